@@ -1,0 +1,50 @@
+# Magnetar: everything a newcomer needs. `make help` lists it.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help setup java run test check bench proto docs clean
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## Create .venv with everything for running and developing
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Magnetar needs Python 3.11 or later: install it, or name one with make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) \
+	  || { echo "Python's venv module is missing: on Debian, apt-get install python3-venv"; exit 1; }
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet -e '.[dev]'
+	@touch $@
+
+java: ## Install Java for Spark from the system's packages where it is missing
+	@scripts/ensure-java
+
+run: setup ## Start a broker on pulsar://localhost:6650 and http://localhost:8080, data in ./data
+	$(BIN)/magnetar standalone --conf conf/standalone.conf
+
+check: setup ## Style, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: check java ## Every check and every test
+	$(BIN)/pytest
+
+bench: setup ## Measure beside the floor; a table and bench/results/*.json
+	$(BIN)/python -m bench
+
+proto: setup ## Generate the protocol classes anew from PulsarApi.proto
+	$(BIN)/python -m grpc_tools.protoc -I proto/magnetar_proto \
+	  --python_out=proto/magnetar_proto --pyi_out=proto/magnetar_proto PulsarApi.proto
+
+docs: setup ## Generate docs/configuration.md anew from the settings
+	$(BIN)/python -m magnetar_broker.config_docs > docs/configuration.md
+
+clean: ## Remove what the build made (not ./data)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist

@@ -1,0 +1,1 @@
+"""An asyncio client for Pulsar-compatible brokers."""

@@ -1,0 +1,1 @@
+"""The Pulsar wire protocol, sans-I/O: frames, commands, entries, names, ids."""

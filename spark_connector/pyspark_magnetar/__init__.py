@@ -1,0 +1,1 @@
+"""A Structured Streaming source and sink."""

@@ -1,0 +1,5 @@
+"""Segments, journal, cursors: how entries survive.
+
+This package knows neither the wire protocol nor the event loop.  Payloads are
+opaque bytes; disk, threads and clock are constructor arguments (`world`).
+"""

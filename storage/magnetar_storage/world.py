@@ -1,0 +1,56 @@
+"""The world that storage is handed: threads to wait in, and a clock.
+
+Storage itself is single-threaded.  Every method of every class here is called
+on one thread (the owner's: the event loop in the broker, the test in a test),
+and every callback comes back on that thread.  Only closures over a `Disk` run
+elsewhere, and they touch no shared state.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+
+Done = Callable[[BaseException | None], None]
+"""Called once, on the owner's thread: None for success, else what went wrong."""
+
+
+class Worker(Protocol):
+    """Runs blocking jobs one after the other, in the order they were given."""
+
+    def submit(self, job: Callable[[], T], done: Callable[[Any, BaseException | None], None]) -> None:
+        """Run `job` elsewhere; then call `done(result, error)` on the owner's thread."""
+
+    def run(self, job: Callable[[], T]) -> Awaitable[T]:
+        """The same for coroutines: the job's result, or its exception."""
+
+
+class Timer(Protocol):
+    """A call that has been scheduled."""
+
+    def cancel(self) -> None:
+        """Do not make the call; harmless if it was made already."""
+
+
+class Clock(Protocol):
+    """Time, and calls at a time."""
+
+    def now_ms(self) -> int:
+        """Wall-clock milliseconds since 1970."""
+
+    def soon(self, call: Callable[[], None]) -> None:
+        """Call at the end of the present turn, after everything that has arrived was handled."""
+
+    def later(self, seconds: float, call: Callable[[], None]) -> Timer:
+        """Call once, `seconds` from now."""
+
+
+class Workers(Protocol):
+    """Who waits for the disk: one for the journal's rounds, one for write-behind, one for reads."""
+
+    @property
+    def journal(self) -> Worker: ...
+    @property
+    def background(self) -> Worker: ...
+    @property
+    def reads(self) -> Worker: ...
