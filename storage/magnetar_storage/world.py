@@ -6,7 +6,7 @@ and every callback comes back on that thread.  Only closures over a `Disk` run
 elsewhere, and they touch no shared state.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -54,3 +54,22 @@ class Workers(Protocol):
     def background(self) -> Worker: ...
     @property
     def reads(self) -> Worker: ...
+
+
+class Promise(Protocol[T]):
+    """A value to come, awaited by any number of coroutines (an asyncio.Future is one)."""
+
+    def set_result(self, result: T, /) -> None: ...
+    def set_exception(self, error: BaseException, /) -> None: ...
+    def done(self) -> bool: ...
+    def __await__(self) -> Generator[Any, None, T]: ...
+
+
+class Tasks(Protocol):
+    """Coroutines beside the present call; never one per message."""
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run `work` on its own; what it raises is a defect and is reported as such."""
+
+    def promise(self) -> Promise[Any]:
+        """A promise nobody has kept yet."""
