@@ -25,6 +25,21 @@ class Worker(Protocol):
         """The same for coroutines: the job's result, or its exception."""
 
 
+class Promise(Protocol):
+    """A result that comes later, for coroutines to await (`asyncio.Future` is one)."""
+
+    def done(self) -> bool:
+        """Whether it was settled, or its waiter gave up: then it may not be settled again."""
+
+    def set_result(self, result: Any) -> None:
+        """Settle it; at most once."""
+
+    def set_exception(self, error: BaseException) -> None:
+        """Settle it as a failure; at most once."""
+
+    def __await__(self) -> Generator[Any, None, Any]: ...
+
+
 class Timer(Protocol):
     """A call that has been scheduled."""
 
@@ -43,6 +58,9 @@ class Clock(Protocol):
 
     def later(self, seconds: float, call: Callable[[], None]) -> Timer:
         """Call once, `seconds` from now."""
+
+    def promise(self) -> Promise:
+        """An unsettled promise; settle it on the owner's thread only."""
 
 
 class Workers(Protocol):

@@ -1,0 +1,182 @@
+"""A subscription's place in a log: what was acknowledged, down to the message of a batch.
+
+A cursor speaks of *offsets*: an entry's place in the whole history of its log, counted
+over all segments, so that the next entry is always one more.  Bit masks say which
+messages of a batch are still *not* acknowledged (bit i for message i), as on the wire.
+
+The state changes in memory at once.  What changed since the last time is taken by
+`take_delta` and written by the cursor log; `Cursor.apply` replays it after a restart.
+"""
+
+from collections.abc import Iterable
+from struct import Struct
+
+from magnetar_storage.ranges import RangeSet
+
+_HEAD = Struct("<qII")  # mark-delete, number of ranges, number of masks
+_RANGE = Struct("<qq")
+_MASK = Struct("<qI")  # offset, bytes of the mask that follows
+
+
+class Cursor:
+    """Everything at or below `mark_delete` is acknowledged, and what `acked` and `partial` add."""
+
+    __slots__ = (
+        "_changed",
+        "_new_partial",
+        "_new_ranges",
+        "_reset",
+        "acked",
+        "mark_delete",
+        "partial",
+    )
+
+    def __init__(self, mark_delete: int) -> None:
+        self.mark_delete = mark_delete
+        self.acked = RangeSet()
+        self.partial: dict[int, int] = {}
+        self._new_ranges: list[tuple[int, int]] = []
+        self._new_partial: set[int] = set()
+        self._changed = self._reset = False
+
+    # Acknowledging ------------------------------------------------------------
+
+    def ack(self, offsets: Iterable[int]) -> None:
+        """Acknowledge whole entries, in any order; repeats are harmless."""
+        for offset in offsets:
+            self._ack_one(offset)
+        self._advance()
+
+    def ack_batch(self, offset: int, unacked_mask: int) -> bool:
+        """Acknowledge the messages of a batch whose bit is clear; True when none is left."""
+        if self.is_acked(offset):
+            return True
+        left = self.partial.get(offset, unacked_mask) & unacked_mask
+        if left == 0:
+            self.ack((offset,))
+            return True
+        self.partial[offset] = left
+        self._new_partial.add(offset)
+        self._changed = True
+        return False
+
+    def ack_up_to(self, offset: int) -> None:
+        """Acknowledge cumulatively; going backwards is harmless and does nothing."""
+        if offset > self.mark_delete:
+            self._move(offset)
+            self._advance()
+
+    def reset(self, mark_delete: int) -> None:
+        """Forget every acknowledgement above `mark_delete` and start again from there."""
+        self.mark_delete = mark_delete
+        self.acked.clear()
+        self.partial.clear()
+        self._new_ranges.clear()
+        self._new_partial.clear()
+        self._changed = self._reset = True
+
+    def _ack_one(self, offset: int) -> None:
+        if offset <= self.mark_delete:
+            return
+        if self.partial:
+            self.partial.pop(offset, None)
+        self._changed = True
+        self.acked.add(offset, offset + 1)
+        new = self._new_ranges
+        if new and new[-1][1] == offset:
+            new[-1] = (new[-1][0], offset + 1)
+        else:
+            new.append((offset, offset + 1))
+
+    def _advance(self) -> None:
+        if self.acked:
+            start, stop = self.acked.first
+            if start <= self.mark_delete + 1:
+                self._move(max(stop - 1, self.mark_delete))
+
+    def _move(self, mark_delete: int) -> None:
+        self.mark_delete = mark_delete
+        self.acked.remove_below(mark_delete + 1)
+        if self.partial:
+            self.partial = {o: mask for o, mask in self.partial.items() if o > mark_delete}
+        self._changed = True
+
+    # Asking -------------------------------------------------------------------
+
+    def is_acked(self, offset: int) -> bool:
+        """Whether the whole entry is acknowledged."""
+        return offset <= self.mark_delete or offset in self.acked
+
+    def next_unacked(self, offset: int) -> int:
+        """The first entry from `offset` on that is not wholly acknowledged."""
+        return self.acked.next_missing(max(offset, self.mark_delete + 1))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing above the mark-delete is acknowledged, not even in part."""
+        return not self.acked and not self.partial
+
+    # Remembering --------------------------------------------------------------
+
+    def take_delta(self) -> tuple[bool, bytes] | None:
+        """What changed since the last call, as (whole state, bytes); None when nothing did.
+
+        The caller must write it: it is not handed out again.
+        """
+        if not self._changed:
+            return None
+        if self._reset:
+            return True, self.snapshot()
+        ranges = [r for r in self._new_ranges if r[1] > self.mark_delete + 1]
+        masks = {o: self.partial[o] for o in self._new_partial if o in self.partial}
+        self._forget_changes()
+        return False, _encode(self.mark_delete, ranges, masks)
+
+    def snapshot(self) -> bytes:
+        """The whole state; nothing is left to be taken as a delta."""
+        self._forget_changes()
+        return _encode(self.mark_delete, list(self.acked), self.partial)
+
+    def apply(self, whole: bool, data: bytes) -> None:
+        """Replay what `take_delta` or `snapshot` returned."""
+        mark_delete, ranges, masks = _decode(data)
+        if whole:
+            self.reset(mark_delete)
+        for start, stop in ranges:
+            self.acked.add(max(start, self.mark_delete + 1), stop)
+            for offset in [o for o in self.partial if start <= o < stop]:
+                del self.partial[offset]
+        for offset, mask in masks.items():
+            if not self.is_acked(offset):
+                self.partial[offset] = self.partial.get(offset, mask) & mask
+        self.ack_up_to(mark_delete)
+        self._advance()
+        self._forget_changes()
+
+    def _forget_changes(self) -> None:
+        self._new_ranges = []
+        self._new_partial = set()
+        self._changed = self._reset = False
+
+
+def _encode(mark_delete: int, ranges: list[tuple[int, int]], masks: dict[int, int]) -> bytes:
+    parts = [_HEAD.pack(mark_delete, len(ranges), len(masks))]
+    parts += [_RANGE.pack(start, stop) for start, stop in ranges]
+    for offset, mask in masks.items():
+        body = mask.to_bytes((mask.bit_length() + 7) // 8, "little")
+        parts += (_MASK.pack(offset, len(body)), body)
+    return b"".join(parts)
+
+
+def _decode(data: bytes) -> tuple[int, list[tuple[int, int]], dict[int, int]]:
+    mark_delete, ranges_count, masks_count = _HEAD.unpack_from(data)
+    at = _HEAD.size
+    ranges = [_RANGE.unpack_from(data, at + i * _RANGE.size) for i in range(ranges_count)]
+    at += ranges_count * _RANGE.size
+    masks = {}
+    for _ in range(masks_count):
+        offset, size = _MASK.unpack_from(data, at)
+        at += _MASK.size
+        masks[offset] = int.from_bytes(data[at : at + size], "little")
+        at += size
+    return mark_delete, [(start, stop) for start, stop in ranges], masks

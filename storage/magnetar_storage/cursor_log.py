@@ -1,0 +1,278 @@
+"""The durable cursors of one log, kept in a segment of their own.
+
+Every change is an entry of the cursor segment, so an acknowledgement is durable with
+the journal's next commit round, and any storage engine that has segments can keep
+cursors.  While one write is under way further changes gather; they go along together
+in the next.  When the segment has grown, and on the first change after opening, the
+whole state starts a new segment and the old one is deleted.
+
+    entry    u8 kind, u32 cursor number, then
+    CREATE   u32 name length, name, u32 length, JSON of the properties, whole state
+    DELTA    what changed          WHOLE    a whole state, replacing the old one
+    DELETE   nothing               PROPERTIES   JSON of the new properties
+"""
+
+import json
+from enum import IntEnum
+from functools import partial
+from struct import Struct
+from struct import error as StructError
+
+from magnetar_storage.cursor import Cursor
+from magnetar_storage.errors import Corrupt, StorageError, WriterFailed
+from magnetar_storage.interfaces import SegmentWriter
+from magnetar_storage.log import Log
+from magnetar_storage.world import Done, Promise
+
+_HEAD = Struct("<BI")
+_SIZE = Struct("<I")
+READ_ENTRIES = 1000
+READ_BYTES = 4 << 20
+
+
+class Kind(IntEnum):
+    """What an entry of a cursor segment says."""
+
+    CREATE = 1
+    DELTA = 2
+    WHOLE = 3
+    DELETE = 4
+    PROPERTIES = 5
+
+
+class DurableCursor(Cursor):
+    """A cursor that survives; after changing it, tell its `CursorLog.changed`."""
+
+    __slots__ = ("name", "number", "properties")
+
+    def __init__(self, number: int, name: str, mark_delete: int, properties: dict[str, str]):
+        super().__init__(mark_delete)
+        self.number = number
+        self.name = name
+        self.properties = properties
+
+
+class CursorLog:
+    """All durable cursors of a log, by name."""
+
+    def __init__(self, log: Log, roll_bytes: int = 4 << 20) -> None:
+        self.cursors: dict[str, DurableCursor] = {}
+        self._log = log
+        self._engine = log.engine
+        self._roll_bytes = roll_bytes
+        self._writer: SegmentWriter | None = None
+        self._written = 0
+        self._limit = 0
+        self._next_number = 0
+        self._dirty: dict[int, DurableCursor] = {}
+        self._events: list[bytes] = []  # creations, deletions, properties not yet written
+        self._waiting: list[Done] = []
+        self._scheduled = self._busy = False
+
+    @classmethod
+    async def open(cls, log: Log) -> "CursorLog":
+        """Replay the cursor segment; `Corrupt` or `NoSegment` if acknowledged state is lost."""
+        self = cls(log)
+        if log.cursor_segment is not None:
+            await self._replay(log.cursor_segment)
+        return self
+
+    # Changing -------------------------------------------------------------------
+
+    async def create(
+        self, name: str, mark_delete: int, properties: dict[str, str]
+    ) -> DurableCursor:
+        """A new cursor; durable on return.  There must be none of that name."""
+        cursor = DurableCursor(self._next_number, name, mark_delete, properties)
+        self._next_number += 1
+        self.cursors[name] = cursor
+        self._events.append(_created(cursor))
+        await self.durable()
+        return cursor
+
+    async def delete(self, name: str) -> None:
+        """Remove a cursor; durable on return."""
+        cursor = self.cursors.pop(name)
+        self._dirty.pop(cursor.number, None)
+        self._events.append(_HEAD.pack(Kind.DELETE, cursor.number))
+        await self.durable()
+
+    async def set_properties(self, cursor: DurableCursor, properties: dict[str, str]) -> None:
+        """Replace a cursor's properties; durable on return."""
+        cursor.properties = properties
+        body = json.dumps(properties).encode()
+        self._events.append(_HEAD.pack(Kind.PROPERTIES, cursor.number) + body)
+        await self.durable()
+
+    def changed(self, cursor: DurableCursor, done: Done | None = None) -> None:
+        """The cursor's state changed; `done` comes when that is durable, or failed."""
+        self._dirty[cursor.number] = cursor
+        if done is not None:
+            self._waiting.append(done)
+        if not self._scheduled and not self._busy:
+            self._scheduled = True
+            self._engine.clock.soon(self._flush)
+
+    async def durable(self) -> None:
+        """Wait until everything changed so far is durable."""
+        promise = self._engine.tasks.promise()
+        self._waiting.append(_keeping(promise))
+        if not self._busy:
+            self._flush()
+        await promise
+
+    async def close(self) -> None:
+        """Write what is left and seal; the cursors must not be used afterwards."""
+        if self._dirty or self._waiting or self._busy:
+            await self.durable()
+        if self._writer is not None:
+            await self._writer.seal()
+            self._writer = None
+
+    # Writing --------------------------------------------------------------------
+
+    def _flush(self) -> None:
+        """Write what gathered, unless a write is under way: then it goes along after that."""
+        self._scheduled = False
+        if self._busy:
+            return
+        if self._log.failed is not None:
+            self._release(self._log.failed)
+            return
+        if self._writer is None or self._written > self._limit:
+            self._busy = True
+            self._engine.tasks.spawn(self._roll())
+            return
+        payloads = self._take()
+        if not payloads:
+            self._release(None)
+            return
+        self._busy = True
+        self._append(self._writer, payloads, partial(self._flushed, self._take_waiting()))
+
+    def _take(self) -> list[bytes]:
+        payloads, self._events = self._events, []
+        dirty, self._dirty = self._dirty, {}
+        for number, cursor in dirty.items():
+            delta = cursor.take_delta()
+            if delta is not None:
+                whole, body = delta
+                payloads.append(_HEAD.pack(Kind.WHOLE if whole else Kind.DELTA, number) + body)
+        return payloads
+
+    def _take_waiting(self) -> list[Done]:
+        waiting, self._waiting = self._waiting, []
+        return waiting
+
+    def _append(self, writer: SegmentWriter, payloads: list[bytes], done: Done) -> None:
+        self._written += sum(map(len, payloads))
+        writer.append(payloads, [0] * len(payloads), done)
+
+    def _flushed(self, waiting: list[Done], error: BaseException | None) -> None:
+        self._busy = False
+        if error is not None:
+            self._fail(error)
+        for done in waiting:
+            done(error)
+        if self._dirty or self._events or self._waiting:
+            self._flush()
+
+    def _release(self, error: BaseException | None) -> None:
+        for done in self._take_waiting():
+            done(error)
+
+    def _fail(self, error: BaseException) -> None:
+        if self._log.failed is None:
+            cause = error if isinstance(error, StorageError) else WriterFailed(str(error))
+            self._log.failed = cause
+
+    async def _roll(self) -> None:
+        """Start a new segment with the whole state, list it, drop the old one."""
+        waiting: list[Done] = []
+        try:
+            writer = await self._engine.store.create()
+            self._events, self._dirty = [], {}
+            payloads = [_created(cursor) for cursor in self.cursors.values()]
+            waiting = self._take_waiting()
+            self._written = 0
+            if payloads:
+                await self._written_to(writer, payloads)
+            self._limit = max(self._roll_bytes, 4 * self._written)
+            old, self._writer = self._writer, writer
+            if old is not None:
+                await old.seal()
+            await self._log.replace_cursor_segment(writer.segment)
+        except StorageError as error:
+            self._flushed(waiting, error)
+        else:
+            self._flushed(waiting, None)
+
+    async def _written_to(self, writer: SegmentWriter, payloads: list[bytes]) -> None:
+        promise = self._engine.tasks.promise()
+        self._append(writer, payloads, _keeping(promise))
+        await promise
+
+    # Replaying ------------------------------------------------------------------
+
+    async def _replay(self, segment: int) -> None:
+        end = await self._engine.store.recover(segment)
+        reader = await self._engine.store.reader(segment)
+        try:
+            numbered: dict[int, DurableCursor] = {}
+            at = 0
+            while at < end.entries:
+                run = await reader.read(at, READ_ENTRIES, READ_BYTES)
+                for entry, payload in enumerate(run.payloads, at):
+                    try:
+                        self._apply(numbered, payload)
+                    except (StructError, ValueError, KeyError) as error:
+                        why = f"this is no cursor record: {error!r}"
+                        raise Corrupt("cursor segment", 0, why, segment, entry, entry) from error
+                at += len(run.payloads)
+        finally:
+            reader.close()
+        self._next_number = max(numbered, default=-1) + 1
+        self.cursors = {cursor.name: cursor for cursor in numbered.values()}
+
+    def _apply(self, numbered: dict[int, DurableCursor], payload: bytes) -> None:
+        kind, number = _HEAD.unpack_from(payload)
+        body = payload[_HEAD.size :]
+        if kind == Kind.CREATE:
+            numbered[number] = _create(number, body)
+        elif kind == Kind.DELETE:
+            del numbered[number]
+        elif kind == Kind.PROPERTIES:
+            numbered[number].properties = json.loads(body)
+        else:
+            numbered[number].apply(Kind(kind) is Kind.WHOLE, body)
+
+
+def _keeping(promise: Promise[None]) -> Done:
+    def done(error: BaseException | None) -> None:
+        if error is None:
+            promise.set_result(None)
+        else:
+            promise.set_exception(error)
+
+    return done
+
+
+def _created(cursor: DurableCursor) -> bytes:
+    name, properties = cursor.name.encode(), json.dumps(cursor.properties).encode()
+    return b"".join((
+        _HEAD.pack(Kind.CREATE, cursor.number),
+        _SIZE.pack(len(name)), name,
+        _SIZE.pack(len(properties)), properties,
+        cursor.snapshot(),
+    ))  # fmt: skip
+
+
+def _create(number: int, body: bytes) -> DurableCursor:
+    (size,) = _SIZE.unpack_from(body)
+    at = _SIZE.size + size
+    name = body[_SIZE.size : at].decode()
+    (size,) = _SIZE.unpack_from(body, at)
+    at += _SIZE.size
+    cursor = DurableCursor(number, name, 0, json.loads(body[at : at + size]))
+    cursor.apply(True, body[at + size :])
+    return cursor

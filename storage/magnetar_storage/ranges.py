@@ -1,0 +1,90 @@
+"""Sets of integers kept as sorted, disjoint, non-touching half-open ranges."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+
+
+class RangeSet:
+    """Which offsets are in the set; adding and asking cost a binary search."""
+
+    __slots__ = ("_starts", "_stops")
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._stops: list[int] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._starts)
+
+    def __len__(self) -> int:
+        """How many ranges, not how many integers."""
+        return len(self._starts)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        """The ranges as (start, stop), in order."""
+        return zip(self._starts, self._stops, strict=True)
+
+    def __contains__(self, value: int) -> bool:
+        at = bisect_right(self._starts, value) - 1
+        return at >= 0 and value < self._stops[at]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RangeSet) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"RangeSet({list(self)})"
+
+    @property
+    def first(self) -> tuple[int, int]:
+        """The lowest range; the set must not be empty."""
+        return self._starts[0], self._stops[0]
+
+    def covered(self) -> int:
+        """How many integers."""
+        return sum(self._stops) - sum(self._starts)
+
+    def add(self, start: int, stop: int) -> None:
+        """Put start..stop-1 into the set, joining what it touches."""
+        if start >= stop:
+            return
+        starts, stops = self._starts, self._stops
+        if stops and start == stops[-1]:  # acks mostly come in order
+            stops[-1] = stop
+            return
+        left = bisect_left(stops, start)
+        right = bisect_right(starts, stop)
+        if left < right:
+            start = min(start, starts[left])
+            stop = max(stop, stops[right - 1])
+        starts[left:right] = [start]
+        stops[left:right] = [stop]
+
+    def remove_below(self, value: int) -> None:
+        """Forget everything smaller than `value`."""
+        at = bisect_right(self._stops, value)
+        del self._starts[:at], self._stops[:at]
+        if self._starts and self._starts[0] < value:
+            self._starts[0] = value
+
+    def next_missing(self, value: int) -> int:
+        """The smallest integer from `value` on that is not in the set."""
+        at = bisect_right(self._starts, value) - 1
+        return self._stops[at] if at >= 0 and value < self._stops[at] else value
+
+    def missing(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """The ranges of start..stop-1 that are not in the set, in order."""
+        at = max(bisect_right(self._starts, start) - 1, 0)
+        while start < stop:
+            start = self.next_missing(start)
+            at = bisect_left(self._starts, start, at)
+            gap_end = min(stop, self._starts[at]) if at < len(self._starts) else stop
+            if start < gap_end:
+                yield start, gap_end
+            start = max(start, gap_end)
+
+    def clear(self) -> None:
+        """Empty the set."""
+        self._starts.clear()
+        self._stops.clear()
