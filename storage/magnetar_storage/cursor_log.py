@@ -115,7 +115,7 @@ class CursorLog:
 
     async def durable(self) -> None:
         """Wait until everything changed so far is durable."""
-        promise = self._engine.tasks.promise()
+        promise = self._engine.clock.promise()
         self._waiting.append(_keeping(promise))
         if not self._busy:
             self._flush()
@@ -208,7 +208,7 @@ class CursorLog:
             self._flushed(waiting, None)
 
     async def _written_to(self, writer: SegmentWriter, payloads: list[bytes]) -> None:
-        promise = self._engine.tasks.promise()
+        promise = self._engine.clock.promise()
         self._append(writer, payloads, _keeping(promise))
         await promise
 
@@ -247,7 +247,7 @@ class CursorLog:
             numbered[number].apply(Kind(kind) is Kind.WHOLE, body)
 
 
-def _keeping(promise: Promise[None]) -> Done:
+def _keeping(promise: Promise) -> Done:
     def done(error: BaseException | None) -> None:
         if error is None:
             promise.set_result(None)

@@ -73,7 +73,7 @@ class Log:
         """How many messages all durable entries of the history hold."""
         self._record = record
         self._version = version
-        self._committing: Promise[None] | None = None
+        self._committing: Promise | None = None
         self._bases: list[int] = []
         self._messages: list[int] = []  # before each segment; -1 behind an unsettled one
         self._by_id: dict[SegmentId, int] = {}  # id -> base
@@ -414,7 +414,7 @@ class Log:
         """Compare-and-set the record; one change at a time."""
         while self._committing is not None:
             await self._committing
-        self._committing = self.engine.tasks.promise()
+        self._committing = self.engine.clock.promise()
         try:
             record = change(self._record)
             self._version = await self.engine.metadata.put(self.key, record.encode(), self._version)

@@ -18,7 +18,9 @@ Done = Callable[[BaseException | None], None]
 class Worker(Protocol):
     """Runs blocking jobs one after the other, in the order they were given."""
 
-    def submit(self, job: Callable[[], T], done: Callable[[Any, BaseException | None], None]) -> None:
+    def submit(
+        self, job: Callable[[], T], done: Callable[[Any, BaseException | None], None]
+    ) -> None:
         """Run `job` elsewhere; then call `done(result, error)` on the owner's thread."""
 
     def run(self, job: Callable[[], T]) -> Awaitable[T]:
@@ -26,15 +28,15 @@ class Worker(Protocol):
 
 
 class Promise(Protocol):
-    """A result that comes later, for coroutines to await (`asyncio.Future` is one)."""
+    """A value to come, awaited by any number of coroutines (`asyncio.Future` is one)."""
 
     def done(self) -> bool:
         """Whether it was settled, or its waiter gave up: then it may not be settled again."""
 
-    def set_result(self, result: Any) -> None:
+    def set_result(self, result: Any, /) -> None:
         """Settle it; at most once."""
 
-    def set_exception(self, error: BaseException) -> None:
+    def set_exception(self, error: BaseException, /) -> None:
         """Settle it as a failure; at most once."""
 
     def __await__(self) -> Generator[Any, None, Any]: ...
@@ -74,20 +76,8 @@ class Workers(Protocol):
     def reads(self) -> Worker: ...
 
 
-class Promise(Protocol[T]):
-    """A value to come, awaited by any number of coroutines (an asyncio.Future is one)."""
-
-    def set_result(self, result: T, /) -> None: ...
-    def set_exception(self, error: BaseException, /) -> None: ...
-    def done(self) -> bool: ...
-    def __await__(self) -> Generator[Any, None, T]: ...
-
-
 class Tasks(Protocol):
     """Coroutines beside the present call; never one per message."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run `work` on its own; what it raises is a defect and is reported as such."""
-
-    def promise(self) -> Promise[Any]:
-        """A promise nobody has kept yet."""
