@@ -1,0 +1,240 @@
+"""Both stores in memory: for tests, simulation and topics that need not survive.
+
+"Durable" means confirmed at the end of the present turn, in the order of the appends.
+"""
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from itertools import accumulate, islice
+
+from magnetar_storage.errors import BadVersion, Fenced, NoSegment, Unavailable, WriterFailed
+from magnetar_storage.interfaces import (
+    Absent,
+    Change,
+    Lease,
+    Resync,
+    Run,
+    Sealed,
+    SegmentId,
+    Version,
+    Versioned,
+)
+from magnetar_storage.watch import Watchers
+from magnetar_storage.world import Clock, Done
+
+
+class MemorySegment:
+    """Entries of one segment; those from `durable` on are not confirmed yet."""
+
+    def __init__(self) -> None:
+        self.payloads: list[bytes] = []
+        self.counts: list[int] = []
+        self.messages: list[int] = [0]
+        self.durable = 0
+        self.sealed: Sealed | None = None
+        self.refusal: Exception | None = None
+        self.pending: deque[tuple[int, Done]] = deque()
+
+    def confirm(self) -> None:
+        """Report every pending append as durable."""
+        while self.pending:
+            self.durable, done = self.pending.popleft()
+            done(None)
+
+    def seal(self, refusal: Exception) -> Sealed:
+        """Confirm what is pending and let nothing more in."""
+        self.confirm()
+        self.refusal = self.refusal or refusal
+        if self.sealed is None:
+            size = sum(map(len, self.payloads))
+            self.sealed = Sealed(self.durable, self.messages[self.durable], size)
+        return self.sealed
+
+
+class MemoryWriter:
+    """The `SegmentWriter` of a `MemoryStore`."""
+
+    def __init__(self, segment: SegmentId, content: MemorySegment, clock: Clock) -> None:
+        self._id = segment
+        self._content = content
+        self._clock = clock
+
+    @property
+    def segment(self) -> SegmentId:
+        return self._id
+
+    @property
+    def confirmed(self) -> int:
+        return self._content.durable - 1
+
+    def append(self, payloads: Sequence[bytes], counts: Sequence[int], done: Done) -> int:
+        content = self._content
+        first = len(content.payloads)
+        if content.refusal is not None:
+            error = content.refusal
+            self._clock.soon(lambda: done(error))
+            return first
+        content.payloads.extend(payloads)
+        content.counts.extend(counts)
+        content.messages.extend(islice(accumulate(counts, initial=content.messages[-1]), 1, None))
+        if not content.pending:
+            self._clock.soon(content.confirm)
+        content.pending.append((len(content.payloads), done))
+        return first
+
+    async def seal(self) -> Sealed:
+        if isinstance(self._content.refusal, Fenced | NoSegment):
+            raise self._content.refusal
+        return self._content.seal(WriterFailed(f"segment {self._id} is sealed"))
+
+
+class MemoryReader:
+    """The `SegmentReader` of a `MemoryStore`."""
+
+    def __init__(self, content: MemorySegment) -> None:
+        self._content = content
+
+    async def read(self, first: int, max_entries: int, max_bytes: int) -> Run:
+        content = self._content
+        last = min(content.durable, first + max(1, max_entries))
+        room, end = max_bytes, first
+        while end < last:
+            room -= len(content.payloads[end])
+            if room < 0 and end > first:
+                break
+            end += 1
+        return Run(first, content.payloads[first:end], content.counts[first:end])
+
+    def messages_before(self, entry: int) -> int:
+        return self._content.messages[entry]
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class MemoryStore:
+    """A `SegmentStore`; give the same one to a "restarted" owner to keep the entries."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._segments: dict[SegmentId, MemorySegment] = {}
+        self._next = 1
+
+    async def create(self) -> MemoryWriter:
+        segment, self._next = self._next, self._next + 1
+        content = self._segments[segment] = MemorySegment()
+        return MemoryWriter(segment, content, self._clock)
+
+    async def recover(self, segment: SegmentId) -> Sealed:
+        return self._find(segment).seal(Fenced(f"segment {segment} was recovered"))
+
+    async def reader(self, segment: SegmentId) -> MemoryReader:
+        return MemoryReader(self._find(segment))
+
+    async def delete(self, segment: SegmentId) -> None:
+        content = self._segments.pop(segment, None)
+        if content is not None:
+            content.seal(NoSegment(f"segment {segment} was deleted"))
+
+    async def segments(self) -> AsyncIterator[SegmentId]:
+        for segment in sorted(self._segments):
+            yield segment
+
+    async def close(self) -> None:
+        for content in self._segments.values():
+            content.confirm()
+
+    def _find(self, segment: SegmentId) -> MemorySegment:
+        content = self._segments.get(segment)
+        if content is None:
+            raise NoSegment(f"there is no segment {segment}")
+        return content
+
+
+class MemoryMetadata:
+    """A `MetadataStore`; versions count the writes to the whole store."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._values: dict[str, Versioned] = {}
+        self._keys: list[str] = []
+        self._leases: dict[str, set[str]] = {}
+        self._leases_made = 0
+        self._writes = 0
+        self._watchers = Watchers(clock)
+
+    async def get(self, key: str) -> Versioned | None:
+        return self._values.get(key)
+
+    async def put(
+        self,
+        key: str,
+        value: bytes,
+        expect: Version | Absent | None = None,
+        lease: Lease | None = None,
+    ) -> Version:
+        if lease is not None and lease.id not in self._leases:
+            raise Unavailable(f"lease {lease.id} has ended")
+        self._check(key, expect)
+        if key not in self._values:
+            insort(self._keys, key)
+        self._writes += 1
+        self._values[key] = Versioned(value, self._writes)
+        for keys in self._leases.values():
+            keys.discard(key)
+        if lease is not None:
+            self._leases[lease.id].add(key)
+        self._watchers.publish(Change(key, value, self._writes))
+        return self._writes
+
+    async def delete(self, key: str, expect: Version | None = None) -> None:
+        self._check(key, expect)
+        self._remove(key)
+
+    async def list(self, prefix: str, after: str = "", limit: int = 1000) -> list[str]:
+        found: list[str] = []
+        for key in islice(self._keys, bisect_left(self._keys, max(prefix, after)), None):
+            if len(found) == limit or not key.startswith(prefix):
+                break
+            if key > after:
+                found.append(key)
+        return found
+
+    def watch(self, prefix: str) -> AsyncIterator[Change | Resync]:
+        return self._watchers.watch(prefix)
+
+    async def lease(self, ttl_seconds: float) -> Lease:
+        self._leases_made += 1
+        lease = Lease(f"memory-{self._leases_made}")
+        self._leases[lease.id] = set()
+        return lease
+
+    async def revoke(self, lease: Lease) -> None:
+        for key in sorted(self._leases.pop(lease.id, ())):
+            self._remove(key)
+
+    async def close(self) -> None:
+        for lease in list(self._leases):
+            await self.revoke(Lease(lease))
+        self._watchers.close()
+
+    def _check(self, key: str, expect: Version | Absent | None) -> None:
+        if expect is None:
+            return
+        present = self._values.get(key)
+        if isinstance(expect, Absent):
+            if present is not None:
+                raise BadVersion(f"{key} exists, at version {present.version}")
+        elif present is None:
+            raise BadVersion(f"{key} does not exist, version {expect} was expected")
+        elif present.version != expect:
+            raise BadVersion(f"{key} is at version {present.version}, not {expect}")
+
+    def _remove(self, key: str) -> None:
+        if self._values.pop(key, None) is None:
+            return
+        del self._keys[bisect_left(self._keys, key)]
+        self._writes += 1
+        for keys in self._leases.values():
+            keys.discard(key)
+        self._watchers.publish(Change(key, None, self._writes))

@@ -1,0 +1,243 @@
+"""The world of `magnetar_storage.world` without threads or waiting: the test moves it by hand."""
+
+import heapq
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class ManualPromise:
+    """A promise whose waiters are resumed as it is settled."""
+
+    def __init__(self) -> None:
+        self._settled = False
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self._callbacks: list[Callable[[], None]] = []
+
+    def done(self) -> bool:
+        return self._settled
+
+    def set_result(self, result: Any, /) -> None:
+        self._settle(result, None)
+
+    def set_exception(self, error: BaseException, /) -> None:
+        self._settle(None, error)
+
+    def result(self) -> Any:
+        assert self._settled, "not settled yet"
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def when_done(self, call: Callable[[], None]) -> None:
+        if self._settled:
+            call()
+        else:
+            self._callbacks.append(call)
+
+    def _settle(self, result: Any, error: BaseException | None) -> None:
+        assert not self._settled, "a promise is settled once"
+        self._settled, self._result, self._error = True, result, error
+        for call in self._callbacks:
+            call()
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        if not self._settled:
+            yield self
+        return self.result()
+
+
+class ManualTimer:
+    """A call that `ManualClock.advance` will make unless it is cancelled."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self.call: Callable[[], None] | None = call
+
+    def cancel(self) -> None:
+        self.call = None
+
+
+class ManualClock:
+    """Time stands still until `advance`; what was put off runs in `pump`."""
+
+    def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
+        self._now_ms = now_ms
+        self._soon: deque[Callable[[], None]] = deque()
+        self._timers: list[tuple[float, int, ManualTimer]] = []
+        self._timers_made = 0
+
+    def now_ms(self) -> int:
+        return self._now_ms
+
+    def soon(self, call: Callable[[], None]) -> None:
+        self._soon.append(call)
+
+    def later(self, seconds: float, call: Callable[[], None]) -> ManualTimer:
+        timer = ManualTimer(call)
+        self._timers_made += 1
+        heapq.heappush(self._timers, (self._now_ms + seconds * 1000.0, self._timers_made, timer))
+        return timer
+
+    def promise(self) -> ManualPromise:
+        return ManualPromise()
+
+    def step(self) -> bool:
+        """Make one call that was put off; False when there is none."""
+        if not self._soon:
+            return False
+        self._soon.popleft()()
+        return True
+
+    def pump(self) -> None:
+        """Make the calls that were put off, and those that they put off, until none is left."""
+        while self.step():
+            pass
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass: the timers due fire in order, with a pump after each."""
+        until = self._now_ms + seconds * 1000.0
+        while self._timers and self._timers[0][0] <= until:
+            due, _, timer = heapq.heappop(self._timers)
+            self._now_ms = max(self._now_ms, int(due))
+            if timer.call is not None:
+                timer.call()
+            self.pump()
+        self._now_ms = int(until)
+
+
+def _settle_by(
+    job: Callable[[], Any], done: Callable[[Any, BaseException | None], None]
+) -> Callable[[], None]:
+    """Run the job now; return the call that reports its outcome."""
+    try:
+        result = job()
+    except Exception as error:
+        failure = error
+        return lambda: done(None, failure)
+    return lambda: done(result, None)
+
+
+class _Worker:
+    """`run` in terms of `submit`."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+
+    def submit(
+        self, job: Callable[[], T], done: Callable[[Any, BaseException | None], None]
+    ) -> None:
+        raise NotImplementedError
+
+    def run(self, job: Callable[[], T]) -> Awaitable[T]:
+        promise = ManualPromise()
+
+        def settle(result: Any, error: BaseException | None) -> None:
+            if error is None:
+                promise.set_result(result)
+            else:
+                promise.set_exception(error)
+
+        self.submit(job, settle)
+        return promise
+
+
+class InlineWorker(_Worker):
+    """Runs each job at once; its outcome is reported with the next pump."""
+
+    def submit(
+        self, job: Callable[[], T], done: Callable[[Any, BaseException | None], None]
+    ) -> None:
+        self._clock.soon(_settle_by(job, done))
+
+
+class QueuedWorker(_Worker):
+    """Keeps jobs until the test lets them run, one `step` each."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(clock)
+        self._jobs: deque[tuple[Callable[[], Any], Callable[[Any, Any], None]]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def submit(
+        self, job: Callable[[], T], done: Callable[[Any, BaseException | None], None]
+    ) -> None:
+        self._jobs.append((job, done))
+
+    def step(self) -> bool:
+        """Run the oldest job and report its outcome; False when there is none."""
+        if not self._jobs:
+            return False
+        _settle_by(*self._jobs.popleft())()
+        return True
+
+
+class InlineWorkers:
+    """Three workers that run every job at once."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.journal = InlineWorker(clock)
+        self.background = InlineWorker(clock)
+        self.reads = InlineWorker(clock)
+
+
+class QueuedWorkers:
+    """Three workers that wait for the test."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.journal = QueuedWorker(clock)
+        self.background = QueuedWorker(clock)
+        self.reads = QueuedWorker(clock)
+
+    def step(self) -> bool:
+        """Let every worker run one job; False when there was none."""
+        return any([self.journal.step(), self.background.step(), self.reads.step()])
+
+
+def start(coro: Coroutine[Any, Any, T]) -> ManualPromise:
+    """Run a coroutine up to its first wait, then whenever what it waits for is settled."""
+    outcome = ManualPromise()
+
+    def advance() -> None:
+        try:
+            waits_for = coro.send(None)
+        except StopIteration as end:
+            outcome.set_result(end.value)
+        except Exception as error:
+            outcome.set_exception(error)
+        else:
+            assert isinstance(waits_for, ManualPromise), "awaits something of another world"
+            waits_for.when_done(advance)
+
+    advance()
+    return outcome
+
+
+def run(
+    coro: Coroutine[Any, Any, T], clock: ManualClock, idle: Callable[[], bool] = lambda: False
+) -> T:
+    """Drive a coroutine to its end by pumping; `idle` (such as `QueuedWorkers.step`) helps on."""
+    outcome = start(coro)
+    while not outcome.done():
+        if not clock.step() and not idle():
+            raise AssertionError("the coroutine waits for something that will never come")
+    result: T = outcome.result()
+    return result
+
+
+class ManualTasks:
+    """Coroutines that begin with the next pump; what one raises comes out of that pump."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._clock.soon(lambda: self._begin(work))
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        outcome = start(work)
+        outcome.when_done(outcome.result)
