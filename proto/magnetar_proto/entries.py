@@ -1,0 +1,98 @@
+"""Entries: the bytes behind a SEND or MESSAGE command, stored and delivered verbatim.
+
+    [u16 0x0e02 | u32 size | BrokerEntryMetadata]     added by a broker, rarely
+    [u16 0x0e01 | u32 crc32c]                         covers all that follows
+    u32 metadataSize | MessageMetadata | payload      payload: a message, or a batch
+
+All sizes are big-endian.
+"""
+
+from struct import Struct
+from struct import error as StructError
+from typing import Final
+
+from crc32c import crc32c
+from google.protobuf.message import DecodeError, EncodeError
+
+from . import PulsarApi_pb2 as pb
+from .errors import BadMetadata, LocalError
+
+CHECKSUM_MAGIC: Final = b"\x0e\x01"
+BROKER_MAGIC: Final = b"\x0e\x02"
+SIZE: Final = Struct(">I")
+CHECKSUMMED: Final = Struct(">2sII")
+# Above this many bytes a view is cheaper than a copy.
+COPY_LIMIT: Final = 4096
+
+
+def encode_entry(metadata: pb.MessageMetadata, payload: bytes, checksum: bool = True) -> bytes:
+    """The entry of one message or batch; LocalError when required metadata is missing."""
+    try:
+        encoded = metadata.SerializeToString()
+    except EncodeError as error:
+        raise LocalError(str(error)) from error
+    if checksum:
+        return encode_head(encoded, payload) + payload
+    return SIZE.pack(len(encoded)) + encoded + payload
+
+
+def encode_head(metadata: bytes, payload: bytes) -> bytes:
+    """What precedes `payload` in a checksummed entry, from encoded metadata."""
+    sized = SIZE.pack(len(metadata)) + metadata
+    return CHECKSUM_MAGIC + SIZE.pack(crc32c(payload, crc32c(sized))) + sized
+
+
+def verify_checksum(buf: bytes, start: int, end: int) -> bool:
+    """Whether the entry buf[start:end] is as it was sent: its checksum matches, or it has none."""
+    if buf.startswith(BROKER_MAGIC, start, end):
+        start = _skip_broker_metadata(buf, start, end)
+    if not buf.startswith(CHECKSUM_MAGIC, start, end):
+        return True
+    covered = start + 6
+    if covered > end:
+        return False
+    expected: int = SIZE.unpack_from(buf, start + 2)[0]
+    if end - covered < COPY_LIMIT:
+        return crc32c(buf[covered:end]) == expected
+    return crc32c(memoryview(buf)[covered:end]) == expected
+
+
+def parse_metadata(entry: bytes) -> tuple[pb.MessageMetadata, int]:
+    """Return the message metadata and the offset of the payload; BadMetadata otherwise.
+
+    The checksum is not verified.
+    """
+    start = _skip_broker_metadata(entry, 0, len(entry)) if entry.startswith(BROKER_MAGIC) else 0
+    if entry.startswith(CHECKSUM_MAGIC, start):
+        start += 6
+    try:
+        start, end = start + 4, start + 4 + SIZE.unpack_from(entry, start)[0]
+        metadata = pb.MessageMetadata.FromString(entry[start:end])
+    except (StructError, DecodeError) as error:
+        raise BadMetadata(f"unreadable message metadata: {error}") from error
+    if end > len(entry):
+        raise BadMetadata(f"metadata up to byte {end} in an entry of {len(entry)}")
+    if not metadata.IsInitialized():
+        raise BadMetadata("message metadata without producer name, sequence id or publish time")
+    return metadata, end
+
+
+def publish_time(entry: bytes) -> int:
+    """When the producer published the entry, in milliseconds since the epoch; BadMetadata."""
+    return parse_metadata(entry)[0].publish_time
+
+
+def message_count(entry: bytes) -> int:
+    """How many messages the entry holds, at least 1; BadMetadata.
+
+    Presence of num_messages_in_batch makes a batch, even of one; without it the count is 1.
+    """
+    return max(1, parse_metadata(entry)[0].num_messages_in_batch)
+
+
+def _skip_broker_metadata(buf: bytes, start: int, end: int) -> int:
+    """The offset behind the broker entry metadata at `start`; `end` when it is cut short."""
+    if start + 6 > end:
+        return end
+    size: int = SIZE.unpack_from(buf, start + 2)[0]
+    return min(start + 6 + size, end)

@@ -1,0 +1,140 @@
+"""Frames: a byte stream in, located commands out.
+
+    u32 total | u32 commandSize | BaseCommand | payload section (SEND and MESSAGE only)
+
+All sizes are big-endian; `total` counts what follows it. The payload section is an entry,
+see `entries`.
+"""
+
+from struct import Struct
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from . import PulsarApi_pb2 as pb
+from .errors import BadCommand, BadFrame, FrameTooLarge, RemoteError
+
+Frame = tuple[int, bytes, int, int, int]
+"""(kind, buf, start, mid, end): the command of type `kind` is buf[start:mid], its payload
+section buf[mid:end]."""
+
+FRAME_PADDING: Final = 10 * 1024
+"""What a whole frame may have above the advertised maximal message size, in bytes."""
+
+SIZE: Final = Struct(">I")
+SIZES: Final = Struct(">II")
+TYPE_TAG: Final = 0x08
+# A command has at least a type, which takes two bytes, behind its own size.
+SMALLEST_TOTAL: Final = SIZE.size + 2
+
+
+def encode_frame(command: bytes, payload: bytes = b"") -> bytes:
+    """One frame around an encoded BaseCommand and an optional payload section."""
+    return SIZES.pack(4 + len(command) + len(payload), len(command)) + command + payload
+
+
+class FrameDecoder:
+    """Cuts one connection's byte stream into frames.
+
+    `max_frame` bounds a whole frame in bytes, length word included, and with it the memory held;
+    it may be changed between feeds and applies to frames whose length word arrives afterwards.
+    """
+
+    __slots__ = ("_need", "_partial", "error", "max_frame")
+
+    def __init__(self, max_frame: int) -> None:
+        self.max_frame = max_frame
+        self.error: RemoteError | None = None
+        self._partial = bytearray()  # the start of a frame that continues in the next feed
+        self._need = SIZE.size  # size of that frame, or of its length word while unknown
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """Take received bytes; return the frames that they complete, in order.
+
+        Frames that lie whole inside `data` point into it. On a malformed frame the good ones
+        before it are returned and `error` is set: the caller handles the frames, then closes the
+        connection; later input is ignored.
+        """
+        frames: list[Frame] = []
+        if self.error is not None:
+            return frames
+        try:
+            pos = self._complete_partial(data, frames) if self._partial else 0
+            self._scan(data, pos, frames)
+        except RemoteError as error:
+            self.error = error
+            self._partial = bytearray()
+        return frames
+
+    def _scan(self, data: bytes, pos: int, frames: list[Frame]) -> None:
+        """Append the whole frames of data[pos:] and keep the rest."""
+        sizes = SIZES.unpack_from
+        append = frames.append
+        largest = self.max_frame - SIZE.size
+        size = len(data)
+        last = size - SIZES.size  # no length words behind this position
+        while pos <= last:
+            total, command = sizes(data, pos)
+            if not SMALLEST_TOTAL <= total <= largest:
+                raise self._bad_total(total)
+            start = pos + 8
+            end = pos + 4 + total
+            if end > size:
+                break
+            mid = start + command
+            if mid > end or command < 2:
+                raise BadFrame(f"a command of {command} bytes in a frame of {total + 4}")
+            kind = data[start + 1]
+            if data[start] != TYPE_TAG or kind > 127:
+                kind = _find_kind(data, start, mid)
+            append((kind, data, start, mid, end))
+            pos = end
+        if pos < size:
+            self._keep(data[pos:])
+
+    def _keep(self, rest: bytes) -> None:
+        """Start a partial frame; refuse it by its length word, before buffering."""
+        self._need = SIZE.size
+        if len(rest) >= SIZE.size:
+            self._need += self._checked_total(rest)
+        self._partial += rest
+
+    def _complete_partial(self, data: bytes, frames: list[Frame]) -> int:
+        """Add to the partial frame what it lacks of `data`; return the bytes taken."""
+        partial = self._partial
+        taken = 0
+        if len(partial) < SIZE.size:
+            taken = SIZE.size - len(partial)
+            partial += data[:taken]
+            if len(partial) < SIZE.size:
+                return len(data)
+            self._need = SIZE.size + self._checked_total(partial)
+        upto = taken + self._need - len(partial)
+        partial += data[taken:upto]
+        if len(partial) < self._need:
+            return len(data)
+        self._partial = bytearray()
+        self._scan(bytes(partial), 0, frames)
+        return upto
+
+    def _checked_total(self, head: bytes | bytearray) -> int:
+        total: int = SIZE.unpack_from(head)[0]
+        if not SMALLEST_TOTAL <= total <= self.max_frame - SIZE.size:
+            raise self._bad_total(total)
+        return total
+
+    def _bad_total(self, total: int) -> BadFrame:
+        if total < SMALLEST_TOTAL:
+            return BadFrame(f"a frame of {total + 4} bytes cannot hold a command")
+        return FrameTooLarge(f"a frame of {total + 4} bytes, the limit is {self.max_frame}")
+
+
+def _find_kind(buf: bytes, start: int, mid: int) -> int:
+    """The type of a command that does not begin with it, which no known client sends."""
+    try:
+        command = pb.BaseCommand.FromString(buf[start:mid])
+    except DecodeError as error:
+        raise BadCommand("a command that is not a BaseCommand") from error
+    if not command.HasField("type"):
+        raise BadCommand("a command without a known type")
+    return command.type

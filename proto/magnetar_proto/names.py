@@ -1,0 +1,142 @@
+"""Topic and namespace names: `persistent://tenant/namespace/local`, plain text as on the wire."""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+from urllib.parse import quote_plus
+
+from .errors import InvalidTopicName
+
+DOMAINS: Final = ("persistent", "non-persistent")
+DEFAULT_NAMESPACE: Final = "public/default"
+SYSTEM_NAMESPACE: Final = "pulsar/system"
+PARTITION_SUFFIX: Final = "-partition-"
+MAX_PARTITION: Final = (1 << 31) - 1
+
+_PART: Final = re.compile(r"[-=:.\w]+", re.ASCII)
+_PARTITION: Final = re.compile(r"(.+)-partition-(0|[1-9][0-9]{0,9})", re.DOTALL | re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class NamespaceName:
+    """`tenant/namespace`."""
+
+    tenant: str
+    namespace: str
+
+    @classmethod
+    def parse(cls, text: str) -> "NamespaceName":
+        """InvalidTopicName unless `text` has exactly two parts of letters, digits and -=:._"""
+        parts = text.split("/")
+        if len(parts) != 2 or not all(map(_PART.fullmatch, parts)):
+            raise InvalidTopicName(f"{text!r} is not a namespace: expected tenant/namespace")
+        return cls(*parts)
+
+    def __str__(self) -> str:
+        return f"{self.tenant}/{self.namespace}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TopicName:
+    """A topic, or one partition of a partitioned topic: its local name then ends in -partition-N.
+
+    Build it with `parse`, which validates.
+    """
+
+    domain: str
+    tenant: str
+    namespace: str
+    local: str
+
+    @staticmethod
+    def parse(text: str) -> "TopicName":
+        """Accept `local`, `tenant/namespace/local` or `domain://tenant/namespace/local`.
+
+        InvalidTopicName otherwise, also for names with a cluster part.
+        """
+        return _parse_topic(text)
+
+    def __str__(self) -> str:
+        return f"{self.domain}://{self.tenant}/{self.namespace}/{self.local}"
+
+    @property
+    def namespace_name(self) -> str:
+        """`tenant/namespace`."""
+        return f"{self.tenant}/{self.namespace}"
+
+    @property
+    def is_persistent(self) -> bool:
+        """Whether messages are stored."""
+        return self.domain == "persistent"
+
+    @property
+    def partition(self) -> int:
+        """The partition's index, -1 when this is not the name of a partition."""
+        return _split_partition(self.local)[1]
+
+    @property
+    def base(self) -> "TopicName":
+        """The partitioned topic of a partition; any other topic itself."""
+        local, partition = _split_partition(self.local)
+        return self if partition < 0 else TopicName(self.domain, self.tenant, self.namespace, local)
+
+    def with_partition(self, index: int) -> "TopicName":
+        """Partition `index` of the topic, or of the topic that this is a partition of."""
+        if not 0 <= index <= MAX_PARTITION:
+            raise InvalidTopicName(f"{index} is not the index of a partition")
+        local = f"{_split_partition(self.local)[0]}{PARTITION_SUFFIX}{index}"
+        return TopicName(self.domain, self.tenant, self.namespace, local)
+
+    @property
+    def encoded_local(self) -> str:
+        """The local name form-encoded, as storage, schema ids and REST paths have it."""
+        return quote_plus(self.local, safe="*").replace("~", "%7E")
+
+    @property
+    def is_system(self) -> bool:
+        """Whether the broker keeps its own state here: hidden from listings, never collected."""
+        local = _split_partition(self.local)[0]
+        if local in ("__change_events", "__transaction_buffer_snapshot"):
+            return True
+        if local.endswith("__transaction_pending_ack"):
+            return True
+        return self.namespace_name == SYSTEM_NAMESPACE and (
+            local == "transaction_coordinator_assign" or local.startswith("__transaction_log_")
+        )
+
+
+@lru_cache(maxsize=16_384)
+def _parse_topic(text: str) -> TopicName:
+    domain, separator, path = text.partition("://")
+    if not separator:
+        path = text if "/" in text else f"{DEFAULT_NAMESPACE}/{text}"
+        domain = "persistent"
+    parts = path.split("/")
+    if domain not in DOMAINS or len(parts) != 3:
+        raise InvalidTopicName(
+            f"{text!r} is not a topic: expected persistent://tenant/namespace/topic"
+        )
+    tenant, namespace, local = parts
+    if not _PART.fullmatch(tenant) or not _PART.fullmatch(namespace):
+        raise InvalidTopicName(
+            f"{text!r}: tenant and namespace are made of letters, digits and -=:._"
+        )
+    if not local.strip():
+        raise InvalidTopicName(f"{text!r} has a blank topic name")
+    if not _is_unicode(local):
+        raise InvalidTopicName(f"{text!r} has half of a surrogate pair, which UTF-8 cannot carry")
+    return TopicName(domain, tenant, namespace, local)
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+@lru_cache(maxsize=16_384)
+def _split_partition(local: str) -> tuple[str, int]:
+    """The local name without its partition suffix, and the index, -1 without a suffix."""
+    match = _PARTITION.fullmatch(local)
+    if match is None or int(match[2]) > MAX_PARTITION:
+        return local, -1
+    return match[1], int(match[2])

@@ -1,0 +1,67 @@
+"""Protocol Buffers varints, and the two readings of a 64-bit field.
+
+Values below 2**14 are encoded by one table lookup, those below 2**28 by two: producer, consumer,
+ledger and entry ids live there.
+"""
+
+from typing import Final
+
+from .errors import BadCommand, LocalError
+
+MAX64: Final = (1 << 64) - 1
+TABLED: Final = 1 << 14
+
+# VARINTS[n] is n encoded; LOW14[n] is n as the two low bytes of a longer varint.
+VARINTS: Final = tuple(
+    bytes((n,)) if n < 128 else bytes((n & 127 | 128, n >> 7)) for n in range(TABLED)
+)
+LOW14: Final = tuple(bytes((n & 127 | 128, n >> 7 | 128)) for n in range(TABLED))
+
+
+def encode_varint(value: int) -> bytes:
+    """Encode 0 <= value < 2**64; LocalError otherwise (see `to_unsigned64` for negative ids)."""
+    if 0 <= value < TABLED:
+        return VARINTS[value]
+    if not 0 <= value <= MAX64:
+        raise LocalError(f"{value} does not fit an unsigned 64-bit field")
+    return LOW14[value & 0x3FFF] + encode_varint(value >> 14)
+
+
+def decode_varint(buf: bytes, pos: int) -> tuple[int, int]:
+    """Return the value at `pos` and the position behind it.
+
+    BadCommand when it exceeds 64 bits, IndexError when `buf` ends inside it.
+    """
+    byte = buf[pos]
+    if byte < 128:
+        return byte, pos + 1
+    return decode_varint_tail(buf, pos + 1, byte)
+
+
+def decode_varint_tail(buf: bytes, pos: int, first: int) -> tuple[int, int]:
+    """Finish a varint whose first byte, already read, says that more follow at `pos`."""
+    value = first & 127
+    shift = 7
+    while True:
+        byte = buf[pos]
+        pos += 1
+        if byte < 128:
+            break
+        value |= (byte & 127) << shift
+        shift += 7
+        if shift > 63:
+            raise BadCommand("a varint of more than ten bytes")
+    value |= byte << shift
+    if value > MAX64:
+        raise BadCommand("a varint of more than 64 bits")
+    return value, pos
+
+
+def to_signed64(value: int) -> int:
+    """Read an unsigned 64-bit field as signed: 2**64 - 1 stands for -1."""
+    return value if value < 1 << 63 else value - (1 << 64)
+
+
+def to_unsigned64(value: int) -> int:
+    """The form in which -1 and other negative ids travel in an unsigned 64-bit field."""
+    return value & MAX64
