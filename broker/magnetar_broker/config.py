@@ -1,0 +1,454 @@
+"""The broker's settings: every one declared once, with its key, bounds and meaning.
+
+`magnetar_broker.config_load` reads them from a file, the environment and the command
+line; `docs/configuration.md` is generated from the declarations.
+"""
+
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from ipaddress import ip_address
+from typing import Annotated, get_type_hints
+
+from magnetar_broker.config_values import (
+    Blank,
+    Boolean,
+    Choice,
+    Choices,
+    Integer,
+    Key,
+    Text,
+    Texts,
+    render,
+)
+
+
+class Durability(StrEnum):
+    """When a publish or an acknowledgement is answered."""
+
+    FSYNC = "fsync"
+    RELAXED = "relaxed"
+
+
+class TopicType(StrEnum):
+    """What auto-creation makes."""
+
+    NON_PARTITIONED = "non-partitioned"
+    PARTITIONED = "partitioned"
+
+
+class SubscriptionType(StrEnum):
+    EXCLUSIVE = "Exclusive"
+    SHARED = "Shared"
+    FAILOVER = "Failover"
+    KEY_SHARED = "Key_Shared"
+
+
+PORT = Integer(0, 65535)
+COUNT = Integer(0)
+FLAG = Boolean()
+HOST = Text(r"[^\s/@,]+", "a host name or an IP address")
+NAME = Text(r"[-=:.\w]+", "letters, digits and -_=:.")
+NAMESPACE = Text(r"[-=:.\w]+/[-=:.\w]+", "tenant/namespace")
+PATH = Text(r"[^\0]+", "a path")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a broker is told; the defaults are those of `conf/broker.conf`."""
+
+    # Network
+    broker_service_port: Annotated[
+        int,
+        Key(
+            "brokerServicePort",
+            PORT,
+            "Where clients connect; 0 takes any free port.",
+            blank=Blank.REFUSED,
+        ),
+    ] = 6650
+    web_service_port: Annotated[
+        int | None,
+        Key(
+            "webServicePort",
+            PORT,
+            "Admin REST, lookups and metrics over HTTP; 0 takes any free port, blank opens none.",
+            blank=Blank.NONE,
+        ),
+    ] = 8080
+    bind_address: Annotated[
+        str,
+        Key(
+            "bindAddress",
+            HOST,
+            "The address to listen on; 0.0.0.0 is every interface.",
+            pulsar="0.0.0.0",
+        ),
+    ] = "127.0.0.1"
+    advertised_address: Annotated[
+        str | None,
+        Key(
+            "advertisedAddress",
+            HOST,
+            "What lookups tell clients to connect to; blank is the bind address, or the host's "
+            "name when bound to every interface.",
+        ),
+    ] = None
+    cluster_name: Annotated[
+        str,
+        Key("clusterName", NAME, "The cluster's name in policies and metrics.", pulsar=""),
+    ] = "standalone"
+    broker_max_connections: Annotated[
+        int,
+        Key("brokerMaxConnections", COUNT, "Connections in all; 0 is no limit.", pulsar="0"),
+    ] = 10000
+    broker_max_connections_per_ip: Annotated[
+        int,
+        Key("brokerMaxConnectionsPerIp", COUNT, "Connections from one address; 0 is no limit."),
+    ] = 0
+    keep_alive_interval_seconds: Annotated[
+        int,
+        Key(
+            "keepAliveIntervalSeconds",
+            COUNT,
+            "How often an idle client is pinged; one that stays silent for a second interval is "
+            "disconnected. 0 never pings.",
+            unit="s",
+        ),
+    ] = 30
+    connection_liveness_check_timeout_millis: Annotated[
+        int,
+        Key(
+            "connectionLivenessCheckTimeoutMillis",
+            COUNT,
+            "How long a connection that holds a contested name has to answer a ping; 0 does not "
+            "ask.",
+            unit="ms",
+        ),
+    ] = 5000
+    broker_shutdown_timeout_ms: Annotated[
+        int,
+        Key(
+            "brokerShutdownTimeoutMs",
+            COUNT,
+            "How long a stop may take before the process ends anyway.",
+            unit="ms",
+        ),
+    ] = 60000
+
+    # Storage
+    data_dir: Annotated[
+        str,
+        Key("magnetarDataDirectory", PATH, "Where everything is kept; one broker a directory."),
+    ] = "./data"
+    durability: Annotated[
+        Durability,
+        Key(
+            "magnetarDurability",
+            Choice(Durability),
+            "fsync answers when the data is on disk; relaxed answers before that, so a power "
+            "failure may lose what was acknowledged.",
+        ),
+    ] = Durability.FSYNC
+    managed_ledger_cache_size_mb: Annotated[
+        int,
+        Key(
+            "managedLedgerCacheSizeMB",
+            COUNT,
+            "Memory for recent entries, shared by all topics.",
+            unit="MB",
+            pulsar="a fifth of direct memory",
+        ),
+    ] = 64
+    managed_ledger_max_entries_per_ledger: Annotated[
+        int,
+        Key("managedLedgerMaxEntriesPerLedger", Integer(1), "Entries before a topic rolls over."),
+    ] = 50000
+    managed_ledger_max_size_per_ledger_mbytes: Annotated[
+        int,
+        Key(
+            "managedLedgerMaxSizePerLedgerMbytes",
+            Integer(1),
+            "Bytes before a topic rolls over.",
+            unit="MB",
+        ),
+    ] = 2048
+    managed_ledger_min_ledger_rollover_time_minutes: Annotated[
+        int,
+        Key(
+            "managedLedgerMinLedgerRolloverTimeMinutes",
+            COUNT,
+            "A ledger is at least this old when it rolls over.",
+            unit="min",
+        ),
+    ] = 10
+    managed_ledger_max_ledger_rollover_time_minutes: Annotated[
+        int,
+        Key(
+            "managedLedgerMaxLedgerRolloverTimeMinutes",
+            Integer(1),
+            "A ledger this old rolls over whatever it holds.",
+            unit="min",
+        ),
+    ] = 240
+    default_retention_time_in_minutes: Annotated[
+        int,
+        Key(
+            "defaultRetentionTimeInMinutes",
+            Integer(-1),
+            "How long acknowledged messages are kept; 0 not at all, -1 for ever.",
+            unit="min",
+        ),
+    ] = 0
+    default_retention_size_in_mb: Annotated[
+        int,
+        Key(
+            "defaultRetentionSizeInMB",
+            Integer(-1),
+            "How much of a topic's acknowledged messages is kept; 0 nothing, -1 everything.",
+            unit="MB",
+        ),
+    ] = 0
+
+    # Publishing
+    max_message_size: Annotated[
+        int,
+        Key("maxMessageSize", Integer(1, 2**30), "The largest payload of a frame.", unit="bytes"),
+    ] = 5242880
+    max_pending_publish_requests_per_connection: Annotated[
+        int,
+        Key(
+            "maxPendingPublishRequestsPerConnection",
+            Integer(1),
+            "Unanswered publishes after which a connection is not read.",
+        ),
+    ] = 1000
+    max_message_publish_buffer_size_in_mb: Annotated[
+        int,
+        Key(
+            "maxMessagePublishBufferSizeInMB",
+            Integer(-1),
+            "Unanswered bytes after which publishing connections are not read; -1 is no limit.",
+            unit="MB",
+            pulsar="half of direct memory",
+        ),
+    ] = 256
+    max_concurrent_non_persistent_message_per_connection: Annotated[
+        int,
+        Key(
+            "maxConcurrentNonPersistentMessagePerConnection",
+            COUNT,
+            "Non-persistent messages in flight on a connection; more are dropped, 0 is no limit.",
+        ),
+    ] = 1000
+    max_producers_per_topic: Annotated[
+        int,
+        Key("maxProducersPerTopic", COUNT, "Producers on a topic; 0 is no limit.", pulsar="0"),
+    ] = 10000
+
+    # Topics and namespaces
+    enable_persistent_topics: Annotated[
+        bool, Key("enablePersistentTopics", FLAG, "Serve persistent topics.")
+    ] = True
+    enable_non_persistent_topics: Annotated[
+        bool, Key("enableNonPersistentTopics", FLAG, "Serve non-persistent topics.")
+    ] = True
+    allow_auto_topic_creation: Annotated[
+        bool,
+        Key("allowAutoTopicCreation", FLAG, "A producer or consumer may create its topic."),
+    ] = True
+    allow_auto_topic_creation_type: Annotated[
+        TopicType,
+        Key("allowAutoTopicCreationType", Choice(TopicType), "What is created then."),
+    ] = TopicType.NON_PARTITIONED
+    default_num_partitions: Annotated[
+        int,
+        Key("defaultNumPartitions", Integer(1), "Partitions of a topic that is created then."),
+    ] = 1
+    max_num_partitions_per_partitioned_topic: Annotated[
+        int,
+        Key(
+            "maxNumPartitionsPerPartitionedTopic", COUNT, "Partitions of one topic; 0 is no limit."
+        ),
+    ] = 0
+    max_topics_per_namespace: Annotated[
+        int,
+        Key("maxTopicsPerNamespace", COUNT, "Topics in one namespace; 0 is no limit."),
+    ] = 0
+    default_number_of_namespace_bundles: Annotated[
+        int,
+        Key(
+            "defaultNumberOfNamespaceBundles",
+            Integer(1, 128),
+            "Bundles of a namespace that is created without saying how many.",
+        ),
+    ] = 4
+    bootstrap_namespaces: Annotated[
+        tuple[str, ...],
+        Key("bootstrapNamespaces", Texts(NAMESPACE), "Namespaces to create at the start."),
+    ] = ()
+    topic_load_timeout_seconds: Annotated[
+        int,
+        Key(
+            "topicLoadTimeoutSeconds",
+            Integer(1),
+            "How long opening a topic may take before its client is told to try again.",
+            unit="s",
+        ),
+    ] = 60
+    max_concurrent_lookup_request: Annotated[
+        int,
+        Key(
+            "maxConcurrentLookupRequest",
+            Integer(1),
+            "Lookups at work at once; more are answered TooManyRequests.",
+        ),
+    ] = 50000
+
+    # Subscriptions and dispatch
+    allow_auto_subscription_creation: Annotated[
+        bool,
+        Key("allowAutoSubscriptionCreation", FLAG, "A consumer may create its subscription."),
+    ] = True
+    subscription_types_enabled: Annotated[
+        frozenset[SubscriptionType],
+        Key(
+            "subscriptionTypesEnabled",
+            Choices(SubscriptionType),
+            "The subscription types that consumers may use.",
+        ),
+    ] = frozenset(SubscriptionType)
+    subscription_pattern_max_length: Annotated[
+        int,
+        Key(
+            "subscriptionPatternMaxLength",
+            Integer(1, 1000),
+            "The longest topic pattern that the broker evaluates.",
+            unit="characters",
+        ),
+    ] = 50
+    max_subscriptions_per_topic: Annotated[
+        int,
+        Key(
+            "maxSubscriptionsPerTopic",
+            COUNT,
+            "Subscriptions of a topic; 0 is no limit.",
+            pulsar="0",
+        ),
+    ] = 10000
+    max_consumers_per_topic: Annotated[
+        int,
+        Key("maxConsumersPerTopic", COUNT, "Consumers on a topic; 0 is no limit.", pulsar="0"),
+    ] = 10000
+    max_consumers_per_subscription: Annotated[
+        int,
+        Key(
+            "maxConsumersPerSubscription",
+            COUNT,
+            "Consumers of a subscription; 0 is no limit.",
+            pulsar="0",
+        ),
+    ] = 5000
+    max_consumer_metadata_size: Annotated[
+        int,
+        Key("maxConsumerMetadataSize", COUNT, "The largest consumer metadata.", unit="bytes"),
+    ] = 1024
+    active_consumer_failover_delay_time_millis: Annotated[
+        int,
+        Key(
+            "activeConsumerFailoverDelayTimeMillis",
+            COUNT,
+            "How long a newly active Failover consumer waits for its first message.",
+            unit="ms",
+        ),
+    ] = 1000
+    max_unacked_messages_per_consumer: Annotated[
+        int,
+        Key(
+            "maxUnackedMessagesPerConsumer",
+            COUNT,
+            "Messages that a consumer may hold without acknowledging; 0 is no limit.",
+        ),
+    ] = 50000
+    max_unacked_messages_per_subscription: Annotated[
+        int,
+        Key(
+            "maxUnackedMessagesPerSubscription",
+            COUNT,
+            "The same for all consumers of a subscription together; 0 is no limit.",
+        ),
+    ] = 200000
+    acknowledgment_at_batch_index_level_enabled: Annotated[
+        bool,
+        Key(
+            "acknowledgmentAtBatchIndexLevelEnabled",
+            FLAG,
+            "Remember which messages of a batch were acknowledged.",
+        ),
+    ] = True
+    dispatcher_max_read_batch_size: Annotated[
+        int,
+        Key("dispatcherMaxReadBatchSize", Integer(1), "Entries of one read.", unit="entries"),
+    ] = 100
+    dispatcher_max_read_size_bytes: Annotated[
+        int,
+        Key("dispatcherMaxReadSizeBytes", Integer(1), "Bytes of one read.", unit="bytes"),
+    ] = 5242880
+    dispatcher_max_round_robin_batch_size: Annotated[
+        int,
+        Key(
+            "dispatcherMaxRoundRobinBatchSize",
+            Integer(1),
+            "Entries that a Shared consumer gets before it is another one's turn.",
+            unit="entries",
+        ),
+    ] = 20
+    precise_dispatcher_flow_control: Annotated[
+        bool,
+        Key(
+            "preciseDispatcherFlowControl",
+            FLAG,
+            "Count permits by the recent number of messages per entry when deciding how much to "
+            "read.",
+        ),
+    ] = False
+
+    # Statistics
+    stats_update_frequency_in_secs: Annotated[
+        int,
+        Key(
+            "statsUpdateFrequencyInSecs",
+            Integer(1),
+            "The window over which rates are taken.",
+            unit="s",
+        ),
+    ] = 60
+    expose_topic_level_metrics_in_prometheus: Annotated[
+        bool,
+        Key(
+            "exposeTopicLevelMetricsInPrometheus",
+            FLAG,
+            "Metrics for every topic; otherwise for every namespace.",
+        ),
+    ] = True
+
+    @property
+    def binds_to_loopback(self) -> bool:
+        """Whether only this machine can connect."""
+        try:
+            return ip_address(self.bind_address).is_loopback
+        except ValueError:
+            return self.bind_address.lower() == "localhost"
+
+
+def _keys() -> dict[str, Key]:
+    hints = get_type_hints(Settings, include_extras=True)
+    return {field.name: hints[field.name].__metadata__[0] for field in fields(Settings)}
+
+
+KEYS: dict[str, Key] = _keys()
+"""Every field of `Settings`, in order, with its key."""
+
+
+def as_properties(settings: Settings) -> dict[str, str]:
+    """Every key with the text that sets it to the present value."""
+    return {key.name: render(getattr(settings, field)) for field, key in KEYS.items()}

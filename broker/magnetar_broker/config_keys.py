@@ -1,0 +1,448 @@
+"""Pulsar's keys that this broker knows but does not honour: which, and what follows.
+
+A value that Pulsar ships is quiet.  Another one stops the start where ignoring it would
+leave the broker less safe, and is a warning otherwise.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+_PACKAGE = re.compile(r"org\.apache\.[\w.]*\.")
+"""Values that name classes are compared without their packages."""
+
+_BUNDLE_SPLITS = ",".join(
+    f"{name}_divide"
+    for name in (
+        "range_equally",
+        "topic_count_equally",
+        "specified_positions",
+        "flow_or_qps_equally",
+    )
+)
+_SCHEMA_CHECKERS = ",".join(
+    f"{kind}SchemaCompatibilityCheck" for kind in ("Json", "Avro", "ProtobufNative")
+)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A key that is accepted; any value but the quiet ones has `consequence`."""
+
+    name: str
+    quiet: frozenset[str]
+    consequence: str
+
+    def is_quiet(self, value: str) -> bool:
+        """Whether nothing need be said: the value is blank, or one that Pulsar ships."""
+        return not value or _PACKAGE.sub("", value).lower() in self.quiet
+
+
+def _table(groups: Mapping[str, str]) -> dict[str, Known]:
+    """Keys by name from `{consequence: "key=quiet|quiet key=quiet ..."}`."""
+    return {known.name: known for known in _entries(groups)}
+
+
+def _entries(groups: Mapping[str, str]) -> Iterator[Known]:
+    for consequence, keys in groups.items():
+        for word in keys.split():
+            name, _, quiet = word.partition("=")
+            yield Known(name, frozenset(quiet.lower().split("|")), consequence)
+
+
+UNSAFE = _table(
+    {
+        "authentication is not supported yet, and without it everyone would be let in: remove "
+        "the key and keep bindAddress on loopback or behind something that authenticates": """
+            authenticationEnabled=false authenticateMetricsEndpoint=false""",
+        "authorization is not supported yet, and without it everyone could do everything: remove "
+        "the key and keep bindAddress on loopback or behind something that authorizes": """
+            authorizationEnabled=false""",
+        "TLS is not supported yet, and without it all traffic would be readable: remove the key "
+        "and let a proxy end TLS in front of the broker": """
+            brokerServicePortTls= webServicePortTls= tlsEnabled=false tlsEnabledWithKeyStore=false
+            tlsRequireTrustedClientCertOnConnect=false""",
+        "plaintext from producers is not refused yet: remove the key and encrypt in every "
+        "producer": """
+            encryptionRequireOnProducer=false""",
+    }
+)
+"""Keys that stop the start unless they are off: ignoring them would be less safe."""
+
+
+NOT_BUILT = _table(
+    {
+        "not built yet: repeated messages will not be dropped": """
+            brokerDeduplicationEnabled=false""",
+        "not built yet: messages will not expire": """
+            ttlDurationDefaultInSeconds=0""",
+        "not built yet: unused subscriptions will not be deleted": """
+            subscriptionExpirationTimeMinutes=0""",
+        "not built yet: the backlog will not be limited": """
+            backlogQuotaDefaultLimitBytes=-1 backlogQuotaDefaultLimitSecond=-1|0
+            backlogQuotaDefaultLimitGB=-1""",
+        "not built yet: publishing will not be throttled": """
+            maxPublishRatePerTopicInMessages=0 maxPublishRatePerTopicInBytes=0
+            brokerPublisherThrottlingMaxMessageRate=0 brokerPublisherThrottlingMaxByteRate=0""",
+        "not built yet: delivery will not be throttled": """
+            dispatchThrottlingRateInMsg=0 dispatchThrottlingRateInByte=0
+            dispatchThrottlingRatePerTopicInMsg=0 dispatchThrottlingRatePerTopicInByte=0
+            dispatchThrottlingRatePerSubscriptionInMsg=0
+            dispatchThrottlingRatePerSubscriptionInByte=0
+            dispatchThrottlingRateRelativeToPublishRate=false""",
+        "not built yet: subscribing will not be throttled": """
+            subscribeThrottlingRatePerConsumer=0""",
+        "not built yet: HTTP requests will not be throttled": """
+            httpRequestsLimitEnabled=false""",
+        "not built yet: HTTP bodies have a fixed limit instead": """
+            httpMaxRequestSize=-1""",
+        "not built yet: a delay will not be refused for its length": """
+            delayedDeliveryMaxDelayInMillis=0""",
+        "not built yet: a delayed message will not be held to the exact time": """
+            isDelayedDeliveryDeliverAtTimeStrict=false""",
+        "not built yet: there will be no transactions": """
+            transactionCoordinatorEnabled=false""",
+        "not built yet: topics will not be compacted": """
+            brokerServiceCompactionThresholdInBytes=0""",
+        "not built yet: producers without a schema will not be refused": """
+            isSchemaValidationEnforced=false""",
+        "not built yet: schemas will not be checked by this strategy": """
+            schemaCompatibilityStrategy=FULL""",
+        "not built yet: producers may still add schema versions": """
+            isAllowAutoUpdateSchemaEnabled=true""",
+        "not built yet: there will be no WebSocket service": """
+            webSocketServiceEnabled=false""",
+        "not built yet: functions will not run": """
+            functionsWorkerEnabled=false""",
+        "not built yet: packages will not be kept": """
+            enablePackagesManagement=false""",
+        "not built yet: there will be no listener besides brokerServicePort and webServicePort": """
+            bindAddresses= advertisedListeners= internalListenerName=""",
+        "not built yet: connections that begin with a PROXY header will be refused": """
+            haProxyProtocolEnabled=false webServiceHaProxyProtocolEnabled=false""",
+        "not built yet: the number of tenants and namespaces will not be limited": """
+            maxTenants=0 maxNamespacesPerTenant=0""",
+        "not built yet: producers and consumers will not be limited by address": """
+            maxSameAddressProducersPerTopic=0 maxSameAddressConsumersPerTopic=0""",
+        "not built yet: unacknowledged messages will not be limited for the broker as a whole": """
+            maxUnackedMessagesPerBroker=0""",
+        "not built yet: subscription names will not be checked": """
+            strictlyVerifySubscriptionName=false""",
+        "not built yet: Key_Shared stays on unless subscriptionTypesEnabled leaves it out": """
+            subscriptionKeySharedEnable=true""",
+        "not built yet: old client libraries will not be refused": """
+            clientLibraryVersionCheckEnabled=false""",
+        "not built yet: entries will not be filtered or intercepted": """
+            entryFilterNames= brokerInterceptors= brokerEntryMetadataInterceptors=
+            exposingBrokerEntryMetadataToClientEnabled=false""",
+        "not built yet: nothing will be offloaded": """
+            managedLedgerOffloadDriver= managedLedgerOffloadAutoTriggerSizeThresholdBytes=-1
+            managedLedgerOffloadThresholdInSeconds=-1""",
+        "not built yet: damaged data is reported and never skipped": """
+            autoSkipNonRecoverableData=false""",
+        "not built yet: this broker is on its own, with its metadata in magnetarDataDirectory": """
+            metadataStoreUrl= configurationMetadataStoreUrl= zookeeperServers=
+            configurationStoreServers= globalZookeeperServers=""",
+        "not built yet: topics will not move to another cluster": """
+            clusterMigrationCheckDurationSeconds=0 clusterMigrationAutoResourceCreation=false""",
+    }
+)
+"""Keys of Pulsar's features that are missing here: a warning each when they are wanted."""
+
+
+COMPATIBLE = _table(
+    {
+        "tunes security, which is not supported yet": """
+            authenticationProviders= authenticationRefreshCheckSeconds=60 strictAuthMethod=false
+            anonymousUserRole= superUserRoles= proxyRoles= authenticateOriginalAuthData=false
+            authorizationProvider=PulsarAuthorizationProvider
+            authorizationAllowWildcardsMatching=false basicAuthConf= tokenSecretKey=
+            tokenPublicKey= tokenPublicAlg=RS256 tokenAuthClaim= tokenAudienceClaim= tokenAudience=
+            tokenAllowedClockSkewSeconds=0 athenzDomainNames= saslJaasClientAllowedIds=.*pulsar.*
+            saslJaasServerSectionName=PulsarBroker saslJaasServerRoleTokenSignerSecretPath=
+            openIDAllowedTokenIssuers= openIDAllowedAudiences= openIDRoleClaim=sub
+            openIDAcceptedTimeLeewaySeconds=0 openIDRequireIssuersUseHttps=true
+            tlsCertRefreshCheckDurationSec=300 tlsCertificateFilePath= tlsKeyFilePath=
+            tlsTrustCertsFilePath= tlsAllowInsecureConnection=false
+            tlsHostnameVerificationEnabled=false tlsProtocols= tlsCiphers= tlsProvider=
+            tlsKeyStoreType=JKS tlsKeyStore= tlsKeyStorePassword= tlsTrustStoreType=JKS
+            tlsTrustStore= tlsTrustStorePassword= webServiceTlsProtocols= webServiceTlsCiphers=
+            webServiceTlsProvider=Conscrypt""",
+        "tunes the broker's own client, and this broker has none": """
+            brokerClientAuthenticationPlugin=AuthenticationDisabled
+            brokerClientAuthenticationParameters= brokerClientTlsEnabled=false
+            brokerClientTlsEnabledWithKeyStore=false brokerClientSslProvider=
+            brokerClientTrustCertsFilePath= brokerClientKeyFilePath=
+            brokerClientCertificateFilePath= brokerClientTlsKeyStoreType=JKS
+            brokerClientTlsKeyStore= brokerClientTlsKeyStorePassword=
+            brokerClientTlsTrustStoreType=JKS brokerClientTlsTrustStore=
+            brokerClientTlsTrustStorePassword= brokerClientTlsCiphers= brokerClientTlsProtocols=""",
+        "tunes threads, Netty or the JVM, which this broker does not have": """
+            numAcceptorThreads= numIOThreads= numOrderedExecutorThreads=8 numHttpServerThreads=
+            numExecutorThreadPoolSize= numCacheExecutorThreadPoolSize=10 enableBusyWait=false
+            topicOrderedExecutorThreadNum= numWorkerThreadsForNonPersistentTopic=8
+            skipBrokerShutdownOnOOM=false topicFactoryClassName= topicNameCacheMaxCapacity=100000
+            maxSecondsToClearTopicNameCache=7200 dispatcherDispatchMessagesInSubscriptionThread=true
+            pulsarChannelWriteBufferHighWaterMark=65536 pulsarChannelWriteBufferLowWaterMark=32768
+            pulsarChannelPauseReceivingRequestsIfUnwritable=false
+            pulsarChannelPauseReceivingCooldownMs=5000
+            pulsarChannelPauseReceivingCooldownRateLimitPermits=5
+            pulsarChannelPauseReceivingCooldownRateLimitPeriodMs=10
+            maxTopicListInFlightHeapMemSizeMB=100 maxTopicListInFlightDirectMemSizeMB=100
+            maxTopicListInFlightHeapMemSizePermitsAcquireTimeoutMillis=25000
+            maxTopicListInFlightHeapMemSizePermitsAcquireQueueSize=10000
+            maxTopicListInFlightDirectMemSizePermitsAcquireTimeoutMillis=25000
+            maxTopicListInFlightDirectMemSizePermitsAcquireQueueSize=10000
+            jvmGCMetricsLoggerClassName= narExtractionDirectory= entryFiltersDirectory=
+            allowOverrideEntryFilters=false dispatchThrottlingForFilteredEntriesEnabled=false
+            brokerInterceptorsDirectory=./interceptors disableBrokerInterceptors=true|false
+            isRunningStandalone=true|false""",
+        "tunes the HTTP server of the original": """
+            httpMaxRequestHeaderSize=8192 disableHttpDebugMethods=false|true
+            httpRequestsMaxPerSecond=100.0 httpServerThreadPoolQueueSize=8192
+            httpServerAcceptQueueSize=8192 httpServerIdleTimeout=30000
+            maxHttpServerConnections=2048 maxConcurrentHttpRequests=1024
+            httpRequestsFailOnUnknownPropertiesEnabled=false webServiceTrustXForwardedFor=false
+            webServiceLogDetailedAddresses= statusFilePath=/usr/local/apache/htdocs
+            webSocketNumIoThreads=8 webSocketNumServiceThreads= webSocketConnectionsPerBroker=8
+            webSocketPulsarClientMemoryLimitInMB=0 webSocketSessionIdleTimeoutMillis=300000
+            webSocketMaxTextFrameSize=1048576""",
+        "tunes the metadata store, which is one local file here": """
+            metadataStoreConfigPath= metadataSyncEventTopic= configurationMetadataSyncEventTopic=
+            metadataStoreSessionTimeoutMillis=30000 metadataStoreOperationTimeoutSeconds=30
+            metadataStoreCacheExpirySeconds=300 metadataStoreBatchingEnabled=true
+            metadataStoreBatchingMaxDelayMillis=5 metadataStoreBatchingMaxOperations=1000
+            metadataStoreBatchingMaxSizeKb=128 metadataStoreSerDesThreads=1
+            zookeeperSessionExpiredPolicy=reconnect zooKeeperSessionTimeoutMillis=-1
+            zooKeeperOperationTimeoutSeconds=-1 zooKeeperCacheExpirySeconds=-1""",
+        "tunes BookKeeper, and this broker writes to its own disk": """
+            bookkeeperMetadataServiceUri= bookkeeperClientAuthenticationPlugin=
+            bookkeeperClientAuthenticationParametersName= bookkeeperClientAuthenticationParameters=
+            bookkeeperClientTimeoutInSeconds=30 bookkeeperClientNumWorkerThreads=
+            bookkeeperClientNumIoThreads= bookkeeperClientSeparatedIoThreadsEnabled=false
+            bookkeeperClientSpeculativeReadTimeoutInMillis=0 bookkeeperNumberOfChannelsPerBookie=16
+            bookkeeperUseV2WireProtocol=true bookkeeperClientHealthCheckEnabled=true
+            bookkeeperClientHealthCheckIntervalSeconds=60
+            bookkeeperClientHealthCheckErrorThresholdPerInterval=5
+            bookkeeperClientHealthCheckQuarantineTimeInSeconds=1800
+            bookkeeperClientQuarantineRatio=1.0 bookkeeperClientGetBookieInfoIntervalSeconds=86400
+            bookkeeperClientGetBookieInfoRetryIntervalSeconds=60
+            bookkeeperClientRackawarePolicyEnabled=true
+            bookkeeperClientRegionawarePolicyEnabled=false
+            bookkeeperClientMinNumRacksPerWriteQuorum=2|1
+            bookkeeperClientEnforceMinNumRacksPerWriteQuorum=false
+            bookkeeperClientReorderReadSequenceEnabled=true|false bookkeeperClientIsolationGroups=
+            bookkeeperClientSecondaryIsolationGroups=
+            bookkeeperClientMinAvailableBookiesInIsolationGroups= bookkeeperEnableStickyReads=true
+            bookkeeperTLSProviderFactoryClass=TLSContextFactory
+            bookkeeperTLSClientAuthentication=false bookkeeperTLSKeyFileType=PEM
+            bookkeeperTLSTrustCertTypes=PEM bookkeeperTLSKeyStorePasswordPath=
+            bookkeeperTLSTrustStorePasswordPath= bookkeeperTLSKeyFilePath=
+            bookkeeperTLSCertificateFilePath= bookkeeperTLSTrustCertsFilePath=
+            bookkeeperTlsCertFilesRefreshDurationSeconds=300
+            bookkeeper_tlsHostnameVerificationEnabled=false
+            bookkeeper_opportunisticStriping=false bookkeeperDiskWeightBasedPlacementEnabled=false
+            bookkeeperExplicitLacIntervalInMills=0 bookkeeperClientExposeStatsToPrometheus=false
+            bookkeeperClientLimitStatsLogging=true|false enableRunBookieTogether=false
+            enableRunBookieAutoRecoveryTogether=false strictBookieAffinityEnabled=false bookieId=
+            ledgerStorageClass=DbLedgerStorage nettyMaxFrameSizeBytes=5253120
+            dbStorage_writeCacheMaxSizeMb= dbStorage_readAheadCacheMaxSizeMb=
+            dbStorage_readAheadCacheBatchSize=1000 dbStorage_rocksDB_blockCacheSize=
+            dbStorage_rocksDB_writeBufferSizeMB=4 dbStorage_rocksDB_sstSizeInMB=4
+            dbStorage_rocksDB_blockSize=4096 dbStorage_rocksDB_bloomFilterBitsPerKey=10
+            dbStorage_rocksDB_numLevels=-1 dbStorage_rocksDB_numFilesInLevel0=4
+            dbStorage_rocksDB_maxSizeInLevel1MB=256 flushInterval=60000 journalMaxGroupWaitMSec=1
+            diskUsageThreshold=0.99 diskUsageWarnThreshold=0.99 allowLoopback=true
+            gcWaitTime=300000""",
+        "is settled by magnetarDurability": """
+            journalSyncData=true|false""",
+        "tunes the original's ledgers and cursors; here every acknowledgement is kept, and the "
+        "cache is bounded by its size alone": """
+            managedLedgerDefaultEnsembleSize=2|1 managedLedgerDefaultWriteQuorum=2|1
+            managedLedgerDefaultAckQuorum=2|1 managedLedgerCursorPositionFlushSeconds=60
+            managedLedgerStatsPeriodSeconds=60 managedLedgerDigestType=CRC32C
+            managedLedgerNumSchedulerThreads=4 managedLedgerCacheCopyEntries=false
+            managedLedgerCacheEvictionWatermark=0.9 managedLedgerCacheEvictionIntervalMs=10
+            managedLedgerCacheEvictionFrequency=0|100.0
+            managedLedgerCacheEvictionTimeThresholdMillis=1000
+            managedLedgerCursorBackloggedThreshold=1000
+            managedLedgerMinimumBacklogCursorsForCaching=0
+            managedLedgerMinimumBacklogEntriesForCaching=1000
+            managedLedgerMaxBacklogBetweenCursorsForCaching=1000
+            managedLedgerDefaultMarkDeleteRateLimit=1.0|0.1
+            managedLedgerInactiveLedgerRolloverTimeSeconds=0
+            managedLedgerInactiveOffloadedLedgerEvictionTimeSeconds=600
+            managedLedgerCursorMaxEntriesPerLedger=50000
+            managedLedgerCursorRolloverTimeInSeconds=14400 managedLedgerMaxReadsInFlightSizeInMB=0
+            managedLedgerMaxUnackedRangesToPersist=10000
+            managedLedgerMaxBatchDeletedIndexToPersist=10000
+            managedLedgerPersistIndividualAckAsLongArray=false|true
+            managedLedgerUnackedRangesOpenCacheSetEnabled=true
+            managedLedgerMaxUnackedRangesToPersistInMetadataStore=1000
+            managedLedgerMaxUnackedRangesToPersistInZooKeeper=-1
+            managedCursorInfoCompressionType=NONE managedCursorInfoCompressionThresholdInBytes=16384
+            managedLedgerInfoCompressionType=NONE managedLedgerInfoCompressionThresholdInBytes=16384
+            lazyCursorRecovery=false managedLedgerMetadataOperationsTimeoutSeconds=60
+            managedLedgerReadEntryTimeoutSeconds=0 managedLedgerAddEntryTimeoutSeconds=0
+            managedLedgerPrometheusStatsLatencyRolloverSeconds=60
+            managedLedgerTraceTaskExecution=true managedLedgerNewEntriesCheckDelayInMillis=10
+            dispatcherPauseOnAckStatePersistentEnabled=false
+            persistentUnackedRangesWithMultipleEntriesEnabled=false
+            persistentUnackedRangesWithPerLedgerEntryEnabled=false
+            persistentUnackedRangesMaxEntrySize=5242880""",
+        "tunes offloading, which is not built yet": """
+            managedLedgerOffloadDeletionLagMs=14400000
+            managedLedgerDataReadPriority=tiered-storage-first triggerOffloadOnTopicLoad=false
+            offloadersDirectory=./offloaders managedLedgerOffloadMaxThreads=2
+            managedLedgerOffloadReadThreads=2 managedLedgerOffloadPrefetchRounds=1
+            managedLedgerOffloadBucket= s3ManagedLedgerOffloadRegion= s3ManagedLedgerOffloadBucket=
+            s3ManagedLedgerOffloadServiceEndpoint=
+            s3ManagedLedgerOffloadMaxBlockSizeInBytes=67108864
+            s3ManagedLedgerOffloadReadBufferSizeInBytes=1048576 gcsManagedLedgerOffloadRegion=
+            gcsManagedLedgerOffloadBucket= gcsManagedLedgerOffloadMaxBlockSizeInBytes=134217728
+            gcsManagedLedgerOffloadReadBufferSizeInBytes=1048576
+            gcsManagedLedgerOffloadServiceAccountKeyFile=
+            fileSystemProfilePath=conf/filesystem_offload_core_site.xml fileSystemURI=""",
+        "tunes sharing bundles among brokers, and this broker is the only one": f"""
+            failureDomainsEnabled=false preferLaterVersions=false loadBalancerEnabled=true|false
+            loadBalancerReportUpdateThresholdPercentage=10
+            loadBalancerReportUpdateMinIntervalMillis=5000
+            loadBalancerReportUpdateMaxIntervalMinutes=15
+            loadBalancerHostUsageCheckIntervalMinutes=1 loadBalancerSheddingEnabled=true
+            loadBalancerSheddingIntervalMinutes=1 loadBalancerSheddingGracePeriodMinutes=30
+            loadBalancerBrokerMaxTopics=50000 loadBalancerBrokerOverloadedThresholdPercentage=85
+            loadBalancerResourceQuotaUpdateIntervalMinutes=15
+            loadBalancerAutoBundleSplitEnabled=true loadBalancerAutoUnloadSplitBundlesEnabled=true
+            loadBalancerNamespaceBundleMaxTopics=1000 loadBalancerNamespaceBundleMaxSessions=1000
+            loadBalancerNamespaceBundleMaxMsgRate=30000
+            loadBalancerNamespaceBundleMaxBandwidthMbytes=100
+            loadBalancerNamespaceMaximumBundles=128 loadBalancerOverrideBrokerNicSpeedGbps=
+            loadManagerClassName=ModularLoadManagerImpl|NoopLoadManager
+            topicBundleAssignmentStrategy=ConsistentHashingTopicBundleAssigner
+            supportedNamespaceBundleSplitAlgorithms={_BUNDLE_SPLITS}
+            defaultNamespaceBundleSplitAlgorithm=range_equally_divide
+            loadBalancerLoadSheddingStrategy=ThresholdShedder lowerBoundarySheddingEnabled=false
+            loadBalancerLoadPlacementStrategy=LeastLongTermMessageRate
+            loadBalancerBrokerThresholdShedderPercentage=10
+            loadBalancerAverageResourceUsageDifferenceThresholdPercentage=10
+            loadBalancerMsgRateDifferenceShedderThreshold=50
+            loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold=4
+            loadBalancerHistoryResourcePercentage=0.9 loadBalancerBandwidthInResourceWeight=1.0
+            loadBalancerBandwidthOutResourceWeight=1.0 loadBalancerBandwithInResourceWeight=1.0
+            loadBalancerBandwithOutResourceWeight=1.0 loadBalancerCPUResourceWeight=1.0
+            loadBalancerMemoryResourceWeight=0|1.0 loadBalancerDirectMemoryResourceWeight=0|1.0
+            loadBalancerBundleUnloadMinThroughputThreshold=10
+            namespaceBundleUnloadingTimeoutMs=60000 loadBalancerAvgShedderLowThreshold=15
+            loadBalancerAvgShedderHighThreshold=40 loadBalancerAvgShedderHitCountLowThreshold=8
+            loadBalancerAvgShedderHitCountHighThreshold=2 maxUnloadPercentage=0.2
+            loadBalancerDebugModeEnabled=false loadBalancerBrokerLoadTargetStd=0.25
+            loadBalancerSheddingConditionHitCountThreshold=3 loadBalancerTransferEnabled=true
+            loadBalancerMaxNumberOfBrokerSheddingPerCycle=3 loadBalanceSheddingDelayInSeconds=180
+            loadBalancerBrokerLoadDataTTLInSeconds=1800
+            loadBalancerMaxNumberOfBundlesInBundleLoadReport=10 loadBalancerSplitIntervalMinutes=1
+            loadBalancerMaxNumberOfBundlesToSplitPerCycle=10
+            loadBalancerNamespaceBundleSplitConditionHitCountThreshold=3
+            loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds=3600
+            loadManagerServiceUnitStateTableViewClassName=ServiceUnitStateTableViewImpl
+            loadBalancerServiceUnitTableViewSyncer=None
+            loadBalancerServiceUnitStateMaxConcurrentOverrides=64""",
+        "tunes replication between clusters, which is not built yet": """
+            replicationMetricsEnabled=true replicationConnectionsPerBroker=16
+            replicationProducerQueueSize=1000 replicatorPrefix=pulsar.repl
+            replicationPolicyCheckDurationSeconds=600 replicationTlsEnabled=false
+            createTopicToRemoteClusterForReplication=true enableReplicatedSubscriptions=true
+            replicatedSubscriptionsSnapshotFrequencyMillis=1000
+            replicatedSubscriptionsSnapshotTimeoutSeconds=30
+            replicatedSubscriptionsSnapshotMaxCachedPerSubscription=30
+            dispatchThrottlingRatePerReplicatorInMsg=0 dispatchThrottlingRatePerReplicatorInByte=0
+            """,
+        "tunes deduplication, which is not built yet": """
+            brokerDeduplicationMaxNumberOfProducers=10000
+            brokerDeduplicationSnapshotFrequencyInSeconds=120
+            brokerDeduplicationSnapshotIntervalSeconds=120 brokerDeduplicationEntriesInterval=1000
+            brokerDeduplicationProducerInactivityTimeoutMinutes=360""",
+        "tunes delayed delivery, which is not built yet": """
+            delayedDeliveryEnabled=true
+            delayedDeliveryTrackerFactoryClassName=InMemoryDelayedDeliveryTrackerFactory
+            delayedDeliveryTickTimeMillis=1000 delayedDeliveryMinIndexCountPerBucket=50000
+            delayedDeliveryMaxTimeStepPerBucketSnapshotSegmentSeconds=300
+            delayedDeliveryMaxIndexesPerBucketSnapshotSegment=5000 delayedDeliveryMaxNumBuckets=-1
+            delayedDeliveryFixedDelayDetectionLookahead=50000""",
+        "tunes transactions, which are not built yet": """
+            transactionMetadataStoreProviderClassName=MLTransactionMetadataStoreProvider
+            transactionBufferSnapshotMaxTransactionCount=1000
+            transactionBufferSnapshotMinTimeInMillis=5000
+            transactionBufferSegmentedSnapshotEnabled=false
+            transactionBufferSnapshotSegmentSize=262144
+            transactionBufferClientMaxConcurrentRequests=1000 maxActiveTransactionsPerCoordinator=0
+            transactionPendingAckLogIndexMinLag=500
+            transactionBufferClientOperationTimeoutInMills=3000
+            transactionLogBatchedWriteEnabled=false transactionLogBatchedWriteMaxRecords=512
+            transactionLogBatchedWriteMaxSize=4194304 transactionLogBatchedWriteMaxDelayInMillis=1
+            transactionPendingAckBatchedWriteEnabled=false
+            transactionPendingAckBatchedWriteMaxRecords=512
+            transactionPendingAckBatchedWriteMaxSize=4194304
+            transactionPendingAckBatchedWriteMaxDelayInMillis=1""",
+        "tunes throttling, quotas and clean-up, which are not built yet": """
+            brokerDeleteInactiveTopicsEnabled=true|false
+            brokerDeleteInactiveTopicsFrequencySeconds=60
+            brokerDeleteInactiveTopicsMode=delete_when_no_subscriptions
+            brokerDeleteInactiveTopicsMaxInactiveDurationSeconds=
+            brokerDeleteInactivePartitionedTopicMetadataEnabled=false
+            brokerServicePurgeInactiveFrequencyInSeconds=60 forceDeleteTenantAllowed=false
+            forceDeleteNamespaceAllowed=false backlogQuotaCheckEnabled=true|false
+            backlogQuotaCheckIntervalInSeconds=60
+            backlogQuotaDefaultRetentionPolicy=producer_request_hold
+            preciseTimeBasedBacklogQuotaCheck=false additionalSystemCursorNames=
+            messageExpiryCheckIntervalInMinutes=5 subscriptionExpiryCheckIntervalInMinutes=5
+            retentionCheckIntervalInSeconds=120 maxMessageSizeCheckIntervalInSeconds=60
+            topicPublisherThrottlingTickTimeMillis=10|2 brokerPublisherThrottlingTickTimeMillis=50
+            subscribeRatePeriodPerConsumerInSecond=30
+            dispatchRateLimiterFactoryClassName=DispatchRateLimiterFactoryAsyncTokenBucket
+            dispatchThrottlingOnBatchMessageEnabled=false
+            dispatchThrottlingOnNonBacklogConsumerEnabled=true
+            brokerServiceCompactionMonitorIntervalInSeconds=60
+            brokerServiceCompactionPhaseOneLoopTimeInSeconds=30
+            topicCompactionRetainNullKey=false|true
+            compactionServiceFactoryClassName=PulsarCompactionServiceFactory""",
+        "tunes the original's dispatchers; ours bound their work in their own way": """
+            activeConsumerFailoverConsistentHashing=false subscriptionRedeliveryTrackerEnabled=true
+            subscriptionKeySharedUseConsistentHashing=true|false
+            subscriptionKeySharedConsistentHashingReplicaPoints=100
+            keySharedLookAheadMsgInReplayThresholdPerConsumer=2000
+            keySharedLookAheadMsgInReplayThresholdPerSubscription=20000
+            unblockStuckSubscriptionEnabled=false subscriptionBacklogScanMaxTimeMs=120000
+            subscriptionBacklogScanMaxEntries=10000
+            maxUnackedMessagesPerSubscriptionOnBrokerBlocked=0.16 dispatcherMinReadBatchSize=1
+            dispatcherReadFailureBackoffInitialTimeInMs=15000
+            dispatcherReadFailureBackoffMaxTimeInMs=60000
+            dispatcherReadFailureBackoffMandatoryStopTimeInMs=0
+            dispatcherRetryBackoffInitialTimeInMs=1 dispatcherRetryBackoffMaxTimeInMs=10
+            maxConcurrentTopicLoadRequest=5000 topicFencingTimeoutSeconds=0
+            enableBrokerSideSubscriptionPatternEvaluation=true
+            topicsPatternRegexImplementation=RE2J_WITH_JDK_FALLBACK""",
+        "tunes schemas and topic policies as the original keeps them": f"""
+            systemTopicEnabled=true topicLevelPoliciesEnabled=true
+            topicPoliciesCacheInitTimeoutSeconds=60
+            schemaRegistryCompatibilityCheckers={_SCHEMA_CHECKERS}
+            systemTopicSchemaCompatibilityStrategy=ALWAYS_COMPATIBLE
+            schemaRegistryStorageClassName=BookkeeperSchemaStorageFactory
+            clientLibraryVersionCheckAllowUnversioned=true|false""",
+        "chooses metrics and statistics that are always or never there": """
+            exposeConsumerLevelMetricsInPrometheus=false metricsBufferResponse=false
+            exposeProducerLevelMetricsInPrometheus=false
+            exposeManagedLedgerMetricsInPrometheus=true
+            exposeManagedCursorMetricsInPrometheus=false metricsServletTimeoutMs=30000
+            exposeBundlesMetricsInPrometheus=false exposePublisherStats=true
+            exposeSubscriptionBacklogAgeInPrometheus=false
+            exposeSubscriptionBacklogSizeInPrometheus=false
+            exposePreciseBacklogInPrometheus=false|true
+            splitTopicAndPartitionLabelInPrometheus=false statsUpdateInitialDelayInSecs=60
+            healthCheckMetricsUpdateTimeInSeconds=-1 aggregatePublisherStatsByProducerName=false""",
+        "tunes functions and packages, which are not built yet": """
+            functionsWorkerEnablePackageManagement=false
+            packagesManagementStorageProvider=BookKeeperPackagesStorageProvider
+            packagesReplicas=1 packagesManagementLedgerRootPath=/ledgers""",
+    }
+)
+"""Keys that have no effect here: one warning names those set to something unusual."""

@@ -1,0 +1,218 @@
+"""Settings out of a file, the environment and the command line.
+
+The later one wins: defaults, file, environment (`PULSAR_PREFIX_<key>`), command line.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from magnetar_broker import properties
+from magnetar_broker.config import KEYS, Settings
+from magnetar_broker.config_keys import COMPATIBLE, NOT_BUILT, UNSAFE
+from magnetar_broker.config_values import Blank, Key
+
+ENVIRONMENT_PREFIX = "PULSAR_PREFIX_"
+
+_FIELDS = {key.name: (name, key) for name, key in KEYS.items()}
+_KNOWN = [*_FIELDS, *UNSAFE, *NOT_BUILT, *COMPATIBLE]
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used.
+
+    `problems` has a line for every cause, not only the first: where, key, value, and what
+    is allowed.
+    """
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+class Loaded(NamedTuple):
+    """Settings, and what the operator should be told about them at the start."""
+
+    settings: Settings
+    warnings: list[str]
+
+
+class Assignment(NamedTuple):
+    """A key set to a value, and by what: `where` is fit for a message."""
+
+    where: str
+    key: str
+    value: str
+
+    def refused(self, why: str) -> str:
+        return f"{self.where}: {self.key}={self.value}: {why}"
+
+
+def load(path: str | None, environ: Mapping[str, str], overrides: Mapping[str, str]) -> Loaded:
+    """Settings from the file (if any), the environment and the command line's overrides.
+
+    Keys are Pulsar's or our own.  Raises `ConfigError` that says all that is wrong.
+    """
+    return interpret(path, _read(path) if path is not None else "", environ, overrides)
+
+
+def interpret(
+    path: str | None, text: str, environ: Mapping[str, str], overrides: Mapping[str, str]
+) -> Loaded:
+    """What `load` does, with the file's text instead of the file; `path` is for messages."""
+    lines = [
+        Assignment(f"{path}:{line}", key, value) for line, key, value in properties.parse(text)
+    ]
+    assignments = [*lines, *_from_environment(environ), *_from_command_line(overrides)]
+    chosen = {assignment.key: assignment for assignment in assignments}
+    reading = _Reading(chosen)
+    for assignment in chosen.values():
+        reading.take(assignment)
+    settings = reading.settings()
+    return Loaded(settings, [*_repeated(path, lines), *reading.warnings(), *_doubtful(settings)])
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            return file.read()
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: byte {error.start} is not UTF-8") from error
+
+
+def _from_environment(environ: Mapping[str, str]) -> Iterator[Assignment]:
+    """Prefixed variables only: a plain name may be set for reasons that are not ours."""
+    for variable, value in sorted(environ.items()):
+        if variable.startswith(ENVIRONMENT_PREFIX):
+            key = variable.removeprefix(ENVIRONMENT_PREFIX)
+            yield Assignment(f"environment variable {variable}", key, value.strip())
+
+
+def _from_command_line(overrides: Mapping[str, str]) -> Iterator[Assignment]:
+    for key, value in overrides.items():
+        yield Assignment("command line", key, value.strip())
+
+
+@dataclass
+class _Reading:
+    """What has been understood so far of the assignments that count."""
+
+    chosen: Mapping[str, Assignment]
+    values: dict[str, Any] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    without_effect: list[str] = field(default_factory=list)
+    unknown: list[Assignment] = field(default_factory=list)
+
+    def take(self, assignment: Assignment) -> None:
+        """Understand one key, whose value is final."""
+        where, key, value = assignment
+        if key in _FIELDS:
+            self._honour(assignment, *_FIELDS[key])
+        elif key in UNSAFE:
+            if not UNSAFE[key].is_quiet(value):
+                self.problems.append(assignment.refused(UNSAFE[key].consequence))
+        elif key in NOT_BUILT:
+            if not NOT_BUILT[key].is_quiet(value):
+                self.missing.append(f"{where}: {key} is {NOT_BUILT[key].consequence}")
+        elif key in COMPATIBLE:
+            if not COMPATIBLE[key].is_quiet(value):
+                self.without_effect.append(key)
+        else:
+            self.unknown.append(assignment)
+
+    def _honour(self, assignment: Assignment, name: str, key: Key) -> None:
+        if not assignment.value:
+            self._leave_blank(assignment, name, key)
+            return
+        try:
+            self.values[name] = key.kind.parse(assignment.value)
+        except ValueError:
+            unit = f" ({key.unit})" if key.unit else ""
+            self.problems.append(assignment.refused(f"expected {key.kind.allowed}{unit}"))
+
+    def _leave_blank(self, assignment: Assignment, name: str, key: Key) -> None:
+        match key.blank:
+            case Blank.NONE:
+                self.values[name] = None
+            case Blank.REFUSED:
+                why = f"may not be blank: expected {key.kind.allowed}"
+                self.problems.append(assignment.refused(why))
+            case Blank.DEFAULT:
+                pass
+
+    def settings(self) -> Settings:
+        """Raises `ConfigError` if anything was wrong, alone or together."""
+        if self.problems:
+            raise ConfigError(*self.problems)
+        settings = Settings(**self.values)
+        contradictions = [
+            self.chosen.get(key, Assignment("default", key, value)).refused(why)
+            for key, value, why in _contradictions(settings)
+        ]
+        if contradictions:
+            raise ConfigError(*contradictions)
+        return settings
+
+    def warnings(self) -> Iterator[str]:
+        yield from self.missing
+        if self.without_effect:
+            keys = ", ".join(sorted(self.without_effect))
+            yield f"known to Pulsar and without effect here: {keys}"
+        if self.unknown:
+            yield f"unknown, and ignored: {', '.join(map(_with_guess, self.unknown))}"
+
+
+def _with_guess(unknown: Assignment) -> str:
+    """The key and where it stands, with the key that was probably meant."""
+    guesses = get_close_matches(unknown.key, _KNOWN, n=1, cutoff=0.85)
+    guess = f"; {guesses[0]} was meant?" if guesses else ""
+    return f"{unknown.key} ({unknown.where}{guess})"
+
+
+def _repeated(path: str | None, lines: Iterable[Assignment]) -> Iterator[str]:
+    where = defaultdict[str, list[str]](list)
+    for assignment in lines:
+        where[assignment.key].append(assignment.where.rpartition(":")[2])
+    repeated = {key: numbers for key, numbers in where.items() if len(numbers) > 1}
+    if repeated:
+        keys = ", ".join(f"{key} (lines {', '.join(lines)})" for key, lines in repeated.items())
+        yield f"{path}: {len(repeated)} set more than once, and the last line counts: {keys}"
+
+
+def _contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
+    """Keys whose values are right alone and wrong together, with value and reason."""
+    port, web_port = settings.broker_service_port, settings.web_service_port
+    if web_port and web_port == port:
+        yield "webServicePort", str(web_port), "brokerServicePort is the same"
+    low = settings.managed_ledger_min_ledger_rollover_time_minutes
+    high = settings.managed_ledger_max_ledger_rollover_time_minutes
+    if high < low:
+        why = f"expected at least managedLedgerMinLedgerRolloverTimeMinutes, {low}"
+        yield "managedLedgerMaxLedgerRolloverTimeMinutes", str(high), why
+    partitions, most = (
+        settings.default_num_partitions,
+        settings.max_num_partitions_per_partitioned_topic,
+    )
+    if most and partitions > most:
+        why = f"expected at most maxNumPartitionsPerPartitionedTopic, {most}"
+        yield "defaultNumPartitions", str(partitions), why
+
+
+def _doubtful(settings: Settings) -> Iterator[str]:
+    """Values that are allowed and may not do what was meant."""
+    if not settings.binds_to_loopback:
+        yield (
+            f"bindAddress={settings.bind_address}: whoever reaches this machine can read and "
+            "write everything, for there is no authentication yet"
+        )
+    time, size = settings.default_retention_time_in_minutes, settings.default_retention_size_in_mb
+    if (time == 0) != (size == 0):
+        yield (
+            f"defaultRetentionTimeInMinutes={time} and defaultRetentionSizeInMB={size}: nothing "
+            "is retained, for both must be set"
+        )

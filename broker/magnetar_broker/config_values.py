@@ -1,0 +1,150 @@
+"""What a setting's text may be, and what it becomes."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from typing import Protocol
+
+
+class Kind(Protocol):
+    """Turns text into a value; `allowed` says in words which texts it takes."""
+
+    @property
+    def allowed(self) -> str: ...
+
+    def parse(self, text: str) -> object:
+        """The value, or ValueError; the text is neither blank nor surrounded by blanks."""
+
+
+class Blank(Enum):
+    """What `key=` with nothing behind it means."""
+
+    DEFAULT = "the default"
+    NONE = "off"
+    REFUSED = "not allowed"
+
+
+@dataclass(frozen=True)
+class Key:
+    """How one field of the settings is spelled in a file, and what it is for."""
+
+    name: str
+    kind: Kind
+    meaning: str
+    unit: str = ""
+    pulsar: str | None = None
+    """Pulsar's default where ours differs."""
+    blank: Blank = Blank.DEFAULT
+
+    @property
+    def ours(self) -> bool:
+        """Whether Pulsar does not know this key."""
+        return self.name.startswith("magnetar")
+
+
+@dataclass(frozen=True)
+class Integer:
+    low: int
+    high: int = 2**31 - 1
+
+    @property
+    def allowed(self) -> str:
+        return f"a whole number from {self.low} to {self.high}"
+
+    def parse(self, text: str) -> int:
+        if not re.fullmatch(r"[+-]?[0-9]{1,19}", text):
+            raise ValueError(text)
+        number = int(text)
+        if not self.low <= number <= self.high:
+            raise ValueError(text)
+        return number
+
+
+class Boolean:
+    allowed = "true or false"
+
+    def parse(self, text: str) -> bool:
+        word = text.lower()
+        if word not in ("true", "false"):
+            raise ValueError(text)
+        return word == "true"
+
+
+@dataclass(frozen=True)
+class Choice:
+    options: type[StrEnum]
+
+    @property
+    def allowed(self) -> str:
+        return " or ".join(self.options)
+
+    def parse(self, text: str) -> StrEnum:
+        return self.options(text)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Several of the options, separated by commas."""
+
+    options: type[StrEnum]
+
+    @property
+    def allowed(self) -> str:
+        return f"one or more of {', '.join(self.options)}, separated by commas"
+
+    def parse(self, text: str) -> frozenset[StrEnum]:
+        words = _words(text)
+        if not words:
+            raise ValueError(text)
+        return frozenset(map(self.options, words))
+
+
+@dataclass(frozen=True)
+class Text:
+    """Text that matches the pattern as a whole."""
+
+    pattern: str
+    allowed: str
+
+    def parse(self, text: str) -> str:
+        if not re.fullmatch(self.pattern, text):
+            raise ValueError(text)
+        return text
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Several texts, separated by commas."""
+
+    item: Text
+
+    @property
+    def allowed(self) -> str:
+        return f"{self.item.allowed}; several are separated by commas"
+
+    def parse(self, text: str) -> tuple[str, ...]:
+        return tuple(self.item.parse(word) for word in _words(text))
+
+
+def render(value: object) -> str:
+    """The text that parses to this value; sets come out in their options' order."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case tuple():
+            return ",".join(value)
+        case frozenset():
+            return ",".join(option for option in _options_of(value) if option in value)
+        case _:
+            return str(value)
+
+
+def _options_of(values: frozenset[StrEnum]) -> Iterable[StrEnum]:
+    return type(next(iter(values))) if values else ()
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
