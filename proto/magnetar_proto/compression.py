@@ -1,0 +1,112 @@
+"""Payload compression. A declared size is never trusted: what inflates to anything else is refused,
+and nothing larger than the declared size is ever inflated."""
+
+import zlib
+from collections.abc import Callable
+from typing import Final
+
+import lz4.block
+import snappy
+import zstandard
+
+from . import PulsarApi_pb2 as pb
+from .errors import BadCompression, LocalError, RemoteError
+from .wire import decode_varint
+
+# The largest history a Zstandard frame may ask for; encoders stay below it at ordinary levels.
+MAX_ZSTD_WINDOW: Final = 32 << 20
+
+
+def compress(kind: int, data: bytes) -> bytes:
+    """Compress with the CompressionType `kind`; LocalError when there is no such type."""
+    codec = _CODECS.get(kind)
+    if codec is None:
+        raise LocalError(f"no compression type {kind}")
+    return codec[0](data)
+
+
+def decompress(kind: int, data: bytes, uncompressed_size: int, limit: int) -> bytes:
+    """Exactly `uncompressed_size` bytes, or BadCompression: also when that exceeds `limit`.
+
+    Data of type NONE comes back as it is; its declared size, which may be absent, is not looked at.
+    """
+    codec = _CODECS.get(kind)
+    if codec is None:
+        raise BadCompression(f"no compression type {kind}")
+    if kind == pb.NONE:
+        return data
+    if not 0 <= uncompressed_size <= limit:
+        raise BadCompression(f"{uncompressed_size} uncompressed bytes, the limit is {limit}")
+    inflated = codec[1](data, uncompressed_size)
+    if len(inflated) != uncompressed_size:
+        raise BadCompression(f"{len(inflated)} bytes instead of the declared {uncompressed_size}")
+    return inflated
+
+
+def _as_is(data: bytes, _size: int = 0) -> bytes:
+    return data
+
+
+def _lz4(data: bytes) -> bytes:
+    return bytes(lz4.block.compress(data, store_size=False))
+
+
+def _un_lz4(data: bytes, size: int) -> bytes:
+    try:
+        return bytes(lz4.block.decompress(data, uncompressed_size=size))
+    except lz4.block.LZ4BlockError as error:
+        raise BadCompression(f"LZ4: {error}") from error
+
+
+def _un_zlib(data: bytes, size: int) -> bytes:
+    inflater = zlib.decompressobj()
+    try:
+        # One byte of room more, for a maximum of 0 would mean no maximum.
+        inflated = inflater.decompress(data, size + 1)
+    except zlib.error as error:
+        raise BadCompression(f"zlib: {error}") from error
+    if len(inflated) <= size and (not inflater.eof or inflater.unused_data):
+        raise BadCompression("zlib: the stream does not end with the data")
+    return inflated
+
+
+def _zstd(data: bytes) -> bytes:
+    return zstandard.ZstdCompressor().compress(data)
+
+
+def _un_zstd(data: bytes, size: int) -> bytes:
+    try:
+        # A size in the frame's header would override the maximum given below.
+        if zstandard.frame_content_size(data) not in (-1, size):
+            raise BadCompression(f"zstd: the frame does not announce {size} bytes")
+        decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_ZSTD_WINDOW)
+        return decompressor.decompress(data, max_output_size=max(1, size), allow_extra_data=False)
+    except zstandard.ZstdError as error:
+        raise BadCompression(f"zstd: {error}") from error
+
+
+def _snappy(data: bytes) -> bytes:
+    return bytes(snappy.compress(data))
+
+
+def _un_snappy(data: bytes, size: int) -> bytes:
+    try:
+        # The block's own preamble decides how much is allocated.
+        announced, _ = decode_varint(data, 0)
+    except (IndexError, RemoteError) as error:
+        raise BadCompression("snappy: no preamble") from error
+    if announced != size:
+        raise BadCompression(f"snappy: the block announces {announced} bytes, not {size}")
+    try:
+        return bytes(snappy.uncompress(data))
+    except snappy.UncompressError as error:
+        raise BadCompression(f"snappy: {error}") from error
+
+
+_CODECS: Final[dict[int, tuple[Callable[[bytes], bytes], Callable[[bytes, int], bytes]]]] = {
+    pb.NONE: (_as_is, _as_is),
+    pb.LZ4: (_lz4, _un_lz4),
+    pb.ZLIB: (zlib.compress, _un_zlib),
+    pb.ZSTD: (_zstd, _un_zstd),
+    pb.SNAPPY: (_snappy, _un_snappy),
+}
