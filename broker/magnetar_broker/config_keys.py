@@ -157,7 +157,7 @@ COMPATIBLE = _table(
             anonymousUserRole= superUserRoles= proxyRoles= authenticateOriginalAuthData=false
             authorizationProvider=PulsarAuthorizationProvider
             authorizationAllowWildcardsMatching=false basicAuthConf= tokenSecretKey=
-            tokenPublicKey= tokenPublicAlg=RS256 tokenAuthClaim= tokenAudienceClaim= tokenAudience=
+            tokenPublicKey= tokenPublicAlg=RS256 tokenAuthClaim=sub tokenAudienceClaim= tokenAudience=
             tokenAllowedClockSkewSeconds=0 athenzDomainNames= saslJaasClientAllowedIds=.*pulsar.*
             saslJaasServerSectionName=PulsarBroker saslJaasServerRoleTokenSignerSecretPath=
             openIDAllowedTokenIssuers= openIDAllowedAudiences= openIDRoleClaim=sub

@@ -122,6 +122,8 @@ class _Reading:
         elif key in COMPATIBLE:
             if not COMPATIBLE[key].is_quiet(value):
                 self.without_effect.append(key)
+        elif not key:
+            self.problems.append(assignment.refused("a key is missing"))
         else:
             self.unknown.append(assignment)
 
