@@ -157,10 +157,10 @@ COMPATIBLE = _table(
             anonymousUserRole= superUserRoles= proxyRoles= authenticateOriginalAuthData=false
             authorizationProvider=PulsarAuthorizationProvider
             authorizationAllowWildcardsMatching=false basicAuthConf= tokenSecretKey=
-            tokenPublicKey= tokenPublicAlg=RS256 tokenAuthClaim=sub tokenAudienceClaim= tokenAudience=
-            tokenAllowedClockSkewSeconds=0 athenzDomainNames= saslJaasClientAllowedIds=.*pulsar.*
-            saslJaasServerSectionName=PulsarBroker saslJaasServerRoleTokenSignerSecretPath=
-            openIDAllowedTokenIssuers= openIDAllowedAudiences= openIDRoleClaim=sub
+            tokenPublicKey= tokenPublicAlg=RS256 tokenAuthClaim=sub tokenAudienceClaim=
+            tokenAudience= tokenAllowedClockSkewSeconds=0 athenzDomainNames=
+            saslJaasClientAllowedIds=.*pulsar.* saslJaasServerSectionName=PulsarBroker
+            saslJaasServerRoleTokenSignerSecretPath= openIDAllowedTokenIssuers= openIDAllowedAudiences= openIDRoleClaim=sub
             openIDAcceptedTimeLeewaySeconds=0 openIDRequireIssuersUseHttps=true
             tlsCertRefreshCheckDurationSec=300 tlsCertificateFilePath= tlsKeyFilePath=
             tlsTrustCertsFilePath= tlsAllowInsecureConnection=false
