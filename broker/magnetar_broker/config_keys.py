@@ -160,8 +160,9 @@ COMPATIBLE = _table(
             tokenPublicKey= tokenPublicAlg=RS256 tokenAuthClaim=sub tokenAudienceClaim=
             tokenAudience= tokenAllowedClockSkewSeconds=0 athenzDomainNames=
             saslJaasClientAllowedIds=.*pulsar.* saslJaasServerSectionName=PulsarBroker
-            saslJaasServerRoleTokenSignerSecretPath= openIDAllowedTokenIssuers= openIDAllowedAudiences= openIDRoleClaim=sub
-            openIDAcceptedTimeLeewaySeconds=0 openIDRequireIssuersUseHttps=true
+            saslJaasServerRoleTokenSignerSecretPath= openIDAllowedTokenIssuers=
+            openIDAllowedAudiences= openIDRoleClaim=sub openIDAcceptedTimeLeewaySeconds=0
+            openIDRequireIssuersUseHttps=true
             tlsCertRefreshCheckDurationSec=300 tlsCertificateFilePath= tlsKeyFilePath=
             tlsTrustCertsFilePath= tlsAllowInsecureConnection=false
             tlsHostnameVerificationEnabled=false tlsProtocols= tlsCiphers= tlsProvider=
