@@ -1,0 +1,61 @@
+"""The consumers connected to one subscription, and who may join them."""
+
+from collections.abc import Iterator
+
+from magnetar_proto import PulsarApi_pb2 as pb
+
+from magnetar_broker.consumer import Consumer
+from magnetar_broker.errors import ConsumerBusy
+
+SubType = pb.CommandSubscribe.SubType
+EXCLUSIVE = pb.CommandSubscribe.Exclusive
+
+
+class ConsumerGroup:
+    """All of one type; `limit` bounds their number, 0 does not."""
+
+    def __init__(self, subscription: str, limit: int) -> None:
+        self._subscription = subscription
+        self._limit = limit
+        self._members: list[Consumer] = []
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __iter__(self) -> Iterator[Consumer]:
+        return iter(list(self._members))
+
+    async def admit(self, present_type: int, wanted_type: int) -> None:
+        """Make sure that one more consumer may join, else `ConsumerBusy`."""
+        if self._members and present_type != wanted_type:
+            now = SubType.Name(SubType.ValueType(present_type))
+            raise ConsumerBusy(
+                f"subscription {self._subscription} has connected consumers of type {now}; "
+                "close them first or subscribe with the same type"
+            )
+        while wanted_type == EXCLUSIVE and self._members:
+            holder = self._members[0]
+            if await holder.connection.is_alive():
+                raise ConsumerBusy(
+                    f"subscription {self._subscription} is Exclusive and "
+                    f"{holder.name or 'a consumer'} from {holder.connection.address} holds it"
+                )
+            holder.close()
+        if 0 < self._limit <= len(self._members):
+            raise ConsumerBusy(
+                f"subscription {self._subscription} has its {self._limit} consumers "
+                "(maxConsumersPerSubscription)"
+            )
+
+    def add(self, consumer: Consumer) -> None:
+        """An admitted consumer joins."""
+        self._members.append(consumer)
+
+    def remove(self, consumer: Consumer) -> None:
+        """A consumer left."""
+        self._members.remove(consumer)
+
+    def disconnect(self) -> None:
+        """Send all of them away; they come back."""
+        for consumer in self:
+            consumer.disconnect()

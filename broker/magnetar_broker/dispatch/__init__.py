@@ -1,0 +1,1 @@
+"""Who gets the next entry: one dispatcher a subscription type, behind one interface."""

@@ -1,0 +1,71 @@
+"""What a dispatcher is, whatever the subscription type."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from magnetar_broker.consumer import Consumer
+
+
+class Blocker(Enum):
+    """Why a subscription delivers nothing at the moment."""
+
+    NONE = "nothing: it delivers"
+    NO_CONSUMER = "no consumer is connected"
+    NO_PERMITS = "no consumer has permits"
+    SLOW_CONNECTION = "the consumers' connections are full"
+    UNACKED_CONSUMER = "every consumer reached its limit of unacknowledged messages"
+    UNACKED_SUBSCRIPTION = "the subscription reached its limit of unacknowledged messages"
+    SWITCHING = "the active consumer has just changed"
+    READING = "entries are being read from disk"
+    DAMAGE = "the next entries cannot be read"
+    CAUGHT_UP = "everything was delivered"
+
+
+@dataclass(frozen=True)
+class DispatchLimits:
+    """Bounds that every dispatcher keeps to."""
+
+    max_read_entries: int = 100
+    max_read_bytes: int = 5 << 20
+    max_round_robin_entries: int = 20
+    max_unacked_per_consumer: int = 50_000
+    max_unacked_per_subscription: int = 200_000
+    failover_delay_ms: int = 1000
+
+
+class Dispatcher(Protocol):
+    """Decides which consumer gets which entry, and sends it."""
+
+    exclusive_acks: bool
+    """Whether cumulative acknowledgements make sense."""
+
+    def add(self, consumer: Consumer) -> None:
+        """A consumer joined; the subscription has checked that it may."""
+
+    def remove(self, consumer: Consumer) -> None:
+        """A consumer left; what it had goes to the others."""
+
+    def dispatch(self) -> None:
+        """Send all that can be sent now; called whenever anything changed."""
+
+    def acked(self, consumer: Consumer, offset: int, messages_left: int) -> None:
+        """An entry that a consumer acknowledges; `messages_left` of it are not yet."""
+
+    def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
+        """The consumer wants entries again; None: all that it has not acknowledged."""
+
+    def rewind(self) -> None:
+        """The cursor was moved: start again from it."""
+
+    def blocker(self) -> Blocker:
+        """Why nothing is being delivered."""
+
+    @property
+    def read_offset(self) -> int:
+        """The next entry to be delivered for the first time."""
+
+    @property
+    def in_replay(self) -> int:
+        """Entries that wait to be delivered again."""

@@ -1,0 +1,56 @@
+"""Where a dispatcher's entries come from: memory if recent, else read ahead from the store."""
+
+import logging
+from collections.abc import Callable
+
+from magnetar_storage.errors import StorageError
+from magnetar_storage.interfaces import Run
+from magnetar_storage.log import Log
+
+log = logging.getLogger(__name__)
+
+AHEAD_ENTRIES = 2000
+AHEAD_BYTES = 1 << 20
+
+
+class Feed:
+    """Serves one dispatcher.  A dispatcher that got nothing is called when there is more."""
+
+    def __init__(self, entries: Log, ready: Callable[[], None]) -> None:
+        self.failure: StorageError | None = None
+        """Why the entries cannot be read; a seek or a new consumer tries again."""
+        self._log = entries
+        self._ready = ready
+        self._ahead = Run(0, [], ())
+        self._reading = False
+
+    def take(self, offset: int, max_entries: int, max_bytes: int) -> Run | None:
+        """Entries from `offset` on, all of one segment; None when there are none (yet)."""
+        end = self._log.segment_end(offset)
+        if offset >= end or self.failure is not None:
+            return None
+        max_entries = min(max_entries, end - offset)
+        run = self._log.recent(offset, max_entries, max_bytes)
+        if run is not None:
+            return run
+        at = offset - self._ahead.first
+        if 0 <= at < len(self._ahead.payloads):
+            payloads = self._ahead.payloads[at : at + max_entries]
+            return Run(offset, payloads, self._ahead.counts[at : at + len(payloads)])
+        if not self._reading:
+            self._reading = True
+            self._log.engine.tasks.spawn(self._read(offset))
+        return None
+
+    def retry(self) -> None:
+        """Forget a failure."""
+        self.failure = None
+
+    async def _read(self, offset: int) -> None:
+        try:
+            self._ahead = await self._log.read(offset, AHEAD_ENTRIES, AHEAD_BYTES)
+        except StorageError as error:
+            self.failure = error
+            log.error("%s cannot be read from offset %d: %s", self._log.key, offset, error)
+        self._reading = False
+        self._ready()

@@ -1,0 +1,81 @@
+"""Who is next: pure objects that know priorities and names, but no messages."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Generic, Protocol, TypeVar
+
+from magnetar_proto.hashes import murmur3_32
+
+RING_POINTS = 100
+"""Points that a consumer has on the failover hash ring."""
+
+
+class Candidate(Protocol):
+    """What selection needs of a consumer."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def priority(self) -> int:
+        """0 is the highest."""
+
+    def can_take(self) -> bool: ...
+
+
+C = TypeVar("C", bound=Candidate)
+
+
+def pick_active(consumers: Sequence[C], topic: str, partition: int) -> C | None:
+    """The one consumer of a Failover subscription that receives.
+
+    Among those of the best priority, sorted by name: partition p goes to member p mod k;
+    a topic without partitions goes by a hash ring over the members, not by who came first.
+    """
+    if not consumers:
+        return None
+    best = min(consumer.priority for consumer in consumers)
+    group = sorted((c for c in consumers if c.priority == best), key=lambda c: c.name)
+    if partition >= 0:
+        return group[partition % len(group)]
+    ring = sorted(
+        (murmur3_32(f"{consumer.name}{point}".encode()), index)
+        for index, consumer in enumerate(group)
+        for point in range(RING_POINTS)
+    )
+    at = bisect_left(ring, (murmur3_32(topic.encode()), -1))
+    return group[ring[at % len(ring)][1]]
+
+
+class RoundRobin(Generic[C]):
+    """Turns inside the best priority level in which somebody can take something."""
+
+    def __init__(self) -> None:
+        self._levels: dict[int, list[C]] = {}
+        self._turn: dict[int, int] = {}
+
+    def add(self, consumer: C) -> None:
+        """Let a consumer take part."""
+        self._levels.setdefault(consumer.priority, []).append(consumer)
+        self._levels = dict(sorted(self._levels.items()))
+
+    def remove(self, consumer: C) -> None:
+        """Let it take part no longer."""
+        level = self._levels[consumer.priority]
+        at = level.index(consumer)
+        del level[at]
+        if not level:
+            del self._levels[consumer.priority]
+            self._turn.pop(consumer.priority, None)
+        elif at < self._turn.get(consumer.priority, 0):
+            self._turn[consumer.priority] -= 1
+
+    def next(self) -> C | None:
+        """The consumer whose turn it is, among those that can take something."""
+        for priority, level in self._levels.items():
+            start = self._turn.get(priority, 0)
+            for step in range(len(level)):
+                at = (start + step) % len(level)
+                if level[at].can_take():
+                    self._turn[priority] = at + 1
+                    return level[at]
+        return None

@@ -1,0 +1,222 @@
+"""Shared: every entry goes to whichever consumer has room, round robin."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from magnetar_proto.ids import mask_to_ack_set
+from magnetar_storage.interfaces import Run
+
+from magnetar_broker.consumer import Consumer
+from magnetar_broker.dispatch.base import Blocker
+from magnetar_broker.dispatch.feed import Feed
+from magnetar_broker.dispatch.replay import ReplayQueue
+from magnetar_broker.dispatch.selection import RoundRobin
+
+if TYPE_CHECKING:
+    from magnetar_broker.subscription import Subscription
+
+
+class Shared:
+    """Entries to be delivered again go before new ones.
+
+    A consumer that leaves gives its pending entries back without their redelivery count
+    rising; only a consumer's own request to redeliver raises it.
+    """
+
+    exclusive_acks = False
+
+    def __init__(self, subscription: "Subscription") -> None:
+        self._subscription = subscription
+        self._cursor = subscription.cursor
+        self._log = subscription.topic.log
+        self._limits = subscription.topic.limits
+        self._turns: RoundRobin[Consumer] = RoundRobin()
+        self._consumers: list[Consumer] = []
+        self._feed = Feed(self._log, self.dispatch)
+        self._replay_feed = Feed(self._log, self.dispatch)
+        self._replay = ReplayQueue()
+        self._redelivered: dict[int, int] = {}
+        self._unacked = 0
+        self._full = False  # the subscription's limit was reached; until half is acknowledged
+        self.read_offset = self._cursor.next_unacked(0)
+
+    @property
+    def in_replay(self) -> int:
+        return len(self._replay)
+
+    # Consumers --------------------------------------------------------------------
+
+    def add(self, consumer: Consumer) -> None:
+        self._consumers.append(consumer)
+        self._turns.add(consumer)
+        self._feed.retry()
+        self._replay_feed.retry()
+
+    def remove(self, consumer: Consumer) -> None:
+        self._consumers.remove(consumer)
+        self._turns.remove(consumer)
+        self._give_back(consumer, list(consumer.pending))
+        if not self._consumers:
+            self.rewind()
+        self.dispatch()
+
+    def rewind(self) -> None:
+        self._feed.retry()
+        self._replay_feed.retry()
+        self._replay.clear()
+        self._redelivered.clear()
+        for consumer in self._consumers:
+            self._give_back(consumer, list(consumer.pending))
+        self._replay.clear()
+        self.read_offset = self._cursor.next_unacked(self._log.first_offset)
+
+    def _give_back(self, consumer: Consumer, offsets: Sequence[int]) -> None:
+        for offset in offsets:
+            left = consumer.pending.pop(offset)
+            self._unacked -= left
+            consumer.unacked -= left
+            if not self._cursor.is_acked(offset):
+                self._replay.add(offset)
+        self._unblock(consumer)
+
+    # Delivering -------------------------------------------------------------------
+
+    def dispatch(self) -> None:
+        while (consumer := self._turns.next()) is not None:
+            limit = min(self._limits.max_round_robin_entries, consumer.permits)
+            if not self._replay_to(consumer, limit) and not self._advance_to(consumer, limit):
+                return
+
+    def _replay_to(self, consumer: Consumer, limit: int) -> bool:
+        """Give a run from the replay queue; False when that is empty or not in memory yet."""
+        while (found := self._replay.first_run(limit)) is not None:
+            offset, length = found
+            if offset < self._log.first_offset or self._cursor.is_acked(offset):
+                self._replay.discard(offset)
+                continue
+            run = self._replay_feed.take(offset, length, self._limits.max_read_bytes)
+            if run is None:
+                return False
+            self._give(consumer, run, replayed=True)
+            return True
+        return False
+
+    def _advance_to(self, consumer: Consumer, limit: int) -> bool:
+        """Give new entries; False when there are none or the subscription is full."""
+        if self._full:
+            return False
+        offset = self._cursor.next_unacked(max(self.read_offset, self._log.first_offset))
+        self.read_offset = offset
+        run = self._feed.take(offset, limit, self._limits.max_read_bytes)
+        if run is None:
+            return False
+        self.read_offset = self._give(consumer, run, replayed=False)
+        return True
+
+    def _give(self, consumer: Consumer, run: Run, replayed: bool) -> int:
+        """Send entries of a run while the consumer can take them; the offset it stopped at."""
+        if not replayed and not self._redelivered and self._cursor.is_plain:
+            messages = sum(run.counts)
+            if messages <= consumer.permits:
+                return self._give_whole(consumer, run, messages)
+        for offset, (payload, count) in enumerate(
+            zip(run.payloads, run.counts, strict=True), run.first
+        ):
+            if consumer.permits <= 0 or consumer.blocked:
+                return offset
+            self._replay.discard(offset)
+            if not self._cursor.is_acked(offset):
+                self._give_one(consumer, offset, payload, count)
+        return run.first + len(run.payloads)
+
+    def _give_whole(self, consumer: Consumer, run: Run, messages: int) -> int:
+        after = run.first + len(run.payloads)
+        consumer.pending.update(zip(range(run.first, after), run.counts, strict=True))
+        ledger, entry = self._log.position(run.first)
+        partition = self._subscription.topic.name.partition
+        consumer.give_run(ledger, entry, partition, run.payloads, messages)
+        self._given(consumer, messages)
+        return after
+
+    def _give_one(self, consumer: Consumer, offset: int, payload: bytes, count: int) -> None:
+        mask = self._cursor.partial.get(offset)
+        ack_set = () if mask is None else mask_to_ack_set(mask)
+        left = count if mask is None else mask.bit_count()
+        consumer.pending[offset] = left
+        ledger, entry = self._log.position(offset)
+        partition = self._subscription.topic.name.partition
+        redelivered = self._redelivered.get(offset, 0)
+        consumer.give_entry(ledger, entry, partition, payload, left, redelivered, ack_set)
+        self._given(consumer, left)
+
+    def _given(self, consumer: Consumer, messages: int) -> None:
+        limits = self._limits
+        consumer.unacked += messages
+        self._unacked += messages
+        if not self._subscription.durable:
+            return
+        if 0 < limits.max_unacked_per_consumer <= consumer.unacked:
+            consumer.blocked = True
+        if 0 < limits.max_unacked_per_subscription <= self._unacked:
+            self._full = True
+
+    # Acknowledging ----------------------------------------------------------------
+
+    def acked(self, consumer: Consumer, offset: int, messages_left: int) -> None:
+        owner = consumer if offset in consumer.pending else self._owner(offset)
+        if messages_left == 0:
+            self._redelivered.pop(offset, None)
+            self._replay.discard(offset)
+        if owner is None:
+            return
+        before = owner.pending[offset]
+        if messages_left:
+            owner.pending[offset] = messages_left
+        else:
+            del owner.pending[offset]
+        owner.unacked -= before - messages_left
+        self._unacked -= before - messages_left
+        if owner.blocked or self._full:
+            self._unblock(owner)
+
+    def _owner(self, offset: int) -> Consumer | None:
+        return next((c for c in self._consumers if offset in c.pending), None)
+
+    def _unblock(self, consumer: Consumer) -> None:
+        """Let go on what was stopped by a limit, once half of it is acknowledged."""
+        limits = self._limits
+        if consumer.blocked and consumer.unacked <= limits.max_unacked_per_consumer // 2:
+            consumer.blocked = False
+            self._log.engine.clock.soon(self.dispatch)
+        if self._full and self._unacked < limits.max_unacked_per_subscription // 2:
+            self._full = False
+            self._log.engine.clock.soon(self.dispatch)
+
+    def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
+        if offsets is None:
+            offsets = list(consumer.pending)
+        wanted = [offset for offset in offsets if offset in consumer.pending]
+        for offset in wanted:
+            self._redelivered[offset] = self._redelivered.get(offset, 0) + 1
+        self._give_back(consumer, wanted)
+        self.dispatch()
+
+    def blocker(self) -> Blocker:
+        if not self._consumers:
+            return Blocker.NO_CONSUMER
+        new = self._cursor.next_unacked(self.read_offset) < self._log.end
+        if not new and not self._replay:
+            return Blocker.CAUGHT_UP
+        if not any(consumer.can_take() for consumer in self._consumers):
+            return self._consumers_blocker()
+        if self._full and not self._replay:
+            return Blocker.UNACKED_SUBSCRIPTION
+        failed = self._feed.failure or self._replay_feed.failure
+        return Blocker.DAMAGE if failed else Blocker.READING
+
+    def _consumers_blocker(self) -> Blocker:
+        if all(consumer.blocked for consumer in self._consumers):
+            return Blocker.UNACKED_CONSUMER
+        if all(consumer.permits <= 0 for consumer in self._consumers):
+            return Blocker.NO_PERMITS
+        return Blocker.SLOW_CONNECTION

@@ -1,0 +1,147 @@
+"""Exclusive and Failover: one consumer receives everything, in order."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from magnetar_proto.ids import mask_to_ack_set
+from magnetar_storage.interfaces import Run
+from magnetar_storage.world import Timer
+
+from magnetar_broker.consumer import Consumer
+from magnetar_broker.dispatch.base import Blocker
+from magnetar_broker.dispatch.feed import Feed
+from magnetar_broker.dispatch.selection import pick_active
+
+if TYPE_CHECKING:
+    from magnetar_broker.subscription import Subscription
+
+
+class SingleActive:
+    """A change of the active consumer rewinds to the cursor."""
+
+    exclusive_acks = True
+    in_replay = 0
+
+    def __init__(self, subscription: "Subscription", failover: bool) -> None:
+        self.active: Consumer | None = None
+        self._subscription = subscription
+        self._cursor = subscription.cursor
+        self._log = subscription.topic.log
+        self._limits = subscription.topic.limits
+        self._failover = failover
+        self._feed = Feed(self._log, self.dispatch)
+        self._consumers: list[Consumer] = []
+        self._switching: Timer | None = None
+        self.read_offset = self._cursor.next_unacked(0)
+
+    # Consumers --------------------------------------------------------------------
+
+    def add(self, consumer: Consumer) -> None:
+        self._consumers.append(consumer)
+        if not self._choose() and self._failover:
+            consumer.connection.active_changed(consumer.id, False)
+
+    def remove(self, consumer: Consumer) -> None:
+        self._consumers.remove(consumer)
+        self._choose()
+
+    def _choose(self) -> bool:
+        """Settle who is active; True when that changed."""
+        topic = self._subscription.topic
+        chosen = pick_active(self._consumers, str(topic.name), topic.name.partition)
+        if chosen is self.active:
+            return False
+        self.active = chosen
+        if self._switching is not None:
+            self._switching.cancel()
+            self._switching = None
+        if chosen is None:
+            return True
+        if self._failover and self._limits.failover_delay_ms > 0:
+            delay = self._limits.failover_delay_ms / 1000
+            self._switching = self._log.engine.clock.later(delay, self._switched)
+        else:
+            self._switched()
+        return True
+
+    def _switched(self) -> None:
+        """The grace period of a change is over: tell everybody and start from the cursor."""
+        self._switching = None
+        if self._failover:
+            for consumer in self._consumers:
+                consumer.connection.active_changed(consumer.id, consumer is self.active)
+        self.rewind()
+        self.dispatch()
+
+    # Delivering -------------------------------------------------------------------
+
+    def rewind(self) -> None:
+        self._feed.retry()
+        self.read_offset = self._cursor.next_unacked(self._log.first_offset)
+
+    def dispatch(self) -> None:
+        consumer = self.active
+        if consumer is None or self._switching is not None:
+            return
+        limits = self._limits
+        while consumer.can_take():
+            offset = self._cursor.next_unacked(max(self.read_offset, self._log.first_offset))
+            wanted = min(consumer.permits, limits.max_read_entries)
+            run = self._feed.take(offset, wanted, limits.max_read_bytes)
+            self.read_offset = offset
+            if run is None:
+                return
+            self._give(consumer, run)
+
+    def _give(self, consumer: Consumer, run: Run) -> None:
+        """Send a run up to the consumer's permits; the last entry may exceed them."""
+        counts = run.counts
+        messages = sum(counts)
+        plain = self._cursor.is_plain
+        if plain and messages <= consumer.permits:
+            ledger, entry = self._log.position(run.first)
+            partition = self._subscription.topic.name.partition
+            consumer.give_run(ledger, entry, partition, run.payloads, messages)
+            self.read_offset = run.first + len(run.payloads)
+        else:
+            for offset, (payload, count) in enumerate(
+                zip(run.payloads, counts, strict=True), run.first
+            ):
+                if consumer.permits <= 0:
+                    return
+                self.read_offset = offset + 1
+                if not self._cursor.is_acked(offset):
+                    self._give_one(consumer, offset, payload, count)
+
+    def _give_one(self, consumer: Consumer, offset: int, payload: bytes, count: int) -> None:
+        mask = self._cursor.partial.get(offset)
+        ack_set = () if mask is None else mask_to_ack_set(mask)
+        left = count if mask is None else mask.bit_count()
+        ledger, entry = self._log.position(offset)
+        partition = self._subscription.topic.name.partition
+        consumer.give_entry(ledger, entry, partition, payload, left, 0, ack_set)
+
+    # Acknowledging ----------------------------------------------------------------
+
+    def acked(self, consumer: Consumer, offset: int, messages_left: int) -> None:
+        """Nothing is kept per entry here: the cursor knows."""
+
+    def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
+        """Ids do not matter: everything not acknowledged is sent again, in order."""
+        if consumer is self.active:
+            self.rewind()
+            self.dispatch()
+
+    def blocker(self) -> Blocker:
+        consumer = self.active
+        if consumer is None:
+            return Blocker.NO_CONSUMER
+        if self._switching is not None:
+            return Blocker.SWITCHING
+        if self._cursor.next_unacked(self.read_offset) >= self._log.end:
+            return Blocker.CAUGHT_UP
+        if consumer.permits <= 0:
+            return Blocker.NO_PERMITS
+        if not consumer.connection.has_room():
+            return Blocker.SLOW_CONNECTION
+        return Blocker.DAMAGE if self._feed.failure else Blocker.READING

@@ -1,0 +1,92 @@
+"""What the broker refuses, each with the code that Pulsar clients know.
+
+    BrokerError                     code = a ServerError of the protocol
+    ├── InvalidName, NamespaceMissing, TopicMissing, SubscriptionMissing, ConsumerMissing
+    ├── ProducerBusy, ConsumerBusy
+    ├── NotReady                    try again: loading, fenced, or moving
+    ├── NotAllowed                  the feature is off or the request makes no sense
+    ├── SchemaRefused, MetadataTrouble, PersistenceTrouble, TooManyRequests, UnknownTrouble
+
+The text tells the user what to do; it travels to the client as it is.
+"""
+
+from typing import ClassVar
+
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.errors import InvalidTopicName
+from magnetar_storage.errors import StorageError
+
+ServerError = pb.ServerError
+
+
+class BrokerError(Exception):
+    """A request was refused; nothing changed."""
+
+    code: ClassVar[pb.ServerError] = pb.UnknownError
+
+
+class InvalidName(BrokerError):
+    code = pb.InvalidTopicName
+
+
+class NamespaceMissing(BrokerError):
+    code = pb.TopicNotFound
+
+
+class TopicMissing(BrokerError):
+    code = pb.TopicNotFound
+
+
+class SubscriptionMissing(BrokerError):
+    code = pb.SubscriptionNotFound
+
+
+class ConsumerMissing(BrokerError):
+    code = pb.ConsumerNotFound
+
+
+class ProducerBusy(BrokerError):
+    code = pb.ProducerBusy
+
+
+class ConsumerBusy(BrokerError):
+    code = pb.ConsumerBusy
+
+
+class NotReady(BrokerError):
+    code = pb.ServiceNotReady
+
+
+class NotAllowed(BrokerError):
+    code = pb.NotAllowedError
+
+
+class SchemaRefused(BrokerError):
+    code = pb.IncompatibleSchema
+
+
+class MetadataTrouble(BrokerError):
+    code = pb.MetadataError
+
+
+class PersistenceTrouble(BrokerError):
+    code = pb.PersistenceError
+
+
+class TooManyRequests(BrokerError):
+    code = pb.TooManyRequests
+
+
+class UnknownTrouble(BrokerError):
+    code = pb.UnknownError
+
+
+def as_refusal(error: Exception) -> BrokerError | None:
+    """The refusal to send for an error that was met on the way; None for a defect of ours."""
+    if isinstance(error, BrokerError):
+        return error
+    if isinstance(error, InvalidTopicName):
+        return InvalidName(str(error))
+    if isinstance(error, StorageError):
+        return PersistenceTrouble(str(error))
+    return None

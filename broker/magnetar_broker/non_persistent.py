@@ -1,0 +1,162 @@
+"""Non-persistent topics: a message reaches who can take it now, and is gone.
+
+Receipts carry (0, 0) and are sent at once; every message has the id 0:0; nothing is
+stored, acknowledged, sought or redelivered.
+"""
+
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import Ack, encode_receipts
+from magnetar_proto.ids import MessageId
+from magnetar_proto.names import TopicName
+from magnetar_storage.world import Done
+
+from magnetar_broker.connection import Connection
+from magnetar_broker.consumer import Consumer
+from magnetar_broker.consumer_group import EXCLUSIVE, ConsumerGroup
+from magnetar_broker.contracts import Backlog, SubscribeRequest
+from magnetar_broker.dispatch.selection import RoundRobin, pick_active
+from magnetar_broker.errors import UnknownTrouble
+from magnetar_broker.producer import Producer, Producers, Sends
+from magnetar_broker.topic import TopicLimits
+
+
+class NonPersistentSubscription:
+    """Consumers under one name; it ends with the last of them."""
+
+    def __init__(self, topic: "NonPersistentTopic", name: str) -> None:
+        self.topic = topic
+        self.name = name
+        self.type: int = EXCLUSIVE
+        self.consumers = ConsumerGroup(name, topic.limits.max_consumers_per_subscription)
+        self.messages_dropped = 0
+        self._turns: RoundRobin[Consumer] = RoundRobin()
+
+    def join(self, consumer: Consumer, sub_type: int) -> None:
+        """Add an admitted consumer."""
+        self.type = sub_type
+        self.consumers.add(consumer)
+        self._turns.add(consumer)
+
+    def remove_consumer(self, consumer: Consumer) -> None:
+        """A consumer left."""
+        self.consumers.remove(consumer)
+        self._turns.remove(consumer)
+        if not self.consumers:
+            self.topic.forget(self)
+
+    def give(self, payload: bytes, messages: int) -> None:
+        """Send an entry to who is next, or drop it when nobody can take it."""
+        consumer = self._next()
+        if consumer is None or not consumer.can_take():
+            self.messages_dropped += messages
+        else:
+            consumer.give_entry(0, 0, self.topic.name.partition, payload, messages, 0, ())
+
+    def _next(self) -> Consumer | None:
+        if self.type == pb.CommandSubscribe.Shared:
+            return self._turns.next()
+        return pick_active(list(self.consumers), str(self.topic.name), self.topic.name.partition)
+
+    def flow(self, consumer: Consumer, permits: int) -> None:
+        """The consumer can take so many messages more."""
+        consumer.permits += permits
+
+    def wake(self) -> None:
+        """Nothing waits here."""
+
+    def acknowledge(self, consumer: Consumer, ack: Ack, done: Done | None) -> None:
+        """Nothing to remember: answered at once."""
+        if done is not None:
+            done(None)
+
+    def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
+        """Nothing is kept that could be sent again."""
+
+    async def seek_to_id(self, position: MessageId, ack_set: tuple[int, ...]) -> None:
+        """There is nowhere to go; the answer is success all the same."""
+
+    async def seek_to_time(self, timestamp_ms: int) -> None:
+        """There is nowhere to go; the answer is success all the same."""
+
+    async def unsubscribe(self, consumer: Consumer, force: bool) -> None:
+        """The consumer leaves, and with `force` all others."""
+        consumer.close()
+        if force:
+            self.consumers.disconnect()
+
+    async def backlog(self) -> Backlog:
+        """There is never one."""
+        return Backlog(0, 0)
+
+    def mark_delete_id(self) -> MessageId:
+        """No cursor, no place."""
+        return MessageId(-1, -1)
+
+
+class NonPersistentTopic:
+    """Nothing but the clients that are connected to it."""
+
+    def __init__(self, name: TopicName, limits: TopicLimits) -> None:
+        self.name = name
+        self.limits = limits
+        self.producers = Producers(name, limits.max_producers)
+        self.subscriptions: dict[str, NonPersistentSubscription] = {}
+        self.messages_in = self.bytes_in = 0
+
+    async def add_producer(
+        self, connection: Connection, producer_id: int, name: str, epoch: int
+    ) -> Producer:
+        """A producer, when its name is free or can be taken over."""
+        await self.producers.free(name, connection, producer_id, epoch)
+        producer = Producer(connection, producer_id, self, name, epoch)
+        self.producers.add(producer)
+        return producer
+
+    def remove_producer(self, producer: Producer) -> None:
+        """A producer left."""
+        self.producers.remove(producer)
+
+    def publish(self, sends: Sends) -> None:
+        """Give every subscription its copy, and answer."""
+        for payload, messages in zip(sends.payloads, sends.counts, strict=True):
+            for subscription in list(self.subscriptions.values()):
+                subscription.give(payload, messages)
+        self.messages_in += sum(sends.counts)
+        self.bytes_in += sends.size
+        ids = zip(sends.sequence_ids, sends.highest_ids, strict=True)
+        producer_id = sends.producer.id
+        sends.answer(
+            b"".join(encode_receipts(producer_id, (low,), (high,), 0, 0) for low, high in ids)
+        )
+
+    async def subscribe(self, connection: Connection, request: SubscribeRequest) -> Consumer:
+        """Join a subscription; start positions mean nothing here."""
+        name = request.subscription
+        subscription = self.subscriptions.get(name) or NonPersistentSubscription(self, name)
+        await subscription.consumers.admit(subscription.type, request.type)
+        subscription = self.subscriptions.setdefault(name, subscription)
+        consumer = Consumer(
+            connection,
+            request.consumer_id,
+            subscription,
+            request.consumer_name,
+            request.priority,
+            request.epoch,
+        )
+        subscription.join(consumer, request.type)
+        return consumer
+
+    def forget(self, subscription: NonPersistentSubscription) -> None:
+        """A subscription ended with its last consumer."""
+        if self.subscriptions.get(subscription.name) is subscription:
+            del self.subscriptions[subscription.name]
+
+    async def last_message_id(self) -> MessageId:
+        """Nothing is kept, so there is none."""
+        raise UnknownTrouble(f"{self.name} keeps no messages: it is not persistent")
+
+    async def close(self) -> None:
+        """Send every client away."""
+        self.producers.disconnect()
+        for subscription in list(self.subscriptions.values()):
+            subscription.consumers.disconnect()

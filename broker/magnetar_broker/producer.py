@@ -1,0 +1,144 @@
+"""Producers of a topic, and the runs of entries they send."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from magnetar_proto.commands import encode_receipts
+from magnetar_proto.names import TopicName
+
+from magnetar_broker.connection import Connection
+from magnetar_broker.errors import ProducerBusy
+
+if TYPE_CHECKING:
+    from magnetar_broker.contracts import AnyTopic
+
+
+class Sends:
+    """A run of entries from one producer that arrived together and is answered together."""
+
+    __slots__ = (
+        "counts",
+        "first_entry",
+        "highest_ids",
+        "ledger",
+        "payloads",
+        "producer",
+        "sequence_ids",
+        "size",
+    )
+
+    def __init__(self, producer: "Producer") -> None:
+        self.producer = producer
+        self.sequence_ids: list[int] = []
+        self.highest_ids: list[int] = []
+        self.counts: list[int] = []
+        self.payloads: list[bytes] = []
+        self.size = 0
+        self.ledger = self.first_entry = -1
+
+    def answer(self, receipts: bytes) -> None:
+        """Send the receipts of the whole run; none when it failed or nobody waits for them."""
+        producer = self.producer
+        if receipts and not producer.closed:
+            producer.connection.send(receipts)
+        producer.connection.published(len(self.payloads), self.size)
+        producer.answered(len(self.payloads))
+
+    def receipts(self) -> bytes:
+        """A receipt for every entry, at consecutive positions."""
+        return encode_receipts(
+            self.producer.id, self.sequence_ids, self.highest_ids, self.ledger, self.first_entry
+        )
+
+
+class Producer:
+    """Checked and named; its sends go to the topic as they come."""
+
+    def __init__(
+        self, connection: Connection, producer_id: int, topic: "AnyTopic", name: str, epoch: int
+    ) -> None:
+        self.connection = connection
+        self.id = producer_id
+        self.topic = topic
+        self.name = name
+        self.epoch = epoch
+        self.closed = False
+        self.pending = 0
+        self._when_answered: list[Callable[[], None]] = []
+
+    def publish(self, sends: Sends) -> None:
+        """Hand a run to the topic, which answers it."""
+        self.pending += len(sends.payloads)
+        self.topic.publish(sends)
+
+    def answered(self, entries: int) -> None:
+        """So many pending entries were answered or will never be."""
+        self.pending -= entries
+        if self.pending == 0 and self._when_answered:
+            waiting, self._when_answered = self._when_answered, []
+            for call in waiting:
+                call()
+
+    def when_answered(self, call: Callable[[], None]) -> None:
+        """Call as soon as nothing is pending."""
+        if self.pending == 0:
+            call()
+        else:
+            self._when_answered.append(call)
+
+    def close(self) -> None:
+        """Leave the topic; what is pending is still written, but no longer answered."""
+        if not self.closed:
+            self.closed = True
+            self.topic.remove_producer(self)
+
+    def disconnect(self) -> None:
+        """The broker ends this producer; the client is told and will come back."""
+        if not self.closed:
+            self.close()
+            self.connection.close_producer(self.id)
+
+
+class Producers:
+    """A topic's producers by name; a name is held by one connection at a time."""
+
+    def __init__(self, topic: TopicName, limit: int) -> None:
+        self._topic = topic
+        self._limit = limit
+        self._by_name: dict[str, Producer] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __iter__(self) -> Iterator[Producer]:
+        return iter(list(self._by_name.values()))
+
+    async def free(self, name: str, connection: Connection, producer_id: int, epoch: int) -> None:
+        """Make the name free, or `ProducerBusy`: its holder lives and is not the same producer."""
+        while (holder := self._by_name.get(name)) is not None:
+            same = holder.connection is connection and holder.id == producer_id
+            if not (same and epoch > holder.epoch) and await holder.connection.is_alive():
+                raise ProducerBusy(
+                    f"a producer named {name} is connected to {self._topic} "
+                    f"from {holder.connection.address}; use another name or close that one"
+                )
+            if self._by_name.get(name) is holder:
+                holder.close()
+        if 0 < self._limit <= len(self._by_name):
+            raise ProducerBusy(
+                f"{self._topic} has its {self._limit} producers (maxProducersPerTopic)"
+            )
+
+    def add(self, producer: Producer) -> None:
+        """Add a producer whose name is free."""
+        self._by_name[producer.name] = producer
+
+    def remove(self, producer: Producer) -> None:
+        """A producer left."""
+        if self._by_name.get(producer.name) is producer:
+            del self._by_name[producer.name]
+
+    def disconnect(self) -> None:
+        """Send all of them away."""
+        for producer in self:
+            producer.disconnect()

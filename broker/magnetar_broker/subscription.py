@@ -1,0 +1,205 @@
+"""A subscription: a cursor, the consumers that share it, and the dispatcher between them."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import Ack
+from magnetar_proto.ids import MessageId, ack_set_to_mask
+from magnetar_storage.cursor import Cursor
+from magnetar_storage.cursor_log import DurableCursor
+from magnetar_storage.world import Done, Promise
+
+from magnetar_broker.consumer import Consumer
+from magnetar_broker.consumer_group import EXCLUSIVE, ConsumerGroup
+from magnetar_broker.contracts import Backlog
+from magnetar_broker.dispatch.base import Dispatcher
+from magnetar_broker.dispatch.shared import Shared
+from magnetar_broker.dispatch.single_active import SingleActive
+from magnetar_broker.errors import MetadataTrouble, UnknownTrouble
+
+if TYPE_CHECKING:
+    from magnetar_broker.topic import Topic
+
+INDIVIDUAL = 0
+
+DISPATCHERS: dict[int, Callable[["Subscription"], Dispatcher]] = {
+    EXCLUSIVE: lambda subscription: SingleActive(subscription, False),
+    pb.CommandSubscribe.Failover: lambda subscription: SingleActive(subscription, True),
+    pb.CommandSubscribe.Shared: Shared,
+}
+
+
+class Subscription:
+    """One name on one topic; `type` may change while no consumer is connected."""
+
+    def __init__(self, topic: "Topic", name: str, cursor: Cursor) -> None:
+        self.topic = topic
+        self.name = name
+        self.cursor = cursor
+        self.durable = isinstance(cursor, DurableCursor)
+        self.consumers = ConsumerGroup(name, topic.limits.max_consumers_per_subscription)
+        self.type: int = EXCLUSIVE
+        self.dispatcher: Dispatcher = DISPATCHERS[self.type](self)
+        self.messages_out = self.bytes_out = 0
+        """Sent by consumers that have left; add those of the present ones."""
+        self._moving: Promise | None = None
+
+    # Consumers --------------------------------------------------------------------
+
+    async def admit(self, sub_type: int) -> None:
+        """Make sure that one more consumer of this type may join, else `ConsumerBusy`."""
+        while self._moving is not None:
+            await self._moving
+        await self.consumers.admit(self.type, sub_type)
+        if self.type != sub_type:
+            self.type = sub_type
+            self.dispatcher = DISPATCHERS[sub_type](self)
+
+    def join(self, consumer: Consumer) -> None:
+        """Add an admitted consumer."""
+        self.consumers.add(consumer)
+        self.dispatcher.add(consumer)
+
+    def remove_consumer(self, consumer: Consumer) -> None:
+        """A consumer left."""
+        self.consumers.remove(consumer)
+        self.messages_out += consumer.messages_out
+        self.bytes_out += consumer.bytes_out
+        self.dispatcher.remove(consumer)
+        if not self.consumers and not self.durable:
+            self.topic.forget(self)
+
+    # Flow and acknowledgement -------------------------------------------------------
+
+    def flow(self, consumer: Consumer, permits: int) -> None:
+        """The consumer can take so many messages more."""
+        consumer.permits += permits
+        self.dispatcher.dispatch()
+
+    def wake(self) -> None:
+        """Send what can be sent now."""
+        self.dispatcher.dispatch()
+
+    def acknowledge(self, consumer: Consumer, ack: Ack, done: Done | None) -> None:
+        """Apply an ACK; `done` comes when it is durable.  Positions that are not there are none."""
+        if ack.ack_type == INDIVIDUAL:
+            self._ack_each(consumer, ack.message_ids)
+        elif self.dispatcher.exclusive_acks and len(ack.message_ids) == 1:
+            self._ack_up_to(*ack.message_ids[0])
+        if isinstance(self.cursor, DurableCursor):
+            self.topic.cursors.changed(self.cursor, done)
+        elif done is not None:
+            done(None)
+
+    def _ack_each(self, consumer: Consumer, ids: list[tuple[int, int, tuple[int, ...]]]) -> None:
+        whole: list[int] = []
+        offset_of = self.topic.log.offset_of
+        for ledger, entry, ack_set in ids:
+            offset = offset_of(ledger, entry)
+            if offset is None:
+                continue
+            if not ack_set:
+                whole.append(offset)
+            elif self.topic.limits.batch_index_acks:
+                self._ack_batch(consumer, offset, ack_set_to_mask(ack_set))
+        if whole:
+            self.cursor.ack(whole)
+            consumer.messages_acked += len(whole)
+            for offset in whole:
+                self.dispatcher.acked(consumer, offset, 0)
+
+    def _ack_batch(self, consumer: Consumer, offset: int, unacked_mask: int) -> None:
+        self.cursor.ack_batch(offset, unacked_mask)
+        left = self.cursor.partial.get(offset, 0).bit_count()
+        self.dispatcher.acked(consumer, offset, left)
+
+    def _ack_up_to(self, ledger: int, entry: int, ack_set: tuple[int, ...]) -> None:
+        offset = self.topic.log.offset_of(ledger, entry)
+        if offset is None:
+            return
+        if not ack_set:
+            self.cursor.ack_up_to(offset)
+            return
+        self.cursor.ack_up_to(offset - 1)
+        if self.topic.limits.batch_index_acks:
+            self.cursor.ack_batch(offset, ack_set_to_mask(ack_set))
+
+    def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
+        """Send again what the consumer did not acknowledge: these entries, or all of them."""
+        if epoch is not None and epoch > consumer.epoch:
+            consumer.epoch = epoch
+        if not ids:
+            self.dispatcher.redeliver(consumer, None)
+            return
+        offsets = (self.topic.log.offset_of(ledger, entry) for ledger, entry in ids)
+        self.dispatcher.redeliver(consumer, [o for o in offsets if o is not None])
+
+    # Moving the cursor ----------------------------------------------------------------
+
+    async def seek_to_id(self, position: MessageId, ack_set: tuple[int, ...]) -> None:
+        """Continue with this message; `ack_set` tells which of its batch are still wanted."""
+        log = self.topic.log
+        if position.is_latest:
+            await self.seek(log.end)
+            return
+        offset = log.seek(position.ledger, position.entry)
+        exact = log.offset_of(position.ledger, position.entry) == offset
+        await self.seek(offset, ack_set_to_mask(ack_set) if ack_set and exact else None)
+
+    async def seek_to_time(self, timestamp_ms: int) -> None:
+        """Continue with the first message published at or after a time."""
+        await self.seek(await self.topic.first_since(timestamp_ms))
+
+    async def seek(self, offset: int, mask: int | None = None) -> None:
+        """Make `offset` the next entry; consumers are disconnected first and come back.
+
+        `mask` says which messages of that entry are still wanted.  Durable on return.
+        """
+        if self._moving is not None:
+            raise UnknownTrouble(f"subscription {self.name} is being moved by another seek")
+        self._moving = self.topic.log.engine.clock.promise()
+        try:
+            self.consumers.disconnect()
+            self.cursor.reset(offset - 1)
+            if mask is not None:
+                self.cursor.ack_batch(offset, mask)
+            self.dispatcher.rewind()
+            if isinstance(self.cursor, DurableCursor):
+                self.topic.cursors.changed(self.cursor)
+                await self.topic.cursors.durable()
+        finally:
+            moving, self._moving = self._moving, None
+            moving.set_result(None)
+
+    async def unsubscribe(self, consumer: Consumer, force: bool) -> None:
+        """Remove the subscription; `force` disconnects its other consumers."""
+        others = [c for c in self.consumers if c is not consumer]
+        if others and not force:
+            raise MetadataTrouble(
+                f"subscription {self.name} has {len(others)} other consumers; "
+                "close them or unsubscribe with force"
+            )
+        for other in others:
+            other.disconnect()
+        consumer.close()
+        await self.topic.remove_subscription(self)
+
+    def mark_delete_id(self) -> MessageId:
+        """Where the cursor is."""
+        return MessageId(*self.topic.log.position(self.cursor.mark_delete))
+
+    # Numbers --------------------------------------------------------------------------
+
+    async def backlog(self) -> Backlog:
+        """What is not acknowledged, exactly, whether batched or not."""
+        log, cursor = self.topic.log, self.cursor
+        first = max(cursor.mark_delete + 1, log.first_offset)
+        entries = log.end - first - cursor.acked.covered()
+        messages = log.messages_end - await log.messages_before(first)
+        for start, stop in list(cursor.acked):
+            messages -= await log.messages_before(stop) - await log.messages_before(start)
+        for offset, mask in list(cursor.partial.items()):
+            count = await log.messages_before(offset + 1) - await log.messages_before(offset)
+            messages -= count - mask.bit_count()
+        return Backlog(max(messages, 0), max(entries, 0))

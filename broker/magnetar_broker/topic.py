@@ -1,0 +1,279 @@
+"""A persistent topic: a log, the producers that append to it, the subscriptions that read it."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from magnetar_proto.entries import parse_metadata, publish_time
+from magnetar_proto.ids import MessageId
+from magnetar_proto.names import TopicName
+from magnetar_storage.cursor import Cursor
+from magnetar_storage.cursor_log import CursorLog
+from magnetar_storage.errors import StorageError
+from magnetar_storage.log import Engine, Log
+
+from magnetar_broker.connection import Connection
+from magnetar_broker.consumer import Consumer
+from magnetar_broker.contracts import SubscribeRequest
+from magnetar_broker.dispatch.base import DispatchLimits
+from magnetar_broker.errors import (
+    ConsumerBusy,
+    NotAllowed,
+    NotReady,
+    SubscriptionMissing,
+)
+from magnetar_broker.producer import Producer, Producers, Sends
+from magnetar_broker.retention import Retention, trim_to
+from magnetar_broker.subscription import Subscription
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TopicLimits(DispatchLimits):
+    """Bounds of one topic; 0 is no limit."""
+
+    max_producers: int = 10_000
+    max_consumers: int = 10_000
+    max_consumers_per_subscription: int = 5_000
+    max_subscriptions: int = 10_000
+    batch_index_acks: bool = True
+    auto_subscription: bool = True
+    retention: Retention = field(default_factory=Retention)
+
+
+def topic_key(name: TopicName) -> str:
+    """Where the topic's record is kept."""
+    return f"/topics/{name.namespace_name}/{name.domain}/{name.encoded_local}"
+
+
+class Topic:
+    """Loaded and owned by this broker; when its log fails it is dropped and loaded anew."""
+
+    def __init__(
+        self,
+        name: TopicName,
+        entries: Log,
+        cursors: CursorLog,
+        limits: TopicLimits,
+        dropped: Callable[["Topic"], None],
+    ) -> None:
+        self.name = name
+        self.log = entries
+        self.cursors = cursors
+        self.limits = limits
+        self.closed = False
+        self.producers = Producers(name, limits.max_producers)
+        self.messages_in = self.bytes_in = 0
+        self._dropped = dropped
+        self._woken = False
+        self.subscriptions = {
+            cursor.name: Subscription(self, cursor.name, cursor)
+            for cursor in cursors.cursors.values()
+        }
+
+    @classmethod
+    async def open(
+        cls,
+        name: TopicName,
+        engine: Engine,
+        create: bool,
+        limits: TopicLimits,
+        dropped: Callable[["Topic"], None],
+    ) -> "Topic | None":
+        """Take the topic over; None if it does not exist and may not be created.
+
+        `dropped` is called when the topic ends by itself, because its log failed.
+        """
+        entries = await Log.open(topic_key(name), engine, create)
+        if entries is None:
+            return None
+        return cls(name, entries, await CursorLog.open(entries), limits, dropped)
+
+    # Producers ------------------------------------------------------------------------
+
+    async def add_producer(
+        self, connection: Connection, producer_id: int, name: str, epoch: int
+    ) -> Producer:
+        """A producer whose name is free or can be taken over; the log is open for it."""
+        await self.log.start_writing()
+        await self.producers.free(name, connection, producer_id, epoch)
+        self._check_open()
+        producer = Producer(connection, producer_id, self, name, epoch)
+        self.producers.add(producer)
+        return producer
+
+    def remove_producer(self, producer: Producer) -> None:
+        """A producer left."""
+        self.producers.remove(producer)
+
+    def publish(self, sends: Sends) -> None:
+        """Append a run; it is answered when it is durable."""
+        try:
+            sends.ledger, sends.first_entry = self.log.append(
+                sends.payloads, sends.counts, partial(self._appended, sends)
+            )
+        except StorageError as error:
+            self._appended(sends, error)
+
+    def _appended(self, sends: Sends, error: BaseException | None) -> None:
+        if error is not None:
+            self.drop(error)
+            sends.answer(b"")
+            return
+        sends.answer(sends.receipts())
+        self.messages_in += sum(sends.counts)
+        self.bytes_in += sends.size
+        if not self._woken:
+            self._woken = True
+            self.log.engine.clock.soon(self._wake)
+
+    def _wake(self) -> None:
+        self._woken = False
+        for subscription in list(self.subscriptions.values()):
+            subscription.dispatcher.dispatch()
+
+    # Subscriptions ----------------------------------------------------------------------
+
+    async def subscribe(self, connection: Connection, request: SubscribeRequest) -> Consumer:
+        """Join a subscription, creating it if need be."""
+        subscription = await self._subscription(request)
+        await subscription.admit(request.type)
+        consumers = sum(len(s.consumers) for s in self.subscriptions.values())
+        if 0 < self.limits.max_consumers <= consumers:
+            raise ConsumerBusy(
+                f"{self.name} has its {self.limits.max_consumers} consumers (maxConsumersPerTopic)"
+            )
+        if request.rollback_seconds:
+            since_ms = self.log.engine.clock.now_ms() - request.rollback_seconds * 1000
+            await subscription.seek(await self.first_since(since_ms))
+        self._check_open()
+        consumer = Consumer(
+            connection,
+            request.consumer_id,
+            subscription,
+            request.consumer_name,
+            request.priority,
+            request.epoch,
+        )
+        subscription.join(consumer)
+        return consumer
+
+    async def _subscription(self, request: SubscribeRequest) -> Subscription:
+        self._check_open()
+        name = request.subscription
+        subscription = self.subscriptions.get(name)
+        if subscription is not None:
+            if subscription.durable != request.durable:
+                raise NotAllowed(
+                    f"subscription {name} is {'durable' if subscription.durable else 'not durable'}"
+                    " already; use another name"
+                )
+            return subscription
+        if 0 < self.limits.max_subscriptions <= len(self.subscriptions):
+            raise NotAllowed(
+                f"{self.name} has its {self.limits.max_subscriptions} subscriptions "
+                "(maxSubscriptionsPerTopic)"
+            )
+        start = self._start_offset(request)
+        if not request.durable:
+            subscription = Subscription(self, name, Cursor(start - 1))
+            self.subscriptions[name] = subscription
+            return subscription
+        if not self.limits.auto_subscription:
+            raise SubscriptionMissing(
+                f"subscription {name} does not exist on {self.name} and "
+                "allowAutoSubscriptionCreation is off: create it first"
+            )
+        return await self.create_subscription(name, start, request.properties)
+
+    async def create_subscription(
+        self, name: str, start: int, properties: dict[str, str]
+    ) -> Subscription:
+        """A durable subscription that begins at offset `start`; on disk when this returns."""
+        existing = self.cursors.cursors.get(name)
+        if existing is None:
+            cursor = await self.cursors.create(name, start - 1, properties)
+        else:  # another request is creating it right now
+            await self.cursors.durable()
+            cursor = existing
+        return self.subscriptions.setdefault(name, Subscription(self, name, cursor))
+
+    def _start_offset(self, request: SubscribeRequest) -> int:
+        if request.start is not None and not request.durable:
+            if request.start.is_latest:
+                return self.log.end
+            return self.log.seek(request.start.ledger, request.start.entry)
+        return self.log.first_offset if request.earliest else self.log.end
+
+    async def remove_subscription(self, subscription: Subscription) -> None:
+        """Delete a subscription; durable on return."""
+        if self.subscriptions.pop(subscription.name, None) is not None and subscription.durable:
+            await self.cursors.delete(subscription.name)
+
+    def forget(self, subscription: Subscription) -> None:
+        """A non-durable subscription ended with its last consumer."""
+        if self.subscriptions.get(subscription.name) is subscription:
+            del self.subscriptions[subscription.name]
+
+    # Reading ------------------------------------------------------------------------------
+
+    async def first_since(self, timestamp_ms: int) -> int:
+        """The offset of the first entry published at or after a time."""
+        return await self.log.first_where(lambda entry: publish_time(entry) >= timestamp_ms)
+
+    async def last_message_id(self) -> MessageId:
+        """The last entry's id, with the index of its last message if it is a batch."""
+        partition = self.name.partition
+        offset = self.log.end - 1
+        if offset < self.log.first_offset:
+            return MessageId(-1, -1, -1, partition)
+        ledger, entry = self.log.position(offset)
+        run = self.log.recent(offset, 1, 1) or await self.log.read(offset, 1, 1)
+        metadata, _ = parse_metadata(run.payloads[0])
+        batched = metadata.HasField("num_messages_in_batch")
+        index = metadata.num_messages_in_batch - 1 if batched else -1
+        return MessageId(ledger, entry, index, partition)
+
+    # Upkeep and end -------------------------------------------------------------------------
+
+    async def tidy(self) -> None:
+        """Roll over a segment that is old, and trim what is consumed and not retained."""
+        self.log.roll_if_due()
+        durable = [s.cursor.mark_delete + 1 for s in self.subscriptions.values() if s.durable]
+        entries = self.log
+        await entries.trim(
+            trim_to(
+                entries.segments,
+                entries.first_offset,
+                min(durable, default=entries.end),
+                self.limits.retention,
+                entries.engine.clock.now_ms(),
+            )
+        )
+
+    def drop(self, error: BaseException) -> None:
+        """The log failed: send everybody away; the topic is loaded anew when they come back."""
+        if not self.closed:
+            log.error("%s is closed and will be loaded anew: %s", self.name, error)
+            self.disconnect()
+            self._dropped(self)
+
+    def disconnect(self) -> None:
+        """Send every client away."""
+        self.closed = True
+        self.producers.disconnect()
+        for subscription in list(self.subscriptions.values()):
+            subscription.consumers.disconnect()
+
+    async def close(self) -> None:
+        """Send every client away, write what is left, and seal."""
+        self.disconnect()
+        if self.log.failed is None:
+            await self.cursors.close()
+        await self.log.close()
+
+    def _check_open(self) -> None:
+        if self.closed or self.log.failed is not None:
+            raise NotReady(f"{self.name} is being closed on this broker; try again")
