@@ -1,1 +1,76 @@
-"""An asyncio client for Pulsar-compatible brokers."""
+"""An asyncio client for brokers that speak the Pulsar protocol.
+
+async with magnetar.connect("pulsar://localhost:6650") as client:
+    producer = await client.producer("orders")
+    await producer.send(b"one")
+    consumer = await client.subscribe("orders", "billing", initial_position="earliest")
+    batch = await consumer.receive_batch(timeout_s=10)
+    consumer.ack(batch)
+"""
+
+from magnetar_proto.ids import EARLIEST, LATEST, MessageId
+
+from magnetar.batching import BatchLimits
+from magnetar.client import Client, connect
+from magnetar.errors import (
+    BrokerError,
+    Busy,
+    Closed,
+    ConnectionLost,
+    Denied,
+    IncompatibleSchema,
+    InvalidName,
+    MagnetarError,
+    MessageTooLarge,
+    NotAllowed,
+    NotFound,
+    NotReady,
+    OperationTimeout,
+    ProducerFenced,
+    QueueFull,
+    QuotaExceeded,
+    TopicTerminated,
+    Unreadable,
+)
+from magnetar.messages import Entry, Message, Outgoing
+from magnetar.producer import Receipt
+from magnetar.reader import EntryReader, Reader
+from magnetar.routing import Producer
+from magnetar.settings import Settings
+from magnetar.subscriber import Consumer
+
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "BatchLimits",
+    "BrokerError",
+    "Busy",
+    "Client",
+    "Closed",
+    "ConnectionLost",
+    "Consumer",
+    "Denied",
+    "Entry",
+    "EntryReader",
+    "IncompatibleSchema",
+    "InvalidName",
+    "MagnetarError",
+    "Message",
+    "MessageId",
+    "MessageTooLarge",
+    "NotAllowed",
+    "NotFound",
+    "NotReady",
+    "OperationTimeout",
+    "Outgoing",
+    "Producer",
+    "ProducerFenced",
+    "QueueFull",
+    "QuotaExceeded",
+    "Reader",
+    "Receipt",
+    "Settings",
+    "TopicTerminated",
+    "Unreadable",
+    "connect",
+]

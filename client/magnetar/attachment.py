@@ -1,0 +1,109 @@
+"""Keeps one producer or consumer registered with the broker that serves its topic."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from magnetar.connection import Connection
+from magnetar.errors import (
+    Busy,
+    Closed,
+    ConnectionLost,
+    MagnetarError,
+    QuotaExceeded,
+)
+from magnetar.lookup import find_broker
+from magnetar.pool import Pool
+from magnetar.retry import Retry
+from magnetar.settings import Settings
+
+
+class Attachment:
+    """Registers through `register(connection)`, first in `open` and again after every loss.
+
+    `register` must be repeatable.  When registering anew fails for good, `failed(error)` is
+    called and that is the end.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        settings: Settings,
+        topic: str,
+        register: Callable[[Connection], Awaitable[None]],
+        failed: Callable[[MagnetarError], None],
+    ) -> None:
+        self.connection: Connection | None = None
+        self._pool = pool
+        self._settings = settings
+        self._topic = topic
+        self._register = register
+        self._failed = failed
+        self._candidate: Connection | None = None
+        self._reattaching: asyncio.Task[None] | None = None
+        self._error: MagnetarError | None = None
+        self._changed = asyncio.Event()
+
+    async def open(self) -> None:
+        """Register for the first time; raises what the broker answered, or OperationTimeout."""
+        await Retry(self._settings).in_time(self._attach, f"opening {self._topic}")
+
+    def detached(self, connection: Connection) -> None:
+        """The registration on this connection is over: register anew, in the background."""
+        if connection is self._candidate:
+            self._candidate = None
+        if connection is not self.connection:
+            return
+        self.connection = None
+        if self._error is None:
+            self._changed.clear()
+            self._reattaching = asyncio.create_task(self._reattach())
+
+    async def ready(self) -> Connection:
+        """The connection, once registered; raises why there will be none. Bound it in time."""
+        while self.connection is None:
+            if self._error is not None:
+                raise self._error
+            await self._changed.wait()
+        return self.connection
+
+    async def close(self) -> Connection | None:
+        """Stop registering; the connection the caller must deregister from, if any."""
+        self._give_up(Closed(f"{self._topic} was closed"))
+        connection, self.connection = self.connection, None
+        if self._reattaching is not None:
+            self._reattaching.cancel()
+            await asyncio.gather(self._reattaching, return_exceptions=True)
+        return connection
+
+    async def _reattach(self) -> None:
+        await asyncio.sleep(self._settings.backoff_first_ms / 1000)
+        try:
+            await Retry(self._settings).for_ever(self._attach, _may_come_back)
+        except MagnetarError as error:
+            self._give_up(error)
+            self._failed(error)
+        except Exception as error:
+            failure = Closed(f"{self._topic}: registering anew failed: {error!r}")
+            failure.__cause__ = error
+            self._give_up(failure)
+            self._failed(failure)
+
+    def _give_up(self, error: MagnetarError) -> None:
+        self._error = error
+        self._changed.set()
+
+    async def _attach(self) -> None:
+        connection = await find_broker(self._pool, self._topic)
+        self._candidate = connection
+        await self._register(connection)
+        if self._candidate is not connection:
+            raise ConnectionLost(f"{connection.address} closed {self._topic} while it was opened")
+        self._candidate = None
+        self.connection = connection
+        self._changed.set()
+
+
+def _may_come_back(error: MagnetarError) -> bool:
+    # Busy: the broker may not have noticed yet that our former connection is gone.
+    # QuotaExceeded: the broker closed us to hold us back, and room may come.
+    return error.retriable or isinstance(error, Busy | QuotaExceeded)

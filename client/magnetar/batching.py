@@ -1,0 +1,164 @@
+"""From messages to the SEND frame of an entry. Pure: time arrives as `now_ms`."""
+
+from asyncio import Future
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.batch import encode_batch
+from magnetar_proto.commands import encode_send
+from magnetar_proto.compression import compress
+
+from magnetar.errors import MessageTooLarge
+from magnetar.messages import Outgoing
+
+MESSAGE_OVERHEAD = 64
+"""Bytes a message is counted with beyond its value, so that empty ones fill batches too."""
+
+COMPRESSIONS: dict[str, int] = {
+    "none": pb.NONE,
+    "lz4": pb.LZ4,
+    "zlib": pb.ZLIB,
+    "zstd": pb.ZSTD,
+    "snappy": pb.SNAPPY,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """When a batch is full, and how long it may wait to become so."""
+
+    max_messages: int = 1000
+    max_bytes: int = 128 * 1024
+    max_delay_ms: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.max_messages < 1 or self.max_bytes < 1 or self.max_delay_ms < 0:
+            raise ValueError(f"batch limits must be positive: {self}")
+
+
+BATCHED = BatchLimits()
+
+UNBATCHED = BatchLimits(max_messages=1, max_delay_ms=0)
+"""Every message is an entry by itself."""
+
+
+class Batch:
+    """Messages that will be one entry; they share the outcome."""
+
+    __slots__ = ("done", "messages", "size")
+
+    def __init__(self, done: Future[tuple[int, int]]) -> None:
+        self.done = done
+        """Ledger and entry once the broker stored it, or why it did not."""
+        self.messages: list[bytes | Outgoing] = []
+        self.size = 0
+
+    def add(self, message: bytes | Outgoing) -> int:
+        """Take a message; its index in the batch."""
+        self.size += size_of(message)
+        self.messages.append(message)
+        return len(self.messages) - 1
+
+    def has_room(self, message: bytes | Outgoing, limits: BatchLimits) -> bool:
+        """May the message join?  A first message always may."""
+        if not self.messages:
+            return True
+        return (
+            len(self.messages) < limits.max_messages
+            and self.size + size_of(message) <= limits.max_bytes
+        )
+
+    def is_full(self, limits: BatchLimits) -> bool:
+        """Must it be sent now?"""
+        return len(self.messages) >= limits.max_messages or self.size >= limits.max_bytes
+
+
+def size_of(message: bytes | Outgoing) -> int:
+    """What a message counts towards limits, in bytes."""
+    if isinstance(message, bytes):
+        return MESSAGE_OVERHEAD + len(message)
+    described = sum(len(name) + len(text) for name, text in message.properties.items())
+    return MESSAGE_OVERHEAD + len(message.value) + described
+
+
+def rides_alone(message: bytes | Outgoing) -> bool:
+    """Must the message be an entry by itself?  The broker delays whole entries."""
+    return not isinstance(message, bytes) and message.deliver_at_ms > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """What every entry of one producer has in common."""
+
+    producer_id: int
+    producer_name: str
+    compression: int = pb.NONE
+
+    def encode(
+        self,
+        messages: Sequence[bytes | Outgoing],
+        sequence_id: int,
+        now_ms: int,
+        max_message_size: int,
+    ) -> bytes:
+        """The SEND frame of one entry, whose first message is `sequence_id`; MessageTooLarge."""
+        count = len(messages)
+        metadata = pb.MessageMetadata(
+            producer_name=self.producer_name, sequence_id=sequence_id, publish_time=now_ms
+        )
+        highest = sequence_id + count - 1
+        if count == 1:
+            body = _describe_single(messages[0], metadata)
+        else:
+            body = _describe_batch(messages, metadata)
+            metadata.highest_sequence_id = highest
+        if self.compression != pb.NONE:
+            metadata.compression = self.compression  # type: ignore[assignment]
+            metadata.uncompressed_size = len(body)
+            body = compress(self.compression, body)
+        head = metadata.SerializeToString()
+        if len(head) + len(body) > max_message_size:
+            raise MessageTooLarge(
+                f"{len(head) + len(body)} bytes with metadata, and the broker accepts "
+                f"{max_message_size} (maxMessageSize)"
+            )
+        return encode_send(
+            self.producer_id, sequence_id, count, head, body, highest if count > 1 else None
+        )
+
+
+def _describe_single(message: bytes | Outgoing, metadata: pb.MessageMetadata) -> bytes:
+    if isinstance(message, bytes):
+        return message
+    message.describe(metadata)
+    if message.deliver_at_ms:
+        metadata.deliver_at_time = message.deliver_at_ms
+    return message.value
+
+
+def _describe_batch(messages: Sequence[bytes | Outgoing], metadata: pb.MessageMetadata) -> bytes:
+    metadata.num_messages_in_batch = len(messages)
+    first = messages[0]
+    if isinstance(first, Outgoing):
+        # The broker takes the first message's key for the whole entry.
+        keyed = Outgoing(b"", key=first.key, ordering_key=first.ordering_key)
+        keyed.describe(metadata)
+    parts: list[bytes] = []
+    for message in messages:
+        if isinstance(message, bytes):
+            parts.append(_plain_head(len(message)))
+            parts.append(message)
+        else:
+            about = pb.SingleMessageMetadata(payload_size=len(message.value))
+            message.describe(about)
+            parts.append(encode_batch([(about, message.value)]))
+    return b"".join(parts)
+
+
+@lru_cache(maxsize=4096)
+def _plain_head(size: int) -> bytes:
+    # What stands before a value in a batch depends on its size alone when it has nothing else.
+    value = bytes(size)
+    return encode_batch([(pb.SingleMessageMetadata(payload_size=size), value)])[: -size or None]

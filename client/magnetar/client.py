@@ -1,0 +1,229 @@
+"""The client: makes producers, consumers and readers that share connections."""
+
+import asyncio
+import itertools
+import uuid
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+from weakref import WeakSet
+
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.ids import EARLIEST, MessageId
+from magnetar_proto.names import TopicName
+
+from magnetar.batching import BATCHED, UNBATCHED, BatchLimits
+from magnetar.concurrency import gather_all
+from magnetar.consumer import PartitionConsumer, Subscription
+from magnetar.inbox import Inbox
+from magnetar.lookup import find_partitions
+from magnetar.messages import Entry, Message
+from magnetar.pool import Pool
+from magnetar.producer import PartitionProducer, ProducerOptions
+from magnetar.reader import EntryReader, Reader
+from magnetar.retry import Retry
+from magnetar.routing import Producer
+from magnetar.settings import Settings
+from magnetar.subscriber import Consumer
+
+SUBSCRIPTION_TYPES: dict[str, int] = {
+    "exclusive": pb.CommandSubscribe.Exclusive,
+    "shared": pb.CommandSubscribe.Shared,
+    "failover": pb.CommandSubscribe.Failover,
+    "key_shared": pb.CommandSubscribe.Key_Shared,
+}
+INITIAL_POSITIONS: dict[str, int] = {
+    "latest": pb.CommandSubscribe.Latest,
+    "earliest": pb.CommandSubscribe.Earliest,
+}
+
+T = TypeVar("T", bound=Message | Entry)
+
+
+class _Part(Protocol):
+    async def open(self) -> None: ...
+    async def close(self) -> None: ...
+
+
+P = TypeVar("P", bound=_Part)
+
+
+class Client:
+    """Made by `connect`; `async with` closes it and everything it made."""
+
+    def __init__(self, service_url: str, settings: Settings) -> None:
+        self.service_url = service_url
+        self._settings = settings
+        self._pool = Pool(service_url, settings)
+        self._ids = itertools.count()
+        # Weak: what was closed and dropped needs no second closing.
+        self._parts: WeakSet[_Part] = WeakSet()
+
+    async def partitions(self, topic: str) -> list[str]:
+        """The full names of the topic's partitions: the topic itself when it has none."""
+        name = str(TopicName.parse(topic))
+        return await Retry(self._settings).in_time(
+            lambda: find_partitions(self._pool, name), f"looking up the partitions of {name}"
+        )
+
+    async def producer(
+        self,
+        topic: str,
+        *,
+        name: str | None = None,
+        batching: BatchLimits | None = BATCHED,
+        **options: Any,
+    ) -> Producer:
+        """A producer; batching=None sends each message as an entry by itself.
+
+        `options` are further fields of ProducerOptions.
+        """
+        chosen = ProducerOptions(name=name, batching=batching or UNBATCHED, **options)
+
+        def make(partition_topic: str, index: int) -> PartitionProducer:
+            return PartitionProducer(
+                self._pool, self._settings, next(self._ids), partition_topic, index, chosen
+            )
+
+        return Producer(topic, await self._open_all(topic, make))
+
+    async def subscribe(
+        self,
+        topic: str,
+        subscription: str,
+        *,
+        type: str = "exclusive",
+        initial_position: str = "latest",
+        **options: Any,
+    ) -> Consumer:
+        """A consumer; type is exclusive, shared, failover or key_shared.
+
+        `initial_position`, latest or earliest, is where a new subscription starts.  `options`
+        are further fields of Subscription.
+        """
+        chosen = Subscription(
+            subscription,
+            type=_choice(SUBSCRIPTION_TYPES, type, "subscription type"),
+            initial_position=_choice(INITIAL_POSITIONS, initial_position, "initial position"),
+            **options,
+        )
+        inbox: Inbox[Message] = Inbox()
+        parts = await self._consumers(topic, chosen, inbox, Entry.messages)
+        return Consumer(topic, subscription, parts, inbox)
+
+    async def reader(
+        self,
+        topic: str,
+        start: MessageId = EARLIEST,
+        *,
+        inclusive: bool = False,
+        queue_size: int = 1000,
+    ) -> Reader:
+        """A reader of what follows `start`, with it if `inclusive`; EARLIEST and LATEST too.
+
+        A real id has a meaning in one partition only: name that partition as the topic.
+        """
+        chosen = _reading(start, inclusive, queue_size)
+        inbox: Inbox[Message] = Inbox()
+        return Reader(topic, await self._consumers(topic, chosen, inbox, Entry.messages), inbox)
+
+    async def entry_reader(
+        self,
+        topic: str,
+        start: MessageId = EARLIEST,
+        *,
+        inclusive: bool = False,
+        queue_size: int = 1000,
+    ) -> EntryReader:
+        """A reader of undecoded entries; the topic must be one partition or not partitioned."""
+        chosen = _reading(start, inclusive, queue_size)
+        inbox: Inbox[Entry] = Inbox()
+        parts = await self._consumers(topic, chosen, inbox, lambda entry: [entry])
+        if len(parts) > 1:
+            await gather_all(part.close() for part in parts)
+            raise ValueError(f"{topic} has {len(parts)} partitions: name one of them")
+        return EntryReader(parts[0], inbox)
+
+    async def close(self) -> None:
+        """Close everything the client made; raises the first failure of doing so."""
+        try:
+            await gather_all(part.close() for part in list(self._parts))
+        finally:
+            await self._pool.close()
+
+    async def _consumers(
+        self,
+        topic: str,
+        subscription: Subscription,
+        inbox: Inbox[T],
+        unpack: Callable[[Entry], list[T]],
+    ) -> list[PartitionConsumer[T]]:
+        def make(partition_topic: str, index: int) -> PartitionConsumer[T]:
+            return PartitionConsumer(
+                self._pool,
+                self._settings,
+                next(self._ids),
+                partition_topic,
+                index,
+                subscription,
+                inbox,
+                unpack,
+            )
+
+        return await self._open_all(topic, make)
+
+    async def _open_all(self, topic: str, make: Callable[[str, int], P]) -> list[P]:
+        """One part for each partition, all of them open, or none and the first error."""
+        names = await self.partitions(topic)
+        parts = [make(name, TopicName.parse(name).partition) for name in names]
+        try:
+            async with asyncio.TaskGroup() as group:
+                for part in parts:
+                    group.create_task(part.open())
+        except* Exception as errors:
+            await asyncio.gather(*(part.close() for part in parts), return_exceptions=True)
+            raise _first(errors) from None
+        self._parts.update(parts)
+        return parts
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+def connect(service_url: str, **settings: float) -> Client:
+    """A client for `pulsar://host:port`; it connects when that is first needed.
+
+    `settings` are fields of Settings: timeouts and pauses.  Use it as `async with connect(...)`.
+    """
+    return Client(service_url, Settings(**settings))  # type: ignore[arg-type]
+
+
+def _reading(start: MessageId, inclusive: bool, queue_size: int) -> Subscription:
+    return Subscription(
+        f"reader-{uuid.uuid4().hex[:10]}",
+        start=start,
+        start_inclusive=inclusive,
+        queue_size=queue_size,
+    )
+
+
+def _choice(known: dict[str, int], name: str, what: str) -> int:
+    if name not in known:
+        raise ValueError(f"{what} {name!r} is unknown; known are {', '.join(known)}")
+    return known[name]
+
+
+def _first(errors: BaseExceptionGroup[Exception]) -> Exception:
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, Exception)  # what `except* Exception` caught
+    return error

@@ -1,0 +1,326 @@
+"""One connection to one broker: requests, their answers, and whom the other frames are for."""
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any, ClassVar, Protocol, Self
+
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import (
+    Delivery,
+    decode,
+    decode_message,
+    decode_receipt,
+    encode,
+)
+from magnetar_proto.errors import ProtocolError
+from magnetar_proto.frames import FrameDecoder
+
+from magnetar.errors import (
+    ConnectionLost,
+    MagnetarError,
+    OperationTimeout,
+    broker_error,
+)
+from magnetar.settings import Address, Settings
+
+CLIENT_VERSION = "Magnetar-Python-0.1"
+PROTOCOL_VERSION = pb.v21
+DEFAULT_MAX_MESSAGE_SIZE = 5 * 1024 * 1024
+FRAME_PADDING = 10 * 1024
+"""What a frame may hold beyond the largest message: the command and the metadata."""
+NO_REQUEST = 2**64 - 1
+"""The request id of an ERROR that concerns the whole connection."""
+
+Kind = pb.BaseCommand
+
+
+class ProducerEnd(Protocol):
+    """What a connection tells a producer that is registered on it."""
+
+    def receipt_rcvd(
+        self, connection: "Connection", sequence_id: int, ledger: int, entry: int
+    ) -> None:
+        """The broker stored the batch that begins with `sequence_id`."""
+
+    def send_error_rcvd(self, connection: "Connection", error: pb.CommandSendError) -> None:
+        """The broker refused a batch."""
+
+    def detached(self, connection: "Connection", error: MagnetarError) -> None:
+        """The registration is over; register anew."""
+
+
+class ConsumerEnd(Protocol):
+    """What a connection tells a consumer that is registered on it."""
+
+    def entry_rcvd(self, delivery: Delivery, entry: bytes) -> None:
+        """An entry: the bytes behind the command, verbatim."""
+
+    def detached(self, connection: "Connection", error: MagnetarError) -> None:
+        """The registration is over; register anew."""
+
+
+class Connection(asyncio.Protocol):
+    """Made by `open`; over when `is_open` is false, and then every end has been told."""
+
+    def __init__(self, address: Address, settings: Settings) -> None:
+        self.address = address
+        self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
+        self._settings = settings
+        self._loop = asyncio.get_running_loop()
+        self._decoder = FrameDecoder(DEFAULT_MAX_MESSAGE_SIZE + FRAME_PADDING)
+        self._transport: asyncio.Transport | None = None
+        self._connected: asyncio.Future[pb.CommandConnected] = self._loop.create_future()
+        self._answers: dict[int, asyncio.Future[Any]] = {}
+        self._request_ids = itertools.count(1)
+        self._producers: dict[int, ProducerEnd] = {}
+        self._consumers: dict[int, ConsumerEnd] = {}
+        self._heard = True
+        self._probing = False
+        self._keepalive: asyncio.TimerHandle | None = None
+        self._error: MagnetarError | None = None
+
+    @classmethod
+    async def open(cls, address: Address, settings: Settings, proxy_to: str = "") -> Self:
+        """Connect and shake hands; `proxy_to` is the broker a proxy shall forward to."""
+        loop = asyncio.get_running_loop()
+        connection = None
+        try:
+            async with asyncio.timeout(settings.connect_timeout_s):
+                _, connection = await loop.create_connection(
+                    lambda: cls(address, settings), address.host, address.port
+                )
+                await connection._shake_hands(proxy_to)
+                return connection
+        except TimeoutError:
+            raise OperationTimeout(
+                f"no handshake with {address} within {settings.connect_timeout_s:g} s"
+            ) from None
+        except OSError as error:
+            raise ConnectionLost(f"cannot connect to {address}: {error}") from error
+        finally:
+            if connection is not None and not connection._connected.done():
+                connection.close()
+
+    async def _shake_hands(self, proxy_to: str) -> None:
+        command = pb.CommandConnect(
+            client_version=CLIENT_VERSION, protocol_version=PROTOCOL_VERSION
+        )
+        if proxy_to:
+            command.proxy_to_broker_url = proxy_to
+        self.write(encode(command))
+        connected = await self._connected
+        if connected.HasField("max_message_size"):
+            self.max_message_size = connected.max_message_size
+            self._decoder.max_frame = connected.max_message_size + FRAME_PADDING
+        self._schedule_keepalive()
+
+    # -- what others may do with a connection
+
+    @property
+    def is_open(self) -> bool:
+        return self._error is None
+
+    def write(self, data: bytes) -> None:
+        """Queue whole frames for sending; ConnectionLost when the connection is over."""
+        self._check_open()
+        assert self._transport is not None  # `open` gives out connections that are made
+        self._transport.write(data)
+
+    def _check_open(self) -> None:
+        if self._error is not None:
+            raise ConnectionLost(f"the connection to {self.address} is closed") from self._error
+
+    def expect(self) -> tuple[int, asyncio.Future[Any]]:
+        """A request id and its answer; the caller writes the request and sees to a timeout."""
+        self._check_open()
+        request_id = next(self._request_ids)
+        answer = self._loop.create_future()
+        self._answers[request_id] = answer
+        answer.add_done_callback(lambda _: self._answers.pop(request_id, None))
+        return request_id, answer
+
+    async def request(self, command: Any) -> Any:
+        """Send a command that has a `request_id`; the answering sub-command, or BrokerError."""
+        command.request_id, answer = self.expect()
+        self.write(encode(command))
+        try:
+            async with asyncio.timeout(self._settings.operation_timeout_s):
+                return await answer
+        except TimeoutError:
+            raise OperationTimeout(
+                f"{self.address} did not answer {type(command).__name__} within "
+                f"{self._settings.operation_timeout_s:g} s"
+            ) from None
+
+    def tell(self, command: Any) -> None:
+        """Send a command that has a `request_id` when nobody waits for the answer."""
+        if self.is_open:
+            command.request_id = next(self._request_ids)
+            self.write(encode(command))
+
+    def add_producer(self, producer_id: int, end: ProducerEnd) -> None:
+        """Deliver this producer's receipts and errors to `end`."""
+        self._producers[producer_id] = end
+
+    def add_consumer(self, consumer_id: int, end: ConsumerEnd) -> None:
+        """Deliver this consumer's entries to `end`."""
+        self._consumers[consumer_id] = end
+
+    def remove_producer(self, producer_id: int) -> None:
+        """Tell its end nothing any more."""
+        self._producers.pop(producer_id, None)
+
+    def remove_consumer(self, consumer_id: int) -> None:
+        """Tell its end nothing any more."""
+        self._consumers.pop(consumer_id, None)
+
+    def close(self, error: MagnetarError | None = None) -> None:
+        """End the connection; open requests and registered ends get `error`."""
+        if self._error is not None:
+            return
+        self._error = error or ConnectionLost(f"the connection to {self.address} was closed")
+        if self._transport is not None:
+            self._transport.close()
+        if self._keepalive is not None:
+            self._keepalive.cancel()
+        for answer in (self._connected, *self._answers.values()):
+            if not answer.done():
+                answer.set_exception(self._error)
+                answer.exception()  # marks it as seen: an abandoned request is no news
+        ends: list[ProducerEnd | ConsumerEnd]
+        ends = [*self._producers.values(), *self._consumers.values()]
+        self._producers.clear()
+        self._consumers.clear()
+        for end in ends:
+            end.detached(self, self._error)
+
+    # -- asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def connection_lost(self, error: Exception | None) -> None:
+        why = f": {error}" if error else ""
+        self.close(ConnectionLost(f"{self.address} closed the connection{why}"))
+
+    def data_received(self, data: bytes) -> None:
+        self._heard = True
+        try:
+            for kind, buf, start, mid, end in self._decoder.feed(data):
+                handler = self._HANDLERS.get(kind)
+                if handler is not None:
+                    handler(self, buf, start, mid, end)
+            if self._decoder.error is not None:
+                raise self._decoder.error
+        except ProtocolError as error:
+            lost = ConnectionLost(f"{self.address} broke the protocol: {error}")
+            lost.__cause__ = error
+            self.close(lost)
+
+    # -- keepalive
+
+    def _schedule_keepalive(self) -> None:
+        self._keepalive = self._loop.call_later(self._settings.keepalive_s, self._probe)
+
+    def _probe(self) -> None:
+        if not self._heard and self._probing:
+            self.close(
+                ConnectionLost(
+                    f"{self.address} was silent for {2 * self._settings.keepalive_s:g} s"
+                )
+            )
+            return
+        self._probing = not self._heard
+        self._heard = False
+        if self._probing:
+            self.write(encode(pb.CommandPing()))
+        self._schedule_keepalive()
+
+    # -- frames: one small handler each
+
+    def _on_receipt(self, buf: bytes, start: int, mid: int, end: int) -> None:
+        producer_id, sequence_id, _, ledger, entry = decode_receipt(buf, start, mid)
+        producer = self._producers.get(producer_id)
+        if producer is not None:
+            producer.receipt_rcvd(self, sequence_id, ledger, entry)
+
+    def _on_message(self, buf: bytes, start: int, mid: int, end: int) -> None:
+        delivery = decode_message(buf, start, mid)
+        consumer = self._consumers.get(delivery.consumer_id)
+        if consumer is not None:
+            consumer.entry_rcvd(delivery, buf[mid:end])
+
+    def _on_ping(self, buf: bytes, start: int, mid: int, end: int) -> None:
+        self.write(encode(pb.CommandPong()))
+
+    def _on_connected(self, buf: bytes, start: int, mid: int, end: int) -> None:
+        if not self._connected.done():
+            self._connected.set_result(decode(buf, start, mid).connected)
+
+    def _on_answer(self, buf: bytes, start: int, mid: int, end: int) -> None:
+        command = decode(buf, start, mid)
+        reply = _REPLY_OF[command.type](command)
+        answer = self._answers.get(reply.request_id)
+        if answer is None or answer.done():
+            return
+        if command.type == Kind.ACK_RESPONSE and reply.HasField("error"):
+            answer.set_exception(broker_error(reply.error, reply.message))
+        else:
+            answer.set_result(reply)
+
+    def _on_error(self, buf: bytes, start: int, mid: int, end: int) -> None:
+        reply = decode(buf, start, mid).error
+        error = broker_error(reply.error, reply.message)
+        if reply.request_id == NO_REQUEST or not self._connected.done():
+            self.close(error)
+            return
+        answer = self._answers.get(reply.request_id)
+        if answer is not None and not answer.done():
+            answer.set_exception(error)
+
+    def _on_send_error(self, buf: bytes, start: int, mid: int, end: int) -> None:
+        error = decode(buf, start, mid).send_error
+        producer = self._producers.get(error.producer_id)
+        if producer is not None:
+            producer.send_error_rcvd(self, error)
+
+    def _on_close_producer(self, buf: bytes, start: int, mid: int, end: int) -> None:
+        producer = self._producers.pop(decode(buf, start, mid).close_producer.producer_id, None)
+        if producer is not None:
+            producer.detached(self, ConnectionLost(f"{self.address} closed the producer"))
+
+    def _on_close_consumer(self, buf: bytes, start: int, mid: int, end: int) -> None:
+        consumer = self._consumers.pop(decode(buf, start, mid).close_consumer.consumer_id, None)
+        if consumer is not None:
+            consumer.detached(self, ConnectionLost(f"{self.address} closed the consumer"))
+
+    # A kind that is absent carries news this client has no use for.
+    _HANDLERS: ClassVar[dict[int, Callable[["Connection", bytes, int, int, int], None]]] = {
+        Kind.SEND_RECEIPT: _on_receipt,
+        Kind.MESSAGE: _on_message,
+        Kind.PING: _on_ping,
+        Kind.CONNECTED: _on_connected,
+        Kind.SUCCESS: _on_answer,
+        Kind.PRODUCER_SUCCESS: _on_answer,
+        Kind.LOOKUP_RESPONSE: _on_answer,
+        Kind.PARTITIONED_METADATA_RESPONSE: _on_answer,
+        Kind.GET_LAST_MESSAGE_ID_RESPONSE: _on_answer,
+        Kind.ACK_RESPONSE: _on_answer,
+        Kind.ERROR: _on_error,
+        Kind.SEND_ERROR: _on_send_error,
+        Kind.CLOSE_PRODUCER: _on_close_producer,
+        Kind.CLOSE_CONSUMER: _on_close_consumer,
+    }
+
+
+_REPLY_OF: dict[int, Callable[[pb.BaseCommand], Any]] = {
+    Kind.SUCCESS: attrgetter("success"),
+    Kind.PRODUCER_SUCCESS: attrgetter("producer_success"),
+    Kind.LOOKUP_RESPONSE: attrgetter("lookupTopicResponse"),
+    Kind.PARTITIONED_METADATA_RESPONSE: attrgetter("partitionMetadataResponse"),
+    Kind.GET_LAST_MESSAGE_ID_RESPONSE: attrgetter("getLastMessageIdResponse"),
+    Kind.ACK_RESPONSE: attrgetter("ackResponse"),
+}

@@ -1,0 +1,153 @@
+"""What the client may raise.
+
+MagnetarError
+├── Closed                   the client, producer, consumer or reader was closed
+├── OperationTimeout         no answer in time, also a TimeoutError; the outcome is unknown
+├── ConnectionLost           the connection failed; retried until a timeout says otherwise
+├── QueueFull                the producer has as many unanswered messages as it may have
+├── MessageTooLarge          nothing was sent; send less, or raise the broker's limit
+├── Unreadable               a message arrived that this client cannot decode
+└── BrokerError              the broker refused; `code` is the number on the wire
+    ├── NotReady             the topic is moving or loading: retried
+    ├── Busy                 another producer or consumer holds the name or subscription
+    ├── NotFound             no such topic, subscription or namespace
+    ├── Denied               authentication or authorization failed
+    ├── NotAllowed           the broker's configuration or policies forbid it
+    ├── InvalidName          the broker does not accept this name
+    ├── IncompatibleSchema   the topic's schema does not allow this one
+    ├── QuotaExceeded        the backlog quota of the topic is used up
+    ├── TopicTerminated      the topic accepts no more messages, ever
+    └── ProducerFenced       another producer took the topic over
+"""
+
+from typing import ClassVar
+
+from magnetar_proto import PulsarApi_pb2 as pb
+
+
+class MagnetarError(Exception):
+    """Base of everything the client raises on purpose."""
+
+    retriable: ClassVar[bool] = False
+
+
+class Closed(MagnetarError):
+    """The object was closed, by its owner or by an error it names; open a new one."""
+
+
+class OperationTimeout(MagnetarError, TimeoutError):
+    """No answer arrived in time; whether the broker acted is unknown."""
+
+    retriable = True
+
+
+class ConnectionLost(MagnetarError):
+    """The connection could not be made, or it broke."""
+
+    retriable = True
+
+
+class QueueFull(MagnetarError):
+    """`send_nowait` found no room: await `send`, which waits for room, or `flush` first."""
+
+
+class MessageTooLarge(MagnetarError):
+    """The message is larger than the broker accepts; nothing was sent."""
+
+
+class Unreadable(MagnetarError):
+    """A message cannot be decoded by this client; the text names it and says why."""
+
+
+class BrokerError(MagnetarError):
+    """The broker refused; the text is the broker's own, followed by what one can do."""
+
+    remedy: ClassVar[str] = ""
+
+    def __init__(self, code: int, text: str) -> None:
+        name = pb.ServerError.Name(code) if code in pb.ServerError.values() else f"error {code}"
+        remedy = f" ({self.remedy})" if self.remedy else ""
+        super().__init__(f"{name}: {text}{remedy}")
+        self.code = code
+
+
+class NotReady(BrokerError):
+    """The topic is not served right now."""
+
+    retriable = True
+    remedy = "the client retries this; if it lasts, look at the broker's log"
+
+
+class Busy(BrokerError):
+    """Somebody else holds what was asked for."""
+
+    remedy = "choose another name, a shared subscription type, or close the other one"
+
+
+class NotFound(BrokerError):
+    """It does not exist, and the broker may not create it."""
+
+    remedy = "create it first, or allow automatic creation in the broker's configuration"
+
+
+class Denied(BrokerError):
+    """The credentials are missing, wrong or lack this right."""
+
+    remedy = "check the credentials, and the permissions of the namespace"
+
+
+class NotAllowed(BrokerError):
+    """Configuration or policy forbids the operation."""
+
+
+class InvalidName(BrokerError):
+    """The topic name is not acceptable."""
+
+    remedy = "names look like persistent://tenant/namespace/topic"
+
+
+class IncompatibleSchema(BrokerError):
+    """The schema does not fit the topic's schema."""
+
+
+class QuotaExceeded(BrokerError):
+    """Too much unacknowledged data."""
+
+    remedy = "consume or drop the backlog, or raise the quota"
+
+
+class TopicTerminated(BrokerError):
+    """The topic was terminated; it can be read, never written."""
+
+
+class ProducerFenced(BrokerError):
+    """An exclusive producer took over."""
+
+
+_BY_CODE: dict[int, type[BrokerError]] = {
+    pb.ServiceNotReady: NotReady,
+    pb.TooManyRequests: NotReady,
+    pb.MetadataError: NotReady,
+    pb.PersistenceError: NotReady,
+    pb.ConsumerBusy: Busy,
+    pb.ProducerBusy: Busy,
+    pb.TopicNotFound: NotFound,
+    pb.SubscriptionNotFound: NotFound,
+    pb.ConsumerNotFound: NotFound,
+    pb.AuthenticationError: Denied,
+    pb.AuthorizationError: Denied,
+    pb.NotAllowedError: NotAllowed,
+    pb.ConsumerAssignError: NotAllowed,
+    pb.UnsupportedVersionError: NotAllowed,
+    pb.InvalidTopicName: InvalidName,
+    pb.IncompatibleSchema: IncompatibleSchema,
+    pb.ProducerBlockedQuotaExceededError: QuotaExceeded,
+    pb.ProducerBlockedQuotaExceededException: QuotaExceeded,
+    pb.TopicTerminatedError: TopicTerminated,
+    pb.ProducerFenced: ProducerFenced,
+}
+
+
+def broker_error(code: int, text: str) -> BrokerError:
+    """The exception for an error code of the protocol."""
+    return _BY_CODE.get(code, BrokerError)(code, text)

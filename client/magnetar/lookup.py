@@ -1,0 +1,43 @@
+"""Which broker serves a topic, and how many partitions it has."""
+
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.names import TopicName
+
+from magnetar.connection import Connection
+from magnetar.errors import NotReady, broker_error
+from magnetar.pool import Pool
+
+MAX_REDIRECTS = 20
+
+
+async def find_broker(pool: Pool, topic: str) -> Connection:
+    """A connection to the broker that serves the topic now; retrying is the caller's part."""
+    connection = await pool.service()
+    authoritative = False
+    for _ in range(MAX_REDIRECTS):
+        reply: pb.CommandLookupTopicResponse = await connection.request(
+            pb.CommandLookupTopic(topic=topic, authoritative=authoritative)
+        )
+        if reply.response == pb.CommandLookupTopicResponse.Failed:
+            raise broker_error(reply.error, reply.message)
+        found = await pool.broker(reply.brokerServiceUrl, reply.proxy_through_service_url)
+        if reply.response == pb.CommandLookupTopicResponse.Connect:
+            return found
+        connection, authoritative = found, reply.authoritative
+    raise NotReady(pb.ServiceNotReady, f"{MAX_REDIRECTS} redirects in the lookup of {topic}")
+
+
+async def find_partitions(pool: Pool, topic: str) -> list[str]:
+    """The full names of the topic's partitions: the topic itself when it has none."""
+    name = TopicName.parse(topic)
+    if name.partition >= 0:
+        return [str(name)]
+    connection = await pool.service()
+    reply: pb.CommandPartitionedTopicMetadataResponse = await connection.request(
+        pb.CommandPartitionedTopicMetadata(topic=str(name))
+    )
+    if reply.response == pb.CommandPartitionedTopicMetadataResponse.Failed:
+        raise broker_error(reply.error, reply.message)
+    if reply.partitions == 0:
+        return [str(name)]
+    return [str(name.with_partition(index)) for index in range(reply.partitions)]

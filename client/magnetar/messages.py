@@ -1,0 +1,217 @@
+"""Messages as the application sees them, and entries as the broker stores them."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.batch import decode_batch
+from magnetar_proto.compression import decompress
+from magnetar_proto.entries import parse_metadata, verify_checksum
+from magnetar_proto.errors import BadBatch, BadCompression, BadMetadata
+from magnetar_proto.ids import MessageId, ack_set_to_mask
+
+from magnetar.errors import Unreadable
+
+MAX_INFLATED_BYTES = 128 * 1024 * 1024
+"""No entry is decompressed to more than this."""
+LAST_BATCH_INDEX = 2**31 - 1
+"""No message of a batch has a higher index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A message to send, when it is more than a value."""
+
+    value: bytes
+    key: str | bytes | None = None
+    """Chooses the partition, and the consumer of a Key_Shared subscription."""
+    ordering_key: bytes | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    event_time_ms: int = 0
+    """The application's own time of the event; 0 means none."""
+    deliver_at_ms: int = 0
+    """Shared subscriptions receive the message no earlier; 0 means at once."""
+
+    def describe(self, metadata: pb.SingleMessageMetadata | pb.MessageMetadata) -> None:
+        """Write key, properties and event time into either kind of metadata."""
+        if isinstance(self.key, bytes):
+            metadata.partition_key = base64.b64encode(self.key).decode()
+            metadata.partition_key_b64_encoded = True
+        elif self.key is not None:
+            metadata.partition_key = self.key
+        if self.ordering_key:
+            metadata.ordering_key = self.ordering_key
+        for name, text in self.properties.items():
+            metadata.properties.add(key=name, value=text)
+        if self.event_time_ms:
+            metadata.event_time = self.event_time_ms
+
+
+class Message:
+    """A received message; `id` is what acknowledging it needs.
+
+    Everything but `value` is read from the metadata when it is asked for.
+    """
+
+    __slots__ = ("_about", "batch_index", "entry", "value")
+
+    permits = 1
+
+    def __init__(
+        self,
+        value: bytes,
+        about: pb.SingleMessageMetadata | pb.MessageMetadata,
+        entry: "Entry",
+        batch_index: int,
+    ) -> None:
+        self.value = value
+        self.batch_index = batch_index
+        """-1 when the message is an entry by itself."""
+        self.entry = entry
+        """The stored entry that holds the message, maybe with others."""
+        self._about = about
+
+    @property
+    def id(self) -> MessageId:
+        entry = self.entry
+        return MessageId(entry.ledger, entry.entry, self.batch_index, entry.partition)
+
+    @property
+    def source(self) -> Any:
+        """The consumer of the partition it came from."""
+        return self.entry.source
+
+    @property
+    def topic(self) -> str:
+        return self.entry.topic
+
+    @property
+    def key(self) -> str | bytes | None:
+        """As it was sent: text, or bytes."""
+        about = self._about
+        if not about.HasField("partition_key"):
+            return None
+        if about.partition_key_b64_encoded:
+            return base64.b64decode(about.partition_key)
+        return about.partition_key
+
+    @property
+    def ordering_key(self) -> bytes:
+        return self._about.ordering_key
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return {pair.key: pair.value for pair in self._about.properties}
+
+    @property
+    def event_time_ms(self) -> int:
+        """0 when the sender gave none."""
+        return self._about.event_time
+
+    @property
+    def publish_time_ms(self) -> int:
+        return self.entry.metadata.publish_time
+
+    @property
+    def producer_name(self) -> str:
+        return self.entry.metadata.producer_name
+
+    @property
+    def redelivery_count(self) -> int:
+        return self.entry.redelivery_count
+
+    def __repr__(self) -> str:
+        return f"Message({self.id}, {self.value[:40]!r})"
+
+
+class Entry:
+    """What the broker stores and delivers as one: a message, or a batch of them."""
+
+    __slots__ = (
+        "_body_start", "_data", "ack_set", "entry", "ledger", "metadata", "partition",
+        "redelivery_count", "source", "topic",
+    )  # fmt: skip
+
+    batch_index = LAST_BATCH_INDEX
+
+    def __init__(
+        self,
+        topic: str,
+        position: tuple[int, int, int],
+        data: bytes,
+        *,
+        redelivery_count: int = 0,
+        ack_set: Sequence[int] = (),
+        source: Any = None,
+    ) -> None:
+        """`position` is ledger, entry, partition; Unreadable if the head is damaged."""
+        self.topic = topic
+        self.ledger, self.entry, self.partition = position
+        self.redelivery_count = redelivery_count
+        self.ack_set = ack_set
+        self.source = source
+        self._data = data
+        if not verify_checksum(data, 0, len(data)):
+            raise Unreadable(f"{self} is damaged: its checksum does not match")
+        try:
+            self.metadata, self._body_start = parse_metadata(data)
+        except BadMetadata as error:
+            raise Unreadable(f"{self} has no readable metadata: {error}") from error
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """Ledger and entry."""
+        return self.ledger, self.entry
+
+    @property
+    def is_batch(self) -> bool:
+        return self.metadata.HasField("num_messages_in_batch")
+
+    @property
+    def unacked(self) -> int:
+        """The messages of a batch that are delivered, as bits: the others were acknowledged."""
+        everything = (1 << self.metadata.num_messages_in_batch) - 1
+        return everything & ack_set_to_mask(self.ack_set) if self.ack_set else everything
+
+    @property
+    def permits(self) -> int:
+        """How many messages the broker counts for it."""
+        return self.unacked.bit_count() if self.ack_set else self.metadata.num_messages_in_batch
+
+    def body(self) -> bytes:
+        """The decompressed payload: one message's value, or a batch body; Unreadable if not."""
+        metadata = self.metadata
+        if metadata.encryption_keys:
+            raise Unreadable(f"{self} is encrypted, and this client has no keys")
+        if metadata.num_chunks_from_msg > 1:
+            raise Unreadable(f"{self} is part of a chunked message, which this client cannot join")
+        payload = self._data[self._body_start :]
+        if metadata.compression == pb.NONE:
+            return payload
+        try:
+            return decompress(
+                metadata.compression, payload, metadata.uncompressed_size, MAX_INFLATED_BYTES
+            )
+        except BadCompression as error:
+            raise Unreadable(f"{self} cannot be decompressed: {error}") from error
+
+    def messages(self) -> list[Message]:
+        """Its messages without those acknowledged before; Unreadable if it cannot be decoded."""
+        body = self.body()
+        if not self.is_batch:
+            return [Message(body, self.metadata, self, -1)]
+        try:
+            batch = decode_batch(body, self.metadata.num_messages_in_batch)
+        except BadBatch as error:
+            raise Unreadable(f"{self} is not a batch: {error}") from error
+        unacked = self.unacked
+        return [
+            Message(value, about, self, index)
+            for index, (about, value) in enumerate(batch)
+            if unacked >> index & 1 and not about.compacted_out
+        ]
+
+    def __repr__(self) -> str:
+        return f"entry {self.ledger}:{self.entry} of {self.topic}"

@@ -1,0 +1,90 @@
+"""Readers: they follow a topic from a position and leave nothing behind at the broker."""
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from magnetar_proto.ids import MessageId
+
+from magnetar.concurrency import gather_all
+from magnetar.consumer import PartitionConsumer
+from magnetar.inbox import Inbox
+from magnetar.messages import Entry, Message
+
+
+class Reader:
+    """Reads messages in order, by partition; made by `Client.reader`, closed by `close`."""
+
+    def __init__(
+        self, topic: str, partitions: Sequence[PartitionConsumer[Message]], inbox: Inbox[Message]
+    ) -> None:
+        self.topic = topic
+        self._partitions = partitions
+        self._inbox = inbox
+
+    async def read(self, timeout_s: float | None = None) -> Message:
+        """The next message; None waits for ever, else OperationTimeout when none came."""
+        return (await self.read_batch(1, timeout_s))[0]
+
+    async def read_batch(
+        self, max_messages: int = 1000, timeout_s: float | None = None
+    ) -> list[Message]:
+        """All that has arrived, at most so many; waits as `read` does for the first."""
+        messages = await self._inbox.take(max_messages, timeout_s)
+        # The broker counts what a reader has not acknowledged as its backlog.
+        for last in {message.topic: message for message in messages}.values():
+            last.source.ack_up_to(last)
+        return messages
+
+    async def last_message_ids(self) -> list[MessageId]:
+        """The last message's id of each partition; (-1, -1) where there is none."""
+        return await gather_all(partition.last_message_id() for partition in self._partitions)
+
+    async def close(self) -> None:
+        """Leave; nothing of the reader stays at the broker."""
+        await gather_all(partition.close() for partition in self._partitions)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+class EntryReader:
+    """Reads the stored entries of one partition, batches unopened; nothing is acknowledged."""
+
+    def __init__(self, partition: PartitionConsumer[Entry], inbox: Inbox[Entry]) -> None:
+        self.topic = partition.topic
+        self._partition = partition
+        self._inbox = inbox
+
+    async def receive_entries(
+        self, max_entries: int = 1000, timeout_s: float | None = None
+    ) -> list[Entry]:
+        """At least one entry and at most so many; OperationTimeout when none came in time."""
+        return await self._inbox.take(max_entries, timeout_s)
+
+    async def last_message_id(self) -> MessageId:
+        """The id of the partition's last message; (-1, -1) when there is none."""
+        return await self._partition.last_message_id()
+
+    async def close(self) -> None:
+        """Leave; nothing of the reader stays at the broker."""
+        await self._partition.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()

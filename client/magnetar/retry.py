@@ -1,0 +1,48 @@
+"""Trying again what may succeed later."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from magnetar.backoff import Backoff
+from magnetar.errors import MagnetarError, OperationTimeout
+from magnetar.settings import Settings
+
+T = TypeVar("T")
+
+
+class Retry:
+    """Attempts with pauses between them; remembers the last failure."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.last_error: MagnetarError | None = None
+
+    async def for_ever(
+        self,
+        attempt: Callable[[], Awaitable[T]],
+        may_retry: Callable[[MagnetarError], bool] = lambda error: error.retriable,
+    ) -> T:
+        """`attempt()` until it succeeds, or fails with an error that will not go away."""
+        backoff = Backoff(self._settings.backoff_first_ms, self._settings.backoff_max_ms)
+        while True:
+            try:
+                return await attempt()
+            except MagnetarError as error:
+                self.last_error = error
+                if not may_retry(error):
+                    raise
+            await asyncio.sleep(backoff.pause_s())
+
+    async def in_time(self, attempt: Callable[[], Awaitable[T]], what: str) -> T:
+        """The same within the operation timeout; OperationTimeout tells the last failure."""
+        limit_s = self._settings.operation_timeout_s
+        try:
+            async with asyncio.timeout(limit_s):
+                return await self.for_ever(attempt)
+        except OperationTimeout:
+            raise
+        except TimeoutError:
+            raise OperationTimeout(
+                f"{what} did not succeed within {limit_s:g} s: {self.last_error or 'no answer'}"
+            ) from None

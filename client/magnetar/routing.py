@@ -1,0 +1,118 @@
+"""The application's producer: routes messages to the partitions of a topic."""
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from magnetar_proto.hashes import murmur3_32
+from magnetar_proto.ids import MessageId
+
+from magnetar.concurrency import gather_all
+from magnetar.messages import Outgoing
+from magnetar.producer import PartitionProducer, Receipt
+
+
+class Producer:
+    """Sends to a topic; made by `Client.producer`, closed by `close` or `async with`.
+
+    Messages of one key go to one partition in order; messages without key take turns, a batch
+    at a time.
+    """
+
+    def __init__(self, topic: str, partitions: Sequence[PartitionProducer]) -> None:
+        self.topic = topic
+        self._partitions = partitions
+        self._turn = 0
+
+    async def send(
+        self,
+        value: bytes,
+        *,
+        key: str | bytes | None = None,
+        properties: Mapping[str, str] | None = None,
+        event_time_ms: int = 0,
+    ) -> MessageId:
+        """Send one message and wait until the broker has stored it; waits for room as well."""
+        message = _message(value, key, properties, event_time_ms)
+        return await (await self._add(message))
+
+    def send_nowait(
+        self,
+        value: bytes,
+        *,
+        key: str | bytes | None = None,
+        properties: Mapping[str, str] | None = None,
+        event_time_ms: int = 0,
+    ) -> Receipt:
+        """Send one message; await the receipt or `flush`. QueueFull when there is no room."""
+        message = _message(value, key, properties, event_time_ms)
+        return self._route(message).add(message)
+
+    async def send_batch(self, messages: Iterable[bytes | Outgoing]) -> list[MessageId]:
+        """Send many in order and wait until all are stored: the fast path.
+
+        Raises the first failure; the others may have been stored.
+        """
+        receipts = [await self._add(message) for message in messages]
+        for partition in self._partitions:
+            partition.send_batch_now()
+        for receipt in receipts:
+            if not receipt.done():
+                await receipt
+        return [receipt.id() for receipt in receipts]
+
+    async def flush(self) -> None:
+        """Wait until everything sent is stored; raises the first failure since the last flush."""
+        await gather_all(partition.flush() for partition in self._partitions)
+
+    async def close(self) -> None:
+        """Flush and deregister; raises what flushing raises."""
+        await gather_all(partition.close() for partition in self._partitions)
+
+    async def _add(self, message: bytes | Outgoing) -> Receipt:
+        producer = self._route(message)
+        while not producer.has_room():
+            await producer.room()
+            producer = self._route(message)
+        return producer.add(message)
+
+    def _route(self, message: bytes | Outgoing) -> PartitionProducer:
+        count = len(self._partitions)
+        if count == 1:
+            return self._partitions[0]
+        if isinstance(message, Outgoing) and message.key is not None:
+            return self._partitions[partition_of(message.key, count)]
+        producer = self._partitions[self._turn]
+        if producer.is_between_batches():
+            self._turn = (self._turn + 1) % count
+            producer = self._partitions[self._turn]
+        return producer
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+def partition_of(key: str | bytes, count: int) -> int:
+    """The partition of a key: murmur3 of its text; byte keys are hashed in base64."""
+    text = base64.b64encode(key) if isinstance(key, bytes) else key.encode()
+    return murmur3_32(text) % count
+
+
+def _message(
+    value: bytes,
+    key: str | bytes | None,
+    properties: Mapping[str, str] | None,
+    event_time_ms: int,
+) -> bytes | Outgoing:
+    if key is None and not properties and not event_time_ms:
+        return value
+    return Outgoing(value, key=key, properties=properties or {}, event_time_ms=event_time_ms)

@@ -1,0 +1,50 @@
+"""How long the client waits, and where it finds the broker."""
+
+from dataclasses import dataclass
+
+DEFAULT_PORT = 6650
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Limits that hold for one client; every wait ends by one of them."""
+
+    connect_timeout_s: float = 10.0
+    """Opening the socket and the handshake."""
+    operation_timeout_s: float = 30.0
+    """One request, and opening a producer, consumer or reader with all its retries."""
+    keepalive_s: float = 30.0
+    """A connection that was silent this long is probed; silent twice as long, it is closed."""
+    backoff_first_ms: int = 100
+    backoff_max_ms: int = 10_000
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Address:
+    """A broker's socket address."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+def parse_service_url(url: str) -> tuple[Address, ...]:
+    """`pulsar://host[:port][,host[:port]...]` as addresses; ValueError says what is wrong."""
+    scheme, separator, rest = url.partition("://")
+    if scheme == "pulsar+ssl":
+        raise ValueError(f"{url}: TLS is not supported by this client yet; use a pulsar:// URL")
+    if scheme != "pulsar" or not separator:
+        raise ValueError(f"{url!r} is not a service URL: it must look like pulsar://host:6650")
+    return tuple(_parse_address(part, url) for part in rest.rstrip("/").split(","))
+
+
+def _parse_address(text: str, url: str) -> Address:
+    host, separator, port = text.rpartition(":")
+    if not separator or text.endswith("]"):
+        host, port = text, str(DEFAULT_PORT)
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError(f"{url!r}: {text!r} is not host:port")
+    return Address(host, int(port))

@@ -1,0 +1,71 @@
+"""The application's consumer: one queue for all partitions of a topic."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import attrgetter
+from types import TracebackType
+from typing import Self
+
+from magnetar.concurrency import gather_all
+from magnetar.consumer import PartitionConsumer
+from magnetar.inbox import Inbox
+from magnetar.messages import Message
+
+_source_of = attrgetter("source")
+
+
+class Consumer:
+    """Receives from a subscription; made by `Client.subscribe`, closed by `close`."""
+
+    def __init__(
+        self,
+        topic: str,
+        subscription: str,
+        partitions: Sequence[PartitionConsumer[Message]],
+        inbox: Inbox[Message],
+    ) -> None:
+        self.topic = topic
+        self.subscription = subscription
+        self._partitions = partitions
+        self._inbox = inbox
+
+    async def receive(self, timeout_s: float | None = None) -> Message:
+        """The next message; None waits for ever, else OperationTimeout when none came."""
+        return (await self._inbox.take(1, timeout_s))[0]
+
+    async def receive_batch(
+        self, max_messages: int = 1000, timeout_s: float | None = None
+    ) -> list[Message]:
+        """All that has arrived, at most so many; waits as `receive` does for the first."""
+        return await self._inbox.take(max_messages, timeout_s)
+
+    def ack(self, messages: Message | Iterable[Message]) -> None:
+        """Acknowledge one or many, each by itself; `flush` waits until the broker has it."""
+        if isinstance(messages, Message):
+            messages.source.ack((messages,))
+            return
+        for source, run in groupby(messages, _source_of):
+            source.ack(run)
+
+    def ack_up_to(self, message: Message) -> None:
+        """Acknowledge all of the message's partition up to it; not for shared subscriptions."""
+        message.source.ack_up_to(message)
+
+    async def flush(self) -> None:
+        """Wait until the broker confirmed every acknowledgement; raises if it refused one."""
+        await gather_all(partition.flush_acks() for partition in self._partitions)
+
+    async def close(self) -> None:
+        """Flush acknowledgements and leave the subscription, which stays at the broker."""
+        await gather_all(partition.close() for partition in self._partitions)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
