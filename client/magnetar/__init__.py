@@ -8,8 +8,6 @@ async with magnetar.connect("pulsar://localhost:6650") as client:
     consumer.ack(batch)
 """
 
-from magnetar_proto.ids import EARLIEST, LATEST, MessageId
-
 from magnetar.batching import BatchLimits
 from magnetar.client import Client, connect
 from magnetar.errors import (
@@ -38,6 +36,7 @@ from magnetar.reader import EntryReader, Reader
 from magnetar.routing import Producer
 from magnetar.settings import Settings
 from magnetar.subscriber import Consumer
+from magnetar_proto.ids import EARLIEST, LATEST, MessageId
 
 __all__ = [
     "EARLIEST",

@@ -8,9 +8,8 @@ from collections.abc import Iterable
 from itertools import groupby
 from operator import attrgetter
 
-from magnetar_proto.ids import ack_set_to_mask, mask_to_ack_set
-
 from magnetar.messages import Entry, Message
+from magnetar_proto.ids import ack_set_to_mask, mask_to_ack_set
 
 _entry_of = attrgetter("entry")
 

@@ -8,10 +8,6 @@ from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 from weakref import WeakSet
 
-from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.ids import EARLIEST, MessageId
-from magnetar_proto.names import TopicName
-
 from magnetar.batching import BATCHED, UNBATCHED, BatchLimits
 from magnetar.concurrency import gather_all
 from magnetar.consumer import PartitionConsumer, Subscription
@@ -25,6 +21,9 @@ from magnetar.retry import Retry
 from magnetar.routing import Producer
 from magnetar.settings import Settings
 from magnetar.subscriber import Consumer
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.ids import EARLIEST, MessageId
+from magnetar_proto.names import TopicName
 
 SUBSCRIPTION_TYPES: dict[str, int] = {
     "exclusive": pb.CommandSubscribe.Exclusive,

@@ -6,6 +6,13 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, ClassVar, Protocol, Self
 
+from magnetar.errors import (
+    ConnectionLost,
+    MagnetarError,
+    OperationTimeout,
+    broker_error,
+)
+from magnetar.settings import Address, Settings
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import (
     Delivery,
@@ -16,14 +23,6 @@ from magnetar_proto.commands import (
 )
 from magnetar_proto.errors import ProtocolError
 from magnetar_proto.frames import FrameDecoder
-
-from magnetar.errors import (
-    ConnectionLost,
-    MagnetarError,
-    OperationTimeout,
-    broker_error,
-)
-from magnetar.settings import Address, Settings
 
 CLIENT_VERSION = "Magnetar-Python-0.1"
 PROTOCOL_VERSION = pb.v21

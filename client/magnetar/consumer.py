@@ -6,11 +6,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import Delivery, encode_ack, encode_flow
-from magnetar_proto.ids import EARLIEST, LATEST, MessageId
-from magnetar_proto.names import TopicName
-
 from magnetar.acks import Ack, AckTracker
 from magnetar.attachment import Attachment
 from magnetar.connection import Connection
@@ -26,6 +21,10 @@ from magnetar.messages import LAST_BATCH_INDEX, Entry, Message
 from magnetar.pool import Pool
 from magnetar.retry import Retry
 from magnetar.settings import Settings
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import Delivery, encode_ack, encode_flow
+from magnetar_proto.ids import EARLIEST, LATEST, MessageId
+from magnetar_proto.names import TopicName
 
 log = logging.getLogger(__name__)
 

@@ -1,11 +1,10 @@
 """Which broker serves a topic, and how many partitions it has."""
 
-from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.names import TopicName
-
 from magnetar.connection import Connection
 from magnetar.errors import NotReady, broker_error
 from magnetar.pool import Pool
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.names import TopicName
 
 MAX_REDIRECTS = 20
 

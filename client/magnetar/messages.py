@@ -5,14 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from magnetar.errors import Unreadable
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.batch import decode_batch
 from magnetar_proto.compression import decompress
 from magnetar_proto.entries import parse_metadata, verify_checksum
 from magnetar_proto.errors import BadBatch, BadCompression, BadMetadata
 from magnetar_proto.ids import MessageId, ack_set_to_mask
-
-from magnetar.errors import Unreadable
 
 MAX_INFLATED_BYTES = 128 * 1024 * 1024
 """No entry is decompressed to more than this."""

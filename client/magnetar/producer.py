@@ -7,9 +7,6 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
-from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.ids import MessageId
-
 from magnetar.attachment import Attachment
 from magnetar.batching import (
     BATCHED,
@@ -35,6 +32,8 @@ from magnetar.errors import (
 from magnetar.messages import Outgoing
 from magnetar.pool import Pool
 from magnetar.settings import Settings
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.ids import MessageId
 
 
 @dataclass(frozen=True, slots=True)

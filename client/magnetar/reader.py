@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from magnetar_proto.ids import MessageId
-
 from magnetar.concurrency import gather_all
 from magnetar.consumer import PartitionConsumer
 from magnetar.inbox import Inbox
 from magnetar.messages import Entry, Message
+from magnetar_proto.ids import MessageId
 
 
 class Reader:

@@ -5,12 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from magnetar_proto.hashes import murmur3_32
-from magnetar_proto.ids import MessageId
-
 from magnetar.concurrency import gather_all
 from magnetar.messages import Outgoing
 from magnetar.producer import PartitionProducer, Receipt
+from magnetar_proto.hashes import murmur3_32
+from magnetar_proto.ids import MessageId
 
 
 class Producer:
