@@ -12,7 +12,7 @@ Ledger and entry ids are signed here: -1 travels as 2**64 - 1.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
+from itertools import count, repeat
 from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError, EncodeError, Message
@@ -103,9 +103,7 @@ def decode_send(buf: bytes, start: int, mid: int) -> tuple[int, int, int, int] |
     try:
         pos = start + 4
         if (
-            buf[start] == 0x08
-            and buf[start + 1] == 0x06
-            and buf[start + 2] == 0x32
+            buf[start : start + 3] == b"\x08\x06\x32"
             and mid - pos == buf[start + 3] < 128
             and buf[pos] == 0x08
         ):
@@ -190,25 +188,33 @@ def encode_receipts(
     """
     producer = b"\x08" + encode_varint(producer_id) + b"\x10"
     ledger_field = b"\x08" + encode_varint(ledger & MAX64) + b"\x10"
-    entries = range(first_entry, first_entry + len(sequence_ids)) if first_entry >= 0 else None
+    entries = count(first_entry) if first_entry >= 0 else repeat(MAX64)
     parts: list[bytes] = []
-    size = width = -1
-    head = middle = b""
-    for sequence_id, highest_id, entry_id in zip(
-        sequence_ids, highest_ids, entries or repeat(MAX64), strict=False
-    ):
-        sequence = _varint(sequence_id)
-        entry = _varint(entry_id)
-        highest = VARINTS[0] if highest_id == 0 else _varint(highest_id)
+    last_highest = width = size = -1
+    head = middle = after = b""
+    for sequence_id, highest_id, entry_id in zip(sequence_ids, highest_ids, entries, strict=False):
+        sequence = (
+            LOW14[sequence_id & 0x3FFF] + VARINTS[sequence_id >> 14]
+            if TABLED <= sequence_id < TABLED_TWICE
+            else encode_varint(sequence_id)
+        )
+        entry = (
+            VARINTS[entry_id]
+            if entry_id < TABLED
+            else LOW14[entry_id & 0x3FFF] + encode_varint(entry_id >> 14)
+        )
+        if highest_id != last_highest:
+            last_highest = highest_id
+            after = b"\x20" + encode_varint(highest_id)
         if len(entry) != width:
             width = len(entry)
             middle = b"\x1a" + VARINTS[len(ledger_field) + width] + ledger_field
-        variable = len(sequence) + width + len(highest)
+        variable = len(sequence) + len(middle) + width + len(after)
         if variable != size:
             size = variable
-            body = len(producer) + len(middle) + 1 + size
+            body = len(producer) + size
             head = SIZES.pack(body + 8, body + 4) + b"\x08\x07\x3a" + VARINTS[body] + producer
-        parts += (head, sequence, middle, entry, b"\x20", highest)
+        parts += (head, sequence, middle, entry, after)
     return b"".join(parts)
 
 
@@ -217,7 +223,7 @@ def decode_receipt(buf: bytes, start: int, mid: int) -> tuple[int, int, int, int
     try:
         pos = start + 4
         if (
-            buf.startswith(b"\x08\x07\x3a", start)
+            buf[start : start + 3] == b"\x08\x07\x3a"
             and mid - pos == buf[start + 3] < 128
             and buf[pos] == 0x08
         ):
@@ -225,13 +231,13 @@ def decode_receipt(buf: bytes, start: int, mid: int) -> tuple[int, int, int, int
             if buf[pos] == 0x10:
                 sequence_id, pos = decode_varint(buf, pos + 1)
                 if buf[pos] == 0x1A:
-                    ledger, entry, pos = _plain_id(buf, pos + 1)
-                    if pos == mid:
-                        return producer_id, sequence_id, 0, ledger, entry
-                    if buf[pos] == 0x20:
+                    ledger, entry, pos, stop = _message_id(buf, pos + 1)
+                    highest = 0
+                    if pos == stop != mid and buf[pos] == 0x20:
                         highest, pos = decode_varint(buf, pos + 1)
-                        if pos == mid:
-                            return producer_id, sequence_id, highest, ledger, entry
+                        stop = mid
+                    if pos == stop == mid:
+                        return producer_id, sequence_id, highest, ledger, entry
     except (IndexError, BadCommand):
         pass  # the generated class decides
     receipt = _decode_as(pb.BaseCommand.SEND_RECEIPT, buf, start, mid).send_receipt
@@ -280,7 +286,11 @@ def encode_messages(
     width = size = -1
     middle = b""
     for entry_id, payload in enumerate(payloads, first_entry):
-        entry = _varint(entry_id)
+        entry = (
+            VARINTS[entry_id]
+            if 0 <= entry_id < TABLED
+            else LOW14[entry_id & 0x3FFF] + encode_varint(entry_id >> 14)
+        )
         if len(entry) != width:
             width = len(entry)
             id_size = len(ledger_field) + width + len(after)
@@ -325,15 +335,14 @@ def decode_message(buf: bytes, start: int, mid: int) -> Delivery:
     try:
         pos = start + 4
         if (
-            buf.startswith(b"\x08\x09\x4a", start)
+            buf[start : start + 3] == b"\x08\x09\x4a"
             and mid - pos == buf[start + 3] < 128
             and buf[pos] == 0x08
         ):
             consumer_id, pos = decode_varint(buf, pos + 1)
             if buf[pos] == 0x12:
                 partition = -1
-                stop = pos + 2 + buf[pos + 1]
-                ledger, entry, pos = _id_start(buf, pos + 1)
+                ledger, entry, pos, stop = _message_id(buf, pos + 1)
                 if pos != stop and buf[pos] == 0x18:
                     partition, pos = decode_varint(buf, pos + 1)
                 if pos == stop and partition <= MAX31:
@@ -387,7 +396,7 @@ def decode_ack(buf: bytes, start: int, mid: int) -> Ack:
 
 def _decode_plain_ack(buf: bytes, start: int, mid: int) -> Ack | None:
     """An ack of whole entries with at most a request id."""
-    if not buf.startswith(b"\x08\x0a\x52", start):
+    if buf[start : start + 3] != b"\x08\x0a\x52":
         return None
     size, pos = decode_varint(buf, start + 3)
     if pos + size != mid or buf[pos] != 0x08:
@@ -399,7 +408,9 @@ def _decode_plain_ack(buf: bytes, start: int, mid: int) -> Ack | None:
     pos += 2
     message_ids: list[tuple[int, int, tuple[int, ...]]] = []
     while pos < mid and buf[pos] == 0x1A:
-        ledger, entry, pos = _plain_id(buf, pos + 1)
+        ledger, entry, pos, stop = _message_id(buf, pos + 1)
+        if pos != stop:
+            return None
         message_ids.append((ledger, entry, ()))
     request_id = None
     if pos < mid and buf[pos] == 0x40:
@@ -459,7 +470,7 @@ def decode_flow(buf: bytes, start: int, mid: int) -> tuple[int, int]:
     try:
         pos = start + 4
         if (
-            buf.startswith(b"\x08\x0b\x5a", start)
+            buf[start : start + 3] == b"\x08\x0b\x5a"
             and mid - pos == buf[start + 3] < 128
             and buf[pos] == 0x08
         ):
@@ -483,18 +494,15 @@ def encode_flow(consumer_id: int, permits: int) -> bytes:
 # --- shared --------------------------------------------------------------------------------------
 
 
-def _varint(value: int) -> bytes:
-    if 0 <= value < TABLED:
-        return VARINTS[value]
-    if TABLED <= value < TABLED_TWICE:
-        return LOW14[value & 0x3FFF] + VARINTS[value >> 14]
-    return encode_varint(value)
+def _message_id(buf: bytes, pos: int) -> tuple[int, int, int, int]:
+    """Ledger and entry of the MessageIdData whose size is at `pos`, and where they and it end.
 
-
-def _id_start(buf: bytes, pos: int) -> tuple[int, int, int]:
-    """Ledger and entry of the MessageIdData whose size is at `pos`, and what follows them."""
-    if buf[pos] > 127 or buf[pos + 1] != 0x08:
+    BadCommand or IndexError when it does not begin with them.
+    """
+    size = buf[pos]
+    if size > 127 or buf[pos + 1] != 0x08:
         raise BadCommand("not a message id in the usual layout")
+    stop = pos + 1 + size
     ledger = buf[pos + 2]
     pos += 3
     if ledger > 127:
@@ -506,14 +514,5 @@ def _id_start(buf: bytes, pos: int) -> tuple[int, int, int]:
     if entry > 127:
         entry, pos = tail(buf, pos, entry)
     if (ledger | entry) >> 63:
-        return to_signed64(ledger), to_signed64(entry), pos
-    return ledger, entry, pos
-
-
-def _plain_id(buf: bytes, pos: int) -> tuple[int, int, int]:
-    """`_id_start` of an id that carries nothing else."""
-    stop = pos + 1 + buf[pos]
-    ledger, entry, pos = _id_start(buf, pos)
-    if pos != stop:
-        raise BadCommand("a message id that carries more")
-    return ledger, entry, pos
+        return to_signed64(ledger), to_signed64(entry), pos, stop
+    return ledger, entry, pos, stop

@@ -20,7 +20,6 @@ from .errors import BadMetadata, LocalError
 CHECKSUM_MAGIC: Final = b"\x0e\x01"
 BROKER_MAGIC: Final = b"\x0e\x02"
 SIZE: Final = Struct(">I")
-CHECKSUMMED: Final = Struct(">2sII")
 # Above this many bytes a view is cheaper than a copy.
 COPY_LIMIT: Final = 4096
 
@@ -44,9 +43,9 @@ def encode_head(metadata: bytes, payload: bytes) -> bytes:
 
 def verify_checksum(buf: bytes, start: int, end: int) -> bool:
     """Whether the entry buf[start:end] is as it was sent: its checksum matches, or it has none."""
-    if buf.startswith(BROKER_MAGIC, start, end):
+    if buf[start : start + 2] == BROKER_MAGIC:
         start = _skip_broker_metadata(buf, start, end)
-    if not buf.startswith(CHECKSUM_MAGIC, start, end):
+    if buf[start : min(start + 2, end)] != CHECKSUM_MAGIC:
         return True
     covered = start + 6
     if covered > end:

@@ -40,21 +40,19 @@ def decode_varint(buf: bytes, pos: int) -> tuple[int, int]:
 
 def decode_varint_tail(buf: bytes, pos: int, first: int) -> tuple[int, int]:
     """Finish a varint whose first byte, already read, says that more follow at `pos`."""
-    value = first & 127
-    shift = 7
-    while True:
-        byte = buf[pos]
-        pos += 1
-        if byte < 128:
-            break
-        value |= (byte & 127) << shift
-        shift += 7
+    byte = buf[pos]
+    value = first & 127 | (byte & 127) << 7
+    shift = 14
+    while byte > 127:
         if shift > 63:
             raise BadCommand("a varint of more than ten bytes")
-    value |= byte << shift
+        pos += 1
+        byte = buf[pos]
+        value |= (byte & 127) << shift
+        shift += 7
     if value > MAX64:
         raise BadCommand("a varint of more than 64 bits")
-    return value, pos
+    return value, pos + 1
 
 
 def to_signed64(value: int) -> int:
