@@ -1,0 +1,193 @@
+"""Checkpoints: what is durable elsewhere than in the journal (docs/formats.md, "Checkpoint")."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from struct import Struct
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from magnetar_storage import rounds, segment
+from magnetar_storage.disk import Disk, File
+from magnetar_storage.errors import Corrupt
+from magnetar_storage.interfaces import Sealed, SegmentId
+from magnetar_storage.journal import Position
+from magnetar_storage.record import Buffers
+
+MAGIC = b"MAGNCKPT"
+VERSION = 1
+HEADER = Struct("<8sIIQQQQQQ")
+"""magic, version, bytes of the suspects, number, file, offset, round, next segment, rows."""
+
+ROW = Struct("<QQQQQQ")
+"""segment, entries, messages, payload bytes, durable bytes of the file, 1 if sealed."""
+
+CRC = Struct("<I")
+
+
+@dataclass
+class Row:
+    """A segment that is not finished: what of it is in its file, and how it ends."""
+
+    entries: int = 0
+    messages: int = 0
+    size: int = 0
+    length: int = 0
+    """Bytes of the file that are durable; what lies behind them was never confirmed there."""
+    sealed: bool = False
+    suspect: str = ""
+    """Why entries may be missing at its end; empty if there is no such suspicion."""
+
+
+@dataclass
+class Checkpoint:
+    """All that a restart needs to know besides the journal from `position` on."""
+
+    number: int
+    position: Position
+    next_segment: SegmentId
+    rows: dict[SegmentId, Row] = field(default_factory=dict)
+
+
+def file_name(number: int) -> str:
+    return f"checkpoint-{number:016x}"
+
+
+def numbers(disk: Disk) -> list[int]:
+    """The checkpoints there are, newest first."""
+    found = []
+    for name in disk.list(""):
+        stem, _, number = name.partition("-")
+        if stem == "checkpoint" and len(number) == 16:
+            found.append(int(number, 16))
+    return sorted(found, reverse=True)
+
+
+def encode(checkpoint: Checkpoint) -> bytes:
+    rows = checkpoint.rows
+    suspects = {str(number): row.suspect for number, row in rows.items() if row.suspect}
+    told = json.dumps(suspects).encode() if suspects else b""
+    head = HEADER.pack(
+        MAGIC, VERSION, len(told), checkpoint.number, *checkpoint.position,
+        checkpoint.next_segment, len(rows),
+    )  # fmt: skip
+    table = b"".join(
+        ROW.pack(number, row.entries, row.messages, row.size, row.length, row.sealed)
+        for number, row in rows.items()
+    )
+    data = head + table + told
+    return data + CRC.pack(crc32c(data))
+
+
+def decode(data: bytes) -> Checkpoint | None:
+    """The checkpoint, if every byte of it is intact."""
+    if len(data) < HEADER.size + CRC.size or data[:8] != MAGIC:
+        return None
+    body = data[: -CRC.size]
+    if CRC.unpack(data[-CRC.size :])[0] != crc32c(body):
+        return None
+    _, version, told_bytes, number, *rest = HEADER.unpack_from(body)
+    *position, next_segment, row_count = rest
+    if version != VERSION or len(body) != HEADER.size + ROW.size * row_count + told_bytes:
+        return None
+    checkpoint = Checkpoint(number, Position(*position), next_segment)
+    table = body[HEADER.size : HEADER.size + ROW.size * row_count]
+    for of, entries, messages, size, length, sealed in ROW.iter_unpack(table):
+        checkpoint.rows[of] = Row(entries, messages, size, length, bool(sealed))
+    if told_bytes:
+        for of_text, suspect in json.loads(body[-told_bytes:]).items():
+            checkpoint.rows[int(of_text)].suspect = suspect
+    return checkpoint
+
+
+def read_newest(disk: Disk) -> Checkpoint:
+    """The newest intact checkpoint whose journal files are still there."""
+    found = numbers(disk)
+    for number in found:
+        checkpoint = decode(read_file(disk, file_name(number)))
+        if checkpoint is None:
+            continue
+        if number == found[0] or _has_journal_from(disk, checkpoint.position.file):
+            return checkpoint
+    newest = file_name(found[0]) if found else "checkpoint"
+    raise Corrupt(
+        newest,
+        0,
+        "there is no intact checkpoint whose journal still exists; restore the data directory "
+        "from a copy, or keep it aside and start with an empty one",
+    )
+
+
+def read_file(disk: Disk, name: str) -> bytes:
+    file = disk.open(name)
+    try:
+        return file.read(0, file.size())
+    finally:
+        file.close()
+
+
+def _has_journal_from(disk: Disk, first: int) -> bool:
+    files = [number for name in disk.list("journal") if (number := rounds.file_number(name))]
+    present = sorted(number for number in files if number >= first)
+    return bool(present) and present == list(range(first, present[-1] + 1))
+
+
+def write(disk: Disk, checkpoint: Checkpoint) -> None:
+    """Make the checkpoint durable, then remove what it makes superfluous."""
+    write_file(disk, file_name(checkpoint.number), encode(checkpoint))
+    for number in numbers(disk):
+        if number < checkpoint.number:
+            disk.remove(file_name(number))
+    for name in disk.list("journal"):
+        file = rounds.file_number(name)
+        if file is not None and file < checkpoint.position.file:
+            disk.remove(f"journal/{name}")
+
+
+def write_file(disk: Disk, name: str, data: bytes) -> None:
+    """Put a whole file in place, durably: after a crash it is the old one or the new one."""
+    temporary = f"{name}.tmp"
+    file = disk.open(temporary, create=True)
+    try:
+        file.truncate(0)
+        file.write(0, [data])
+        file.sync()
+    finally:
+        file.close()
+    disk.rename(temporary, name)
+    directory, _, _ = name.rpartition("/")
+    disk.sync_dir(directory)
+
+
+class Flush(NamedTuple):
+    """Records, and a footer once it is sealed, that are to go to a segment's file."""
+
+    segment: SegmentId
+    offset: int
+    """Where the file's durable part ends; 0 if there is no file yet."""
+    records: Sequence[Buffers]
+    footer: tuple[segment.Index, Sealed] | None
+
+
+def flush(disk: Disk, flushes: Sequence[Flush]) -> None:
+    """Write and sync; the names become durable with the next `sync_dir`."""
+    for work in flushes:
+        file = disk.open(segment.file_name(work.segment), create=True)
+        try:
+            _flush(file, work)
+            file.sync()
+        finally:
+            file.close()
+
+
+def _flush(file: File, work: Flush) -> None:
+    buffers = [] if work.offset else [segment.encode_file_head(work.segment)]
+    buffers.extend(chain.from_iterable(work.records))
+    if work.footer is not None:
+        buffers.append(segment.encode_footer(work.segment, *work.footer))
+    file.write(work.offset, buffers)
+    if work.footer is not None:
+        # The trailer is found from the end of the file.
+        file.truncate(work.offset + sum(map(len, buffers)))

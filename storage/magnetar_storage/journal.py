@@ -1,0 +1,284 @@
+"""The journal: group commit for the whole store.
+
+Everything appended in one turn of the owner's loop, or while a round is being
+written, shares one write and one fsync.  One round is in flight at a time.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from itertools import chain
+from typing import NamedTuple
+
+from magnetar_storage.disk import Disk, File
+from magnetar_storage.errors import DiskFull, Unavailable
+from magnetar_storage.record import Buffers
+from magnetar_storage.rounds import (
+    DIRECTORY_BYTES_PER_RECORD,
+    FIRST_ROUND_AT,
+    ROUND_HEADER,
+    FileHead,
+    encode_file_head,
+    encode_round,
+    file_name,
+    seeds,
+)
+from magnetar_storage.world import Clock, Done, Worker
+
+Queued = tuple[Buffers, int, int, int, Done]
+"""Buffers of a record, its size, segment and number of entries, and whom to tell."""
+
+Observe = Callable[[int, int, float | None], None]
+"""Told of each durable round: records, bytes, and seconds on the disk if a timer was given."""
+
+
+class Position(NamedTuple):
+    """A place between two rounds."""
+
+    file: int
+    offset: int
+    round: int
+    """The last round before this place."""
+
+
+class JournalFiles:
+    """The files, as the journal's worker sees them; used by one job at a time."""
+
+    def __init__(self, disk: Disk, start: Position, file_bytes: int, salt: int) -> None:
+        """Begin with a new file at `start`; no file of that number may be in use."""
+        self._disk = disk
+        self._next_file = start.file
+        self._round = start.round
+        self._file_bytes = file_bytes
+        self._salt = salt
+        self._file: File | None = None
+        self._offset = 0
+        self._end = 0
+        self._seed = 0
+        self._previous_end = 0
+
+    def write_round(self, queued: list[Queued]) -> Position:
+        """Write the records as one round and sync; returns the place behind it.
+
+        `DiskFull`: nothing of it remains, and another round may be tried.  Any other
+        error: the fate of the round is unknown and no other may be written.
+        """
+        buffers, sizes, segments, ns, _ = zip(*queued, strict=True)
+        size = ROUND_HEADER.size + DIRECTORY_BYTES_PER_RECORD * len(sizes) + sum(sizes)
+        file = self._file_with_room(size)
+        header = encode_round(self._round + 1, self._seed, sizes, segments, ns)
+        try:
+            file.write(self._offset, [header, *chain.from_iterable(buffers)])
+        except DiskFull:
+            # What was written must never be read as a round.
+            file.truncate(self._offset)
+            raise
+        file.sync()
+        self._offset += size
+        self._round += 1
+        return Position(self._next_file - 1, self._offset, self._round)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _file_with_room(self, size: int) -> File:
+        if self._file is not None:
+            if self._offset + size + ROUND_HEADER.size <= self._end:
+                return self._file
+            self._end_file(self._file)
+        return self._begin_file(size)
+
+    def _end_file(self, file: File) -> None:
+        """A file is complete, and known to be, before the next one exists."""
+        header = encode_round(self._round + 1, self._seed, (), (), ())
+        try:
+            file.write(self._offset, [header])
+        except DiskFull:
+            file.truncate(self._offset)
+            raise
+        file.sync()
+        self._round += 1
+        self._previous_end = self._offset
+        self.close()
+
+    def _begin_file(self, size: int) -> File:
+        """The head is durable before any round: a file whose head is torn holds none."""
+        name = file_name(self._next_file)
+        end = max(self._file_bytes, FIRST_ROUND_AT + size + ROUND_HEADER.size)
+        head = encode_file_head(
+            FileHead(self._next_file, self._salt, self._round + 1, self._previous_end)
+        )
+        file = self._disk.open(name, create=True)
+        try:
+            file.truncate(0)
+            _reserve(file, end)
+            file.write(0, [head])
+            file.sync()
+            self._disk.sync_dir("journal")
+        except BaseException:
+            file.close()
+            raise
+        self._file, self._offset, self._end = file, FIRST_ROUND_AT, end
+        (self._seed,) = seeds(head)
+        self._next_file += 1
+        return file
+
+
+def _reserve(file: File, size: int) -> None:
+    """Ask for room ahead; where there is not that much, each round finds out for itself."""
+    try:
+        file.allocate(size)
+    except DiskFull:
+        file.truncate(0)
+
+
+class Journal:
+    """The queue of records, and the rounds they leave in; lives on the owner's thread."""
+
+    def __init__(
+        self,
+        files: JournalFiles,
+        worker: Worker,
+        clock: Clock,
+        start: Position,
+        round_bytes: int,
+        after_round: Observe,
+        timer: Callable[[], float] | None = None,
+    ) -> None:
+        self._files = files
+        self._worker = worker
+        self._clock = clock
+        self._round_bytes = round_bytes
+        self._after_round = after_round
+        self._timer = timer
+        self._queue: list[Queued] = []
+        self._queued_bytes = 0
+        self._idle = True
+        self._held = False
+        self._waits = False
+        self._refusal: Unavailable | None = None
+        self._failure: Unavailable | None = None
+        self._drained: list[Callable[[], None]] = []
+        self.position = start
+        """Everything before it is durable, and its callbacks were made."""
+
+    @property
+    def failure(self) -> Unavailable | None:
+        """Why the journal has ended; None while it works."""
+        return self._failure
+
+    def append(self, buffers: Buffers, size: int, segment: int, n: int, done: Done) -> None:
+        """Queue a record; `done` comes in the order of the appends and must not raise.
+
+        `done(DiskFull)`: not written.  Any other error: unknown, and the journal has ended.
+        """
+        self._queue.append((buffers, size, segment, n, done))
+        self._queued_bytes += size
+        if self._idle:
+            self._idle = False
+            self._clock.soon(self._begin)
+
+    def hold(self, held: bool) -> None:
+        """Start no rounds while the store has too much in memory."""
+        self._held = held
+        if self._waits and not held:
+            self._waits = False
+            self._clock.soon(self._begin)
+
+    def refuse(self, error: Unavailable | None) -> None:
+        """Accept nothing until further notice (None): what is queued fails in its turn."""
+        self._refusal = error
+        self.hold(self._held and error is None)
+
+    def end(self, error: Unavailable) -> None:
+        """Accept nothing ever again."""
+        self._failure = self._failure or error
+
+    def when_drained(self, call: Callable[[], None]) -> None:
+        """Call once nothing is queued or in flight."""
+        if self._idle:
+            self._clock.soon(call)
+        else:
+            self._drained.append(call)
+
+    def _begin(self) -> None:
+        refusal = self._failure or self._refusal
+        if refusal is not None:
+            self._fail(self._take_all(), refusal)
+            return
+        if self._held:
+            self._waits = True
+            return
+        queued = self._take()
+        self._worker.submit(
+            partial(_timed, self._files, queued, self._timer), partial(self._finished, queued)
+        )
+
+    def _take(self) -> list[Queued]:
+        """The records of the next round: all of them, unless that would be too many."""
+        if self._queued_bytes <= self._round_bytes:
+            return self._take_all()
+        size = n = 0
+        for queued in self._queue:
+            size += queued[1]
+            if size > self._round_bytes and n:
+                size -= queued[1]
+                break
+            n += 1
+        taken, self._queue = self._queue[:n], self._queue[n:]
+        self._queued_bytes -= size
+        return taken
+
+    def _take_all(self) -> list[Queued]:
+        taken, self._queue, self._queued_bytes = self._queue, [], 0
+        return taken
+
+    def _finished(
+        self,
+        queued: list[Queued],
+        outcome: tuple[Position, float | None] | None,
+        error: BaseException | None,
+    ) -> None:
+        if outcome is None:
+            self._fail(queued + self._take_all(), self._verdict(error))
+            return
+        for record in queued:
+            record[4](None)
+        self.position, seconds = outcome
+        self._after_round(len(queued), sum(record[1] for record in queued), seconds)
+        self._continue()
+
+    def _verdict(self, error: BaseException | None) -> Unavailable:
+        if isinstance(error, DiskFull):
+            return error
+        self._failure = Unavailable(
+            f"the journal failed and what it wrote last is unknown; restart the broker: {error}"
+        )
+        self._failure.__cause__ = error
+        return self._failure
+
+    def _fail(self, queued: list[Queued], error: Unavailable) -> None:
+        """What was queued behind a failed round depends on it, and fails with it."""
+        for record in queued:
+            record[4](error)
+        self._continue()
+
+    def _continue(self) -> None:
+        if self._queue:
+            self._clock.soon(self._begin)
+            return
+        self._idle = True
+        drained, self._drained = self._drained, []
+        for call in drained:
+            self._clock.soon(call)
+
+
+def _timed(
+    files: JournalFiles, queued: list[Queued], timer: Callable[[], float] | None
+) -> tuple[Position, float | None]:
+    if timer is None:
+        return files.write_round(queued), None
+    began = timer()
+    position = files.write_round(queued)
+    return position, timer() - began

@@ -1,0 +1,190 @@
+"""One segment of a `LocalStore` in memory: its writer, its readers, what is not in its file."""
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any
+
+from magnetar_storage.checkpoint import Flush, Row
+from magnetar_storage.disk import Disk
+from magnetar_storage.errors import NoSegment, StorageError, WriterFailed
+from magnetar_storage.interfaces import Run, Sealed, SegmentId
+from magnetar_storage.journal import Journal
+from magnetar_storage.record import Buffers, encode_entries
+from magnetar_storage.segment import Blocks, Index, read_blocks, take_run
+from magnetar_storage.world import Clock, Done, Worker
+
+
+class Segment:
+    """Blocks of a segment, counted as written (in the file) <= committed (durable) <= all."""
+
+    __slots__ = (
+        "committed_blocks",
+        "deleted",
+        "id",
+        "index",
+        "length",
+        "refusal",
+        "sealed",
+        "unwritten",
+        "written_blocks",
+    )
+
+    def __init__(
+        self, segment: SegmentId, index: Index, length: int, sealed: Sealed | None = None
+    ) -> None:
+        self.id = segment
+        self.index = index
+        self.length = length
+        """Durable bytes of the file."""
+        self.sealed = sealed
+        self.written_blocks = self.committed_blocks = index.blocks
+        self.unwritten: list[Buffers] = []
+        self.refusal: StorageError | None = None
+        """Why no more may be appended."""
+        self.deleted = False
+
+    @property
+    def confirmed(self) -> int:
+        return self.index.firsts[self.committed_blocks] - 1
+
+    @property
+    def unwritten_bytes(self) -> int:
+        """Committed bytes that are not in the file."""
+        offsets = self.index.offsets
+        return offsets[self.committed_blocks] - offsets[self.written_blocks]
+
+    def drop_uncommitted(self) -> None:
+        """What was appended behind a failed append does not exist."""
+        self.index.keep_blocks(self.committed_blocks)
+        del self.unwritten[self.committed_blocks - self.written_blocks :]
+
+    def flush(self) -> Flush | None:
+        """What may go to the file now, if anything."""
+        blocks = self.committed_blocks - self.written_blocks
+        if not blocks and self.sealed is None:
+            return None
+        footer = (self.index, self.sealed) if self.sealed is not None else None
+        return Flush(self.id, self.length, self.unwritten[:blocks], footer)
+
+    def flushed(self, flush: Flush) -> None:
+        """That much is in the file."""
+        blocks = len(flush.records)
+        del self.unwritten[:blocks]
+        self.written_blocks += blocks
+        self.length = self.index.offsets[self.written_blocks]
+
+    def row(self) -> Row:
+        """How a checkpoint describes the segment once `flush` is done."""
+        blocks = self.committed_blocks
+        entries = self.index.firsts[blocks]
+        length = self.index.offsets[blocks] if blocks or self.length else 0
+        messages, size = self.index.messages[entries], self.index.payload_bytes(blocks)
+        return Row(entries, messages, size, length, self.sealed is not None)
+
+
+class LocalWriter:
+    """The `SegmentWriter` of a `LocalStore`."""
+
+    def __init__(
+        self,
+        segment: Segment,
+        journal: Journal,
+        clock: Clock,
+        seal: Callable[[Segment, StorageError], Coroutine[Any, Any, Sealed]],
+    ) -> None:
+        self._segment = segment
+        self._index = segment.index
+        self._journal = journal
+        self._clock = clock
+        self._seal = seal
+        self._pending: deque[Done] = deque()
+
+    @property
+    def segment(self) -> SegmentId:
+        return self._segment.id
+
+    @property
+    def confirmed(self) -> int:
+        return self._segment.confirmed
+
+    def append(self, payloads: Sequence[bytes], counts: Sequence[int], done: Done) -> int:
+        segment, index = self._segment, self._index
+        first = index.firsts[-1]
+        if segment.refusal is not None:
+            self._clock.soon(partial(done, segment.refusal))
+            return first
+        buffers, size = encode_entries(segment.id, first, payloads, counts)
+        n = len(payloads)
+        index.add(n, counts, size)
+        segment.unwritten.append(buffers)
+        self._pending.append(done)
+        self._journal.append(buffers, size, segment.id, n, self._committed)
+        return first
+
+    async def seal(self) -> Sealed:
+        segment = self._segment
+        if segment.refusal is not None and segment.sealed is None:
+            raise segment.refusal
+        return await self._seal(segment, WriterFailed(f"segment {segment.id} is sealed"))
+
+    def _committed(self, error: BaseException | None) -> None:
+        if error is None:
+            self._segment.committed_blocks += 1
+        elif self._segment.committed_blocks < self._index.blocks:
+            self._segment.drop_uncommitted()
+            if not isinstance(self._segment.refusal, StorageError):
+                self._segment.refusal = WriterFailed(
+                    f"an append to segment {self._segment.id} failed: {error}"
+                )
+        self._pending.popleft()(error)
+
+
+class LocalReader:
+    """The `SegmentReader` of a `LocalStore`."""
+
+    def __init__(self, segment: Segment, disk: Disk, worker: Worker) -> None:
+        self._segment = segment
+        self._disk = disk
+        self._worker = worker
+
+    async def read(self, first: int, max_entries: int, max_bytes: int) -> Run:
+        segment = self._segment
+        if segment.deleted:
+            raise NoSegment(f"segment {segment.id} was deleted")
+        if first > segment.confirmed:
+            return Run(first, [], [])
+        block = segment.index.block_of(first)
+        if block >= segment.written_blocks:
+            stop = self._stop(block, segment.committed_blocks, first + max_entries, max_bytes)
+            written = segment.written_blocks
+            data = b"".join(
+                chain.from_iterable(segment.unwritten[block - written : stop - written])
+            )
+            blocks = Blocks.of(segment.id, segment.index, block, stop)
+            return take_run(data, blocks, first, max_entries, max_bytes)
+        stop = self._stop(block, segment.written_blocks, first + max_entries, max_bytes)
+        blocks = Blocks.of(segment.id, segment.index, block, stop)
+        return await self._worker.run(
+            partial(_read, self._disk, blocks, first, max_entries, max_bytes)
+        )
+
+    def messages_before(self, entry: int) -> int:
+        return self._segment.index.messages[entry]
+
+    def close(self) -> None:
+        """Nothing is held between two reads."""
+
+    def _stop(self, block: int, blocks: int, end_entry: int, max_bytes: int) -> int:
+        """The block before which to stop: as many as the limits allow, at least one."""
+        index = self._segment.index
+        by_entries = bisect_left(index.firsts, end_entry, block, blocks)
+        by_bytes = bisect_right(index.offsets, index.offsets[block] + max_bytes, block, blocks + 1)
+        return max(block + 1, min(by_entries, by_bytes - 1, blocks))
+
+
+def _read(disk: Disk, blocks: Blocks, first: int, max_entries: int, max_bytes: int) -> Run:
+    data = read_blocks(disk, blocks)
+    return take_run(data, blocks, first, max_entries, max_bytes)

@@ -1,0 +1,337 @@
+"""What a journal says after a restart, and rebuilding the segments from it.
+
+The verdict on a journal file is one of three.  Clean.  Torn at n: the last round was
+never synced; it is dropped, after a copy was saved.  Damaged at n: it had been synced,
+since something later exists; its intact records are used, and the others become holes
+of their segments, which fail when read and only then.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from magnetar_storage import checkpoint as checkpoints
+from magnetar_storage import rounds, segment
+from magnetar_storage.checkpoint import Checkpoint, Flush, Row
+from magnetar_storage.disk import Disk
+from magnetar_storage.errors import Corrupt
+from magnetar_storage.interfaces import SegmentId
+from magnetar_storage.journal import Position
+from magnetar_storage.record import (
+    CREATE,
+    DELETE,
+    ENTRIES,
+    HEADER,
+    SEAL,
+    SEALED_BODY,
+    TABLE_BYTES_PER_ENTRY,
+    Buffers,
+    Record,
+    counts_of,
+    record_at,
+    records_in,
+)
+from magnetar_storage.rounds import (
+    DIRECTORY_BYTES_PER_RECORD,
+    FIRST_ROUND_AT,
+    ROUND_HEADER,
+    Place,
+)
+
+TORN_COPIES_KEPT = 8
+IDS_SKIPPED_AFTER_LOSS = 1 << 16
+"""A lost round may have created segments: their ids must not be given out again."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something the operator should know; `text` is for people."""
+
+    file: str
+    offset: int
+    text: str
+    segment: SegmentId | None = None
+    data_lost: bool = False
+
+
+class Lost(NamedTuple):
+    """A stretch of a journal file where records were that cannot be attributed any more."""
+
+    at: int
+    end: int
+
+
+Item = Record | Place | Lost
+"""An intact record, the place of a damaged one, or a lost stretch."""
+
+
+@dataclass
+class JournalScan:
+    """Reads the rounds of one journal file; pure."""
+
+    data: bytes
+    seed: int
+    complete: bool
+    """A later file exists, so everything in this one had been synced."""
+    end: int | None
+    """Where the END round must be, if that is known."""
+    last_round: int
+    torn_at: int | None = None
+
+    def items(self, at: int) -> Iterator[Item]:
+        """Everything from a round's beginning on; then `last_round` and `torn_at` are valid."""
+        while True:
+            found = rounds.round_at(self.data, at, self.seed)
+            if found is not None and found.number > self.last_round:
+                items = [self._item(place) for place in found.places]
+                whole = all(isinstance(item, Record) for item in items)
+                if not whole and not self._synced(found.end, found.number):
+                    self.torn_at = at
+                    return
+                yield from items
+                self.last_round, at = found.number, found.end
+                if found.ends_file:
+                    return
+                continue
+            if self._ends_at(at):
+                return
+            later = rounds.next_round(self.data, at, self.seed, self.last_round)
+            if later is None and not self.complete:
+                self.torn_at = at
+                return
+            end = later.at if later else self.end or len(self.data)
+            yield from self._salvage(at, end)
+            if later is None:
+                return
+            at = later.at
+
+    def _item(self, place: Place) -> Record | Place:
+        record = record_at(self.data, place.at)
+        intact = record is not None and (record.segment, record.size) == (place.segment, place.size)
+        return record if record is not None and intact else place
+
+    def _synced(self, at: int, number: int) -> bool:
+        later = rounds.next_round(self.data, at, self.seed, number)
+        return self.complete or later is not None
+
+    def _ends_at(self, at: int) -> bool:
+        if self.complete:
+            return self.end is not None and at >= self.end
+        return self.data.count(0, at) == len(self.data) - at
+
+    def _salvage(self, at: int, end: int) -> Iterator[Item]:
+        """The records of rounds whose header is damaged; `Lost` unless none can be missing."""
+        records = list(records_in(self.data, at, end))
+        yield from records
+        expected = at + ROUND_HEADER.size + DIRECTORY_BYTES_PER_RECORD * len(records)
+        for record in records:
+            if record.at != expected:
+                break
+            expected = record.end
+        if not records or expected != end:
+            yield Lost(at, end)
+
+
+class Recovered(NamedTuple):
+    """What a store begins with."""
+
+    checkpoint: Checkpoint
+    finished: set[SegmentId]
+    """Sealed segments with a footer; every other segment has a row in the checkpoint."""
+    findings: list[Finding]
+
+
+@dataclass
+class Rebuild:
+    """Segments as they grow out of a checkpoint and the journal behind it."""
+
+    disk: Disk
+    rows: dict[SegmentId, Row]
+    next_segment: SegmentId
+    files: set[SegmentId]
+    flush_bytes: int
+    findings: list[Finding] = field(default_factory=list)
+    deleted: set[SegmentId] = field(default_factory=set)
+    records: dict[SegmentId, list[Buffers]] = field(default_factory=dict)
+    unwritten_bytes: int = 0
+
+    def apply(self, name: str, data: bytes, item: Item) -> None:
+        if isinstance(item, Lost):
+            self._lost(name, item)
+        elif isinstance(item, Place):
+            self._damaged(name, data, item)
+        else:
+            self.next_segment = max(self.next_segment, item.segment + 1)
+            APPLY[item.kind](self, data, item)
+        if self.unwritten_bytes > self.flush_bytes:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was gathered behind the durable part of the segments' files."""
+        flushes = []
+        for number, records in self.records.items():
+            row = self.rows[number]
+            flushes.append(Flush(number, row.length, records, None))
+            size = sum(len(buffer) for buffers in records for buffer in buffers)
+            row.length = (row.length or segment.FIRST_BLOCK_AT) + size
+        checkpoints.flush(self.disk, flushes)
+        self.records, self.unwritten_bytes = {}, 0
+
+    def create(self, data: bytes, record: Record) -> None:
+        self.rows.setdefault(record.segment, Row())
+
+    def entries(self, data: bytes, record: Record) -> None:
+        row = self.rows.setdefault(record.segment, Row())
+        if record.first + record.n <= row.entries or row.sealed:
+            return
+        self._skip_to(row, record.first)
+        row.suspect = ""
+        self._add(
+            record.segment, record.n, sum(counts_of(data, record)), data[record.at : record.end]
+        )
+
+    def seal(self, data: bytes, record: Record) -> None:
+        row = self.rows.get(record.segment)
+        if row is None:
+            return
+        body = data[record.at + HEADER.size : record.end]
+        row.entries, row.messages, row.size = SEALED_BODY.unpack(body)
+        row.sealed, row.suspect = True, ""
+
+    def delete(self, data: bytes, record: Record) -> None:
+        self.rows.pop(record.segment, None)
+        self.records.pop(record.segment, None)
+        self.deleted.add(record.segment)
+
+    def _skip_to(self, row: Row, entry: int) -> None:
+        """Entries that the journal lost count as one message each; reading them fails."""
+        row.messages += entry - row.entries
+        row.entries = entry
+
+    def _add(self, number: SegmentId, n: int, messages: int, record: bytes) -> None:
+        row = self.rows[number]
+        row.entries += n
+        row.messages += messages
+        row.size += len(record) - HEADER.size - TABLE_BYTES_PER_ENTRY * n
+        self.records.setdefault(number, []).append((record,))
+        self.unwritten_bytes += len(record)
+
+    def _damaged(self, name: str, data: bytes, place: Place) -> None:
+        """The damaged bytes go to the segment as they are: a hole, found out when it is read."""
+        number = place.segment
+        self.next_segment = max(self.next_segment, number + 1)
+        if number not in self.rows and number not in self.files:
+            self.rows[number] = Row()
+        row = self.rows.get(number)
+        if row is None or row.sealed or not place.n:
+            self._find(name, place.at, "a record without entries is damaged", number, lost=False)
+            return
+        first, last = row.entries, row.entries + place.n - 1
+        text = f"entries {first} to {last} are damaged; they cannot be read, all others can"
+        self._find(name, place.at, text, number, lost=True)
+        self._add(number, place.n, place.n, data[place.at : place.at + place.size])
+
+    def _lost(self, name: str, lost: Lost) -> None:
+        """Any segment that was open may have lost its last entries, until more is known."""
+        text = f"{lost.end - lost.at} bytes are damaged, and whose entries they held is unknown"
+        self._find(name, lost.at, text, None, lost=True)
+        for row in self.rows.values():
+            if not row.sealed:
+                row.suspect = f"{name} at byte {lost.at}: {text}"
+        self.next_segment += IDS_SKIPPED_AFTER_LOSS
+
+    def _find(self, name: str, at: int, what: str, number: SegmentId | None, lost: bool) -> None:
+        whose = "" if number is None else f"segment {number}: "
+        text = f"{name} at byte {at}: {whose}{what}"
+        self.findings.append(Finding(name, at, text, number, lost))
+
+
+APPLY = {
+    CREATE: Rebuild.create,
+    ENTRIES: Rebuild.entries,
+    SEAL: Rebuild.seal,
+    DELETE: Rebuild.delete,
+}
+
+
+def recover(disk: Disk, flush_bytes: int) -> Recovered:
+    """Bring everything to where the journal is empty; safe to be interrupted and repeated."""
+    start = checkpoints.read_newest(disk)
+    found = [segment.segment_of(name) for name in disk.list("segments")]
+    files = {number for number in found if number is not None}
+    rebuild = Rebuild(disk, start.rows, start.next_segment, files, flush_bytes)
+    position = _replay(disk, start.position, rebuild)
+    if position != start.position:
+        rebuild.flush()
+        for number in rebuild.deleted:
+            disk.remove(segment.file_name(number))
+        disk.sync_dir("segments")
+        start = Checkpoint(start.number + 1, position, rebuild.next_segment, rebuild.rows)
+        # Before the next journal file: its presence says that the one before was complete.
+        checkpoints.write(disk, start)
+    return Recovered(start, files - set(start.rows) - rebuild.deleted, rebuild.findings)
+
+
+def _replay(disk: Disk, start: Position, rebuild: Rebuild) -> Position:
+    """Apply the journal from `start` on; returns where the journal is to go on."""
+    files = [number for name in disk.list("journal") if (number := rounds.file_number(name))]
+    files = sorted(number for number in files if number >= start.file)
+    if files != list(range(start.file, start.file + len(files))) or (start.offset and not files):
+        raise Corrupt(
+            rounds.file_name(start.file),
+            start.offset,
+            "a journal file is missing; restore it, or the data directory, from a copy",
+        )
+    contents = [checkpoints.read_file(disk, rounds.file_name(number)) for number in files[:1]]
+    last_round = start.round
+    for number in files:
+        data = contents.pop()
+        following = number + 1 in files
+        if following:
+            contents.append(checkpoints.read_file(disk, rounds.file_name(number + 1)))
+        name = rounds.file_name(number)
+        at = start.offset if number == start.file and start.offset else FIRST_ROUND_AT
+        scan = _scan_of(name, data, contents[0] if following else None, last_round)
+        if scan is None:
+            continue
+        for item in scan.items(at):
+            rebuild.apply(name, data, item)
+        last_round = scan.last_round
+        if scan.torn_at is not None:
+            rebuild.findings.append(_save_torn(disk, name, data, scan.torn_at))
+    return Position(files[-1] + 1, 0, last_round) if files else start
+
+
+def _scan_of(
+    name: str, data: bytes, following: bytes | None, last_round: int
+) -> JournalScan | None:
+    """How to read a journal file; None if it was only being made and holds no round."""
+    complete, end = following is not None, None
+    next_head = rounds.decode_file_head(following or b"")
+    if next_head is not None:
+        complete, end = next_head.previous_end > 0, next_head.previous_end or None
+    candidates = rounds.seeds(data)
+    if rounds.decode_file_head(data) is None:
+        if not complete and data.count(0, FIRST_ROUND_AT) == max(0, len(data) - FIRST_ROUND_AT):
+            return None
+        candidates = [
+            seed
+            for seed in candidates
+            if rounds.next_round(data, FIRST_ROUND_AT, seed, last_round) is not None
+        ]
+        if not candidates:
+            raise Corrupt(name, 0, "neither its head nor any round is intact; restore the file")
+    return JournalScan(data, candidates[0], complete, end, last_round)
+
+
+def _save_torn(disk: Disk, name: str, data: bytes, at: int) -> Finding:
+    """Nothing of a torn round was confirmed; a copy is kept for those who want to look."""
+    copy = name.replace(".wal", ".torn")
+    checkpoints.write_file(disk, copy, data[at:].rstrip(b"\0"))
+    kept = [f"journal/{file}" for file in disk.list("journal") if file.endswith(".torn")]
+    for old in kept[:-TORN_COPIES_KEPT]:
+        disk.remove(old)
+    return Finding(
+        name, at, f"{name} at byte {at}: the last write was cut short; nothing of it had been "
+        f"confirmed, a copy is in {copy}",
+    )  # fmt: skip

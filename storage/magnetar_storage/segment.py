@@ -1,0 +1,375 @@
+"""A segment's file: records one behind the other, and a footer once it is sealed.
+
+docs/formats.md, "Segment".  A block is one ENTRIES record, or a hole: a stretch that
+is damaged.  A hole fails its checksum when read, which confines the damage to its entries.
+"""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, islice
+from struct import Struct
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from magnetar_storage.disk import Disk, File
+from magnetar_storage.errors import Corrupt, NoSegment
+from magnetar_storage.interfaces import Run, Sealed, SegmentId
+from magnetar_storage.record import (
+    CRC_BYTES,
+    ENTRIES,
+    HEADER,
+    INDEX,
+    MAGIC,
+    TABLE_BYTES_PER_ENTRY,
+    Record,
+    counts_of,
+    encode,
+    from_bytes,
+    record_at,
+    size_claimed_at,
+    take_entries,
+    to_bytes,
+)
+
+FILE_MAGIC = b"MAGNSEGM"
+FILE_VERSION = 1
+FILE_HEADER = Struct("<8sIIQ")
+"""magic, version, zero, segment."""
+
+CRC = Struct("<I")
+FIRST_BLOCK_AT = FILE_HEADER.size + CRC.size
+
+TRAILER_MAGIC = b"MAGNSEAL"
+TRAILER = Struct("<8sIIQQQQQ")
+"""magic, version, zero, segment, where the INDEX record is, entries, messages, size."""
+
+TRAILER_BYTES = TRAILER.size + CRC.size
+INDEX_BODY = Struct("<II")
+"""Number of blocks; 1 if a table of messages per entry follows, 0 if all hold one."""
+
+SCAN_BYTES = 8 << 20
+
+
+def file_name(segment: SegmentId) -> str:
+    return f"segments/{segment:016x}.seg"
+
+
+def segment_of(name: str) -> SegmentId | None:
+    """The segment of a file name (without directory); None for other files."""
+    stem, dot, suffix = name.partition(".")
+    if not dot or suffix != "seg" or len(stem) != 16:
+        return None
+    try:
+        return int(stem, 16)
+    except ValueError:
+        return None
+
+
+def encode_file_head(segment: SegmentId) -> bytes:
+    packed = FILE_HEADER.pack(FILE_MAGIC, FILE_VERSION, 0, segment)
+    return packed + CRC.pack(crc32c(packed))
+
+
+class Index:
+    """Where the blocks of a segment are, and how many messages its entries hold."""
+
+    __slots__ = ("firsts", "messages", "offsets")
+
+    def __init__(self) -> None:
+        self.firsts = array("Q", [0])
+        """The first entry of each block, and at the end the number of entries."""
+        self.offsets = array("Q", [FIRST_BLOCK_AT])
+        """Where each block begins in the file, and at the end where the next one will."""
+        self.messages = array("Q", [0])
+        """How many messages the entries before each entry hold, and at the end all of them."""
+
+    @property
+    def entries(self) -> int:
+        return self.firsts[-1]
+
+    @property
+    def blocks(self) -> int:
+        return len(self.firsts) - 1
+
+    def add(self, n: int, counts: Sequence[int], record_bytes: int) -> None:
+        """A block behind the others."""
+        messages = self.messages
+        if n == 1:
+            messages.append(messages[-1] + counts[0])
+        else:
+            messages.extend(islice(accumulate(counts, initial=messages[-1]), 1, None))
+        self.firsts.append(self.firsts[-1] + n)
+        self.offsets.append(self.offsets[-1] + record_bytes)
+
+    def keep_blocks(self, blocks: int) -> None:
+        """Forget the blocks behind the first so many."""
+        del self.firsts[blocks + 1 :]
+        del self.offsets[blocks + 1 :]
+        del self.messages[self.entries + 1 :]
+
+    def block_of(self, entry: int) -> int:
+        """The block an entry is in; the entry must exist."""
+        return bisect_right(self.firsts, entry) - 1
+
+    def payload_bytes(self, blocks: int) -> int:
+        """Bytes of the payloads in the first so many blocks."""
+        stored = self.offsets[blocks] - FIRST_BLOCK_AT
+        return stored - HEADER.size * blocks - TABLE_BYTES_PER_ENTRY * self.firsts[blocks]
+
+    def sealed(self) -> Sealed:
+        return Sealed(self.entries, self.messages[-1], max(0, self.payload_bytes(self.blocks)))
+
+
+def encode_footer(segment: SegmentId, index: Index, sealed: Sealed) -> bytes:
+    """The INDEX record and the trailer, which end the file."""
+    lone = index.messages == array("Q", range(index.entries + 1))
+    body = [
+        INDEX_BODY.pack(index.blocks, 0 if lone else 1),
+        to_bytes(_differences(index.firsts)),
+        to_bytes(_differences(index.offsets)),
+    ]
+    if not lone:
+        body.append(to_bytes(_differences(index.messages)))
+    record = encode(INDEX, segment, b"".join(body), n=sealed.entries)
+    trailer = TRAILER.pack(TRAILER_MAGIC, FILE_VERSION, 0, segment, index.offsets[-1], *sealed)
+    return b"".join((record, trailer, CRC.pack(crc32c(trailer))))
+
+
+def _differences(totals: "array[int]") -> "array[int]":
+    return array("I", map(int.__sub__, islice(totals, 1, None), totals))
+
+
+def decode_index(data: bytes, record: Record) -> Index:
+    """What an intact INDEX record says."""
+    at = record.at + HEADER.size
+    blocks, has_counts = INDEX_BODY.unpack_from(data, at)
+    at += INDEX_BODY.size
+    index = Index()
+    ns = from_bytes(data[at : at + 4 * blocks])
+    sizes = from_bytes(data[at + 4 * blocks : at + 8 * blocks])
+    index.firsts = array("Q", accumulate(ns, initial=0))
+    index.offsets = array("Q", accumulate(sizes, initial=FIRST_BLOCK_AT))
+    if has_counts:
+        index.messages = array(
+            "Q", accumulate(from_bytes(data[at + 8 * blocks : record.end]), initial=0)
+        )
+    else:
+        index.messages = array("Q", range(record.n + 1))
+    return index
+
+
+def load(disk: Disk, segment: SegmentId) -> tuple[Index, str | None]:
+    """The index of a sealed segment, and what was wrong with its footer if anything was.
+
+    Raises `NoSegment`, and `Corrupt` if the end of the segment cannot be told any more.
+    """
+    name = file_name(segment)
+    file = open_segment(disk, segment)
+    try:
+        size = file.size()
+        at = max(0, size - TRAILER_BYTES)
+        trailer = _decode_trailer(file.read(at, TRAILER_BYTES), segment)
+        if trailer is None:
+            return _rebuild(file, size, segment), f"{name}: trailer damaged, index found by a scan"
+        index_at, sealed = trailer
+        data = file.read(index_at, at - index_at)
+        record = record_at(data, 0)
+        if record is not None and record.kind == INDEX and record.segment == segment:
+            return decode_index(data, record), None
+        index = scan(file, segment, index_at, sealed.entries, sealed.messages)
+        return index, f"{name} at byte {index_at}: index damaged, rebuilt from the entries"
+    finally:
+        file.close()
+
+
+def load_unfinished(
+    disk: Disk, segment: SegmentId, length: int, entries: int, messages: int
+) -> Index:
+    """The index of a segment that has no footer, from the durable part of its file."""
+    if length == 0:
+        index = Index()
+        if entries:
+            index.add(entries, [0] * entries, 0)
+            _count_lost(index, 0, messages)
+        return index
+    file = open_segment(disk, segment)
+    try:
+        return scan(file, segment, length, entries, messages)
+    finally:
+        file.close()
+
+
+def open_segment(disk: Disk, segment: SegmentId) -> File:
+    try:
+        return disk.open(file_name(segment))
+    except FileNotFoundError:
+        raise NoSegment(f"there is no segment {segment}") from None
+
+
+def _decode_trailer(data: bytes, segment: SegmentId) -> tuple[int, Sealed] | None:
+    if len(data) != TRAILER_BYTES:
+        return None
+    magic, version, _, whose, index_at, *sealed = TRAILER.unpack_from(data)
+    if magic != TRAILER_MAGIC or version != FILE_VERSION or whose != segment:
+        return None
+    if CRC.unpack_from(data, TRAILER.size)[0] != crc32c(data[: TRAILER.size]):
+        return None
+    return index_at, Sealed(*sealed)
+
+
+def _rebuild(file: File, size: int, segment: SegmentId) -> Index:
+    """The INDEX record itself, when the trailer that points to it is damaged."""
+    for _, data, record in records_of(file, FIRST_BLOCK_AT, size):
+        if record.kind == INDEX and record.segment == segment:
+            return decode_index(data, record)
+    raise Corrupt(
+        file_name(segment), size, "trailer and index are both damaged: its end is unknown", segment
+    )
+
+
+def scan(file: File, segment: SegmentId, end: int, entries: int, messages: int) -> Index:
+    """The index of a file's first `end` bytes, from its records; what is damaged becomes holes.
+
+    `entries` and `messages` are known from elsewhere; they tell what the holes held.
+    """
+    index = Index()
+    holes: list[int] = []
+
+    def hole(until: int, at: int) -> None:
+        n = until - index.entries
+        holes.append(index.entries)
+        index.add(n, [0] * n, at - index.offsets[-1])
+
+    for base, data, record in records_of(file, FIRST_BLOCK_AT, end):
+        at = base + record.at
+        if record.kind != ENTRIES or record.segment != segment or record.first < index.entries:
+            continue
+        if record.first > index.entries or at > index.offsets[-1]:
+            hole(record.first, at)
+        index.add(record.n, counts_of(data, record), record.size)
+    if index.entries < entries:
+        hole(entries, end)
+    if holes:
+        _count_lost(index, holes[0], messages - index.messages[-1])
+    return index
+
+
+def _count_lost(index: Index, entry: int, messages: int) -> None:
+    """Which entry of a hole held how many messages is lost: the first takes them all."""
+    for later in range(entry + 1, len(index.messages)):
+        index.messages[later] += max(0, messages)
+
+
+def records_of(file: File, at: int, end: int) -> Iterator[tuple[int, bytes, Record]]:
+    """The intact records between two places of a file, with the bytes they are in.
+
+    Yields where those bytes begin, the bytes, and the record within them.
+    """
+    window = _Window(file, end)
+    while at + HEADER.size <= end:
+        size = size_claimed_at(window.data, window.cover(at, HEADER.size))
+        if size and at + size <= end:
+            record = record_at(window.data, window.cover(at, size))
+            if record is not None:
+                yield window.base, window.data, record
+                at += size
+                continue
+        at = window.find(MAGIC, at + CRC_BYTES + 1) - CRC_BYTES
+
+
+class _Window:
+    """The part of a file that is being looked at."""
+
+    def __init__(self, file: File, end: int) -> None:
+        self._file = file
+        self._end = end
+        self.base = 0
+        self.data = b""
+
+    def cover(self, at: int, size: int) -> int:
+        """Have these bytes in `data`, as far as the file goes; returns where they begin there."""
+        if at < self.base or at + size > self.base + len(self.data):
+            self.base = at
+            self.data = self._file.read(at, min(max(size, SCAN_BYTES), self._end - at))
+        return at - self.base
+
+    def find(self, wanted: bytes, at: int) -> int:
+        """Where these bytes are next; the end if nowhere."""
+        while at + len(wanted) <= self._end:
+            self.cover(at, len(wanted))
+            found = self.data.find(wanted, at - self.base)
+            if found >= 0:
+                return self.base + found
+            at = max(at + 1, self.base + len(self.data) - len(wanted) + 1)
+        return self._end + CRC_BYTES
+
+
+class Blocks(NamedTuple):
+    """Consecutive blocks to read: a copy of what the index says, for a worker."""
+
+    segment: SegmentId
+    firsts: "array[int]"
+    offsets: "array[int]"
+
+    @classmethod
+    def of(cls, segment: SegmentId, index: Index, block: int, stop: int) -> "Blocks":
+        return cls(segment, index.firsts[block : stop + 1], index.offsets[block : stop + 1])
+
+    def damaged(self, block: int) -> Corrupt:
+        """What to raise for a block that is not what was written."""
+        at, end = self.offsets[block : block + 2]
+        return Corrupt(
+            file_name(self.segment),
+            at,
+            "not what was written" if end > at else "lost",
+            self.segment,
+            self.firsts[block],
+            self.firsts[block + 1] - 1,
+        )
+
+
+def read_blocks(disk: Disk, blocks: Blocks) -> bytes:
+    """The bytes of the blocks, for `take_run`."""
+    file = open_segment(disk, blocks.segment)
+    try:
+        return file.read(blocks.offsets[0], blocks.offsets[-1] - blocks.offsets[0])
+    finally:
+        file.close()
+
+
+def take_run(data: bytes, blocks: Blocks, first: int, max_entries: int, max_bytes: int) -> Run:
+    """Entries from `first` on, out of the bytes of the blocks; `first` is in the first one.
+
+    Raises `Corrupt` if the first entry is damaged; damage further on ends the run.
+    """
+    payloads: list[bytes] = []
+    counts = array("I")
+    entry, end, bytes_left = first, first + max(1, max_entries), max_bytes
+    for block in range(len(blocks.firsts) - 1):
+        record = _block(data, blocks, block)
+        if record is None:
+            if payloads:
+                break
+            raise blocks.damaged(block)
+        skip = entry - record.first
+        taken, of_taken, size = take_entries(data, record, skip, end - entry, bytes_left)
+        if not taken and not payloads:
+            taken, of_taken, size = take_entries(data, record, skip, 1, bytes_left, True)
+        payloads += taken
+        counts += of_taken
+        entry += len(taken)
+        bytes_left -= size
+        if entry < blocks.firsts[block + 1] or entry >= end:
+            break
+    return Run(first, payloads, counts)
+
+
+def _block(data: bytes, blocks: Blocks, block: int) -> Record | None:
+    """The record that makes up a block, if it is intact."""
+    record = record_at(data, blocks.offsets[block] - blocks.offsets[0])
+    if record is None or record.kind != ENTRIES or record.segment != blocks.segment:
+        return None
+    expected = blocks.firsts[block], blocks.firsts[block + 1]
+    return record if (record.first, record.first + record.n) == expected else None
