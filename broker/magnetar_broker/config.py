@@ -208,6 +208,15 @@ class Settings:
             unit="MB",
         ),
     ] = 0
+    retention_check_interval_in_seconds: Annotated[
+        int,
+        Key(
+            "retentionCheckIntervalInSeconds",
+            Integer(1),
+            "How often consumed segments are looked for and deleted, and old ones closed.",
+            unit="s",
+        ),
+    ] = 120
 
     # Publishing
     max_message_size: Annotated[
@@ -255,6 +264,14 @@ class Settings:
     allow_auto_topic_creation: Annotated[
         bool,
         Key("allowAutoTopicCreation", FLAG, "A producer or consumer may create its topic."),
+    ] = True
+    allow_auto_namespace_creation: Annotated[
+        bool,
+        Key(
+            "magnetarAllowAutoNamespaceCreation",
+            FLAG,
+            "A producer or consumer may create its namespace, and with it the tenant.",
+        ),
     ] = True
     allow_auto_topic_creation_type: Annotated[
         TopicType,

@@ -396,7 +396,7 @@ COMPATIBLE = _table(
             backlogQuotaDefaultRetentionPolicy=producer_request_hold
             preciseTimeBasedBacklogQuotaCheck=false additionalSystemCursorNames=
             messageExpiryCheckIntervalInMinutes=5 subscriptionExpiryCheckIntervalInMinutes=5
-            retentionCheckIntervalInSeconds=120 maxMessageSizeCheckIntervalInSeconds=60
+            maxMessageSizeCheckIntervalInSeconds=60
             topicPublisherThrottlingTickTimeMillis=10|2 brokerPublisherThrottlingTickTimeMillis=50
             subscribeRatePeriodPerConsumerInSecond=30
             dispatchRateLimiterFactoryClassName=DispatchRateLimiterFactoryAsyncTokenBucket

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from magnetar_proto.commands import encode_message, encode_messages
-
 from magnetar_broker.connection import Connection
+from magnetar_broker.meter import Meter
+from magnetar_proto.commands import encode_message, encode_messages
 
 if TYPE_CHECKING:
     from magnetar_broker.contracts import AnySubscription
@@ -24,6 +24,7 @@ class Consumer:
         name: str,
         priority: int,
         epoch: int,
+        connected_ms: int,
     ) -> None:
         self.connection = connection
         self.id = consumer_id
@@ -40,6 +41,12 @@ class Consumer:
         self.closed = False
         self.entries_out = self.messages_out = self.bytes_out = self.messages_acked = 0
         self.messages_redelivered = 0
+        self.connected_ms = connected_ms
+        self.meter = Meter(4)
+
+    def totals(self) -> tuple[int, int, int, int]:
+        """Messages and bytes sent, messages redelivered, entries acknowledged: what is metered."""
+        return (self.messages_out, self.bytes_out, self.messages_redelivered, self.messages_acked)
 
     def can_take(self) -> bool:
         """Whether a message may be sent now."""

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from magnetar_proto import PulsarApi_pb2 as pb
-
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.errors import ConsumerBusy
+from magnetar_proto import PulsarApi_pb2 as pb
 
 SubType = pb.CommandSubscribe.SubType
 EXCLUSIVE = pb.CommandSubscribe.Exclusive

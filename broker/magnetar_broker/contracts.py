@@ -3,12 +3,11 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from magnetar_broker.connection import Connection
 from magnetar_proto.commands import Ack
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
 from magnetar_storage.world import Done
-
-from magnetar_broker.connection import Connection
 
 if TYPE_CHECKING:
     from magnetar_broker.consumer import Consumer
@@ -100,6 +99,9 @@ class AnyTopic(Protocol):
 
     async def subscribe(self, connection: Connection, request: SubscribeRequest) -> "Consumer":
         """Join a subscription, creating it if need be."""
+
+    async def ensure_subscription(self, name: str) -> None:
+        """A producer names a subscription that must exist: at the start, if it is new."""
 
     async def last_message_id(self) -> MessageId:
         """The last entry's id, with the index of its last message if it is a batch."""

@@ -4,20 +4,20 @@ Receipts carry (0, 0) and are sent at once; every message has the id 0:0; nothin
 stored, acknowledged, sought or redelivered.
 """
 
-from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import Ack, encode_receipts
-from magnetar_proto.ids import MessageId
-from magnetar_proto.names import TopicName
-from magnetar_storage.world import Done
-
 from magnetar_broker.connection import Connection
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.consumer_group import EXCLUSIVE, ConsumerGroup
 from magnetar_broker.contracts import Backlog, SubscribeRequest
 from magnetar_broker.dispatch.selection import RoundRobin, pick_active
 from magnetar_broker.errors import UnknownTrouble
+from magnetar_broker.meter import Meter
 from magnetar_broker.producer import Producer, Producers, Sends
 from magnetar_broker.topic import TopicLimits
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import Ack, encode_receipts
+from magnetar_proto.ids import MessageId
+from magnetar_proto.names import TopicName
+from magnetar_storage.world import Clock, Done
 
 
 class NonPersistentSubscription:
@@ -50,6 +50,8 @@ class NonPersistentSubscription:
         if consumer is None or not consumer.can_take():
             self.messages_dropped += messages
         else:
+            self.topic.messages_out += messages
+            self.topic.bytes_out += len(payload)
             consumer.give_entry(0, 0, self.topic.name.partition, payload, messages, 0, ())
 
     def _next(self) -> Consumer | None:
@@ -96,12 +98,14 @@ class NonPersistentSubscription:
 class NonPersistentTopic:
     """Nothing but the clients that are connected to it."""
 
-    def __init__(self, name: TopicName, limits: TopicLimits) -> None:
+    def __init__(self, name: TopicName, limits: TopicLimits, clock: Clock) -> None:
         self.name = name
         self.limits = limits
         self.producers = Producers(name, limits.max_producers)
         self.subscriptions: dict[str, NonPersistentSubscription] = {}
-        self.messages_in = self.bytes_in = 0
+        self.messages_in = self.bytes_in = self.messages_out = self.bytes_out = 0
+        self.meter = Meter(4)
+        self._clock = clock
 
     async def add_producer(
         self, connection: Connection, producer_id: int, name: str, epoch: int
@@ -142,9 +146,17 @@ class NonPersistentTopic:
             request.consumer_name,
             request.priority,
             request.epoch,
+            self._clock.now_ms(),
         )
         subscription.join(consumer, request.type)
         return consumer
+
+    def totals(self) -> tuple[int, int, int, int]:
+        """Messages and bytes in, messages and bytes out: what is metered."""
+        return (self.messages_in, self.bytes_in, self.messages_out, self.bytes_out)
+
+    async def ensure_subscription(self, name: str) -> None:
+        """Nothing is kept for a subscription without consumers."""
 
     def forget(self, subscription: NonPersistentSubscription) -> None:
         """A subscription ended with its last consumer."""

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from magnetar_proto.commands import encode_receipts
-from magnetar_proto.names import TopicName
-
 from magnetar_broker.connection import Connection
 from magnetar_broker.errors import ProducerBusy
+from magnetar_proto.commands import encode_receipts
+from magnetar_proto.names import TopicName
 
 if TYPE_CHECKING:
     from magnetar_broker.contracts import AnyTopic

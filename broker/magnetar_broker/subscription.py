@@ -3,13 +3,6 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import Ack
-from magnetar_proto.ids import MessageId, ack_set_to_mask
-from magnetar_storage.cursor import Cursor
-from magnetar_storage.cursor_log import DurableCursor
-from magnetar_storage.world import Done, Promise
-
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.consumer_group import EXCLUSIVE, ConsumerGroup
 from magnetar_broker.contracts import Backlog
@@ -17,6 +10,12 @@ from magnetar_broker.dispatch.base import Dispatcher
 from magnetar_broker.dispatch.shared import Shared
 from magnetar_broker.dispatch.single_active import SingleActive
 from magnetar_broker.errors import MetadataTrouble, UnknownTrouble
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import Ack
+from magnetar_proto.ids import MessageId, ack_set_to_mask
+from magnetar_storage.cursor import Cursor
+from magnetar_storage.cursor_log import DurableCursor
+from magnetar_storage.world import Done, Promise
 
 if TYPE_CHECKING:
     from magnetar_broker.topic import Topic

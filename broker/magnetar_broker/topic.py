@@ -5,14 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from magnetar_proto.entries import parse_metadata, publish_time
-from magnetar_proto.ids import MessageId
-from magnetar_proto.names import TopicName
-from magnetar_storage.cursor import Cursor
-from magnetar_storage.cursor_log import CursorLog
-from magnetar_storage.errors import StorageError
-from magnetar_storage.log import Engine, Log
-
 from magnetar_broker.connection import Connection
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.contracts import SubscribeRequest
@@ -23,9 +15,17 @@ from magnetar_broker.errors import (
     NotReady,
     SubscriptionMissing,
 )
+from magnetar_broker.meter import Meter
 from magnetar_broker.producer import Producer, Producers, Sends
 from magnetar_broker.retention import Retention, trim_to
 from magnetar_broker.subscription import Subscription
+from magnetar_proto.entries import parse_metadata, publish_time
+from magnetar_proto.ids import MessageId
+from magnetar_proto.names import TopicName
+from magnetar_storage.cursor import Cursor
+from magnetar_storage.cursor_log import CursorLog
+from magnetar_storage.errors import StorageError
+from magnetar_storage.log import Engine, Log
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +66,7 @@ class Topic:
         self.closed = False
         self.producers = Producers(name, limits.max_producers)
         self.messages_in = self.bytes_in = 0
+        self.meter = Meter(4)
         self._dropped = dropped
         self._woken = False
         self.subscriptions = {
@@ -134,6 +135,14 @@ class Topic:
         for subscription in list(self.subscriptions.values()):
             subscription.dispatcher.dispatch()
 
+    def totals(self) -> tuple[int, int, int, int]:
+        """Messages and bytes in, messages and bytes out: what is metered."""
+        gone = [(s.messages_out, s.bytes_out) for s in self.subscriptions.values()]
+        here = [(c.messages_out, c.bytes_out) for s in self.subscriptions.values()
+                for c in s.consumers]  # fmt: skip
+        sent = gone + here
+        return (self.messages_in, self.bytes_in, sum(m for m, _ in sent), sum(b for _, b in sent))
+
     # Subscriptions ----------------------------------------------------------------------
 
     async def subscribe(self, connection: Connection, request: SubscribeRequest) -> Consumer:
@@ -156,6 +165,7 @@ class Topic:
             request.consumer_name,
             request.priority,
             request.epoch,
+            self.log.engine.clock.now_ms(),
         )
         subscription.join(consumer)
         return consumer
@@ -199,6 +209,17 @@ class Topic:
             await self.cursors.durable()
             cursor = existing
         return self.subscriptions.setdefault(name, Subscription(self, name, cursor))
+
+    async def ensure_subscription(self, name: str) -> None:
+        """A producer names a subscription that must exist: at the start, if it is new."""
+        if name in self.subscriptions:
+            return
+        if not self.limits.auto_subscription:
+            raise NotAllowed(
+                f"subscription {name} does not exist on {self.name} and "
+                "allowAutoSubscriptionCreation is off: create it first"
+            )
+        await self.create_subscription(name, self.log.first_offset, {})
 
     def _start_offset(self, request: SubscribeRequest) -> int:
         if request.start is not None and not request.durable:

@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from magnetar_proto.ids import mask_to_ack_set
-from magnetar_storage.interfaces import Run
-
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.dispatch.feed import Feed
 from magnetar_broker.dispatch.replay import ReplayQueue
 from magnetar_broker.dispatch.selection import RoundRobin
+from magnetar_proto.ids import mask_to_ack_set
+from magnetar_storage.interfaces import Run
 
 if TYPE_CHECKING:
     from magnetar_broker.subscription import Subscription

@@ -1,0 +1,225 @@
+"""The broker: every loaded topic by name, and the rules for loading and creating one."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+
+from magnetar_broker.config import Settings, TopicType
+from magnetar_broker.errors import NotAllowed, NotReady, TooManyRequests, TopicMissing
+from magnetar_broker.namespaces import Namespaces
+from magnetar_broker.non_persistent import NonPersistentTopic
+from magnetar_broker.ownership import Ownership
+from magnetar_broker.publish_budget import PublishBudget
+from magnetar_broker.retention import Retention
+from magnetar_broker.topic import Topic, TopicLimits
+from magnetar_proto.names import NamespaceName, TopicName
+from magnetar_storage.errors import StorageError
+from magnetar_storage.log import Engine
+from magnetar_storage.world import Promise
+
+log = logging.getLogger(__name__)
+
+SYSTEM_NAMESPACES = ("public/default", "pulsar/system")
+
+
+class Broker:
+    """One per process.  Sessions and HTTP routes come here for topics."""
+
+    def __init__(self, settings: Settings, engine: Engine, ownership: Ownership) -> None:
+        self.settings = settings
+        self.engine = engine
+        self.ownership = ownership
+        self.namespaces = Namespaces(engine.metadata, settings.allow_auto_namespace_creation)
+        self.limits = topic_limits(settings)
+        self.publishes = PublishBudget(settings.max_message_publish_buffer_size_in_mb << 20)
+        self.ready = False
+        self.connections = self.connections_total = 0
+        self._topics: dict[TopicName, Topic | NonPersistentTopic] = {}
+        self._loading: dict[TopicName, Promise] = {}
+        self._started_ms = engine.clock.now_ms()
+        self._names = count()
+        self._lookups = 0
+
+    async def start(self) -> None:
+        """Make the namespaces that must exist; clients may come afterwards."""
+        for name in (*SYSTEM_NAMESPACES, *self.settings.bootstrap_namespaces):
+            await self.namespaces.create(NamespaceName.parse(name))
+        self.ready = True
+        self._schedule_tidying()
+        self._schedule_measuring()
+
+    async def close(self) -> None:
+        """Send every client away and seal every topic."""
+        self.ready = False
+        for topic in list(self._topics.values()):
+            try:
+                await topic.close()
+            except StorageError as error:
+                log.error("%s could not be sealed; it recovers at the next start: %s",
+                          topic.name, error)  # fmt: skip
+        self._topics.clear()
+
+    def producer_name(self) -> str:
+        """A name for a producer that brought none; unique in this cluster."""
+        return f"{self.settings.cluster_name}-{self._started_ms}-{next(self._names)}"
+
+    @property
+    def topics(self) -> Iterator[Topic | NonPersistentTopic]:
+        """Every loaded topic."""
+        return iter(list(self._topics.values()))
+
+    @contextmanager
+    def lookup(self) -> Iterator[None]:
+        """Counts a lookup while it lasts; `TooManyRequests` above the limit."""
+        limit = self.settings.max_concurrent_lookup_request
+        if self._lookups >= limit:
+            raise TooManyRequests(f"{limit} lookups are under way (maxConcurrentLookupRequest)")
+        self._lookups += 1
+        try:
+            yield
+        finally:
+            self._lookups -= 1
+
+    # Topics -----------------------------------------------------------------------
+
+    async def topic(self, name: TopicName, create: bool) -> Topic | NonPersistentTopic:
+        """The topic, loaded; created when `create` and the settings allow it.
+
+        Raises the refusal that PRODUCER and SUBSCRIBE answer with.
+        """
+        while True:
+            topic = self._topics.get(name)
+            if topic is not None:
+                return topic
+            loading = self._loading.get(name)
+            if loading is None:
+                return await self._load(name, create)
+            await loading
+
+    async def _load(self, name: TopicName, create: bool) -> Topic | NonPersistentTopic:
+        if not self.ready:
+            raise NotReady("the broker is starting or stopping; try again")
+        loading = self._loading[name] = self.engine.clock.promise()
+        try:
+            await self._check_name(name)
+            topic = await self._open(name, create and self.settings.allow_auto_topic_creation)
+            self._topics[name] = topic
+            return topic
+        finally:
+            del self._loading[name]
+            loading.set_result(None)
+
+    async def _open(self, name: TopicName, create: bool) -> Topic | NonPersistentTopic:
+        if not name.is_persistent:
+            return NonPersistentTopic(name, self.limits, self.engine.clock)
+        create = create or name.partition >= 0  # its existence was decided with its parent's
+        topic = await Topic.open(name, self.engine, create, self.limits, self._drop)
+        if topic is None:
+            raise TopicMissing(f"{name} does not exist and may not be created automatically")
+        return topic
+
+    async def _check_name(self, name: TopicName) -> None:
+        """Refuse what may not be loaded here under this name."""
+        settings = self.settings
+        allowed = (
+            settings.enable_persistent_topics
+            if name.is_persistent
+            else settings.enable_non_persistent_topics
+        )
+        if not allowed:
+            raise NotAllowed(f"{name.domain} topics are switched off on this broker")
+        await self.namespaces.require(name.namespace_name)
+        if not await self.ownership.owns(name):
+            raise NotReady(f"{name} is not served by this broker; look it up again")
+        partitions = await self.namespaces.partitions(name)
+        if name.partition >= partitions and name.partition >= 0:
+            raise NotAllowed(f"{name} is no partition: {name.base} has {partitions}")
+        if name.partition < 0 < partitions:
+            raise NotAllowed(f"{name} is partitioned: use one of its {partitions} partitions")
+
+    async def partitions(self, name: TopicName, create: bool) -> int:
+        """What PARTITIONED_METADATA answers; 0 for a topic without partitions."""
+        await self.namespaces.require(name.namespace_name)
+        partitions = await self.namespaces.partitions(name) if name.partition < 0 else 0
+        if partitions or name in self._topics or await self.namespaces.exists(name):
+            return partitions
+        settings = self.settings
+        if not (create and settings.allow_auto_topic_creation):
+            raise TopicMissing(f"{name} does not exist")
+        if settings.allow_auto_topic_creation_type is TopicType.PARTITIONED and (
+            name.partition < 0 and not name.local.endswith(("-DLQ", "-RETRY"))
+        ):
+            await self.namespaces.create_partitioned(name, settings.default_num_partitions)
+            return settings.default_num_partitions
+        return 0
+
+    async def names(self, namespace: str, persistent: bool, volatile: bool) -> list[str]:
+        """Topics of a namespace: stored ones, and loaded ones that are not stored."""
+        found: list[TopicName] = []
+        if persistent:
+            found += await self.namespaces.topics(namespace)
+        if volatile:
+            found += [
+                name
+                for name in self._topics
+                if not name.is_persistent and name.namespace_name == namespace
+            ]
+        return [str(name) for name in sorted(found) if not name.is_system]
+
+    def _drop(self, topic: Topic) -> None:
+        """A topic's log failed: forget it, so that the next request loads it anew."""
+        if self._topics.get(topic.name) is topic:
+            del self._topics[topic.name]
+
+    # Upkeep -----------------------------------------------------------------------
+
+    def _schedule_tidying(self) -> None:
+        interval = self.settings.retention_check_interval_in_seconds
+        self.engine.clock.later(interval, lambda: self.engine.tasks.spawn(self._tidy()))
+
+    async def _tidy(self) -> None:
+        """Roll old segments over and trim consumed ones, topic by topic."""
+        for topic in self.topics:
+            if isinstance(topic, Topic) and not topic.closed:
+                try:
+                    await topic.tidy()
+                except StorageError as error:
+                    log.warning("%s could not be trimmed: %s", topic.name, error)
+        if self.ready:
+            self._schedule_tidying()
+
+    def _schedule_measuring(self) -> None:
+        interval = self.settings.stats_update_frequency_in_secs
+        self.engine.clock.later(interval, lambda: self._measure(interval))
+
+    def _measure(self, seconds: float) -> None:
+        """Close a window of rates."""
+        for topic in self.topics:
+            topic.meter.close_window(topic.totals(), seconds)
+            for subscription in topic.subscriptions.values():
+                for consumer in subscription.consumers:
+                    consumer.meter.close_window(consumer.totals(), seconds)
+        if self.ready:
+            self._schedule_measuring()
+
+
+def topic_limits(settings: Settings) -> TopicLimits:
+    """The settings that topics need."""
+    return TopicLimits(
+        max_read_entries=settings.dispatcher_max_read_batch_size,
+        max_read_bytes=settings.dispatcher_max_read_size_bytes,
+        max_round_robin_entries=settings.dispatcher_max_round_robin_batch_size,
+        max_unacked_per_consumer=settings.max_unacked_messages_per_consumer,
+        max_unacked_per_subscription=settings.max_unacked_messages_per_subscription,
+        failover_delay_ms=settings.active_consumer_failover_delay_time_millis,
+        max_producers=settings.max_producers_per_topic,
+        max_consumers=settings.max_consumers_per_topic,
+        max_consumers_per_subscription=settings.max_consumers_per_subscription,
+        max_subscriptions=settings.max_subscriptions_per_topic,
+        batch_index_acks=settings.acknowledgment_at_batch_index_level_enabled,
+        auto_subscription=settings.allow_auto_subscription_creation,
+        retention=Retention(
+            settings.default_retention_time_in_minutes, settings.default_retention_size_in_mb
+        ),
+    )

@@ -1,0 +1,74 @@
+"""Which broker serves a topic.
+
+Topics of a namespace fall into *bundles* by a hash of their names, and a bundle is owned
+by one broker at a time.  Everything that opens or looks up a topic asks an `Ownership`
+first; here one process owns all.  Several processes, or machines, are another
+implementation of the same class: they keep owners in the metadata store under leases.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+from zlib import crc32
+
+from magnetar_proto.names import TopicName
+
+RING_SIZE = 1 << 32
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A part of a namespace: hashes from `low` up to, but not including, `high`."""
+
+    namespace: str
+    low: int
+    high: int
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/0x{self.low:08x}_0x{min(self.high, RING_SIZE - 1):08x}"
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A broker, and whether it is this one."""
+
+    service_url: str
+    is_self: bool
+
+
+class Ownership(Protocol):
+    """Finds and acquires owners."""
+
+    async def locate(self, topic: TopicName, authoritative: bool) -> Owner:
+        """Who serves the topic now; acquires its bundle when nobody does.
+
+        `authoritative`: another broker sent the client here, so acquire or fail.
+        """
+
+    async def owns(self, topic: TopicName) -> bool:
+        """Whether this broker may open the topic."""
+
+
+def bundle_of(topic: TopicName, bundles: int) -> Bundle:
+    """The bundle that a topic's name falls into; partitions spread over bundles."""
+    width = -(-RING_SIZE // bundles)
+    low = crc32(str(topic).encode()) // width * width
+    return Bundle(topic.namespace_name, low, min(low + width, RING_SIZE))
+
+
+class SoleOwner:
+    """One broker that owns every bundle."""
+
+    def __init__(self, service_url: str) -> None:
+        self.announce(service_url)
+
+    def announce(self, service_url: str) -> None:
+        """Tell clients to come to this URL from now on."""
+        self._self = Owner(service_url, True)
+
+    async def locate(self, topic: TopicName, authoritative: bool) -> Owner:
+        """This broker."""
+        return self._self
+
+    async def owns(self, topic: TopicName) -> bool:
+        """Always."""
+        return True

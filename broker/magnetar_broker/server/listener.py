@@ -1,0 +1,141 @@
+"""The binary port: a socket around each session."""
+
+import asyncio
+import logging
+from functools import partial
+from typing import cast
+
+from magnetar_broker.broker import Broker
+from magnetar_broker.session.handlers import HANDLERS
+from magnetar_broker.session.session import Session
+
+log = logging.getLogger(__name__)
+
+WRITE_BUFFER = 1 << 20
+"""Bytes the socket may lag behind before the client counts as slow."""
+JOIN_BELOW = 64 * 1024
+"""Output up to this size is joined into one write; larger output is written in pieces."""
+
+
+class ClientConnection(asyncio.Protocol):
+    """One client's socket; it is the session's outbox."""
+
+    def __init__(self, broker: Broker, connections: set["ClientConnection"]) -> None:
+        self._broker = broker
+        self._connections = connections
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._full = False
+        self._closing = False
+        self._timer: asyncio.TimerHandle | None = None
+        self.address = "?"
+        self.session: Session
+
+    # asyncio's side -----------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=WRITE_BUFFER)
+        peer = transport.get_extra_info("peername")
+        self.address = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else str(peer)
+        self._connections.add(self)
+        self._broker.connections += 1
+        self._broker.connections_total += 1
+        self.session = Session(self._broker, self, HANDLERS)
+        self._schedule_tick()
+
+    def data_received(self, data: bytes) -> None:
+        if not self._closing:
+            self.session.receive(data)
+
+    def pause_writing(self) -> None:
+        self._full = True
+        self.session.wrote(peer_full=True)
+
+    def resume_writing(self) -> None:
+        self._full = False
+        self.session.wrote(peer_full=False)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._closing = True
+        self._connections.discard(self)
+        self._broker.connections -= 1
+        if self._timer is not None:
+            self._timer.cancel()
+        self.session.lost()
+
+    # The session's side ---------------------------------------------------------------
+
+    def flush_soon(self) -> None:
+        """Write at the end of this turn."""
+        self._loop.call_soon(self._flush)
+
+    def pause_reading(self) -> None:
+        """Read no more for now."""
+        if self._transport is not None and not self._closing:
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read again."""
+        if self._transport is not None and not self._closing:
+            self._transport.resume_reading()
+
+    def close(self) -> None:
+        """Write what is queued, then close."""
+        self._closing = True
+        self._flush()
+        if self._transport is not None:
+            self._transport.close()
+
+    def _flush(self) -> None:
+        queue = self.session.take_output()
+        if not queue or self._transport is None or self._transport.is_closing():
+            return
+        if len(queue) == 1:
+            self._transport.write(queue[0])
+        elif sum(map(len, queue)) <= JOIN_BELOW * 16 and max(map(len, queue)) <= JOIN_BELOW:
+            self._transport.write(b"".join(queue))
+        else:
+            self._transport.writelines(queue)
+        self.session.wrote(self._full)
+
+    def _schedule_tick(self) -> None:
+        interval = self._broker.settings.keep_alive_interval_seconds
+        if interval > 0:
+            self._timer = self._loop.call_later(interval, self._tick)
+
+    def _tick(self) -> None:
+        self.session.tick()
+        if not self._closing:
+            self._schedule_tick()
+
+
+class Listener:
+    """Accepts clients on one port; `connections` are those that are open."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._server: asyncio.Server | None = None
+        self.connections: set[ClientConnection] = set()
+
+    async def bind(self, host: str, port: int) -> int:
+        """Open the port, without answering yet; returns its number."""
+        loop = asyncio.get_running_loop()
+        connect = partial(ClientConnection, self._broker, self.connections)
+        self._server = await loop.create_server(connect, host, port, start_serving=False)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def start(self) -> None:
+        """Answer clients."""
+        if self._server is not None:
+            await self._server.start_serving()
+
+    def stop(self) -> None:
+        """Accept nobody any more."""
+        if self._server is not None:
+            self._server.close()
+
+    def disconnect(self) -> None:
+        """Close every connection, writing out what is queued for it."""
+        for connection in list(self.connections):
+            connection.session.disconnect("the broker stops")

@@ -1,0 +1,1 @@
+"""One client: its commands in, frames out.  `handlers` is the table of commands."""

@@ -1,0 +1,47 @@
+"""CONNECT, PING and PONG."""
+
+from typing import Final
+
+from magnetar_broker.errors import NotAllowed, NotReady
+from magnetar_broker.session.session import CONNECTION_REQUEST, Session
+from magnetar_broker.version import SERVER_VERSION
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.errors import BadCommand
+
+PROTOCOL_VERSION: Final = 21
+
+
+def on_connect(session: Session, command: pb.CommandConnect) -> None:
+    """The first command, and only once."""
+    if session.connected:
+        raise BadCommand("a second CONNECT")
+    broker = session.broker
+    limit = broker.settings.broker_max_connections
+    if not broker.ready:
+        refusal: NotReady | NotAllowed = NotReady("the broker is starting or stopping; try again")
+    elif 0 < limit < broker.connections:
+        refusal = NotAllowed(f"the broker has its {limit} connections (brokerMaxConnections)")
+    else:
+        session.welcome(command, PROTOCOL_VERSION)
+        session.reply(
+            pb.CommandConnected(
+                server_version=SERVER_VERSION,
+                protocol_version=session.protocol_version,
+                max_message_size=broker.settings.max_message_size,
+                feature_flags=pb.FeatureFlags(
+                    supports_get_partitioned_metadata_without_auto_creation=True
+                ),
+            )
+        )
+        return
+    session.refuse(CONNECTION_REQUEST, refusal)
+    session.disconnect(f"{session.address} was refused: {refusal}")
+
+
+def on_ping(session: Session, command: pb.CommandPing) -> None:
+    """Answered at once."""
+    session.reply(pb.CommandPong())
+
+
+def on_pong(session: Session, command: pb.CommandPong) -> None:
+    """That anything came at all is what counts, and `receive` has noted it."""

@@ -1,0 +1,172 @@
+"""SUBSCRIBE and what a consumer may ask: redelivery, seek, unsubscribe, numbers, close."""
+
+from datetime import UTC, datetime
+
+from magnetar_broker.consumer import Consumer
+from magnetar_broker.contracts import SubscribeRequest
+from magnetar_broker.errors import (
+    BrokerError,
+    MetadataTrouble,
+    NotAllowed,
+    NotReady,
+    ProducerBusy,
+)
+from magnetar_broker.session.producers import refuse_schema
+from magnetar_broker.session.session import Session
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.ids import MessageId
+from magnetar_proto.names import TopicName
+from magnetar_proto.wire import MAX64
+
+SubType = pb.CommandSubscribe.SubType
+BUILT_TYPES = (SubType.Exclusive, SubType.Shared, SubType.Failover)
+RESERVED_PREFIX, RESERVED_NAME = "pulsar.repl", "pulsar.dedup"
+
+
+async def on_subscribe(session: Session, command: pb.CommandSubscribe) -> None:
+    """Open a consumer; asking again for one that is open answers again."""
+    topic_name = TopicName.parse(command.topic)
+    metadata_size = sum(len(pair.key) + len(pair.value) for pair in command.metadata)
+    if metadata_size > session.broker.settings.max_consumer_metadata_size:
+        raise MetadataTrouble(
+            f"the consumer's metadata has {metadata_size} characters (maxConsumerMetadataSize)"
+        )
+    consumer_id = command.consumer_id
+    if consumer_id in session.consumers:
+        if session.consumers[consumer_id] is None:
+            raise NotReady(f"consumer {consumer_id} is being created; wait for that answer")
+        session.reply(pb.CommandSuccess(request_id=command.request_id))
+        return
+    session.consumers[consumer_id] = None
+    try:
+        topic = await session.broker.topic(topic_name, create=command.force_topic_creation)
+        refuse_schema(command.HasField("schema"), command.schema)
+        _check_subscribe(session, command)
+        consumer = await topic.subscribe(session, _request_of(command))
+    except BaseException:
+        session.consumers.pop(consumer_id, None)
+        raise
+    if session.consumers.get(consumer_id, consumer) is not None:  # closed while we waited
+        consumer.close()
+        return
+    session.consumers[consumer_id] = consumer
+    session.reply(pb.CommandSuccess(request_id=command.request_id))
+
+
+def _check_subscribe(session: Session, command: pb.CommandSubscribe) -> None:
+    """What the type and the name must be like."""
+    sub_type = SubType.Name(command.subType)
+    if command.read_compacted and command.subType not in (SubType.Exclusive, SubType.Failover):
+        raise NotAllowed("read_compacted needs an Exclusive or Failover subscription")
+    enabled = {kind.value for kind in session.broker.settings.subscription_types_enabled}
+    if sub_type not in enabled or command.subType not in BUILT_TYPES:
+        raise NotAllowed(f"subscription type {sub_type} is not enabled on this broker")
+    name = command.subscription
+    if not name or name.startswith(RESERVED_PREFIX) or name == RESERVED_NAME:
+        raise ProducerBusy(f"{name!r} cannot be a subscription's name: choose another")
+
+
+def _request_of(command: pb.CommandSubscribe) -> SubscribeRequest:
+    start = None
+    if command.HasField("start_message_id"):
+        start = MessageId.from_pb(command.start_message_id)
+    return SubscribeRequest(
+        subscription=command.subscription,
+        type=command.subType,
+        consumer_id=command.consumer_id,
+        consumer_name=command.consumer_name,
+        priority=command.priority_level,
+        epoch=command.consumer_epoch if command.HasField("consumer_epoch") else -1,
+        durable=command.durable,
+        earliest=command.initialPosition == pb.CommandSubscribe.Earliest,
+        start=start,
+        rollback_seconds=command.start_message_rollback_duration_sec,
+        properties={pair.key: pair.value for pair in command.subscription_properties},
+    )
+
+
+def _consumer(session: Session, consumer_id: int, refusal: type[BrokerError]) -> Consumer:
+    consumer = session.consumers.get(consumer_id)
+    if consumer is None:
+        raise refusal(f"consumer {consumer_id} is not open on this connection; subscribe first")
+    return consumer
+
+
+def on_redeliver(session: Session, command: pb.CommandRedeliverUnacknowledgedMessages) -> None:
+    """No answer but the messages."""
+    consumer = session.consumers.get(command.consumer_id)
+    if consumer is None:
+        return
+    ids = [(MessageId.from_pb(m).ledger, MessageId.from_pb(m).entry) for m in command.message_ids]
+    epoch = command.consumer_epoch if command.HasField("consumer_epoch") else None
+    consumer.subscription.redeliver(consumer, ids, epoch)
+
+
+async def on_seek(session: Session, command: pb.CommandSeek) -> None:
+    """Move the cursor to a message or a time; the consumer is closed and comes back."""
+    consumer = _consumer(session, command.consumer_id, MetadataTrouble)
+    if command.HasField("message_id"):
+        position = command.message_id
+        ack_set = tuple(word % (MAX64 + 1) for word in position.ack_set)
+        await consumer.subscription.seek_to_id(MessageId.from_pb(position), ack_set)
+    elif command.HasField("message_publish_time"):
+        await consumer.subscription.seek_to_time(command.message_publish_time)
+    else:
+        raise MetadataTrouble("SEEK needs a message id or a publish time")
+    session.reply(pb.CommandSuccess(request_id=command.request_id))
+
+
+async def on_unsubscribe(session: Session, command: pb.CommandUnsubscribe) -> None:
+    """Delete the subscription."""
+    consumer = _consumer(session, command.consumer_id, MetadataTrouble)
+    await consumer.subscription.unsubscribe(consumer, command.force)
+    session.consumers.pop(command.consumer_id, None)
+    session.reply(pb.CommandSuccess(request_id=command.request_id))
+
+
+async def on_last_message_id(session: Session, command: pb.CommandGetLastMessageId) -> None:
+    """The last message that could be delivered, and where the cursor is."""
+    consumer = _consumer(session, command.consumer_id, MetadataTrouble)
+    last = await consumer.subscription.topic.last_message_id()
+    answer = pb.CommandGetLastMessageIdResponse(
+        last_message_id=last.to_pb(), request_id=command.request_id
+    )
+    mark_delete = consumer.subscription.mark_delete_id()
+    if mark_delete.ledger >= 0:
+        answer.consumer_mark_delete_position.CopyFrom(mark_delete.to_pb())
+    session.reply(answer)
+
+
+async def on_consumer_stats(session: Session, command: pb.CommandConsumerStats) -> None:
+    """A consumer's numbers."""
+    answer = pb.CommandConsumerStatsResponse(request_id=command.request_id)
+    consumer = session.consumers.get(command.consumer_id)
+    if consumer is None:
+        answer.error_code = pb.ConsumerNotFound
+        answer.error_message = f"consumer {command.consumer_id} is not open on this connection"
+    else:
+        backlog = await consumer.subscription.backlog()
+        answer.consumerName = consumer.name
+        answer.availablePermits = max(consumer.permits, 0)
+        answer.unackedMessages = consumer.unacked
+        answer.blockedConsumerOnUnackedMsgs = consumer.blocked
+        answer.address = session.address
+        since = datetime.fromtimestamp(consumer.connected_ms / 1000, UTC)
+        answer.connectedSince = since.isoformat(timespec="milliseconds")
+        answer.type = SubType.Name(SubType.ValueType(consumer.subscription.type))
+        answer.msgBacklog = backlog.messages
+        (
+            answer.msgRateOut,
+            answer.msgThroughputOut,
+            answer.msgRateRedeliver,
+            answer.messageAckRate,
+        ) = consumer.meter.rates
+    session.reply(answer)
+
+
+def on_close_consumer(session: Session, command: pb.CommandCloseConsumer) -> None:
+    """The consumer leaves; what it had pending goes to others."""
+    consumer = session.consumers.pop(command.consumer_id, None)
+    if consumer is not None:
+        consumer.close()
+    session.reply(pb.CommandSuccess(request_id=command.request_id))

@@ -1,0 +1,411 @@
+"""A session: the state of one client's connection, without the socket.
+
+The shell feeds it bytes and writes what it queues.  SEND, ACK and FLOW are handled in
+the receive loop itself, a whole read at a time: all SENDs of one producer that arrived
+together become one run.  Every other command goes through the table of handlers; those
+that must wait are coroutines and may be overtaken by later commands.
+"""
+
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Protocol
+
+from magnetar_broker.broker import Broker
+from magnetar_broker.consumer import Consumer
+from magnetar_broker.errors import BrokerError, NotAllowed, as_refusal
+from magnetar_broker.producer import Producer, Sends
+from magnetar_broker.session.sends import SendRefused, check_send
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import Ack, decode, decode_ack, decode_flow, decode_send, encode
+from magnetar_proto.entries import verify_checksum
+from magnetar_proto.errors import BadCommand, RemoteError
+from magnetar_proto.frames import Frame, FrameDecoder
+from magnetar_proto.wire import MAX64
+from magnetar_storage.world import Promise, Timer
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[["Session", Any], Coroutine[Any, Any, None] | None]
+"""Takes the session and the sub-message; a coroutine it returns is run beside the session."""
+
+MAX_FRAME_BEFORE_CONNECT = 64 * 1024
+FRAME_PADDING = 10 * 1024
+"""What a frame may exceed the largest message by: the command and the metadata."""
+OUTBOX_BYTES = 4 << 20
+"""Queued for one client beyond this, its consumers wait until it was written."""
+RECENTLY_CLOSED_SECONDS = 30
+CONNECTION_REQUEST = MAX64
+"""The request id of errors that belong to no request."""
+
+
+class Outbox(Protocol):
+    """What a session needs of its shell."""
+
+    @property
+    def address(self) -> str:
+        """Host and port of the peer."""
+
+    def flush_soon(self) -> None:
+        """Call `Session.take_output` at the end of this turn."""
+
+    def pause_reading(self) -> None:
+        """Read no more from the client until `resume_reading`."""
+
+    def resume_reading(self) -> None:
+        """Read again."""
+
+    def close(self) -> None:
+        """Write what is queued, then close; no more input will be handled."""
+
+
+class Session:
+    """Handles one client; create it when the client connects, `lost` it when it is gone."""
+
+    def __init__(self, broker: Broker, outbox: Outbox, handlers: Mapping[int, Handler]) -> None:
+        self.broker = broker
+        self.clock = broker.engine.clock
+        self.producers: dict[int, Producer | None] = {}
+        """By id; None while it is being created."""
+        self.consumers: dict[int, Consumer | None] = {}
+        self.connected = False
+        self.protocol_version = 0
+        self.client_version = ""
+        self._outbox = outbox
+        self._handlers = handlers
+        self._decoder = FrameDecoder(MAX_FRAME_BEFORE_CONNECT)
+        self._closed = False
+        self._queue: list[bytes] = []
+        self._queued_bytes = 0
+        self._peer_full = False
+        self._starved = False  # a consumer found no room; wake them when there is some
+        self._pending_entries = 0
+        self._max_pending = broker.settings.max_pending_publish_requests_per_connection
+        self._paused = False
+        self._recently_closed: set[int] = set()
+        self._heard = True
+        self._probes: list[Promise] = []
+
+    @property
+    def address(self) -> str:
+        """Host and port of the peer, for people."""
+        return self._outbox.address
+
+    # Input --------------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> None:
+        """Handle what arrived; a peer that breaks the rules is disconnected."""
+        self._heard = True
+        if self._probes:
+            self._answer_probes(True)
+        sends: dict[int, Sends] = {}
+        try:
+            for frame in self._decoder.feed(data):
+                if self._closed:
+                    break
+                if frame[0] == pb.BaseCommand.SEND:
+                    self._send(frame, sends)
+                else:
+                    if sends:
+                        self._publish(sends)
+                    self._command(frame)
+            if sends:
+                self._publish(sends)
+            if self._decoder.error is not None:
+                raise self._decoder.error
+        except RemoteError as error:
+            self.disconnect(f"{self.address} broke the protocol: {error}")
+
+    def _send(self, frame: Frame, sends: dict[int, Sends]) -> None:
+        """Add one SEND to its producer's run."""
+        _, buf, start, mid, end = frame
+        send = decode_send(buf, start, mid)
+        if send is None or not self.connected:
+            raise BadCommand("SEND before CONNECT, or within a transaction, which is not supported")
+        producer_id, sequence_id, messages, highest_id = send
+        run = sends.get(producer_id)
+        if run is None:
+            producer = self.producers.get(producer_id)
+            if producer is None:
+                self._unknown_producer(producer_id)
+                return
+            run = sends[producer_id] = Sends(producer)
+        entry = buf[mid:end]
+        if not verify_checksum(entry, 0, len(entry)):
+            self._refuse_send(sends, run, sequence_id, highest_id, pb.ChecksumError,
+                              "the checksum does not match the message; send it again")  # fmt: skip
+            return
+        try:
+            check_send(entry, sequence_id, highest_id)
+        except SendRefused as refused:
+            self._refuse_send(sends, run, sequence_id, highest_id, refused.code, str(refused))
+            return
+        run.sequence_ids.append(sequence_id)
+        run.highest_ids.append(highest_id)
+        run.counts.append(messages)
+        run.payloads.append(entry)
+
+    def _refuse_send(
+        self, sends: dict[int, Sends], run: Sends, sequence_id: int, highest_id: int,
+        code: "pb.ServerError", text: str,
+    ) -> None:  # fmt: skip
+        """SEND_ERROR for one message; what came before it is published first."""
+        self._publish(sends)
+        self.reply(
+            pb.CommandSendError(
+                producer_id=run.producer.id,
+                sequence_id=max(sequence_id, highest_id),
+                error=code,
+                message=text,
+            )
+        )
+
+    def _unknown_producer(self, producer_id: int) -> None:
+        if producer_id not in self._recently_closed:
+            raise BadCommand(f"SEND by producer {producer_id}, which is not open here")
+
+    def _publish(self, sends: dict[int, Sends]) -> None:
+        """Hand the collected runs to their producers; stop reading when too much is pending."""
+        for run in sends.values():
+            if not run.payloads:
+                continue
+            run.size = sum(map(len, run.payloads))
+            self._pending_entries += len(run.payloads)
+            self.broker.publishes.take(run.size)
+            run.producer.publish(run)
+        sends.clear()
+        if self._pending_entries >= self._max_pending or self.broker.publishes.exhausted:
+            self._pause()
+
+    def _pause(self) -> None:
+        if not self._paused:
+            self._paused = True
+            self._outbox.pause_reading()
+            if self.broker.publishes.exhausted:
+                self.broker.publishes.when_free(self._resume_if_free)
+
+    def _resume_if_free(self) -> None:
+        if self._paused and self._pending_entries <= self._max_pending // 2:
+            if self.broker.publishes.exhausted:
+                self.broker.publishes.when_free(self._resume_if_free)
+            else:
+                self._paused = False
+                self._outbox.resume_reading()
+
+    def _command(self, frame: Frame) -> None:
+        kind, buf, start, mid, _ = frame
+        if self.connected:
+            if kind == pb.BaseCommand.ACK:
+                self._ack(buf, start, mid)
+                return
+            if kind == pb.BaseCommand.FLOW:
+                self._flow(*decode_flow(buf, start, mid))
+                return
+        elif kind != pb.BaseCommand.CONNECT:
+            raise BadCommand(f"command {kind} before CONNECT")
+        handler = self._handlers.get(kind)
+        if handler is None:
+            raise BadCommand(f"command {kind} is not one that a client sends")
+        command = decode(buf, start, mid)
+        message = getattr(command, command.DESCRIPTOR.fields_by_number[kind].name)
+        work = handler(self, message)
+        if work is not None:
+            self.broker.engine.tasks.spawn(
+                self._guarded(work, getattr(message, "request_id", None))
+            )
+
+    async def _guarded(self, work: Coroutine[Any, Any, None], request_id: int | None) -> None:
+        """Run a handler; what it refuses becomes an ERROR, its defects end the connection."""
+        try:
+            await work
+        except Exception as error:
+            refusal = as_refusal(error)
+            if refusal is None or request_id is None:
+                log.exception("a command of %s failed", self.address)
+                self.disconnect("an internal error")
+            else:
+                self.refuse(request_id, refusal)
+
+    def _ack(self, buf: bytes, start: int, mid: int) -> None:
+        ack = decode_ack(buf, start, mid)
+        consumer = self.consumers.get(ack.consumer_id)
+        if consumer is None:
+            return
+        if ack.txn is not None:
+            self._answer_ack(ack, NotAllowed("transactions are not supported on this broker"))
+        elif ack.request_id is None:
+            consumer.subscription.acknowledge(consumer, ack, None)
+        else:
+            consumer.subscription.acknowledge(
+                consumer, ack, lambda error: self._answer_ack(ack, error)
+            )
+
+    def _answer_ack(self, ack: Ack, error: BaseException | None) -> None:
+        if ack.request_id is None:
+            return
+        answer = pb.CommandAckResponse(consumer_id=ack.consumer_id, request_id=ack.request_id)
+        if error is not None:
+            answer.error = error.code if isinstance(error, BrokerError) else pb.PersistenceError
+            answer.message = str(error)
+        self.reply(answer)
+
+    def _flow(self, consumer_id: int, permits: int) -> None:
+        if permits == 0:
+            raise BadCommand("FLOW with 0 permits")
+        consumer = self.consumers.get(consumer_id)
+        if consumer is not None:
+            consumer.subscription.flow(consumer, permits)
+
+    # Output -------------------------------------------------------------------------
+
+    def reply(self, message: Any) -> None:
+        """Queue one command."""
+        self.send(encode(message))
+
+    def refuse(self, request_id: int, refusal: BrokerError) -> None:
+        """Queue the ERROR that answers a request."""
+        self.reply(pb.CommandError(request_id=request_id, error=refusal.code, message=str(refusal)))
+
+    def send(self, frames: bytes) -> None:
+        """Queue whole frames."""
+        if not self._queue:
+            self._outbox.flush_soon()
+        self._queue.append(frames)
+        self._queued_bytes += len(frames)
+
+    def send_all(self, buffers: list[bytes], size: int) -> None:
+        """Queue whole frames in many pieces."""
+        if not self._queue:
+            self._outbox.flush_soon()
+        self._queue += buffers
+        self._queued_bytes += size
+
+    def take_output(self) -> list[bytes]:
+        """What is to be written now; the shell calls `wrote` afterwards."""
+        queue, self._queue = self._queue, []
+        self._queued_bytes = 0
+        return queue
+
+    def wrote(self, peer_full: bool) -> None:
+        """The output was handed to the socket, or the socket has room (or not) from now on."""
+        self._peer_full = peer_full
+        if self._starved and not peer_full:
+            self._starved = False
+            self.clock.soon(self._wake_consumers)
+
+    def has_room(self) -> bool:
+        """Whether the client keeps up."""
+        room = not self._peer_full and self._queued_bytes < OUTBOX_BYTES
+        if not room:
+            self._starved = True
+        return room
+
+    def _wake_consumers(self) -> None:
+        for consumer in list(self.consumers.values()):
+            if consumer is not None and not consumer.closed:
+                consumer.subscription.wake()
+
+    def published(self, entries: int, size: int) -> None:
+        """Pending entries were answered."""
+        self._pending_entries -= entries
+        self.broker.publishes.give(size)
+        if self._paused:
+            self._resume_if_free()
+
+    # Life -----------------------------------------------------------------------------
+
+    def welcome(self, command: pb.CommandConnect, own_version: int) -> None:
+        """The client was accepted: larger frames may come from now on."""
+        self.connected = True
+        self.protocol_version = min(own_version, command.protocol_version)
+        self.client_version = command.client_version
+        self._decoder.max_frame = self.broker.settings.max_message_size + FRAME_PADDING
+
+    def tick(self) -> None:
+        """Called once an interval: ping a silent client, give up one that did not answer."""
+        if self._paused:
+            return
+        if not self.connected:
+            self.disconnect(f"{self.address} did not complete its handshake")
+        elif self._heard:
+            self._heard = False
+            self.reply(pb.CommandPing())
+        else:
+            self.disconnect(f"{self.address} did not answer a ping")
+
+    async def is_alive(self) -> bool:
+        """Whether the client answers a PING in time."""
+        timeout_ms = self.broker.settings.connection_liveness_check_timeout_millis
+        if self._closed or timeout_ms == 0:
+            return not self._closed
+        probe = self.clock.promise()
+        self._probes.append(probe)
+        self.reply(pb.CommandPing())
+        timer: Timer = self.clock.later(timeout_ms / 1000, lambda: self._give_up(probe))
+        try:
+            return bool(await probe)
+        finally:
+            timer.cancel()
+
+    def _give_up(self, probe: Promise) -> None:
+        if probe in self._probes:
+            self._probes.remove(probe)
+            probe.set_result(False)
+
+    def _answer_probes(self, alive: bool) -> None:
+        probes, self._probes = self._probes, []
+        for probe in probes:
+            probe.set_result(alive)
+
+    def active_changed(self, consumer_id: int, is_active: bool) -> None:
+        """Tell a Failover consumer whether it receives; peers before version 12 do not know."""
+        if self.protocol_version >= 12:
+            self.reply(pb.CommandActiveConsumerChange(consumer_id=consumer_id, is_active=is_active))
+
+    def close_producer(self, producer_id: int) -> None:
+        """Tell the client that its producer is gone."""
+        self.producers.pop(producer_id, None)
+        self._recently_closed.add(producer_id)
+        self.clock.later(
+            RECENTLY_CLOSED_SECONDS, lambda: self._recently_closed.discard(producer_id)
+        )
+        self._tell_closed(
+            pb.CommandCloseProducer(producer_id=producer_id, request_id=CONNECTION_REQUEST)
+        )
+
+    def close_consumer(self, consumer_id: int) -> None:
+        """Tell the client that its consumer is gone."""
+        self.consumers.pop(consumer_id, None)
+        self._tell_closed(
+            pb.CommandCloseConsumer(consumer_id=consumer_id, request_id=CONNECTION_REQUEST)
+        )
+
+    def _tell_closed(self, message: Any) -> None:
+        """Peers before version 5 do not know these commands: their connection is closed."""
+        if self.protocol_version >= 5:
+            self.reply(message)
+        else:
+            self.disconnect(
+                f"{self.address} is too old to be told of a closed producer or consumer"
+            )
+
+    def disconnect(self, why: str) -> None:
+        """End the connection after writing what is queued."""
+        if not self._closed:
+            log.info("closing a connection: %s", why)
+            self._outbox.close()
+            self.lost()
+
+    def lost(self) -> None:
+        """The connection is gone: so are its producers and consumers."""
+        if self._closed:
+            return
+        self._closed = True
+        self._answer_probes(False)
+        for producer in list(self.producers.values()):
+            if producer is not None:
+                producer.close()
+        for consumer in list(self.consumers.values()):
+            if consumer is not None:
+                consumer.close()
+        self.producers.clear()
+        self.consumers.clear()
