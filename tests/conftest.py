@@ -1,0 +1,29 @@
+"""Fixtures for all tests."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from running_broker import RunningBroker
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+    """One real daemon for the whole run; tests use topics of their own and leave it running."""
+    running = RunningBroker(tmp_path_factory.mktemp("broker") / "data").start()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def make_broker(tmp_path: Path) -> Iterator[Callable[..., RunningBroker]]:
+    """Daemons of one test, each with settings of its own, to be stopped and killed at will."""
+    made: list[RunningBroker] = []
+
+    def make(**settings: str) -> RunningBroker:
+        made.append(RunningBroker(tmp_path / f"data{len(made)}", **settings))
+        return made[-1].start()
+
+    yield make
+    for running in made:
+        running.close()

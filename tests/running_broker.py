@@ -1,0 +1,103 @@
+"""The real daemon, in a process of its own, for tests to drive, kill and start again."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+READY_SECONDS = 60
+STOP_SECONDS = 60
+CLIENTS = re.compile(r"^  clients +(\S+)$", re.MULTILINE)
+HTTP = re.compile(r"^  HTTP +(\S+)$", re.MULTILINE)
+
+
+class RunningBroker:
+    """Starts on free ports; a restart keeps them, so that clients find the broker again."""
+
+    def __init__(self, data_dir: Path, **settings: str) -> None:
+        self.data_dir = data_dir
+        self.settings = settings
+        self.port = self.http_port = 0
+        self.banner = ""
+        self.log_path = data_dir.parent / f"{data_dir.name}.log"
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def service_url(self) -> str:
+        return f"pulsar://127.0.0.1:{self.port}"
+
+    @property
+    def http_url(self) -> str:
+        return f"http://127.0.0.1:{self.http_port}"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def log(self) -> str:
+        """What the daemon wrote to its log so far, over all starts."""
+        return self.log_path.read_text()
+
+    def start(self) -> "RunningBroker":
+        """Start and wait until the daemon says that it is ready."""
+        command = [
+            str(Path(sys.executable).with_name("magnetar")), "standalone",
+            "--data-dir", str(self.data_dir),
+            "--port", str(self.port), "--http-port", str(self.http_port),
+        ]  # fmt: skip
+        prefixed = {f"PULSAR_PREFIX_{key}": value for key, value in self.settings.items()}
+        with self.log_path.open("a") as log:
+            self._process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=log, text=True, env=os.environ | prefixed
+            )
+        self.banner = self._read_banner()
+        clients, http = CLIENTS.search(self.banner), HTTP.search(self.banner)
+        assert clients is not None and http is not None, self.banner + self.log
+        self.port = int(clients[1].rsplit(":", 1)[1])
+        self.http_port = int(http[1].rsplit(":", 1)[1])
+        return self
+
+    def _read_banner(self) -> str:
+        """Lines until the banner is complete; the process may end instead."""
+        assert self._process is not None and self._process.stdout is not None
+        lines = []
+        for line in self._process.stdout:
+            lines.append(line)
+            if line.startswith("  durability"):
+                break
+        return "".join(lines)
+
+    def kill(self) -> None:
+        """SIGKILL: nothing is closed, nothing is written."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> int:
+        """SIGTERM, and wait for a graceful end; returns the exit code."""
+        return self._end(signal.SIGTERM)
+
+    def restart(self) -> "RunningBroker":
+        """Stop gracefully and start again on the same ports."""
+        self.stop()
+        return self.start()
+
+    def close(self) -> None:
+        """End the daemon if it still runs."""
+        if self._process is not None:
+            self.stop()
+
+    def _end(self, number: signal.Signals) -> int:
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        process.send_signal(number)
+        try:
+            process.communicate(timeout=STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            raise
+        return process.returncode
