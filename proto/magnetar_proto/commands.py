@@ -4,7 +4,8 @@
 MESSAGE, ACK and FLOW, which come by the hundred thousand a second, also have codecs written by
 hand. Those read the layouts that clients and brokers really write, fields in order; anything else
 (other order, unknown fields, huge varints) takes the way through the generated classes, so that
-both readings always agree.
+both readings always agree. None of those layouts but an ACK as a whole reaches 128 bytes, which is
+why a single byte is read where a size stands: a longer one cannot lead to the expected end.
 
 Decoders take `buf, start, mid` as a Frame has them and raise BadCommand; encoders raise LocalError.
 Ledger and entry ids are signed here: -1 travels as 2**64 - 1.
@@ -104,7 +105,7 @@ def decode_send(buf: bytes, start: int, mid: int) -> tuple[int, int, int, int] |
         pos = start + 4
         if (
             buf[start : start + 3] == b"\x08\x06\x32"
-            and mid - pos == buf[start + 3] < 128
+            and mid - pos == buf[start + 3]
             and buf[pos] == 0x08
         ):
             producer_id = buf[pos + 1]
@@ -224,7 +225,7 @@ def decode_receipt(buf: bytes, start: int, mid: int) -> tuple[int, int, int, int
         pos = start + 4
         if (
             buf[start : start + 3] == b"\x08\x07\x3a"
-            and mid - pos == buf[start + 3] < 128
+            and mid - pos == buf[start + 3]
             and buf[pos] == 0x08
         ):
             producer_id, pos = decode_varint(buf, pos + 1)
@@ -336,7 +337,7 @@ def decode_message(buf: bytes, start: int, mid: int) -> Delivery:
         pos = start + 4
         if (
             buf[start : start + 3] == b"\x08\x09\x4a"
-            and mid - pos == buf[start + 3] < 128
+            and mid - pos == buf[start + 3]
             and buf[pos] == 0x08
         ):
             consumer_id, pos = decode_varint(buf, pos + 1)
@@ -471,7 +472,7 @@ def decode_flow(buf: bytes, start: int, mid: int) -> tuple[int, int]:
         pos = start + 4
         if (
             buf[start : start + 3] == b"\x08\x0b\x5a"
-            and mid - pos == buf[start + 3] < 128
+            and mid - pos == buf[start + 3]
             and buf[pos] == 0x08
         ):
             consumer_id, pos = decode_varint(buf, pos + 1)
@@ -500,7 +501,7 @@ def _message_id(buf: bytes, pos: int) -> tuple[int, int, int, int]:
     BadCommand or IndexError when it does not begin with them.
     """
     size = buf[pos]
-    if size > 127 or buf[pos + 1] != 0x08:
+    if buf[pos + 1] != 0x08:
         raise BadCommand("not a message id in the usual layout")
     stop = pos + 1 + size
     ledger = buf[pos + 2]

@@ -37,7 +37,7 @@ class FrameDecoder:
     """Cuts one connection's byte stream into frames.
 
     `max_frame` bounds a whole frame in bytes, length word included, and with it the memory held;
-    it may be changed between feeds and applies to frames whose length word arrives afterwards.
+    it may be changed between feeds.
     """
 
     __slots__ = ("_need", "_partial", "error", "max_frame")
@@ -63,7 +63,6 @@ class FrameDecoder:
             self._scan(data, pos, frames)
         except RemoteError as error:
             self.error = error
-            self._partial = bytearray()
         return frames
 
     def _scan(self, data: bytes, pos: int, frames: list[Frame]) -> None:

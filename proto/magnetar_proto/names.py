@@ -15,7 +15,7 @@ PARTITION_SUFFIX: Final = "-partition-"
 MAX_PARTITION: Final = (1 << 31) - 1
 
 _PART: Final = re.compile(r"[-=:.\w]+", re.ASCII)
-_PARTITION: Final = re.compile(r"(.+)-partition-(0|[1-9][0-9]{0,9})", re.DOTALL | re.ASCII)
+_PARTITION: Final = re.compile(r"(.+)-partition-(0|[1-9][0-9]{0,9})", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, order=True)

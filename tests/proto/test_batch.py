@@ -47,6 +47,14 @@ def test_a_payload_size_that_lies_is_refused(size: int) -> None:
         decode_batch(len(metadata).to_bytes(4, "big") + metadata + b"one", 1)
 
 
+def test_a_negative_size_cannot_lead_back_into_the_metadata() -> None:
+    hidden = body_of(b"")
+    metadata = pb.SingleMessageMetadata(payload_size=-len(hidden)).SerializeToString()
+    metadata += b"\x12" + bytes((len(hidden),)) + hidden
+    with pytest.raises(BadBatch):
+        decode_batch(len(metadata).to_bytes(4, "big") + metadata, 2)
+
+
 def test_metadata_without_a_payload_size_is_refused() -> None:
     metadata = pb.SingleMessageMetadata(partition_key="k").SerializePartialToString()
     with pytest.raises(BadBatch):

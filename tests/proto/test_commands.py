@@ -255,6 +255,27 @@ def test_hot_decoders_and_protobuf_agree_on_noise(kind: int, noise: bytes) -> No
     assert reading(kind, command) == reference(kind, command)
 
 
+HUGE = commands.encode_varint(2**40 + 5)
+BACK_OUT = b"\x1a\x02\x08\x01\x10\x02"  # a message id that ends before its entry
+ODD = {
+    "is_chunk cut short": (6, b"\x08\x01\x10\x02\x38\x80"),
+    "num_messages beyond 32 bits": (6, b"\x08\x01\x10\x02\x18" + HUGE),
+    "permits beyond 32 bits": (11, b"\x08\x01\x10" + HUGE),
+    "redelivery_count beyond 32 bits": (9, b"\x08\x01\x12\x04\x08\x01\x10\x02\x18" + HUGE),
+    "partition beyond 32 bits": (9, b"\x08\x01\x12\x0b\x08\x01\x10\x02\x18" + HUGE),
+    "unknown ack type": (10, b"\x08\x01\x10\x02"),
+    "id of an ack ends early": (10, b"\x08\x01\x10\x00" + BACK_OUT),
+    "id of a receipt ends early": (7, b"\x08\x01\x10\x00" + BACK_OUT),
+    "id of a message ends early": (9, b"\x08\x01\x12\x02\x08\x01\x10\x02"),
+    "varint longer than needed": (6, b"\x08\x81\x80\x00\x10\x82\x00"),
+}
+
+
+@pytest.mark.parametrize(("kind", "body"), ODD.values(), ids=ODD)
+def test_hot_decoders_and_protobuf_agree_on_odd_layouts(kind: int, body: bytes) -> None:
+    assert reading(kind, around(kind, body)) == reference(kind, around(kind, body))
+
+
 def test_send_that_says_more_is_left_to_the_generated_class() -> None:
     for extra in ({"marker": True}, {"txnid_most_bits": 0}, {"message_id": pb.MessageIdData()}):
         send = pb.CommandSend(producer_id=1, sequence_id=2)

@@ -66,6 +66,13 @@ def test_a_zstd_frame_that_does_not_announce_its_size_is_bounded_too() -> None:
     assert decompress(pb.ZSTD, small, 5, 5) == b"small"
 
 
+def test_an_empty_zstd_stream_is_empty() -> None:
+    compressor = zstandard.ZstdCompressor(write_content_size=False).compressobj()
+    streamed = compressor.flush()
+    assert zstandard.frame_content_size(streamed) == -1
+    assert decompress(pb.ZSTD, streamed, 0, 5) == b""
+
+
 def test_a_snappy_preamble_that_lies_is_refused_in_bounded_memory() -> None:
     block = b"\xff\xff\xff\xff\x0f" + compress(pb.SNAPPY, b"abc")[1:]
     assert peak_of(lambda: refused(pb.SNAPPY, block, 3, MIB)) < MIB

@@ -98,6 +98,12 @@ def test_metadata_cut_short_is_refused_at_every_byte() -> None:
             parse_metadata(entry[:size])
 
 
+def test_metadata_that_claims_a_byte_too_many_is_refused() -> None:
+    encoded = METADATA.SerializeToString()
+    with pytest.raises(BadMetadata):
+        parse_metadata((len(encoded) + 1).to_bytes(4, "big") + encoded)
+
+
 @given(st.binary(max_size=60), st.sampled_from([b"", b"\x0e\x01", b"\x0e\x02", b"\x00\x00\x00"]))
 def test_noise_is_an_entry_or_refused(noise: bytes, head: bytes) -> None:
     entry = head + noise

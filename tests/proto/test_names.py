@@ -100,6 +100,7 @@ def test_any_text_is_a_name_or_refused(text: str) -> None:
         ("x-partition-2147483648", "x-partition-2147483648", -1),
         ("x-partition-1\n", "x-partition-1\n", -1),
         ("-partition-1", "-partition-1", -1),
+        ("x\n-partition-1", "x\n", 1),
     ],
 )
 def test_partitions(text: str, base: str, index: int) -> None:

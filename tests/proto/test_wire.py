@@ -42,6 +42,12 @@ def test_values_above_64_bits_are_refused() -> None:
         decode_varint(b"\xff" * 9 + b"\x02", 0)
 
 
+def test_an_eleventh_byte_is_refused_even_if_it_adds_nothing() -> None:
+    assert decode_varint(b"\x80" * 9 + b"\x00", 0) == (0, 10)
+    with pytest.raises(BadCommand):
+        decode_varint(b"\x80" * 10 + b"\x00", 0)
+
+
 def test_an_endless_varint_is_refused_after_ten_bytes() -> None:
     with pytest.raises(BadCommand):
         decode_varint(b"\x80" * 1_000_000, 0)
