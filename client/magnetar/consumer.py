@@ -49,14 +49,14 @@ class Subscription:
     """Where a reader starts, each time; None for a durable subscription."""
     start_inclusive: bool = False
     queue_size: int = 1000
-    """Messages that may be received ahead of the application."""
+    """Messages that may be received ahead of the application; 0 receives none at all."""
     ack_delay_ms: float = 100.0
     """How long acknowledgements wait for company."""
     properties: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.queue_size < 1:
-            raise ValueError("queue_size must be at least 1")
+        if self.queue_size < 0:
+            raise ValueError("queue_size must not be negative")
 
 
 class PartitionConsumer(Generic[T]):

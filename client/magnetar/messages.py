@@ -118,6 +118,11 @@ class Message:
         return self.entry.metadata.producer_name
 
     @property
+    def is_null(self) -> bool:
+        """Did the sender mean no value at all, rather than an empty one?"""
+        return self._about.null_value
+
+    @property
     def redelivery_count(self) -> int:
         return self.entry.redelivery_count
 

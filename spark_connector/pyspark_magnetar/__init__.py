@@ -1,1 +1,9 @@
-"""A Structured Streaming source and sink."""
+"""A Structured Streaming source and sink for brokers that speak the Pulsar protocol.
+
+PySpark imports every module named `pyspark_*` to look for data sources: installing the package
+makes `format("pulsar")` work.  Therefore nothing heavy is imported here.
+"""
+
+from pyspark_magnetar.source import DefaultSource, MagnetarSource
+
+__all__ = ["DefaultSource", "MagnetarSource"]

@@ -1,0 +1,39 @@
+"""From Spark's blocking calls to the asyncio client: one event loop and client a process."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Coroutine
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import magnetar
+
+T = TypeVar("T")
+
+
+class Bridge:
+    """Runs coroutines on an event loop in a thread of its own."""
+
+    def __init__(self, service_url: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        self.client = magnetar.Client(service_url, magnetar.Settings())
+        threading.Thread(target=self._loop.run_forever, name="magnetar", daemon=True).start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for the coroutine's result, in whichever thread this is called."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+def bridge_to(service_url: str) -> Bridge:
+    """This process's bridge to a broker, made when it is first needed.
+
+    Spark reuses its worker processes, so connections outlive a task; a forked process makes its
+    own.
+    """
+    return _bridge(service_url, os.getpid())
+
+
+@lru_cache(maxsize=16)
+def _bridge(service_url: str, pid: int) -> Bridge:
+    return Bridge(service_url)

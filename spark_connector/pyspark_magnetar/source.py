@@ -1,0 +1,77 @@
+"""The data source that Spark finds: `format("pulsar")`."""
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+# Spark imports this module in every session, also where nobody reads from a broker: everything
+# else is imported where it is needed.
+# ruff: noqa: PLC0415
+
+
+class DefaultSource(DataSource):
+    """Messages of a topic as rows, and rows as messages.
+
+    Options: service.url, topic; reading also startingOffsets (earliest or latest).
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "pulsar"
+
+    def schema(self) -> "StructType":
+        from pyspark_magnetar.schema import SCHEMA
+
+        return SCHEMA
+
+    def reader(self, schema: "StructType") -> DataSourceReader:
+        from pyspark_magnetar.options import ReadOptions
+        from pyspark_magnetar.reader import BatchReader
+        from pyspark_magnetar.schema import require_source_schema
+
+        require_source_schema(schema)
+        return BatchReader(ReadOptions.parse(self.options, default_start="earliest"))
+
+    def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
+        from pyspark_magnetar.options import ReadOptions
+        from pyspark_magnetar.reader import StreamReader
+        from pyspark_magnetar.schema import require_source_schema
+
+        require_source_schema(schema)
+        return StreamReader(ReadOptions.parse(self.options, default_start="latest"))
+
+    def writer(self, schema: "StructType", overwrite: bool) -> DataSourceWriter:
+        from pyspark_magnetar.options import WriteOptions
+        from pyspark_magnetar.schema import require_sink_schema
+        from pyspark_magnetar.writer import BatchWriter, require_append
+
+        require_append(overwrite)
+        return BatchWriter(WriteOptions.parse(self.options), require_sink_schema(schema))
+
+    def streamWriter(self, schema: "StructType", overwrite: bool) -> DataSourceStreamWriter:
+        from pyspark_magnetar.options import WriteOptions
+        from pyspark_magnetar.schema import require_sink_schema
+        from pyspark_magnetar.writer import StreamWriter, require_append
+
+        require_append(overwrite)
+        return StreamWriter(WriteOptions.parse(self.options), require_sink_schema(schema))
+
+
+class MagnetarSource(DefaultSource):
+    """The same as `format("magnetar")`, where a Java connector already has the other name.
+
+    It must be registered: `spark.dataSource.register(MagnetarSource)`.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "magnetar"
