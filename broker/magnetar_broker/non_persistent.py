@@ -50,6 +50,7 @@ class NonPersistentSubscription:
         if consumer is None or not consumer.can_take():
             self.messages_dropped += messages
         else:
+            self._turns.served(consumer)
             self.topic.messages_out += messages
             self.topic.bytes_out += len(payload)
             consumer.give_entry(0, 0, self.topic.name.partition, payload, messages, 0, ())

@@ -70,12 +70,15 @@ class RoundRobin(Generic[C]):
             self._turn[consumer.priority] -= 1
 
     def next(self) -> C | None:
-        """The consumer whose turn it is, among those that can take something."""
+        """The consumer whose turn it is, among those that can take something; then `served`."""
         for priority, level in self._levels.items():
             start = self._turn.get(priority, 0)
             for step in range(len(level)):
                 at = (start + step) % len(level)
                 if level[at].can_take():
-                    self._turn[priority] = at + 1
                     return level[at]
         return None
+
+    def served(self, consumer: C) -> None:
+        """The consumer was given something: the turn goes to the one after it."""
+        self._turn[consumer.priority] = self._levels[consumer.priority].index(consumer) + 1

@@ -150,6 +150,7 @@ class Shared:
 
     def _given(self, consumer: Consumer, messages: int) -> None:
         limits = self._limits
+        self._turns.served(consumer)
         consumer.unacked += messages
         self._unacked += messages
         if not self._subscription.durable:
