@@ -104,9 +104,10 @@ def _explained(action: str, path: str) -> Iterator[None]:
 class LocalFile:
     """A file of the operating system."""
 
-    def __init__(self, fd: int, path: str) -> None:
+    def __init__(self, fd: int, path: str, durable: bool) -> None:
         self._fd = fd
         self._path = path
+        self._durable = durable
 
     def write(self, offset: int, buffers: Sequence[bytes]) -> None:
         with _explained("write", self._path):
@@ -137,6 +138,8 @@ class LocalFile:
         return data
 
     def sync(self) -> None:
+        if not self._durable:
+            return
         try:
             os.fdatasync(self._fd)
         except OSError as error:
@@ -163,10 +166,15 @@ class LocalFile:
 
 
 class LocalDisk:
-    """The directory tree under `root`, which is made if it does not exist."""
+    """The directory tree under `root`, which is made if it does not exist.
 
-    def __init__(self, root: str) -> None:
+    Without `durable`, files are left to the kernel: a killed process loses nothing, a power
+    failure may lose what was acknowledged.
+    """
+
+    def __init__(self, root: str, durable: bool = True) -> None:
         self._root = root
+        self._durable = durable
         with _explained("make", root):
             os.makedirs(root, exist_ok=True)
 
