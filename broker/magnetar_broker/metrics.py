@@ -1,45 +1,31 @@
-"""What Prometheus reads: figures of the broker under Pulsar's names, collected on request."""
+"""What Prometheus reads: the broker's figures under Pulsar's names.
 
-from collections.abc import Iterator
+`pulsar_*` names and labels are those of Pulsar 4.x; `magnetar_*` are our own.  What is not
+measured is not there, rather than zero.
+"""
 
-from prometheus_client.core import (
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
-from magnetar_broker.broker import Broker
-from magnetar_broker.topic import Topic
+from prometheus_client import GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from magnetar_broker.figures import Figures, Load, SubscriptionFigures, total
+from magnetar_broker.histogram import Histogram
 from magnetar_broker.version import VERSION
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 RECORD_BOUNDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
 SECOND_BOUNDS = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0)
 
-
-class Histogram:
-    """Counts by upper bounds, cheap enough for the hot path."""
-
-    def __init__(self, bounds: tuple[float, ...]) -> None:
-        self._bounds = bounds
-        self._counts = [0] * (len(bounds) + 1)
-        self._sum = 0.0
-
-    def observe(self, value: float) -> None:
-        """Count a value."""
-        self._counts[bisect_left(self._bounds, value)] += 1
-        self._sum += value
-
-    def family(self, name: str, text: str, labels: dict[str, str]) -> HistogramMetricFamily:
-        """The histogram as Prometheus wants it: cumulative."""
-        bounds = [*(format(bound, "g") for bound in self._bounds), "+Inf"]
-        buckets = list(zip(bounds, map(float, accumulate(self._counts)), strict=True))
-        family = HistogramMetricFamily(name, text, labels=list(labels))
-        family.add_metric(list(labels.values()), buckets, self._sum)
-        return family
+Labels = dict[str, str]
 
 
 class JournalStats:
-    """What the journal tells of its commit rounds."""
+    """What the journal tells of its commit rounds, since the start."""
 
     def __init__(self) -> None:
         self.records = Histogram(RECORD_BOUNDS)
@@ -47,8 +33,131 @@ class JournalStats:
         self.bytes_total = 0
 
     def observe(self, records: int, size: int, seconds: float | None) -> None:
-        """A round of so many records was written and synced."""
+        """A round of so many records and bytes is durable; `seconds` on the disk, if timed."""
         self.records.observe(records)
         self.bytes_total += size
         if seconds is not None:
             self.seconds.observe(seconds)
+
+    def families(self, cluster: str) -> list[Metric]:
+        """The present state; it does not change with later rounds."""
+        labels = {"cluster": cluster}
+        return [
+            self.records.family(
+                "magnetar_journal_round_records", "Records that shared one fsync", labels
+            ),
+            self.seconds.family(
+                "magnetar_journal_fsync_seconds", "Seconds to write and sync a round", labels
+            ),
+            _family(Row("magnetar_journal_bytes_total", "Bytes of records made durable",
+                        lambda stats: stats.bytes_total), [(labels, self)]),
+        ]  # fmt: skip
+
+
+class Row(NamedTuple):
+    """One metric: its name (a counter's ends in _total), and its value in what is measured."""
+
+    name: str
+    text: str
+    value: "Callable[..., float | None]"
+
+
+LOAD_ROWS: tuple[Row, ...] = (
+    Row("subscriptions_count", "Subscriptions", lambda load: load.subscriptions),
+    Row("producers_count", "Connected producers", lambda load: load.producers),
+    Row("consumers_count", "Connected consumers", lambda load: load.consumers),
+    Row("rate_in", "Messages published a second", lambda load: load.rate_in),
+    Row("rate_out", "Messages delivered a second", lambda load: load.rate_out),
+    Row("throughput_in", "Bytes published a second", lambda load: load.throughput_in),
+    Row("throughput_out", "Bytes delivered a second", lambda load: load.throughput_out),
+    Row("storage_size", "Bytes of stored entries", lambda load: load.storage_bytes),
+    Row("msg_backlog", "Messages not acknowledged, over all subscriptions",
+        lambda load: load.backlog),
+)  # fmt: skip
+"""Of topics or namespaces, and under pulsar_broker_ of the whole broker."""
+
+TOPICS_ROW = Row("topics_count", "Loaded topics", lambda load: load.topics)
+
+TOTAL_ROWS: tuple[Row, ...] = (
+    Row("in_messages_total", "Messages published since the topic was loaded",
+        lambda load: load.messages_in),
+    Row("in_bytes_total", "Bytes published since the topic was loaded",
+        lambda load: load.bytes_in),
+)  # fmt: skip
+
+SUBSCRIPTION_ROWS: tuple[Row, ...] = (
+    Row("back_log", "Messages not acknowledged", lambda one: one.backlog),
+    Row("unacked_messages", "Messages delivered and not acknowledged", lambda one: one.unacked),
+    Row("in_replay", "Entries that wait to be delivered again", lambda one: one.in_replay),
+    Row("msg_rate_out", "Messages delivered a second", lambda one: one.rate_out),
+    Row("msg_throughput_out", "Bytes delivered a second", lambda one: one.throughput_out),
+    Row("consumers_count", "Connected consumers", lambda one: one.consumers),
+)
+
+CONNECTION_ROWS: tuple[Row, ...] = (
+    Row("pulsar_active_connections", "Open connections", lambda figures: figures.connections),
+    Row("pulsar_connection_created_total_count", "Connections since the start",
+        lambda figures: figures.connections_total),
+)  # fmt: skip
+
+BROKER_ROWS: tuple[Row, ...] = (
+    Row("pulsar_ml_cache_used_size", "Bytes in the cache of recent entries",
+        lambda figures: figures.cache_used_bytes),
+    Row("magnetar_publish_pending_bytes", "Bytes published that wait for the disk",
+        lambda figures: figures.publish_pending_bytes),
+)  # fmt: skip
+
+
+def families(figures: Figures) -> Iterator[Metric]:
+    """The figures as metrics, each name once."""
+    cluster = {"cluster": figures.cluster}
+    yield _family(Row("pulsar_version_info", "The broker's version", lambda _: 1),
+                  [({**cluster, "version": VERSION}, figures)])  # fmt: skip
+    connection = {**cluster, "broker": figures.broker, "metric": "broker_connection"}
+    yield from _table("", CONNECTION_ROWS, [(connection, figures)])
+    yield from _table("", BROKER_ROWS, [(cluster, figures)])
+    broker = total(topic.load for topic in figures.topics)
+    yield from _table("pulsar_broker_", (TOPICS_ROW, *LOAD_ROWS), [(cluster, broker)])
+    yield from _load_families(figures)
+    if figures.by_topic:
+        yield from _table("pulsar_subscription_", SUBSCRIPTION_ROWS, _subscriptions(figures))
+
+
+def _load_families(figures: Figures) -> Iterator[Metric]:
+    """By topic or by namespace; topics are counted by namespace in either case."""
+    namespaces: list[tuple[Labels, Load]] = [
+        ({"cluster": figures.cluster, "namespace": namespace}, load)
+        for namespace, load in figures.by_namespace().items()
+    ]
+    yield from _table("pulsar_", (TOPICS_ROW,), namespaces)
+    if figures.by_topic:
+        measured = [
+            (_topic_labels(figures.cluster, topic.namespace, topic.name), topic.load)
+            for topic in figures.topics
+        ]
+    else:
+        measured = namespaces
+    yield from _table("pulsar_", (*LOAD_ROWS, *TOTAL_ROWS), measured)
+
+
+def _subscriptions(figures: Figures) -> list[tuple[Labels, SubscriptionFigures]]:
+    return [
+        (
+            _topic_labels(figures.cluster, topic.namespace, topic.name)
+            | {"subscription": subscription.name},
+            subscription,
+        )
+        for topic in figures.topics
+        for subscription in topic.subscriptions
+    ]
+
+
+def _topic_labels(cluster: str, namespace: str, topic: str) -> Labels:
+    return {"cluster": cluster, "namespace": namespace, "topic": topic}
+
+
+def _table(
+    prefix: str, rows: Iterable[Row], measured: "list[tuple[Labels, object]]"
+) -> Iterator[Metric]:
+    for row in rows:
+        yield _family(row._replace(name=prefix + row.name), measured)

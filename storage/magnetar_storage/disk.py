@@ -182,7 +182,7 @@ class LocalDisk:
         path = self.path_of(name)
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         with _explained("open", path):
-            return LocalFile(os.open(path, flags, 0o640), path)
+            return LocalFile(os.open(path, flags, 0o640), path, self._durable)
 
     def rename(self, old: str, new: str) -> None:
         with _explained("rename", self.path_of(old)):

@@ -11,7 +11,7 @@ ACCESS_MODE = pb.ProducerAccessMode
 
 def refuse_schema(has_schema: bool, schema: pb.Schema) -> None:
     """Schemas are not kept yet: only none at all, and "whatever there is", can be honoured."""
-    if has_schema and schema.type not in (pb.Schema.Type.Value("None"), pb.Schema.AutoConsume):
+    if has_schema and schema.type not in (pb.Schema.NoSchema, pb.Schema.AutoConsume):
         raise SchemaRefused(
             "schemas are not supported on this broker yet: use bytes, "
             "and encode and decode in the application"
