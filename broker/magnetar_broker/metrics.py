@@ -4,8 +4,8 @@
 measured is not there, rather than zero.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from prometheus_client import GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -22,6 +22,8 @@ RECORD_BOUNDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
 SECOND_BOUNDS = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0)
 
 Labels = dict[str, str]
+Measured = Sequence[tuple[Labels, object]]
+"""Things of one kind with the labels that tell them apart."""
 
 
 class JournalStats:
@@ -59,7 +61,8 @@ class Row(NamedTuple):
 
     name: str
     text: str
-    value: "Callable[..., float | None]"
+    value: Callable[..., float | None]
+    """None: not known, so left out."""
 
 
 LOAD_ROWS: tuple[Row, ...] = (
@@ -156,8 +159,52 @@ def _topic_labels(cluster: str, namespace: str, topic: str) -> Labels:
     return {"cluster": cluster, "namespace": namespace, "topic": topic}
 
 
-def _table(
-    prefix: str, rows: Iterable[Row], measured: "list[tuple[Labels, object]]"
-) -> Iterator[Metric]:
+def _table(prefix: str, rows: Iterable[Row], measured: Measured) -> Iterator[Metric]:
     for row in rows:
         yield _family(row._replace(name=prefix + row.name), measured)
+
+
+def _family(row: Row, measured: Measured) -> Metric:
+    """One metric of everything measured; all have the same label names."""
+    names = list(measured[0][0]) if measured else []
+    kind = CounterMetricFamily if row.name.endswith("_total") else GaugeMetricFamily
+    family = kind(row.name, row.text, labels=names)
+    for labels, thing in measured:
+        value = row.value(thing)
+        if value is not None:
+            family.add_metric(list(labels.values()), value)
+    return family
+
+
+class Exposition(Collector):
+    """Everything of one scrape, in the order of the page."""
+
+    def __init__(self, figures: Figures, journal: list[Metric]) -> None:
+        self._figures = figures
+        self._journal = journal
+
+    def collect(self) -> Iterator[Metric]:
+        yield from families(self._figures)
+        yield from self._journal
+        for metric in PROCESS.collect():
+            for at, sample in enumerate(metric.samples):
+                labels = {"cluster": self._figures.cluster, **sample.labels}
+                metric.samples[at] = sample._replace(labels=labels)
+            yield metric
+
+
+def render(figures: Figures, journal: list[Metric]) -> bytes:
+    """The page in Prometheus's text format.  Touches nothing that changes: fit for a thread."""
+    return generate_latest(Exposition(figures, journal))
+
+
+def _process() -> CollectorRegistry:
+    """What the libraries tell of the process: CPU, memory, files, garbage, version of Python."""
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    GCCollector(registry=registry)
+    return registry
+
+
+PROCESS: Final = _process()

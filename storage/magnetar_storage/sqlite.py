@@ -32,6 +32,7 @@ CREATE TABLE entries (
 CREATE TABLE writes (last INTEGER NOT NULL);
 INSERT INTO writes VALUES (0);
 """
+LAST_CHARACTER = "\U0010ffff"
 DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -168,9 +169,8 @@ def _delete(db: sqlite3.Connection, key: str, expect: Version | None) -> Version
 
 def _list(db: sqlite3.Connection, prefix: str, after: str, limit: int) -> list[str]:
     rows = db.execute(
-        "SELECT key FROM entries WHERE key > ? AND key >= ? AND substr(key, 1, ?) = ? "
-        "ORDER BY key LIMIT ?",
-        (after, prefix, len(prefix), prefix, limit),
+        "SELECT key FROM entries WHERE key > ? AND key >= ? AND key < ? ORDER BY key LIMIT ?",
+        (after, prefix, prefix + LAST_CHARACTER, limit),
     )
     return [key for (key,) in rows]
 
