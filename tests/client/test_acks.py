@@ -1,0 +1,132 @@
+"""What the broker is told about acknowledged messages."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fakes.client_entries import entry_of
+from magnetar.acks import AckTracker
+from magnetar.messages import Message
+from magnetar_proto.ids import ack_set_to_mask
+
+
+def batches(*sizes: int) -> list[list[Message]]:
+    return [
+        entry_of([b"m"] * size, position=(1, index, -1)).messages()
+        for index, size in enumerate(sizes)
+    ]
+
+
+def test_a_single_message_is_a_whole_entry() -> None:
+    tracker = AckTracker()
+    [[message]] = batches(1)
+    tracker.ack([message])
+    assert len(tracker) == 1
+    assert tracker.take() == [(1, 0, ())]
+    assert tracker.take() == []
+
+
+def test_part_of_a_batch_is_told_by_what_is_left() -> None:
+    tracker = AckTracker()
+    [batch] = batches(4)
+    tracker.ack([batch[0], batch[2]])
+    assert tracker.take() == [(1, 0, (0b1010,))]
+    tracker.ack([batch[1]])
+    assert tracker.take() == [(1, 0, (0b1000,))]
+    tracker.ack([batch[3]])
+    assert tracker.take() == [(1, 0, ())]
+
+
+def test_what_was_acked_before_delivery_needs_no_ack() -> None:
+    tracker = AckTracker()
+    messages = entry_of([b"m"] * 4, ack_set=(0b0110,)).messages()
+    tracker.ack(messages)
+    assert tracker.take() == [(3, 4, ())]
+
+
+def test_lost_acks_are_sent_again_with_what_came_since() -> None:
+    tracker = AckTracker()
+    first, second = batches(3, 1)
+    tracker.ack([first[0], *second])
+    lost = tracker.take()
+    tracker.ack([first[1]])
+    tracker.restore(lost, is_cumulative=False)
+    assert tracker.take() == [(1, 1, ()), (1, 0, (0b100,))]
+
+
+def test_a_lost_part_is_not_sent_after_the_whole() -> None:
+    tracker = AckTracker()
+    [batch] = batches(2)
+    tracker.ack([batch[0]])
+    lost = tracker.take()
+    tracker.ack([batch[1]])
+    tracker.restore(lost, is_cumulative=False)
+    assert tracker.take() == [(1, 0, ())]
+
+
+def test_beginning_anew_forgets_only_what_the_broker_knows() -> None:
+    tracker = AckTracker()
+    told, untold = batches(2, 2)
+    tracker.ack([told[0]])
+    tracker.take()
+    tracker.ack([untold[0]])
+    tracker.begin_anew()
+    assert tracker.take() == [(1, 1, (0b10,))]
+    tracker.ack([told[1]])
+    assert tracker.take() == [(1, 0, (0b01,))], "the broker combines it with what it knows"
+
+
+def test_cumulative_acks_go_forward_only() -> None:
+    tracker = AckTracker()
+    first, second = batches(3, 1)
+    tracker.ack_up_to(first[1])
+    assert tracker.take_cumulative() == (1, 0, (0b100,))
+    tracker.ack_up_to(second[0])
+    tracker.ack_up_to(first[0])
+    assert tracker.take_cumulative() == (1, 1, ())
+    assert tracker.take_cumulative() is None
+
+
+def test_within_a_batch_later_means_fewer_left() -> None:
+    tracker = AckTracker()
+    [batch] = batches(3)
+    tracker.ack_up_to(batch[0])
+    tracker.ack_up_to(batch[2])
+    tracker.ack_up_to(batch[1])
+    assert tracker.take_cumulative() == (1, 0, ())
+
+
+def test_a_lost_cumulative_ack_does_not_replace_a_later_one() -> None:
+    tracker = AckTracker()
+    first, second = batches(1, 1)
+    tracker.ack_up_to(second[0])
+    tracker.restore([(1, 0, ())], is_cumulative=True)
+    assert tracker.take_cumulative() == (1, 1, ())
+    tracker.restore([(1, 0, ())], is_cumulative=True)
+    assert tracker.take_cumulative() == (1, 0, ())
+    assert first[0].id < second[0].id
+
+
+@given(st.lists(st.integers(1, 70), min_size=1, max_size=4), st.data())
+def test_the_broker_ends_up_with_what_was_acked(sizes: list[int], data: st.DataObject) -> None:
+    """Whatever is acked, taken and lost in whichever order."""
+    everything = [message for batch in batches(*sizes) for message in batch]
+    left = {index: (1 << size) - 1 for index, size in enumerate(sizes)}
+    tracker = AckTracker()
+    acked: set[tuple[int, int]] = set()
+
+    def tell() -> None:
+        for _, entry, ack_set in tracker.take():
+            left[entry] &= ack_set_to_mask(ack_set)
+
+    for _ in range(data.draw(st.integers(1, 4))):
+        some = data.draw(st.lists(st.sampled_from(everything), max_size=100))
+        tracker.ack(some)
+        acked |= {(m.entry.entry, max(m.batch_index, 0)) for m in some}
+        if data.draw(st.booleans()):
+            tracker.restore(tracker.take(), is_cumulative=False)
+        if data.draw(st.booleans()):
+            tell()
+    tell()
+    for index, size in enumerate(sizes):
+        unacked = {place for place in range(size) if (index, place) not in acked}
+        assert left[index] == sum(1 << place for place in unacked)

@@ -1,0 +1,134 @@
+"""What one SEND frame holds, and when a batch is full."""
+
+from asyncio import AbstractEventLoop, Future, new_event_loop
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fakes.client_entries import entry_of
+from magnetar.batching import (
+    MESSAGE_OVERHEAD,
+    UNBATCHED,
+    Batch,
+    BatchLimits,
+    Sender,
+    rides_alone,
+    size_of,
+)
+from magnetar.errors import MessageTooLarge
+from magnetar.messages import Outgoing
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import decode_send
+from magnetar_proto.frames import FrameDecoder
+
+texts = st.text(max_size=20)
+outgoing = st.builds(
+    Outgoing,
+    st.binary(max_size=200),
+    key=st.none() | texts | st.binary(max_size=20),
+    ordering_key=st.none() | st.binary(min_size=1, max_size=20),
+    properties=st.dictionaries(texts, texts, max_size=3),
+    event_time_ms=st.integers(0, 2**63 - 1),
+)
+values = st.binary(max_size=200)
+
+
+def described(message: bytes | Outgoing) -> Outgoing:
+    return Outgoing(message) if isinstance(message, bytes) else message
+
+
+@given(st.lists(values | outgoing, min_size=1, max_size=20), st.sampled_from(range(5)))
+def test_a_consumer_sees_what_was_sent(messages: list[bytes | Outgoing], compression: int) -> None:
+    entry = entry_of(messages, compression=compression)
+    received = [
+        Outgoing(
+            message.value,
+            key=message.key,
+            ordering_key=message.ordering_key or None,
+            properties=message.properties,
+            event_time_ms=message.event_time_ms,
+        )
+        for message in entry.messages()
+    ]
+    assert received == [described(message) for message in messages]
+    assert entry.is_batch == (len(messages) > 1)
+    assert entry.permits == len(messages)
+    assert entry.metadata.publish_time == 1234
+
+
+@given(st.lists(values, min_size=1, max_size=20), st.integers(0, 2**40))
+def test_sequence_ids_span_the_batch(messages: list[bytes], sequence_id: int) -> None:
+    frame = Sender(7, "p").encode(messages, sequence_id, 0, 2**20)
+    [(_, buf, start, mid, _)] = FrameDecoder(2**21).feed(frame)
+    highest = sequence_id + len(messages) - 1 if len(messages) > 1 else 0
+    assert decode_send(buf, start, mid) == (7, sequence_id, len(messages), highest)
+
+
+def test_the_first_key_stands_for_the_batch() -> None:
+    entry = entry_of([Outgoing(b"a", key="first", ordering_key=b"o"), Outgoing(b"b", key="second")])
+    assert entry.metadata.partition_key == "first"
+    assert entry.metadata.ordering_key == b"o"
+    assert not entry.metadata.properties
+
+
+def test_a_delayed_message_rides_alone() -> None:
+    message = Outgoing(b"later", deliver_at_ms=99)
+    assert rides_alone(message)
+    assert not rides_alone(Outgoing(b"now"))
+    assert not rides_alone(b"now")
+    assert entry_of([message]).metadata.deliver_at_time == 99
+
+
+def test_what_the_broker_would_refuse_is_not_sent() -> None:
+    sender = Sender(1, "p")
+    with pytest.raises(MessageTooLarge, match="accepts 100"):
+        sender.encode([bytes(100)], 0, 0, 100)
+    compressing = Sender(1, "p", pb.LZ4)
+    assert len(compressing.encode([bytes(10_000)], 0, 0, 1000)) < 1000
+
+
+@pytest.fixture
+def loop() -> Iterator[AbstractEventLoop]:
+    loop = new_event_loop()
+    yield loop
+    loop.close()
+
+
+def batch_in(loop: AbstractEventLoop) -> Batch:
+    done: Future[tuple[int, int]] = loop.create_future()
+    return Batch(done)
+
+
+def test_a_batch_is_full_by_count_or_by_size(loop: AbstractEventLoop) -> None:
+    limits = BatchLimits(max_messages=2, max_bytes=1000)
+    batch = batch_in(loop)
+    assert batch.add(b"x") == 0
+    assert not batch.is_full(limits)
+    assert batch.has_room(b"y", limits)
+    assert not batch.has_room(bytes(1000), limits)
+    assert batch.add(b"y") == 1
+    assert batch.is_full(limits)
+    assert not batch.has_room(b"", limits)
+    large = batch_in(loop)
+    assert large.has_room(bytes(5000), limits), "a first message always may"
+    large.add(bytes(5000))
+    assert large.is_full(limits)
+
+
+def test_without_batching_one_message_fills_a_batch(loop: AbstractEventLoop) -> None:
+    batch = batch_in(loop)
+    batch.add(b"")
+    assert batch.is_full(UNBATCHED)
+
+
+def test_properties_count_towards_the_size() -> None:
+    assert size_of(b"12345") == MESSAGE_OVERHEAD + 5
+    assert size_of(Outgoing(b"12345", properties={"ab": "cde"})) == MESSAGE_OVERHEAD + 10
+
+
+@pytest.mark.parametrize("wrong", [{"max_messages": 0}, {"max_bytes": 0}, {"max_delay_ms": -1.0}])
+def test_limits_that_cannot_be(wrong: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="must be positive"):
+        BatchLimits(**wrong)

@@ -1,0 +1,49 @@
+"""Every error code of the protocol becomes an exception that says what to do."""
+
+import pytest
+
+from magnetar.errors import (
+    BrokerError,
+    Busy,
+    Denied,
+    NotFound,
+    NotReady,
+    OperationTimeout,
+    broker_error,
+)
+from magnetar_proto import PulsarApi_pb2 as pb
+
+
+@pytest.mark.parametrize("code", pb.ServerError.values())
+def test_every_code_has_an_exception_that_names_it(code: int) -> None:
+    error = broker_error(code, "because")
+    assert isinstance(error, BrokerError)
+    assert error.code == code
+    assert str(error).startswith(f"{pb.ServerError.Name(code)}: because")
+
+
+def test_a_code_of_a_later_protocol_is_no_accident() -> None:
+    error = broker_error(999, "new")
+    assert type(error) is BrokerError
+    assert str(error) == "error 999: new"
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "retriable"),
+    [
+        (pb.ServiceNotReady, NotReady, True),
+        (pb.TooManyRequests, NotReady, True),
+        (pb.ConsumerBusy, Busy, False),
+        (pb.ProducerBusy, Busy, False),
+        (pb.TopicNotFound, NotFound, False),
+        (pb.AuthorizationError, Denied, False),
+    ],
+)
+def test_what_is_tried_again(code: int, kind: type[BrokerError], retriable: bool) -> None:
+    error = broker_error(code, "")
+    assert type(error) is kind
+    assert error.retriable is retriable
+
+
+def test_a_timeout_is_the_builtin_one_too() -> None:
+    assert issubclass(OperationTimeout, TimeoutError)

@@ -1,0 +1,99 @@
+"""Received entries: what they hold, and how damage is named."""
+
+import pytest
+
+from fakes.client_entries import TOPIC, entry_of, stored
+from magnetar.errors import Unreadable
+from magnetar.messages import Entry, Outgoing
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.entries import encode_entry
+from magnetar_proto.ids import MessageId
+
+
+def test_ids_carry_the_place_in_the_batch() -> None:
+    batch = entry_of([b"a", b"b"], position=(3, 4, 2)).messages()
+    assert [message.id for message in batch] == [MessageId(3, 4, 0, 2), MessageId(3, 4, 1, 2)]
+    [single] = entry_of([b"a"]).messages()
+    assert single.id == MessageId(3, 4, -1, -1)
+    assert single.topic == TOPIC
+
+
+def test_messages_acked_before_are_left_out() -> None:
+    entry = entry_of([b"a", b"b", b"c", b"d"], ack_set=(0b1010,))
+    assert [(m.value, m.batch_index) for m in entry.messages()] == [(b"b", 1), (b"d", 3)]
+    assert entry.permits == 2
+
+
+def test_an_ack_set_may_reach_beyond_the_batch() -> None:
+    entry = entry_of([b"a", b"b"], ack_set=(2**64 - 1, 2**64 - 1))
+    assert entry.permits == 2
+    assert len(entry.messages()) == 2
+
+
+def test_a_flipped_bit_is_noticed() -> None:
+    data = bytearray(stored([b"value"]))
+    data[-1] ^= 1
+    with pytest.raises(Unreadable, match="entry 1:2 of topic is damaged"):
+        Entry("topic", (1, 2, -1), bytes(data))
+
+
+def test_metadata_that_is_none() -> None:
+    with pytest.raises(Unreadable, match="no readable metadata"):
+        Entry("topic", (1, 2, -1), b"\xff\xff")
+
+
+def made(metadata: pb.MessageMetadata, payload: bytes) -> Entry:
+    metadata.producer_name, metadata.sequence_id, metadata.publish_time = "p", 0, 0
+    return Entry("topic", (1, 2, -1), encode_entry(metadata, payload))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "payload", "why"),
+    [
+        (pb.MessageMetadata(num_messages_in_batch=2), b"\x00", "is not a batch"),
+        (
+            pb.MessageMetadata(compression=pb.LZ4, uncompressed_size=10),
+            b"nothing",
+            "cannot be decompressed",
+        ),
+        (
+            pb.MessageMetadata(encryption_keys=[pb.EncryptionKeys(key="k", value=b"v")]),
+            b"secret",
+            "is encrypted",
+        ),
+        (
+            pb.MessageMetadata(uuid="u", num_chunks_from_msg=2, chunk_id=0),
+            b"half",
+            "part of a chunked message",
+        ),
+    ],
+)
+def test_payloads_that_cannot_be_read(
+    metadata: pb.MessageMetadata, payload: bytes, why: str
+) -> None:
+    entry = made(metadata, payload)
+    with pytest.raises(Unreadable, match=f"entry 1:2 of topic .*{why}"):
+        entry.messages()
+
+
+def test_compacted_messages_are_left_out() -> None:
+    kept = pb.SingleMessageMetadata(payload_size=1)
+    gone = pb.SingleMessageMetadata(payload_size=0, compacted_out=True)
+    body = b"".join(
+        len(about.SerializeToString()).to_bytes(4, "big") + about.SerializeToString() + value
+        for about, value in ((gone, b""), (kept, b"x"))
+    )
+    entry = made(pb.MessageMetadata(num_messages_in_batch=2), body)
+    assert [(message.value, message.batch_index) for message in entry.messages()] == [(b"x", 1)]
+
+
+def test_null_is_not_empty() -> None:
+    [null] = made(pb.MessageMetadata(null_value=True), b"").messages()
+    [empty] = made(pb.MessageMetadata(), b"").messages()
+    assert null.is_null
+    assert not empty.is_null
+
+
+def test_byte_keys_come_back_as_bytes() -> None:
+    [message] = entry_of([Outgoing(b"", key=b"\x00\xff")]).messages()
+    assert message.key == b"\x00\xff"
