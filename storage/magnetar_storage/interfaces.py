@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol
 
+from magnetar_storage.errors import StorageError
 from magnetar_storage.world import Done
 
 SegmentId = int
@@ -82,6 +83,10 @@ class SegmentReader(Protocol):
 
 class SegmentStore(Protocol):
     """Creates, settles, reads and removes segments."""
+
+    @property
+    def trouble(self) -> StorageError | None:
+        """Why nothing can be appended at present; None while all is well."""
 
     async def create(self) -> SegmentWriter:
         """A new, empty segment with an id above all earlier ones; durable on return."""
@@ -155,7 +160,10 @@ class MetadataStore(Protocol):
         """The value, or None if there is none."""
 
     async def put(
-        self, key: str, value: bytes, expect: Version | Absent | None = None,
+        self,
+        key: str,
+        value: bytes,
+        expect: Version | Absent | None = None,
         lease: Lease | None = None,
     ) -> Version:
         """Write durably if the key is as expected (None: whatever it is), else `BadVersion`.

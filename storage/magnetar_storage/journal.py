@@ -168,6 +168,11 @@ class Journal:
         """Why the journal has ended; None while it works."""
         return self._failure
 
+    @property
+    def trouble(self) -> Unavailable | None:
+        """Why nothing is accepted at present, for good or not; None while it is."""
+        return self._failure or self._refusal
+
     def append(self, buffers: Buffers, size: int, segment: int, n: int, done: Done) -> None:
         """Queue a record; `done` comes in the order of the appends and must not raise.
 
@@ -203,7 +208,7 @@ class Journal:
             self._drained.append(call)
 
     def _begin(self) -> None:
-        refusal = self._failure or self._refusal
+        refusal = self.trouble
         if refusal is not None:
             self._fail(self._take_all(), refusal)
             return

@@ -85,6 +85,10 @@ class LocalStore:
         )
         return cls(disk, workers, clock, limits, recovered, lock, observe, timer)
 
+    @property
+    def trouble(self) -> StorageError | None:
+        return self._journal.trouble
+
     async def create(self) -> LocalWriter:
         number, self._next = self._next, self._next + 1
         made = Segment(number, Index(), 0)

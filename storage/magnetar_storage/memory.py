@@ -8,7 +8,14 @@ from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from itertools import accumulate, islice
 
-from magnetar_storage.errors import BadVersion, Fenced, NoSegment, Unavailable, WriterFailed
+from magnetar_storage.errors import (
+    BadVersion,
+    Fenced,
+    NoSegment,
+    StorageError,
+    Unavailable,
+    WriterFailed,
+)
 from magnetar_storage.interfaces import (
     Absent,
     Change,
@@ -120,6 +127,7 @@ class MemoryStore:
         self._clock = clock
         self._segments: dict[SegmentId, MemorySegment] = {}
         self._next = 1
+        self.trouble: StorageError | None = None
 
     async def create(self) -> MemoryWriter:
         segment, self._next = self._next, self._next + 1
