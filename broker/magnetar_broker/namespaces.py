@@ -41,9 +41,7 @@ class Namespaces:
 
     async def require(self, name: str) -> None:
         """Make sure that a namespace exists, else `NamespaceMissing`."""
-        if name in self._known:
-            return
-        if await self._metadata.get(_namespace_key(name)) is not None:
+        if name in self._known or await self.has(name):
             self._known.add(name)
         elif self._auto_create:
             await self.create(NamespaceName.parse(name))
@@ -51,6 +49,10 @@ class Namespaces:
             raise NamespaceMissing(
                 f"namespace {name} does not exist; create it, or list it in bootstrapNamespaces"
             )
+
+    async def has(self, name: str) -> bool:
+        """Whether a namespace is stored; always asks the store."""
+        return await self._metadata.get(_namespace_key(name)) is not None
 
     async def partitions(self, topic: TopicName) -> int:
         """How many partitions the topic was created with; 0 when it is not partitioned."""

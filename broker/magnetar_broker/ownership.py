@@ -38,6 +38,10 @@ class Owner:
 class Ownership(Protocol):
     """Finds and acquires owners."""
 
+    @property
+    def service_url(self) -> str:
+        """Where clients of this broker connect."""
+
     async def locate(self, topic: TopicName, authoritative: bool) -> Owner:
         """Who serves the topic now; acquires its bundle when nobody does.
 
@@ -64,6 +68,11 @@ class SoleOwner:
     def announce(self, service_url: str) -> None:
         """Tell clients to come to this URL from now on."""
         self._self = Owner(service_url, True)
+
+    @property
+    def service_url(self) -> str:
+        """What was announced."""
+        return self._self.service_url
 
     async def locate(self, topic: TopicName, authoritative: bool) -> Owner:
         """This broker."""
