@@ -1,0 +1,153 @@
+"""A `LocalStore` on a `FaultyDisk`, and the truth that a test remembers about it."""
+
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from magnetar_storage.errors import NoSegment, StorageError
+from magnetar_storage.interfaces import Run, SegmentWriter
+from magnetar_storage.limits import Limits
+from magnetar_storage.local import LocalStore
+
+from fakes.faulty_disk import FaultyDisk
+from fakes.world import InlineWorkers, ManualClock, QueuedWorkers, run
+
+T = TypeVar("T")
+
+TINY = Limits(
+    journal_file_bytes=512,
+    round_bytes=400,
+    write_behind_bytes=300,
+    unwritten_bytes=4096,
+    checkpoint_bytes=1500,
+    loaded_segments=2,
+)
+
+
+@dataclass
+class Truth:
+    """What was asked of one segment, and what was confirmed."""
+
+    appended: list[tuple[bytes, int]] = field(default_factory=list)
+    confirmed: int = 0
+    sealed: bool = False
+    delete_asked: bool = False
+    deleted: bool = False
+
+
+class Machine:
+    """A store, its disk and its world; `restart` after a crash or a stop."""
+
+    def __init__(self, disk: FaultyDisk | None = None, limits: Limits = TINY) -> None:
+        self.disk = disk or FaultyDisk()
+        self.limits = limits
+        self.truths: dict[int, Truth] = {}
+        self.writers: dict[int, SegmentWriter] = {}
+        self._start()
+
+    def _start(self) -> None:
+        self.clock = ManualClock()
+        self.workers: InlineWorkers | QueuedWorkers = InlineWorkers(self.clock)
+
+    def open(self) -> LocalStore:
+        self._start()
+        self.writers = {}
+        self.store = self.do(LocalStore.open(self.disk, self.workers, self.clock, self.limits))
+        return self.store
+
+    def do(self, coro: Coroutine[Any, Any, T]) -> T:
+        return run(coro, self.clock)
+
+    def create(self) -> int:
+        writer = self.do(self.store.create())
+        assert writer.segment not in self.truths, "an id was given out twice"
+        self.truths[writer.segment] = Truth()
+        self.writers[writer.segment] = writer
+        return writer.segment
+
+    def append(self, segment: int, payloads: list[bytes], counts: list[int]) -> None:
+        """Queue a run; it is confirmed in the truth once the store says so."""
+        truth = self.truths[segment]
+
+        def told(error: BaseException | None) -> None:
+            if error is None:
+                assert truth.confirmed == first, "confirmations come in order"
+                truth.confirmed = first + len(payloads)
+
+        first = self.writers[segment].append(payloads, counts, told)
+        if first == len(truth.appended):
+            truth.appended.extend(zip(payloads, counts, strict=True))
+        # Else the writer is dead, and the entries before may have survived all the same.
+
+    def pump(self) -> None:
+        self.clock.pump()
+
+    def seal(self, segment: int) -> None:
+        self.do(self.writers[segment].seal())
+        self.truths[segment].sealed = True
+
+    def delete(self, segment: int) -> None:
+        self.truths[segment].delete_asked = True
+        self.do(self.store.delete(segment))
+        self.truths[segment].deleted = True
+
+    def close(self) -> None:
+        self.do(self.store.close())
+
+    def read_all(self, segment: int, step: int = 1000, size: int = 1 << 20) -> list[tuple[bytes, int]]:
+        """Every entry with its count."""
+        reader = self.do(self.store.reader(segment))
+        found: list[tuple[bytes, int]] = []
+        while True:
+            part: Run = self.do(reader.read(len(found), step, size))
+            if not part.payloads:
+                assert reader.messages_before(len(found)) == sum(count for _, count in found)
+                return found
+            assert part.first == len(found)
+            found.extend(zip(part.payloads, part.counts, strict=True))
+
+    def check(self) -> None:
+        """Acknowledged is a part of recovered, which is a prefix of what was appended."""
+        for segment, truth in self.truths.items():
+            if truth.deleted:
+                self._expect_missing(segment)
+            elif not truth.delete_asked or self._exists(segment):
+                self._check_segment(segment, truth)
+
+    def _check_segment(self, segment: int, truth: Truth) -> None:
+        before = self.read_all(segment)
+        sealed = self.do(self.store.recover(segment))
+        found = self.read_all(segment, step=2, size=64)
+        assert found == before
+        assert len(found) >= truth.confirmed, f"segment {segment}: acknowledged entries are missing"
+        assert found == truth.appended[: len(found)], f"segment {segment}: not what was appended"
+        if truth.sealed:
+            assert len(found) == truth.confirmed
+        assert sealed.entries == len(found)
+        assert sealed.messages == sum(count for _, count in found)
+        assert sealed.size == sum(len(payload) for payload, _ in found)
+        truth.appended, truth.confirmed, truth.sealed = found, len(found), True
+
+    def _exists(self, segment: int) -> bool:
+        try:
+            self.do(self.store.reader(segment))
+        except NoSegment:
+            return False
+        return True
+
+    def _expect_missing(self, segment: int) -> None:
+        try:
+            self.do(self.store.reader(segment))
+        except NoSegment:
+            return
+        except StorageError as error:
+            raise AssertionError(f"segment {segment} was deleted, yet: {error}") from error
+        raise AssertionError(f"segment {segment} was deleted, yet it is there")
+
+    def check_still_works(self) -> None:
+        """Append anew, and read it again."""
+        segment = self.create()
+        self.append(segment, [b"again", b"and again"], [1, 5])
+        self.pump()
+        assert self.truths[segment].confirmed == 2
+        assert self.read_all(segment) == [(b"again", 1), (b"and again", 5)]
