@@ -9,25 +9,27 @@ class PublishBudget:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
-        self._paused: list[Callable[[], None]] = []
+        self.paused: set[Callable[[], None]] = set()
+        """Called when there is room again; each removes itself once it goes on."""
 
     @property
     def exhausted(self) -> bool:
         """Whether whoever publishes must be paused."""
         return 0 < self.limit <= self.used
 
+    @property
+    def is_half_free(self) -> bool:
+        """Whether those paused may go on."""
+        return self.limit <= 0 or self.used <= self.limit // 2
+
     def take(self, size: int) -> None:
         """So many bytes wait for the disk."""
         self.used += size
 
     def give(self, size: int) -> None:
-        """So many bytes were answered; may resume who was paused."""
+        """So many bytes were answered; those paused are asked whether they can go on."""
+        was_half_free = self.is_half_free
         self.used -= size
-        if self._paused and self.used <= self.limit // 2:
-            paused, self._paused = self._paused, []
-            for resume in paused:
+        if self.paused and self.is_half_free and not was_half_free:
+            for resume in list(self.paused):
                 resume()
-
-    def when_free(self, resume: Callable[[], None]) -> None:
-        """Call once when there is room again."""
-        self._paused.append(resume)

@@ -20,6 +20,7 @@ from magnetar_broker.producer import Producer, Producers, Sends
 from magnetar_broker.retention import Retention, trim_to
 from magnetar_broker.subscription import Subscription
 from magnetar_proto.entries import parse_metadata, publish_time
+from magnetar_proto.errors import BadMetadata
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
 from magnetar_storage.cursor import Cursor
@@ -242,7 +243,7 @@ class Topic:
 
     async def first_since(self, timestamp_ms: int) -> int:
         """The offset of the first entry published at or after a time."""
-        return await self.log.first_where(lambda entry: publish_time(entry) >= timestamp_ms)
+        return await self.log.first_where(lambda entry: _publish_time(entry) >= timestamp_ms)
 
     async def last_message_id(self) -> MessageId:
         """The last entry's id, with the index of its last message if it is a batch."""
@@ -252,10 +253,7 @@ class Topic:
             return MessageId(-1, -1, -1, partition)
         ledger, entry = self.log.position(offset)
         run = self.log.recent(offset, 1, 1) or await self.log.read(offset, 1, 1)
-        metadata, _ = parse_metadata(run.payloads[0])
-        batched = metadata.HasField("num_messages_in_batch")
-        index = metadata.num_messages_in_batch - 1 if batched else -1
-        return MessageId(ledger, entry, index, partition)
+        return MessageId(ledger, entry, _last_index(run.payloads[0]), partition)
 
     # Upkeep and end -------------------------------------------------------------------------
 
@@ -298,3 +296,21 @@ class Topic:
     def _check_open(self) -> None:
         if self.closed or self.log.failed is not None:
             raise NotReady(f"{self.name} is being closed on this broker; try again")
+
+
+def _publish_time(entry: bytes) -> int:
+    """What the producer's clock said; entries with unreadable metadata count as oldest."""
+    try:
+        return publish_time(entry)
+    except BadMetadata:
+        return 0
+
+
+def _last_index(entry: bytes) -> int:
+    """The index of a batch's last message, -1 for what is no batch."""
+    try:
+        metadata, _ = parse_metadata(entry)
+    except BadMetadata:
+        return -1
+    batched = metadata.HasField("num_messages_in_batch")
+    return metadata.num_messages_in_batch - 1 if batched else -1

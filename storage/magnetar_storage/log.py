@@ -222,7 +222,6 @@ class Log:
         writer = await self.engine.store.create()
         segment = Segment(writer.segment, self.engine.clock.now_ms())
         await self._commit(lambda record: replace(record, segments=(*record.segments, segment)))
-        self._bases.append(self._queued)
         self._by_id[segment.id] = self._queued
         self._index()
         self._writer = writer

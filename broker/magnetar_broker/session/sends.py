@@ -20,13 +20,18 @@ class SendRefused(Exception):
 
 
 def check_send(entry: bytes, sequence_id: int, highest_id: int) -> None:
-    """`SendRefused` if the entry cannot be stored or delivered as its producer means it."""
+    """`SendRefused` if the entry cannot be stored or delivered as its producer means it.
+
+    `BadMetadata` if it is no entry at all: the connection is to be closed.
+    """
     if highest_id and sequence_id > highest_id:
         raise SendRefused(
             pb.MetadataError, f"the lowest sequence id {sequence_id} is above {highest_id}"
         )
     at = 6 if entry.startswith(CHECKSUM_MAGIC) else 0
     end = at + 4 + int.from_bytes(entry[at : at + 4], "big")
+    if not at + 4 < end <= len(entry):
+        raise BadMetadata("a message without metadata")
     if end > HEAD_BYTES or entry.find(DELIVER_AT_TAG, at + 4, end) >= 0:
         _check_metadata(entry)
 

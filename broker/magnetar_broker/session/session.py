@@ -141,7 +141,7 @@ class Session:
             return
         run.sequence_ids.append(sequence_id)
         run.highest_ids.append(highest_id)
-        run.counts.append(messages)
+        run.counts.append(max(messages, 1))
         run.payloads.append(entry)
 
     def _refuse_send(
@@ -180,16 +180,14 @@ class Session:
         if not self._paused:
             self._paused = True
             self._outbox.pause_reading()
-            if self.broker.publishes.exhausted:
-                self.broker.publishes.when_free(self._resume_if_free)
+            self.broker.publishes.paused.add(self._resume_if_free)
 
     def _resume_if_free(self) -> None:
-        if self._paused and self._pending_entries <= self._max_pending // 2:
-            if self.broker.publishes.exhausted:
-                self.broker.publishes.when_free(self._resume_if_free)
-            else:
-                self._paused = False
-                self._outbox.resume_reading()
+        """Read again when half of both limits is free: this connection's and everybody's."""
+        if self._pending_entries <= self._max_pending // 2 and self.broker.publishes.is_half_free:
+            self._paused = False
+            self.broker.publishes.paused.discard(self._resume_if_free)
+            self._outbox.resume_reading()
 
     def _command(self, frame: Frame) -> None:
         kind, buf, start, mid, _ = frame
@@ -400,6 +398,7 @@ class Session:
         if self._closed:
             return
         self._closed = True
+        self.broker.publishes.paused.discard(self._resume_if_free)
         self._answer_probes(False)
         for producer in list(self.producers.values()):
             if producer is not None:
