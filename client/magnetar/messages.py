@@ -89,12 +89,7 @@ class Message:
     @property
     def key(self) -> str | bytes | None:
         """As it was sent: text, or bytes."""
-        about = self._about
-        if not about.HasField("partition_key"):
-            return None
-        if about.partition_key_b64_encoded:
-            return base64.b64decode(about.partition_key)
-        return about.partition_key
+        return decoded_key(self._about)
 
     @property
     def ordering_key(self) -> bytes:
@@ -219,3 +214,12 @@ class Entry:
 
     def __repr__(self) -> str:
         return f"entry {self.ledger}:{self.entry} of {self.topic}"
+
+
+def decoded_key(about: pb.SingleMessageMetadata | pb.MessageMetadata) -> str | bytes | None:
+    """The key in either kind of metadata, as it was sent: text, or bytes."""
+    if not about.HasField("partition_key"):
+        return None
+    if about.partition_key_b64_encoded:
+        return base64.b64decode(about.partition_key)
+    return about.partition_key

@@ -1,10 +1,9 @@
 """From entries to Arrow: columns are filled a whole entry at a time, without a row in between."""
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate
-from typing import cast
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -12,7 +11,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 import magnetar
 from magnetar_proto.ids import MessageId
 from magnetar_proto.wire import encode_varint
-from pyspark_magnetar.schema import SCHEMA
+from pyspark_magnetar.batches import Extras, extras_of, split_batch
+from pyspark_magnetar.schema import EVENT_TIME, PROPERTIES, PUBLISH_TIME, SCHEMA
 
 MAX_ROWS = 10_000
 MAX_BYTES = 8 * 1024 * 1024
@@ -47,13 +47,11 @@ class Columns:
     def __init__(self) -> None:
         self.rows = 0
         self._value_bytes = 0
-        self._values: list[bytes | None] = []
-        self._keys: list[bytes | None] = []
-        self._topics: list[tuple[str, int]] = []
+        self._values: list[bytes] = []
+        self._extras: dict[int, Extras] = {}
+        self._topics: list[str] = []
         self._message_ids: list[bytes] = []
         self._publish_times_us = array("q")
-        self._event_times_us: list[int | None] = []
-        self._properties: list[dict[str, str]] = []
         self._partitions = array("i")
         self._ledgers = array("q")
         self._entries = array("q")
@@ -64,23 +62,31 @@ class Columns:
 
     def add(self, entry: magnetar.Entry) -> None:
         """Append the entry's messages."""
-        messages = entry.messages()
-        count = len(messages)
-        for message in messages:
-            self._values.append(None if message.is_null else message.value)
-            self._value_bytes += len(message.value)
-            self._keys.append(_key_bytes(message.key))
-            self._event_times_us.append(message.event_time_ms * 1000 or None)
-            self._properties.append(message.properties)
-        self._topics.append((entry.topic, count))
-        head = MessageId(entry.ledger, entry.entry, -1, entry.partition).to_pb().SerializeToString()
-        if entry.is_batch:
-            indexes = [message.batch_index for message in messages]
-            self._message_ids += [head + _index_field(index) for index in indexes]
-            self._batch_indexes.extend(indexes)
-        else:
-            self._message_ids += [head] * count
-            self._batch_indexes.extend([-1] * count)
+        whole_id = MessageId(entry.ledger, entry.entry, -1, entry.partition)
+        head = whole_id.to_pb().SerializeToString()
+        if not entry.is_batch:
+            extra = extras_of(entry.metadata)
+            self._append(entry, [entry.body()], [] if extra is None else [(0, extra)])
+            self._message_ids.append(head)
+            self._batch_indexes.append(-1)
+            return
+        values, extras = split_batch(entry)
+        indexes: Sequence[int] = range(len(values))
+        if any(extra.is_compacted_out for _, extra in extras):
+            values, extras, indexes = _without_compacted(values, extras)
+        self._append(entry, values, extras)
+        self._message_ids += [head + field for field in map(_index_field, indexes)]
+        self._batch_indexes.extend(indexes)
+
+    def _append(
+        self, entry: magnetar.Entry, values: list[bytes], extras: list[tuple[int, Extras]]
+    ) -> None:
+        count = len(values)
+        for index, extra in extras:
+            self._extras[self.rows + index] = extra
+        self._values += values
+        self._value_bytes += sum(map(len, values))
+        self._topics += [entry.topic] * count
         self._publish_times_us.extend(array("q", [entry.metadata.publish_time * 1000]) * count)
         self._partitions.extend(array("i", [entry.partition]) * count)
         self._ledgers.extend(array("q", [entry.ledger]) * count)
@@ -92,13 +98,13 @@ class Columns:
         schema = arrow_schema()
         return pa.RecordBatch.from_arrays(
             [
-                _binary(self._values),
-                _binary(self._keys),
-                pa.array([topic for topic, count in self._topics for _ in range(count)]),
+                self._values_array(),
+                self._keys_array(),
+                pa.array(self._topics, pa.string()),
                 _binary(self._message_ids),
-                _fixed(schema.field("__publishTime").type, self._publish_times_us),
-                pa.array(self._event_times_us, schema.field("__eventTime").type),
-                _properties_array(schema.field("__messageProperties").type, self._properties),
+                _fixed(schema.field(PUBLISH_TIME).type, self._publish_times_us),
+                self._event_times_array(schema.field(EVENT_TIME).type),
+                self._properties_array(schema.field(PROPERTIES).type),
                 _fixed(pa.int32(), self._partitions),
                 _fixed(pa.int64(), self._ledgers),
                 _fixed(pa.int64(), self._entries),
@@ -107,9 +113,44 @@ class Columns:
             schema=schema,
         )
 
+    def _values_array(self) -> pa.Array:
+        nulls = [row for row, extra in self._extras.items() if extra.is_null]
+        if not nulls:
+            return _binary(self._values)
+        values: list[bytes | None] = list(self._values)
+        for row in nulls:
+            values[row] = None
+        return pa.array(values, pa.binary())
 
-def _key_bytes(key: str | bytes | None) -> bytes | None:
-    return key.encode() if isinstance(key, str) else key
+    def _keys_array(self) -> pa.Array:
+        keys: list[bytes | None] = [None] * self.rows
+        for row, extra in self._extras.items():
+            keys[row] = extra.key
+        return pa.array(keys, pa.binary())
+
+    def _event_times_array(self, kind: pa.DataType) -> pa.Array:
+        times_us: list[int | None] = [None] * self.rows
+        for row, extra in self._extras.items():
+            times_us[row] = extra.event_time_ms * 1000 or None
+        return pa.array(times_us, kind)
+
+    def _properties_array(self, kind: pa.DataType) -> pa.Array:
+        properties: list[tuple[tuple[str, str], ...]] = [()] * self.rows
+        for row, extra in self._extras.items():
+            properties[row] = extra.properties
+        return pa.array(properties, kind)
+
+
+def _without_compacted(
+    values: list[bytes], extras: list[tuple[int, Extras]]
+) -> tuple[list[bytes], list[tuple[int, Extras]], list[int]]:
+    """The messages that compaction left, and their indexes in the batch."""
+    described = dict(extras)
+    gone = {index for index, extra in extras if extra.is_compacted_out}
+    indexes = [index for index in range(len(values)) if index not in gone]
+    kept = [values[index] for index in indexes]
+    moved = [(row, described[index]) for row, index in enumerate(indexes) if index in described]
+    return kept, moved, indexes
 
 
 @cache
@@ -117,21 +158,11 @@ def _index_field(index: int) -> bytes:
     return BATCH_INDEX_TAG + encode_varint(index)
 
 
-def _binary(values: list[bytes] | list[bytes | None]) -> pa.Array:
-    if None in values:
-        return pa.array(values, pa.binary())
-    present = cast("list[bytes]", values)
-    offsets = array("i", accumulate(map(len, present), initial=0))
-    data = pa.py_buffer(b"".join(present))
+def _binary(values: list[bytes]) -> pa.Array:
+    offsets = array("i", accumulate(map(len, values), initial=0))
+    data = pa.py_buffer(b"".join(values))
     return pa.Array.from_buffers(pa.binary(), len(values), [None, pa.py_buffer(offsets), data])
 
 
 def _fixed(kind: pa.DataType, values: "array[int]") -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
-
-
-def _properties_array(kind: pa.DataType, rows: list[dict[str, str]]) -> pa.Array:
-    if any(rows):
-        return pa.array([list(properties.items()) for properties in rows], kind)
-    offsets = pa.array(array("i", bytes(4 * (len(rows) + 1))), pa.int32())
-    return pa.MapArray.from_arrays(offsets, pa.array([], pa.string()), pa.array([], pa.string()))
