@@ -74,11 +74,12 @@ LOAD_ROWS: tuple[Row, ...] = (
     Row("throughput_in", "Bytes published a second", lambda load: load.throughput_in),
     Row("throughput_out", "Bytes delivered a second", lambda load: load.throughput_out),
     Row("storage_size", "Bytes of stored entries", lambda load: load.storage_bytes),
-    Row("msg_backlog", "Messages not acknowledged, over all subscriptions",
-        lambda load: load.backlog),
-)  # fmt: skip
+)
 """Of topics or namespaces, and under pulsar_broker_ of the whole broker."""
 
+BACKLOG_ROW = Row(
+    "msg_backlog", "Messages not acknowledged, over all subscriptions", lambda load: load.backlog
+)
 TOPICS_ROW = Row("topics_count", "Loaded topics", lambda load: load.topics)
 
 TOTAL_ROWS: tuple[Row, ...] = (
@@ -120,7 +121,7 @@ def families(figures: Figures) -> Iterator[Metric]:
     yield from _table("", CONNECTION_ROWS, [(connection, figures)])
     yield from _table("", BROKER_ROWS, [(cluster, figures)])
     broker = total(topic.load for topic in figures.topics)
-    yield from _table("pulsar_broker_", (TOPICS_ROW, *LOAD_ROWS), [(cluster, broker)])
+    yield from _table("pulsar_broker_", (TOPICS_ROW, *LOAD_ROWS, BACKLOG_ROW), [(cluster, broker)])
     yield from _load_families(figures)
     if figures.by_topic:
         yield from _table("pulsar_subscription_", SUBSCRIPTION_ROWS, _subscriptions(figures))
@@ -133,14 +134,18 @@ def _load_families(figures: Figures) -> Iterator[Metric]:
         for namespace, load in figures.by_namespace().items()
     ]
     yield from _table("pulsar_", (TOPICS_ROW,), namespaces)
+    measured: Measured
+    backlogs: Measured
     if figures.by_topic:
-        measured = [
+        measured = backlogs = [
             (_topic_labels(figures.cluster, topic.namespace, topic.name), topic.load)
             for topic in figures.topics
         ]
     else:
         measured = namespaces
+        backlogs = [(labels | {"remote_cluster": "local"}, load) for labels, load in namespaces]
     yield from _table("pulsar_", (*LOAD_ROWS, *TOTAL_ROWS), measured)
+    yield from _table("pulsar_", (BACKLOG_ROW,), backlogs)
 
 
 def _subscriptions(figures: Figures) -> list[tuple[Labels, SubscriptionFigures]]:
@@ -160,13 +165,13 @@ def _topic_labels(cluster: str, namespace: str, topic: str) -> Labels:
 
 
 def _table(prefix: str, rows: Iterable[Row], measured: Measured) -> Iterator[Metric]:
-    for row in rows:
+    for row in rows if measured else ():
         yield _family(row._replace(name=prefix + row.name), measured)
 
 
 def _family(row: Row, measured: Measured) -> Metric:
-    """One metric of everything measured; all have the same label names."""
-    names = list(measured[0][0]) if measured else []
+    """One metric of everything measured, which all has the same label names."""
+    names = list(measured[0][0])
     kind = CounterMetricFamily if row.name.endswith("_total") else GaugeMetricFamily
     family = kind(row.name, row.text, labels=names)
     for labels, thing in measured:

@@ -7,6 +7,7 @@ from urllib.parse import unquote_plus, urlsplit
 from aiohttp import web
 
 from magnetar_broker.broker import Broker
+from magnetar_broker.errors import InvalidName, NotReady
 from magnetar_broker.figures import gather
 from magnetar_broker.metrics import CONTENT_TYPE, JournalStats, render
 from magnetar_broker.server.http_errors import Refused, refusal
@@ -82,7 +83,7 @@ async def topics_of_namespace(request: web.Request) -> web.Response:
 
 
 async def _names(request: web.Request, persistent: bool, volatile: bool) -> web.Response:
-    broker = request.app[BROKER]
+    broker = _serving(request)
     namespace = str(NamespaceName.parse("/".join(_parts(request, "tenant", "namespace"))))
     with broker.lookup():
         if not await broker.namespaces.has(namespace):
@@ -95,7 +96,7 @@ async def _names(request: web.Request, persistent: bool, volatile: bool) -> web.
 
 async def lookup(request: web.Request) -> web.Response:
     """Which broker serves a topic; 404 if it is missing and would not be created."""
-    broker, topic = request.app[BROKER], _topic(request)
+    broker, topic = _serving(request), _topic(request)
     with broker.lookup():
         await broker.namespaces.require(topic.namespace_name)
         await _require_topic(broker, topic)
@@ -129,8 +130,8 @@ def _http_url(request: web.Request, service_url: str) -> str:
 
 async def partitions(request: web.Request) -> web.Response:
     """How many partitions a topic has, 0 for none; may create it if the client says so."""
+    broker = _serving(request)
     create = request.query.get("checkAllowAutoCreation") == "true"
-    broker = request.app[BROKER]
     with broker.lookup():
         count = await broker.partitions(_topic(request), create)
     return web.json_response({"partitions": count, "deleted": False})
@@ -138,10 +139,10 @@ async def partitions(request: web.Request) -> web.Response:
 
 async def create_partitioned(request: web.Request) -> web.Response:
     """Make a topic with so many partitions; durable when answered."""
-    broker, topic = request.app[BROKER], _topic(request)
+    broker, topic = _serving(request), _topic(request)
     if topic.partition >= 0:
         raise Refused(412, f"{topic} is the name of a partition: create {topic.base}")
-    count = _partition_count(await request.text())
+    count = _partition_count(await request.read())
     limit = broker.settings.max_num_partitions_per_partitioned_topic or MAX_PARTITIONS
     if not 0 < count <= min(limit, MAX_PARTITIONS):
         raise Refused(406, f"{count} partitions: from 1 to {min(limit, MAX_PARTITIONS)} may be had")
@@ -149,12 +150,12 @@ async def create_partitioned(request: web.Request) -> web.Response:
     return web.Response(status=204)
 
 
-def _partition_count(body: str) -> int:
+def _partition_count(body: bytes) -> int:
     """From a bare number, or from partitioned topic metadata."""
     try:
         wanted = json.loads(body)
-    except ValueError as error:
-        raise Refused(400, f"the body is not JSON: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise Refused(400, f"the body is not readable JSON: {error}") from error
     if isinstance(wanted, dict):
         if wanted.get("properties"):
             raise Refused(400, "properties of topics are not supported on this broker yet")
@@ -162,6 +163,14 @@ def _partition_count(body: str) -> int:
     if type(wanted) is not int:
         raise Refused(400, "the body must be the number of partitions")
     return wanted
+
+
+def _serving(request: web.Request) -> Broker:
+    """The broker, once it may be asked about names."""
+    broker = request.app[BROKER]
+    if not broker.ready:
+        raise NotReady("the broker is starting or stopping; try again")
+    return broker
 
 
 def _topic(request: web.Request) -> TopicName:
@@ -179,7 +188,10 @@ def _parts(request: web.Request, *names: str) -> list[str]:
     assert route is not None
     sent = request.rel_url.raw_path.split("/")
     pattern = route.canonical.split("/")
-    return [unquote_plus(sent[pattern.index(f"{{{name}}}")]) for name in names]
+    try:
+        return [unquote_plus(sent[pattern.index(f"{{{name}}}")], errors="strict") for name in names]
+    except UnicodeDecodeError as error:
+        raise InvalidName("the path is not UTF-8 that was percent-encoded") from error
 
 
 ROUTES = [
