@@ -1,15 +1,15 @@
-"""Metadata in one SQLite file, from the standard library: WAL mode, synced at every write.
+"""Metadata in one SQLite database: WAL mode, every write synced.
 
-The connection lives in one worker.  Versions count the writes to the whole store and are
-never used again.  Keys under a lease are gone at the next opening, or when it is revoked.
+The connection is used by jobs of one worker only; watchers and leases live in memory.
+Leases end with the process: what they held is deleted when the database is next opened.
 """
 
 import sqlite3
-from collections.abc import AsyncIterator, Callable
-from typing import TypeVar
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
-from magnetar_storage.disk import Disk
-from magnetar_storage.errors import BadVersion, Corrupt, DiskFull, Unavailable
+from magnetar_storage.errors import BadVersion, Corrupt, DiskFull, StorageError, Unavailable
 from magnetar_storage.interfaces import (
     Absent,
     Change,
@@ -23,38 +23,167 @@ from magnetar_storage.world import Clock, Worker
 
 T = TypeVar("T")
 
-FILE = "metadata.db"
 SCHEMA_VERSION = 1
 SCHEMA = """
-CREATE TABLE entries (
+CREATE TABLE IF NOT EXISTS entry (
     key TEXT PRIMARY KEY, value BLOB NOT NULL, version INTEGER NOT NULL, lease TEXT
 ) WITHOUT ROWID;
-CREATE TABLE writes (last INTEGER NOT NULL);
-INSERT INTO writes VALUES (0);
+CREATE INDEX IF NOT EXISTS entry_lease ON entry (lease) WHERE lease IS NOT NULL;
+CREATE TABLE IF NOT EXISTS counter (writes INTEGER NOT NULL);
+INSERT INTO counter SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM counter);
 """
 LAST_CHARACTER = "\U0010ffff"
-DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+class Database:
+    """The statements; every method runs as one job and one transaction."""
+
+    def __init__(self, path: str) -> None:
+        """Open or create the database at a path; see `SqliteMetadata.open` for errors."""
+        self._path = path
+        self._connection = self._explained(partial(self._connect, path))
+
+    def get(self, key: str) -> Versioned | None:
+        found = self._query("SELECT value, version FROM entry WHERE key = ?", key)
+        return Versioned(*found[0]) if found else None
+
+    def keys(self, prefix: str, after: str, limit: int) -> list[str]:
+        found = self._query(
+            "SELECT key FROM entry WHERE key >= ? AND key > ? AND key <= ? ORDER BY key LIMIT ?",
+            prefix,
+            after,
+            prefix + LAST_CHARACTER,
+            limit,
+        )
+        return [key for (key,) in found]
+
+    def put(
+        self, key: str, value: bytes, expect: Version | Absent | None, lease: str | None
+    ) -> Change:
+        def write() -> Change:
+            self._check(key, expect)
+            version = self._count()
+            self._connection.execute(
+                "INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?)", (key, value, version, lease)
+            )
+            return Change(key, value, version)
+
+        return self._transaction(write)
+
+    def delete(self, key: str, expect: Version | None) -> Change | None:
+        def write() -> Change | None:
+            self._check(key, expect)
+            gone = self._connection.execute("DELETE FROM entry WHERE key = ?", (key,)).rowcount
+            return Change(key, None, self._count()) if gone else None
+
+        return self._transaction(write)
+
+    def end_lease(self, lease: str) -> list[Change]:
+        """Delete what was put under the lease."""
+
+        def write() -> list[Change]:
+            keys = self._connection.execute(
+                "DELETE FROM entry WHERE lease = ? RETURNING key", (lease,)
+            ).fetchall()
+            return [Change(key, None, self._count()) for (key,) in sorted(keys)]
+
+        return self._transaction(write)
+
+    def close(self) -> None:
+        self._explained(self._connection.close)
+
+    def _connect(self, path: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version > SCHEMA_VERSION:
+            raise Unavailable(
+                f"{self._path} has schema {version}, this release knows {SCHEMA_VERSION}: "
+                "use a release that knows it"
+            )
+        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if verdict != "ok":
+            raise self._damaged(verdict)
+        connection.executescript(f"{SCHEMA}PRAGMA user_version={SCHEMA_VERSION}")
+        connection.execute("DELETE FROM entry WHERE lease IS NOT NULL")
+
+    def _query(self, statement: str, *values: object) -> Sequence[tuple[Any, ...]]:
+        return self._explained(lambda: self._connection.execute(statement, values).fetchall())
+
+    def _transaction(self, write: Callable[[], T]) -> T:
+        def committed() -> T:
+            with self._connection:
+                self._connection.execute("BEGIN IMMEDIATE")
+                return write()
+
+        return self._explained(committed)
+
+    def _explained(self, job: Callable[[], T]) -> T:
+        """Say what SQLite's errors mean, and what to do."""
+        try:
+            return job()
+        except sqlite3.DatabaseError as error:
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+            if code == sqlite3.SQLITE_FULL:
+                raise DiskFull(f"no room to write {self._path}: free some space") from error
+            if code in DAMAGE:
+                raise self._damaged(str(error)) from error
+            hint = ": another process has it open" if code == sqlite3.SQLITE_BUSY else ""
+            raise Unavailable(f"{self._path}: {error}{hint}") from error
+
+    def _damaged(self, why: str) -> StorageError:
+        return Corrupt(self._path, 0, f"{why}; restore the database from a copy")
+
+    def _count(self) -> Version:
+        (writes,) = self._connection.execute(
+            "UPDATE counter SET writes = writes + 1 RETURNING writes"
+        ).fetchone()
+        return int(writes)
+
+    def _check(self, key: str, expect: Version | Absent | None) -> None:
+        if expect is None:
+            return
+        found = self._connection.execute(
+            "SELECT version FROM entry WHERE key = ?", (key,)
+        ).fetchone()
+        present = None if found is None else found[0]
+        if isinstance(expect, Absent):
+            if present is not None:
+                raise BadVersion(f"{key} exists, at version {present}")
+        elif present is None:
+            raise BadVersion(f"{key} does not exist, version {expect} was expected")
+        elif present != expect:
+            raise BadVersion(f"{key} is at version {present}, not {expect}")
 
 
 class SqliteMetadata:
-    """A `MetadataStore`; make it with `open`."""
+    """The `MetadataStore` of one process; make it with `open`."""
 
-    def __init__(self, connection: sqlite3.Connection, worker: Worker, clock: Clock) -> None:
-        self._connection = connection
+    def __init__(self, database: Database, worker: Worker, clock: Clock) -> None:
+        self._database = database
         self._worker = worker
         self._watchers = Watchers(clock)
         self._leases: set[str] = set()
         self._leases_made = 0
 
     @classmethod
-    async def open(cls, disk: Disk, worker: Worker, clock: Clock) -> "SqliteMetadata":
-        """Open or make the file; `Corrupt` if it is no database of ours."""
-        path = disk.path_of(FILE)
-        return cls(await worker.run(lambda: _explained(lambda: _open(path))), worker, clock)
+    async def open(cls, path: str, worker: Worker, clock: Clock) -> "SqliteMetadata":
+        """`Corrupt` if the database is damaged, `Unavailable` if another process has it."""
+        return cls(await worker.run(partial(Database, path)), worker, clock)
 
     async def get(self, key: str) -> Versioned | None:
-        row = await self._run(lambda db: _row(db, key))
-        return None if row is None else Versioned(*row)
+        return await self._worker.run(partial(self._database.get, key))
 
     async def put(
         self,
@@ -63,20 +192,20 @@ class SqliteMetadata:
         expect: Version | Absent | None = None,
         lease: Lease | None = None,
     ) -> Version:
-        holder = None if lease is None else lease.id
-        if holder is not None and holder not in self._leases:
-            raise Unavailable(f"lease {holder} has ended")
-        version = await self._run(lambda db: _put(db, key, value, expect, holder))
-        self._watchers.publish(Change(key, value, version))
-        return version
+        if lease is not None and lease.id not in self._leases:
+            raise Unavailable(f"lease {lease.id} has ended")
+        lease_id = None if lease is None else lease.id
+        change = await self._worker.run(partial(self._database.put, key, value, expect, lease_id))
+        self._watchers.publish(change)
+        return change.version
 
     async def delete(self, key: str, expect: Version | None = None) -> None:
-        version = await self._run(lambda db: _delete(db, key, expect))
-        if version is not None:
-            self._watchers.publish(Change(key, None, version))
+        change = await self._worker.run(partial(self._database.delete, key, expect))
+        if change is not None:
+            self._watchers.publish(change)
 
     async def list(self, prefix: str, after: str = "", limit: int = 1000) -> list[str]:
-        return await self._run(lambda db: _list(db, prefix, after, limit))
+        return await self._worker.run(partial(self._database.keys, prefix, after, limit))
 
     def watch(self, prefix: str) -> AsyncIterator[Change | Resync]:
         return self._watchers.watch(prefix)
@@ -89,105 +218,11 @@ class SqliteMetadata:
 
     async def revoke(self, lease: Lease) -> None:
         self._leases.discard(lease.id)
-        for key in await self._run(lambda db: _leased(db, lease.id)):
-            await self.delete(key)
+        for change in await self._worker.run(partial(self._database.end_lease, lease.id)):
+            self._watchers.publish(change)
 
     async def close(self) -> None:
         for lease in sorted(self._leases):
             await self.revoke(Lease(lease))
         self._watchers.close()
-        await self._worker.run(self._connection.close)
-
-    async def _run(self, job: Callable[[sqlite3.Connection], T]) -> T:
-        """Run one transaction in the worker."""
-
-        def transaction() -> T:
-            with self._connection:
-                return job(self._connection)
-
-        return await self._worker.run(lambda: _explained(transaction))
-
-
-def _open(path: str) -> sqlite3.Connection:
-    db = sqlite3.connect(path, check_same_thread=False)
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute("PRAGMA synchronous = FULL")
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    if version == 0:
-        with db:
-            db.executescript(f"BEGIN;{SCHEMA}PRAGMA user_version = {SCHEMA_VERSION};COMMIT;")
-    elif version != SCHEMA_VERSION:
-        raise Corrupt(FILE, 0, f"schema version {version}; this release reads {SCHEMA_VERSION}")
-    with db:
-        db.execute("DELETE FROM entries WHERE lease IS NOT NULL")
-    return db
-
-
-def _row(db: sqlite3.Connection, key: str) -> tuple[bytes, Version] | None:
-    found = db.execute("SELECT value, version FROM entries WHERE key = ?", (key,)).fetchone()
-    return None if found is None else (found[0], found[1])
-
-
-def _check(db: sqlite3.Connection, key: str, expect: Version | Absent | None) -> None:
-    if expect is None:
-        return
-    row = _row(db, key)
-    if isinstance(expect, Absent):
-        if row is not None:
-            raise BadVersion(f"{key} exists, at version {row[1]}")
-    elif row is None:
-        raise BadVersion(f"{key} does not exist, version {expect} was expected")
-    elif row[1] != expect:
-        raise BadVersion(f"{key} is at version {row[1]}, not {expect}")
-
-
-def _next_version(db: sqlite3.Connection) -> Version:
-    version: int = db.execute("UPDATE writes SET last = last + 1 RETURNING last").fetchone()[0]
-    return version
-
-
-def _put(
-    db: sqlite3.Connection,
-    key: str,
-    value: bytes,
-    expect: Version | Absent | None,
-    lease: str | None,
-) -> Version:
-    _check(db, key, expect)
-    version = _next_version(db)
-    db.execute("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?)", (key, value, version, lease))
-    return version
-
-
-def _delete(db: sqlite3.Connection, key: str, expect: Version | None) -> Version | None:
-    """The version of the deletion; None if there was nothing to delete."""
-    _check(db, key, expect)
-    if db.execute("DELETE FROM entries WHERE key = ?", (key,)).rowcount == 0:
-        return None
-    return _next_version(db)
-
-
-def _list(db: sqlite3.Connection, prefix: str, after: str, limit: int) -> list[str]:
-    rows = db.execute(
-        "SELECT key FROM entries WHERE key > ? AND key >= ? AND key < ? ORDER BY key LIMIT ?",
-        (after, prefix, prefix + LAST_CHARACTER, limit),
-    )
-    return [key for (key,) in rows]
-
-
-def _leased(db: sqlite3.Connection, lease: str) -> list[str]:
-    rows = db.execute("SELECT key FROM entries WHERE lease = ? ORDER BY key", (lease,))
-    return [key for (key,) in rows]
-
-
-def _explained(job: Callable[[], T]) -> T:
-    """SQLite's errors as ours."""
-    try:
-        return job()
-    except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", None)
-        if code is not None and code & 0xFF in DAMAGED:
-            raise Corrupt(FILE, 0, f"{error}; restore the file from a backup") from error
-        if code is not None and code & 0xFF == sqlite3.SQLITE_FULL:
-            raise DiskFull(f"no room for metadata: {error}; free some space") from error
-        raise Unavailable(f"metadata: {error}") from error
+        await self._worker.run(self._database.close)

@@ -4,13 +4,12 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from fakes.faulty_disk import FaultyDisk
+from fakes.world import InlineWorkers, ManualClock, QueuedWorkers, run
 from magnetar_storage.errors import NoSegment, StorageError
 from magnetar_storage.interfaces import Run, SegmentWriter
 from magnetar_storage.limits import Limits
 from magnetar_storage.local import LocalStore
-
-from fakes.faulty_disk import FaultyDisk
-from fakes.world import InlineWorkers, ManualClock, QueuedWorkers, run
 
 T = TypeVar("T")
 
@@ -94,7 +93,9 @@ class Machine:
     def close(self) -> None:
         self.do(self.store.close())
 
-    def read_all(self, segment: int, step: int = 1000, size: int = 1 << 20) -> list[tuple[bytes, int]]:
+    def read_all(
+        self, segment: int, step: int = 1000, size: int = 1 << 20
+    ) -> list[tuple[bytes, int]]:
         """Every entry with its count."""
         reader = self.do(self.store.reader(segment))
         found: list[tuple[bytes, int]] = []

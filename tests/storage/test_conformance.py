@@ -1,0 +1,192 @@
+"""The seven rules of `magnetar_storage.interfaces`, for every driver of segments."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from fakes.faulty_disk import FaultyDisk
+from fakes.local_store import TINY
+from fakes.world import ManualClock, QueuedWorkers, run, start
+from magnetar_storage.errors import Fenced, NoSegment, StorageError
+from magnetar_storage.interfaces import SegmentStore, SegmentWriter
+from magnetar_storage.local import LocalStore
+from magnetar_storage.memory import MemoryStore
+
+
+@dataclass
+class Driven:
+    """A store under test, and how to bring its world forward."""
+
+    store: SegmentStore
+    clock: ManualClock
+    idle: Callable[[], bool]
+
+    def settle(self) -> None:
+        """Let everything that was begun come to its end."""
+        self.clock.pump()
+        while self.idle():
+            self.clock.pump()
+
+
+def memory() -> Driven:
+    clock = ManualClock()
+    return Driven(MemoryStore(clock), clock, lambda: False)
+
+
+def local() -> Driven:
+    clock = ManualClock()
+    workers = QueuedWorkers(clock)
+    store = run(LocalStore.open(FaultyDisk(), workers, clock, TINY), clock, workers.step)
+    return Driven(store, clock, workers.step)
+
+
+DRIVERS: dict[str, Callable[[], Driven]] = {"memory": memory, "local": local}
+
+
+@pytest.fixture(params=DRIVERS)
+def driven(request: pytest.FixtureRequest) -> Driven:
+    return DRIVERS[request.param]()
+
+
+class Told(list[BaseException | None]):
+    """What an append's callback was told."""
+
+    def __call__(self, error: BaseException | None) -> None:
+        self.append(error)
+
+
+def made(driven: Driven) -> SegmentWriter:
+    return run(driven.store.create(), driven.clock, driven.idle)
+
+
+def all_of(driven: Driven, segment: int) -> list[bytes]:
+    reader = run(driven.store.reader(segment), driven.clock, driven.idle)
+    found: list[bytes] = []
+    while part := run(reader.read(len(found), 3, 1000), driven.clock, driven.idle).payloads:
+        found.extend(part)
+    reader.close()
+    return found
+
+
+def test_1_what_was_reported_durable_is_recovered(driven: Driven) -> None:
+    writer, told = made(driven), Told()
+    assert writer.confirmed == -1
+    assert writer.append([b"a", b"bb"], [1, 3], told) == 0
+    assert writer.append([b""], [1], told) == 2
+    driven.settle()
+    assert told == [None, None]
+    assert writer.confirmed == 2
+    sealed = run(driven.store.recover(writer.segment), driven.clock, driven.idle)
+    assert sealed == (3, 5, 3)
+    assert all_of(driven, writer.segment) == [b"a", b"bb", b""]
+
+
+def test_2_after_recover_nothing_more_is_reported_durable(driven: Driven) -> None:
+    writer, pending, later = made(driven), Told(), Told()
+    writer.append([b"pending"], [1], pending)
+    sealed = run(driven.store.recover(writer.segment), driven.clock, driven.idle)
+    at_return = list(pending)
+    writer.append([b"late"], [1], later)
+    driven.settle()
+    assert pending == at_return
+    assert sealed.entries == at_return.count(None)
+    assert len(later) == 1 and isinstance(later[0], Fenced)
+    assert len(all_of(driven, writer.segment)) == sealed.entries
+
+
+def test_3_concurrent_recoveries_agree(driven: Driven) -> None:
+    writer = made(driven)
+    writer.append([b"a", b"b"], [1, 1], Told())
+    first = start(driven.store.recover(writer.segment))
+    writer.append([b"c"], [1], Told())
+    second = start(driven.store.recover(writer.segment))
+    driven.settle()
+    assert first.result() == second.result()
+    again = run(driven.store.recover(writer.segment), driven.clock, driven.idle)
+    assert again == first.result()
+
+
+def test_4_what_was_not_reported_survives_without_gaps(driven: Driven) -> None:
+    writer = made(driven)
+    for number in range(5):
+        writer.append([b"%d" % number], [1], Told())
+    sealed = run(driven.store.recover(writer.segment), driven.clock, driven.idle)
+    assert all_of(driven, writer.segment) == [b"%d" % n for n in range(sealed.entries)]
+
+
+def test_5_a_writer_that_may_not_append_stays_that_way(driven: Driven) -> None:
+    writer, told = made(driven), Told()
+    run(writer.seal(), driven.clock, driven.idle)
+    for _ in range(2):
+        writer.append([b"x"], [1], told)
+        driven.settle()
+    assert len(told) == 2 and all(isinstance(error, StorageError) for error in told)
+    assert all_of(driven, writer.segment) == []
+
+
+def test_6_missing_is_its_own_answer(driven: Driven) -> None:
+    writer, told = made(driven), Told()
+    run(driven.store.delete(writer.segment), driven.clock, driven.idle)
+    run(driven.store.delete(writer.segment), driven.clock, driven.idle)
+    for missing in (writer.segment, writer.segment + 100):
+        with pytest.raises(NoSegment):
+            run(driven.store.recover(missing), driven.clock, driven.idle)
+        with pytest.raises(NoSegment):
+            run(driven.store.reader(missing), driven.clock, driven.idle)
+    writer.append([b"x"], [1], told)
+    driven.settle()
+    assert len(told) == 1 and isinstance(told[0], NoSegment)
+
+
+def test_7_recover_settles_a_seal(driven: Driven) -> None:
+    writer, told = made(driven), Told()
+    writer.append([b"a", b"b"], [1, 2], told)
+    sealing = start(writer.seal())
+    recovered = run(driven.store.recover(writer.segment), driven.clock, driven.idle)
+    driven.settle()
+    assert sealing.result() == recovered == (2, 3, 2)
+    assert told == [None]
+
+
+def test_ids_grow_and_segments_are_listed(driven: Driven) -> None:
+    ids = [made(driven).segment for _ in range(4)]
+    assert ids == sorted(set(ids))
+    run(driven.store.delete(ids[1]), driven.clock, driven.idle)
+
+    async def listed() -> list[int]:
+        return [segment async for segment in driven.store.segments()]
+
+    assert run(listed(), driven.clock, driven.idle) == [ids[0], *ids[2:]]
+
+
+def test_reads_keep_within_their_limits(driven: Driven) -> None:
+    writer = made(driven)
+    writer.append([b"x" * 10 for _ in range(10)], list(range(1, 11)), Told())
+    for _ in range(10):
+        writer.append([b"y" * 10], [2], Told())
+        driven.settle()
+    reader = run(driven.store.reader(writer.segment), driven.clock, driven.idle)
+
+    def read(first: int, entries: int, size: int) -> tuple[int, list[bytes], list[int]]:
+        found = run(reader.read(first, entries, size), driven.clock, driven.idle)
+        return found.first, found.payloads, list(found.counts)
+
+    assert read(3, 2, 1000) == (3, [b"x" * 10] * 2, [4, 5])
+    assert read(3, 100, 25) == (3, [b"x" * 10] * 2, [4, 5])
+    assert read(9, 1, 1) == (9, [b"x" * 10], [10])
+    assert read(19, 5, 0) == (19, [b"y" * 10], [2])
+    assert read(20, 5, 100) == (20, [], [])
+    assert [reader.messages_before(entry) for entry in (0, 1, 10, 20)] == [0, 1, 55, 75]
+
+
+def test_a_reader_sees_no_entry_before_it_is_durable(driven: Driven) -> None:
+    writer = made(driven)
+    reader = run(driven.store.reader(writer.segment), driven.clock, driven.idle)
+    told = Told()
+    writer.append([b"a"], [1], told)
+    before = start(reader.read(0, 1, 1))
+    driven.settle()
+    assert before.result().payloads in ([], [b"a"])
+    assert told == [None]
+    assert run(reader.read(0, 1, 1), driven.clock, driven.idle).payloads == [b"a"]
