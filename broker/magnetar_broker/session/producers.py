@@ -22,22 +22,24 @@ async def on_producer(session: Session, command: pb.CommandProducer) -> None:
     """Open a producer; asking again for one that is open answers again."""
     topic_name = TopicName.parse(command.topic)
     producer_id = command.producer_id
-    held = session.producers.get(producer_id)
+    held = session.publishing.producers.get(producer_id)
     if held is not None and held.epoch >= command.epoch:
         _succeed(session, command.request_id, held)
         return
-    if held is None and producer_id in session.producers:
+    if held is None and producer_id in session.publishing.producers:
         raise NotReady(f"producer {producer_id} is being created; wait for that answer")
-    session.producers[producer_id] = None
+    session.publishing.producers[producer_id] = None
     try:
         producer = await _create(session, topic_name, command)
     except BaseException:
-        session.producers.pop(producer_id, None)
+        session.publishing.producers.pop(producer_id, None)
         raise
-    if session.producers.get(producer_id, producer) is not None:  # closed while we waited
+    if (
+        session.publishing.producers.get(producer_id, producer) is not None
+    ):  # closed while we waited
         producer.close()
         return
-    session.producers[producer_id] = producer
+    session.publishing.producers[producer_id] = producer
     _succeed(session, command.request_id, producer)
 
 
@@ -66,7 +68,7 @@ def _succeed(session: Session, request_id: int, producer: Producer) -> None:
 
 def on_close_producer(session: Session, command: pb.CommandCloseProducer) -> None:
     """Answered when everything the producer sent is answered."""
-    producer = session.producers.pop(command.producer_id, None)
+    producer = session.publishing.producers.pop(command.producer_id, None)
     answer = pb.CommandSuccess(request_id=command.request_id)
     if producer is None:
         session.reply(answer)

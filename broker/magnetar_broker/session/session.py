@@ -13,11 +13,9 @@ from typing import Any, Protocol
 from magnetar_broker.broker import Broker
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.errors import BrokerError, NotAllowed, as_refusal
-from magnetar_broker.producer import Producer, Sends
-from magnetar_broker.session.sends import SendRefused, check_send
+from magnetar_broker.session.publishing import Publishing
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import Ack, decode, decode_ack, decode_flow, decode_send, encode
-from magnetar_proto.entries import verify_checksum
+from magnetar_proto.commands import Ack, decode, decode_ack, decode_flow, encode
 from magnetar_proto.errors import BadCommand, RemoteError
 from magnetar_proto.frames import Frame, FrameDecoder
 from magnetar_proto.wire import MAX64
@@ -64,9 +62,14 @@ class Session:
     def __init__(self, broker: Broker, outbox: Outbox, handlers: Mapping[int, Handler]) -> None:
         self.broker = broker
         self.clock = broker.engine.clock
-        self.producers: dict[int, Producer | None] = {}
-        """By id; None while it is being created."""
+        self.publishing = Publishing(
+            self,
+            outbox,
+            broker.publishes,
+            broker.settings.max_pending_publish_requests_per_connection,
+        )
         self.consumers: dict[int, Consumer | None] = {}
+        """By id; None while it is being created."""
         self.connected = False
         self.protocol_version = 0
         self.client_version = ""
@@ -78,10 +81,6 @@ class Session:
         self._queued_bytes = 0
         self._peer_full = False
         self._starved = False  # a consumer found no room; wake them when there is some
-        self._pending_entries = 0
-        self._max_pending = broker.settings.max_pending_publish_requests_per_connection
-        self._paused = False
-        self._recently_closed: set[int] = set()
         self._heard = True
         self._probes: list[Promise] = []
 
@@ -97,97 +96,19 @@ class Session:
         self._heard = True
         if self._probes:
             self._answer_probes(True)
-        sends: dict[int, Sends] = {}
         try:
-            for frame in self._decoder.feed(data):
-                if self._closed:
-                    break
-                if frame[0] == pb.BaseCommand.SEND:
-                    self._send(frame, sends)
+            frames = self._decoder.feed(data)
+            at = 0
+            while at < len(frames) and not self._closed:
+                if frames[at][0] == pb.BaseCommand.SEND and self.connected:
+                    at = self.publishing.receive(frames, at)
                 else:
-                    if sends:
-                        self._publish(sends)
-                    self._command(frame)
-            if sends:
-                self._publish(sends)
+                    self._command(frames[at])
+                    at += 1
             if self._decoder.error is not None:
                 raise self._decoder.error
         except RemoteError as error:
             self.disconnect(f"{self.address} broke the protocol: {error}")
-
-    def _send(self, frame: Frame, sends: dict[int, Sends]) -> None:
-        """Add one SEND to its producer's run."""
-        _, buf, start, mid, end = frame
-        send = decode_send(buf, start, mid)
-        if send is None or not self.connected:
-            raise BadCommand("SEND before CONNECT, or within a transaction, which is not supported")
-        producer_id, sequence_id, messages, highest_id = send
-        run = sends.get(producer_id)
-        if run is None:
-            producer = self.producers.get(producer_id)
-            if producer is None:
-                self._unknown_producer(producer_id)
-                return
-            run = sends[producer_id] = Sends(producer)
-        entry = buf[mid:end]
-        if not verify_checksum(entry, 0, len(entry)):
-            self._refuse_send(sends, run, sequence_id, highest_id, pb.ChecksumError,
-                              "the checksum does not match the message; send it again")  # fmt: skip
-            return
-        try:
-            check_send(entry, sequence_id, highest_id)
-        except SendRefused as refused:
-            self._refuse_send(sends, run, sequence_id, highest_id, refused.code, str(refused))
-            return
-        run.sequence_ids.append(sequence_id)
-        run.highest_ids.append(highest_id)
-        run.counts.append(max(messages, 1))
-        run.payloads.append(entry)
-
-    def _refuse_send(
-        self, sends: dict[int, Sends], run: Sends, sequence_id: int, highest_id: int,
-        code: "pb.ServerError", text: str,
-    ) -> None:  # fmt: skip
-        """SEND_ERROR for one message; what came before it is published first."""
-        self._publish(sends)
-        self.reply(
-            pb.CommandSendError(
-                producer_id=run.producer.id,
-                sequence_id=max(sequence_id, highest_id),
-                error=code,
-                message=text,
-            )
-        )
-
-    def _unknown_producer(self, producer_id: int) -> None:
-        if producer_id not in self._recently_closed:
-            raise BadCommand(f"SEND by producer {producer_id}, which is not open here")
-
-    def _publish(self, sends: dict[int, Sends]) -> None:
-        """Hand the collected runs to their producers; stop reading when too much is pending."""
-        for run in sends.values():
-            if not run.payloads:
-                continue
-            run.size = sum(map(len, run.payloads))
-            self._pending_entries += len(run.payloads)
-            self.broker.publishes.take(run.size)
-            run.producer.publish(run)
-        sends.clear()
-        if self._pending_entries >= self._max_pending or self.broker.publishes.exhausted:
-            self._pause()
-
-    def _pause(self) -> None:
-        if not self._paused:
-            self._paused = True
-            self._outbox.pause_reading()
-            self.broker.publishes.paused.add(self._resume_if_free)
-
-    def _resume_if_free(self) -> None:
-        """Read again when half of both limits is free: this connection's and everybody's."""
-        if self._pending_entries <= self._max_pending // 2 and self.broker.publishes.is_half_free:
-            self._paused = False
-            self.broker.publishes.paused.discard(self._resume_if_free)
-            self._outbox.resume_reading()
 
     def _command(self, frame: Frame) -> None:
         kind, buf, start, mid, _ = frame
@@ -304,10 +225,7 @@ class Session:
 
     def published(self, entries: int, size: int) -> None:
         """Pending entries were answered."""
-        self._pending_entries -= entries
-        self.broker.publishes.give(size)
-        if self._paused:
-            self._resume_if_free()
+        self.publishing.published(entries, size)
 
     # Life -----------------------------------------------------------------------------
 
@@ -320,7 +238,7 @@ class Session:
 
     def tick(self) -> None:
         """Called once an interval: ping a silent client, give up one that did not answer."""
-        if self._paused:
+        if self.publishing.paused:
             return
         if not self.connected:
             self.disconnect(f"{self.address} did not complete its handshake")
@@ -361,10 +279,10 @@ class Session:
 
     def close_producer(self, producer_id: int) -> None:
         """Tell the client that its producer is gone."""
-        self.producers.pop(producer_id, None)
-        self._recently_closed.add(producer_id)
+        self.publishing.producers.pop(producer_id, None)
+        self.publishing.recently_closed.add(producer_id)
         self.clock.later(
-            RECENTLY_CLOSED_SECONDS, lambda: self._recently_closed.discard(producer_id)
+            RECENTLY_CLOSED_SECONDS, lambda: self.publishing.recently_closed.discard(producer_id)
         )
         self._tell_closed(
             pb.CommandCloseProducer(producer_id=producer_id, request_id=CONNECTION_REQUEST)
@@ -398,13 +316,9 @@ class Session:
         if self._closed:
             return
         self._closed = True
-        self.broker.publishes.paused.discard(self._resume_if_free)
         self._answer_probes(False)
-        for producer in list(self.producers.values()):
-            if producer is not None:
-                producer.close()
+        self.publishing.lost()
         for consumer in list(self.consumers.values()):
             if consumer is not None:
                 consumer.close()
-        self.producers.clear()
         self.consumers.clear()

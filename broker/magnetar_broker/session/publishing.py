@@ -1,0 +1,195 @@
+"""SEND: from received frames to runs that producers publish; back-pressure on the socket.
+
+This is the hot path of publishing.  All SENDs of one producer that arrive together become
+one run, so that nothing after this file happens per message.
+"""
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Protocol
+
+from crc32c import crc32c
+
+from magnetar_broker.connection import Connection
+from magnetar_broker.producer import Producer, Sends
+from magnetar_broker.publish_budget import PublishBudget
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import decode_send, encode
+from magnetar_proto.entries import parse_metadata, verify_checksum
+from magnetar_proto.errors import BadCommand, BadMetadata
+from magnetar_proto.frames import Frame
+
+SEND = pb.BaseCommand.SEND
+CHECKED_HEAD = Struct(">HII")
+"""Magic, checksum and metadata size, as nearly every entry begins."""
+MAGIC = 0x0E01
+METADATA_AT, CHECKED_FROM = 10, 6
+DELIVER_AT_TAG = b"\x98\x01"
+"""Field 19 of the metadata, deliver_at_time: rare, so its bytes are looked for before parsing."""
+
+
+class Reading(Protocol):
+    """The socket's side of back-pressure."""
+
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
+
+
+class SendRefused(Exception):
+    """One message is refused; the producer goes on."""
+
+    def __init__(self, code: "pb.ServerError", text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class Publishing:
+    """One connection's producers and what they have pending."""
+
+    def __init__(
+        self, connection: Connection, reading: Reading, budget: PublishBudget, max_pending: int
+    ) -> None:
+        self.producers: dict[int, Producer | None] = {}
+        """By id; None while it is being created."""
+        self.recently_closed: set[int] = set()
+        """Producers that the broker closed: what their client sent before it knew is ignored."""
+        self.pending_entries = 0
+        self.paused = False
+        self._connection = connection
+        self._reading = reading
+        self._budget = budget
+        self._max_pending = max_pending
+
+    def receive(self, frames: Sequence[Frame], at: int) -> int:
+        """Handle the SENDs from `frames[at]` on; returns where something else begins."""
+        runs: dict[int, Sends] = {}
+        current_id = -1
+        for kind, buf, start, mid, end in frames[at:]:
+            if kind != SEND:
+                break
+            at += 1
+            send = decode_send(buf, start, mid)
+            if send is None:
+                raise BadCommand(
+                    "a SEND with a transaction or a message id, which is not supported"
+                )
+            producer_id, sequence_id, messages, highest_id = send
+            if producer_id != current_id:
+                run = self._run(runs, producer_id)
+                if run is None:
+                    continue
+                current_id = producer_id
+            entry = buf[mid:end]
+            refused = _refusal(entry) if sequence_id <= highest_id or not highest_id else _DISORDER
+            if refused is not None:
+                self._publish(runs)
+                self._refuse(run, max(sequence_id, highest_id), refused)
+                current_id = -1
+                continue
+            run.sequence_ids.append(sequence_id)
+            run.highest_ids.append(highest_id)
+            run.counts.append(messages if messages > 0 else 1)
+            run.payloads.append(entry)
+        self._publish(runs)
+        return at
+
+    def published(self, entries: int, size: int) -> None:
+        """Pending entries were answered."""
+        self.pending_entries -= entries
+        self._budget.give(size)
+        if self.paused:
+            self._resume_if_free()
+
+    def lost(self) -> None:
+        """The connection is gone, and so are its producers."""
+        self._budget.paused.discard(self._resume_if_free)
+        for producer in list(self.producers.values()):
+            if producer is not None:
+                producer.close()
+        self.producers.clear()
+
+    def _run(self, runs: dict[int, Sends], producer_id: int) -> Sends | None:
+        """The producer's run; None if the message is to be ignored."""
+        run = runs.get(producer_id)
+        if run is None:
+            producer = self.producers.get(producer_id)
+            if producer is not None:
+                run = runs[producer_id] = Sends(producer)
+            elif producer_id not in self.recently_closed:
+                raise BadCommand(f"SEND by producer {producer_id}, which is not open here")
+        return run
+
+    def _publish(self, runs: dict[int, Sends]) -> None:
+        """Hand the runs to their producers; stop reading when too much is pending."""
+        for run in runs.values():
+            if run.payloads:
+                run.size = sum(map(len, run.payloads))
+                self.pending_entries += len(run.payloads)
+                self._budget.take(run.size)
+                run.producer.publish(run)
+        runs.clear()
+        if self.pending_entries >= self._max_pending or self._budget.exhausted:
+            self._pause()
+
+    def _pause(self) -> None:
+        if not self.paused:
+            self.paused = True
+            self._reading.pause_reading()
+            self._budget.paused.add(self._resume_if_free)
+
+    def _resume_if_free(self) -> None:
+        """Read again when half of both limits is free: this connection's and everybody's."""
+        if self.pending_entries <= self._max_pending // 2 and self._budget.is_half_free:
+            self.paused = False
+            self._budget.paused.discard(self._resume_if_free)
+            self._reading.resume_reading()
+
+    def _refuse(self, run: Sends, sequence_id: int, refused: SendRefused) -> None:
+        self._connection.send(
+            encode(
+                pb.CommandSendError(
+                    producer_id=run.producer.id,
+                    sequence_id=sequence_id,
+                    error=refused.code,
+                    message=str(refused),
+                )
+            )
+        )
+
+
+_DISORDER = SendRefused(pb.MetadataError, "the lowest sequence id is above the highest")
+_CHECKSUM = SendRefused(
+    pb.ChecksumError, "the checksum does not match the message: it was damaged; send it again"
+)
+_DELAYED = SendRefused(
+    pb.NotAllowedError,
+    "delayed delivery is not supported yet; send without deliver_after and deliver_at",
+)
+
+
+def _refusal(entry: bytes) -> SendRefused | None:
+    """Why an entry cannot be stored, or delivered as its producer means it.
+
+    `BadMetadata` if it is no entry at all: the connection is to be closed.
+    """
+    if len(entry) < CHECKED_HEAD.size:
+        raise BadMetadata("a message without metadata")
+    magic, checksum, size = CHECKED_HEAD.unpack_from(entry)
+    if magic != MAGIC:
+        return _refusal_of_unusual(entry)
+    if crc32c(entry[CHECKED_FROM:]) != checksum:
+        return _CHECKSUM
+    metadata_end = METADATA_AT + size
+    if not METADATA_AT < metadata_end <= len(entry):
+        raise BadMetadata("a message without metadata")
+    if entry.find(DELIVER_AT_TAG, METADATA_AT, metadata_end) >= 0:
+        return _refusal_of_unusual(entry)
+    return None
+
+
+def _refusal_of_unusual(entry: bytes) -> SendRefused | None:
+    """The same for entries without checksum, or that may be delayed: parse the metadata."""
+    if not verify_checksum(entry, 0, len(entry)):
+        return _CHECKSUM
+    metadata, _ = parse_metadata(entry)
+    return _DELAYED if metadata.deliver_at_time else None
