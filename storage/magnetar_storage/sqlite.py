@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from magnetar_storage.disk import Disk
 from magnetar_storage.errors import BadVersion, Corrupt, DiskFull, StorageError, Unavailable
 from magnetar_storage.interfaces import (
     Absent,
@@ -23,14 +24,15 @@ from magnetar_storage.world import Clock, Worker
 
 T = TypeVar("T")
 
+FILE = "metadata.db"
 SCHEMA_VERSION = 1
 SCHEMA = """
-CREATE TABLE IF NOT EXISTS entry (
+CREATE TABLE IF NOT EXISTS entries (
     key TEXT PRIMARY KEY, value BLOB NOT NULL, version INTEGER NOT NULL, lease TEXT
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS entry_lease ON entry (lease) WHERE lease IS NOT NULL;
-CREATE TABLE IF NOT EXISTS counter (writes INTEGER NOT NULL);
-INSERT INTO counter SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM counter);
+CREATE INDEX IF NOT EXISTS entries_lease ON entries (lease) WHERE lease IS NOT NULL;
+CREATE TABLE IF NOT EXISTS writes (last INTEGER NOT NULL);
+INSERT INTO writes SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM writes);
 """
 LAST_CHARACTER = "\U0010ffff"
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -45,12 +47,12 @@ class Database:
         self._connection = self._explained(partial(self._connect, path))
 
     def get(self, key: str) -> Versioned | None:
-        found = self._query("SELECT value, version FROM entry WHERE key = ?", key)
+        found = self._query("SELECT value, version FROM entries WHERE key = ?", key)
         return Versioned(*found[0]) if found else None
 
     def keys(self, prefix: str, after: str, limit: int) -> list[str]:
         found = self._query(
-            "SELECT key FROM entry WHERE key >= ? AND key > ? AND key <= ? ORDER BY key LIMIT ?",
+            "SELECT key FROM entries WHERE key >= ? AND key > ? AND key <= ? ORDER BY key LIMIT ?",
             prefix,
             after,
             prefix + LAST_CHARACTER,
@@ -65,7 +67,7 @@ class Database:
             self._check(key, expect)
             version = self._count()
             self._connection.execute(
-                "INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?)", (key, value, version, lease)
+                "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?)", (key, value, version, lease)
             )
             return Change(key, value, version)
 
@@ -74,7 +76,7 @@ class Database:
     def delete(self, key: str, expect: Version | None) -> Change | None:
         def write() -> Change | None:
             self._check(key, expect)
-            gone = self._connection.execute("DELETE FROM entry WHERE key = ?", (key,)).rowcount
+            gone = self._connection.execute("DELETE FROM entries WHERE key = ?", (key,)).rowcount
             return Change(key, None, self._count()) if gone else None
 
         return self._transaction(write)
@@ -84,7 +86,7 @@ class Database:
 
         def write() -> list[Change]:
             keys = self._connection.execute(
-                "DELETE FROM entry WHERE lease = ? RETURNING key", (lease,)
+                "DELETE FROM entries WHERE lease = ? RETURNING key", (lease,)
             ).fetchall()
             return [Change(key, None, self._count()) for (key,) in sorted(keys)]
 
@@ -116,7 +118,7 @@ class Database:
         if verdict != "ok":
             raise self._damaged(verdict)
         connection.executescript(f"{SCHEMA}PRAGMA user_version={SCHEMA_VERSION}")
-        connection.execute("DELETE FROM entry WHERE lease IS NOT NULL")
+        connection.execute("DELETE FROM entries WHERE lease IS NOT NULL")
 
     def _query(self, statement: str, *values: object) -> Sequence[tuple[Any, ...]]:
         return self._explained(lambda: self._connection.execute(statement, values).fetchall())
@@ -147,7 +149,7 @@ class Database:
 
     def _count(self) -> Version:
         (writes,) = self._connection.execute(
-            "UPDATE counter SET writes = writes + 1 RETURNING writes"
+            "UPDATE writes SET last = last + 1 RETURNING last"
         ).fetchone()
         return int(writes)
 
@@ -155,7 +157,7 @@ class Database:
         if expect is None:
             return
         found = self._connection.execute(
-            "SELECT version FROM entry WHERE key = ?", (key,)
+            "SELECT version FROM entries WHERE key = ?", (key,)
         ).fetchone()
         present = None if found is None else found[0]
         if isinstance(expect, Absent):
@@ -178,9 +180,10 @@ class SqliteMetadata:
         self._leases_made = 0
 
     @classmethod
-    async def open(cls, path: str, worker: Worker, clock: Clock) -> "SqliteMetadata":
+    async def open(cls, disk: Disk, worker: Worker, clock: Clock) -> "SqliteMetadata":
         """`Corrupt` if the database is damaged, `Unavailable` if another process has it."""
-        return cls(await worker.run(partial(Database, path)), worker, clock)
+        database = await worker.run(partial(Database, disk.path_of(FILE)))
+        return cls(database, worker, clock)
 
     async def get(self, key: str) -> Versioned | None:
         return await self._worker.run(partial(self._database.get, key))

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from fakes.world import InlineWorker, ManualClock, run, start
+from magnetar_storage.disk import LocalDisk
 from magnetar_storage.errors import BadVersion, Corrupt, Unavailable
 from magnetar_storage.interfaces import ABSENT, RESYNC, Change, Lease, MetadataStore
 from magnetar_storage.memory import MemoryMetadata
@@ -16,8 +17,8 @@ CLOCK = ManualClock()
 
 
 def sqlite_at(directory: Path) -> SqliteMetadata:
-    path = str(directory / "metadata.db")
-    return run(SqliteMetadata.open(path, InlineWorker(CLOCK), CLOCK), CLOCK)
+    disk = LocalDisk(str(directory))
+    return run(SqliteMetadata.open(disk, InlineWorker(CLOCK), CLOCK), CLOCK)
 
 
 DRIVERS: dict[str, Callable[[Path], MetadataStore]] = {
