@@ -10,11 +10,6 @@ import time
 from contextlib import suppress
 
 import uvloop
-from magnetar_storage.cache import EntryCache
-from magnetar_storage.disk import LocalDisk
-from magnetar_storage.local import LocalStore
-from magnetar_storage.log import Engine, RollLimits
-from magnetar_storage.sqlite import SqliteMetadata
 
 from magnetar_broker.broker import Broker
 from magnetar_broker.config import Durability, Settings
@@ -24,11 +19,17 @@ from magnetar_broker.server.http import HttpServer
 from magnetar_broker.server.listener import Listener
 from magnetar_broker.server.world import LoopClock, LoopTasks, ThreadWorkers
 from magnetar_broker.version import VERSION
+from magnetar_storage.cache import EntryCache
+from magnetar_storage.disk import LocalDisk
+from magnetar_storage.local import LocalStore
+from magnetar_storage.log import Engine, RollLimits
+from magnetar_storage.sqlite import SqliteMetadata
 
 log = logging.getLogger(__name__)
 
 SWITCH_INTERVAL_SECONDS = 0.0005
 """How long the loop may keep a thread waiting that has just come back from the disk."""
+METADATA = "metadata.db"
 WILDCARDS = ("0.0.0.0", "::")
 
 
@@ -69,7 +70,7 @@ class Daemon:
         )
         for finding in store.findings:
             log.warning("%s", finding)
-        metadata = await SqliteMetadata.open(disk, workers.metadata, clock)
+        metadata = await SqliteMetadata.open(disk.path_of(METADATA), workers.metadata, clock)
         return Engine(
             store=store,
             metadata=metadata,

@@ -22,24 +22,23 @@ async def on_producer(session: Session, command: pb.CommandProducer) -> None:
     """Open a producer; asking again for one that is open answers again."""
     topic_name = TopicName.parse(command.topic)
     producer_id = command.producer_id
-    held = session.publishing.producers.get(producer_id)
+    producers = session.publishing.producers
+    held = producers.get(producer_id)
     if held is not None and held.epoch >= command.epoch:
         _succeed(session, command.request_id, held)
         return
-    if held is None and producer_id in session.publishing.producers:
+    if held is None and producer_id in producers:
         raise NotReady(f"producer {producer_id} is being created; wait for that answer")
-    session.publishing.producers[producer_id] = None
+    producers[producer_id] = None
     try:
         producer = await _create(session, topic_name, command)
     except BaseException:
-        session.publishing.producers.pop(producer_id, None)
+        producers.pop(producer_id, None)
         raise
-    if (
-        session.publishing.producers.get(producer_id, producer) is not None
-    ):  # closed while we waited
+    if producers.get(producer_id, producer) is not None:  # closed while we waited
         producer.close()
         return
-    session.publishing.producers[producer_id] = producer
+    producers[producer_id] = producer
     _succeed(session, command.request_id, producer)
 
 

@@ -6,7 +6,7 @@ one run, so that nothing after this file happens per message.
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from crc32c import crc32c
 
@@ -35,12 +35,21 @@ class Reading(Protocol):
     def resume_reading(self) -> None: ...
 
 
-class SendRefused(Exception):
-    """One message is refused; the producer goes on."""
+class Refusal(NamedTuple):
+    """Why one message is refused; its producer goes on."""
 
-    def __init__(self, code: "pb.ServerError", text: str) -> None:
-        super().__init__(text)
-        self.code = code
+    code: "pb.ServerError"
+    text: str
+
+
+DISORDER = Refusal(pb.MetadataError, "the lowest sequence id is above the highest")
+DAMAGED = Refusal(
+    pb.ChecksumError, "the checksum does not match the message: it was damaged; send it again"
+)
+DELAYED = Refusal(
+    pb.NotAllowedError,
+    "delayed delivery is not supported yet; send without deliver_after and deliver_at",
+)
 
 
 class Publishing:
@@ -70,17 +79,15 @@ class Publishing:
             at += 1
             send = decode_send(buf, start, mid)
             if send is None:
-                raise BadCommand(
-                    "a SEND with a transaction or a message id, which is not supported"
-                )
+                raise BadCommand("a SEND with a transaction or a message id: not supported")
             producer_id, sequence_id, messages, highest_id = send
             if producer_id != current_id:
-                run = self._run(runs, producer_id)
-                if run is None:
+                found = self._run(runs, producer_id)
+                if found is None:
                     continue
-                current_id = producer_id
+                run, current_id = found, producer_id
             entry = buf[mid:end]
-            refused = _refusal(entry) if sequence_id <= highest_id or not highest_id else _DISORDER
+            refused = _refusal(entry) if sequence_id <= highest_id or not highest_id else DISORDER
             if refused is not None:
                 self._publish(runs)
                 self._refuse(run, max(sequence_id, highest_id), refused)
@@ -144,30 +151,20 @@ class Publishing:
             self._budget.paused.discard(self._resume_if_free)
             self._reading.resume_reading()
 
-    def _refuse(self, run: Sends, sequence_id: int, refused: SendRefused) -> None:
+    def _refuse(self, run: Sends, sequence_id: int, refused: Refusal) -> None:
         self._connection.send(
             encode(
                 pb.CommandSendError(
                     producer_id=run.producer.id,
                     sequence_id=sequence_id,
                     error=refused.code,
-                    message=str(refused),
+                    message=refused.text,
                 )
             )
         )
 
 
-_DISORDER = SendRefused(pb.MetadataError, "the lowest sequence id is above the highest")
-_CHECKSUM = SendRefused(
-    pb.ChecksumError, "the checksum does not match the message: it was damaged; send it again"
-)
-_DELAYED = SendRefused(
-    pb.NotAllowedError,
-    "delayed delivery is not supported yet; send without deliver_after and deliver_at",
-)
-
-
-def _refusal(entry: bytes) -> SendRefused | None:
+def _refusal(entry: bytes) -> Refusal | None:
     """Why an entry cannot be stored, or delivered as its producer means it.
 
     `BadMetadata` if it is no entry at all: the connection is to be closed.
@@ -178,7 +175,7 @@ def _refusal(entry: bytes) -> SendRefused | None:
     if magic != MAGIC:
         return _refusal_of_unusual(entry)
     if crc32c(entry[CHECKED_FROM:]) != checksum:
-        return _CHECKSUM
+        return DAMAGED
     metadata_end = METADATA_AT + size
     if not METADATA_AT < metadata_end <= len(entry):
         raise BadMetadata("a message without metadata")
@@ -187,9 +184,9 @@ def _refusal(entry: bytes) -> SendRefused | None:
     return None
 
 
-def _refusal_of_unusual(entry: bytes) -> SendRefused | None:
+def _refusal_of_unusual(entry: bytes) -> Refusal | None:
     """The same for entries without checksum, or that may be delayed: parse the metadata."""
     if not verify_checksum(entry, 0, len(entry)):
-        return _CHECKSUM
+        return DAMAGED
     metadata, _ = parse_metadata(entry)
-    return _DELAYED if metadata.deliver_at_time else None
+    return DELAYED if metadata.deliver_at_time else None
