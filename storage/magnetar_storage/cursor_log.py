@@ -19,7 +19,7 @@ from struct import Struct
 from struct import error as StructError
 
 from magnetar_storage.cursor import Cursor
-from magnetar_storage.errors import Corrupt, StorageError, WriterFailed
+from magnetar_storage.errors import Corrupt, StorageError
 from magnetar_storage.interfaces import SegmentWriter
 from magnetar_storage.log import Log
 from magnetar_storage.world import Done, Promise
@@ -99,13 +99,22 @@ class CursorLog:
 
     async def set_properties(self, cursor: DurableCursor, properties: dict[str, str]) -> None:
         """Replace a cursor's properties; durable on return."""
+        if self.cursors.get(cursor.name) is not cursor:
+            return  # deleted meanwhile
         cursor.properties = properties
         body = json.dumps(properties).encode()
         self._events.append(_HEAD.pack(Kind.PROPERTIES, cursor.number) + body)
         await self.durable()
 
     def changed(self, cursor: DurableCursor, done: Done | None = None) -> None:
-        """The cursor's state changed; `done` comes when that is durable, or failed."""
+        """The cursor's state changed; `done` comes when that is durable, or failed.
+
+        A cursor that was deleted has no state any more: nothing is written of it.
+        """
+        if self.cursors.get(cursor.name) is not cursor:
+            if done is not None:
+                done(None)
+            return
         self._dirty[cursor.number] = cursor
         if done is not None:
             self._waiting.append(done)
@@ -171,7 +180,7 @@ class CursorLog:
     def _flushed(self, waiting: list[Done], error: BaseException | None) -> None:
         self._busy = False
         if error is not None:
-            self._fail(error)
+            self._log.fail(error)
         for done in waiting:
             done(error)
         if self._dirty or self._events or self._waiting:
@@ -180,11 +189,6 @@ class CursorLog:
     def _release(self, error: BaseException | None) -> None:
         for done in self._take_waiting():
             done(error)
-
-    def _fail(self, error: BaseException) -> None:
-        if self._log.failed is None:
-            cause = error if isinstance(error, StorageError) else WriterFailed(str(error))
-            self._log.failed = cause
 
     async def _roll(self) -> None:
         """Start a new segment with the whole state, list it, drop the old one."""
@@ -249,6 +253,8 @@ class CursorLog:
 
 def _keeping(promise: Promise) -> Done:
     def done(error: BaseException | None) -> None:
+        if promise.done():
+            return  # whoever waited gave up
         if error is None:
             promise.set_result(None)
         else:

@@ -61,12 +61,14 @@ class Engine:
 
 
 class Log:
-    """Append, read, trim.  `failed` is set once when appending ends for good; reopen then."""
+    """Append, read, trim.  When appending ends for good `failed` is set, once: reopen then."""
 
     def __init__(self, key: str, engine: Engine, record: LogRecord, version: Version) -> None:
         self.key = key
         self.engine = engine
         self.failed: StorageError | None = None
+        self.on_failure: Callable[[StorageError], None] | None = None
+        """Told when the log fails by itself; not when it is closed or deleted."""
         self.end = 0
         """The offset after the last durable entry."""
         self.messages_end = 0
@@ -81,7 +83,7 @@ class Log:
         self._writer: SegmentWriter | None = None
         self._open_entries = self._open_bytes = 0  # appended to the writer's segment
         self._queued = 0  # offset the next append gets
-        self._rolling = False
+        self._switching: Promise | None = None  # unsettled while the writer is being replaced
         self._tail = engine.cache.tail()
 
     # Opening and closing --------------------------------------------------------
@@ -126,13 +128,21 @@ class Log:
 
     async def start_writing(self) -> None:
         """Create and list the segment that `append` needs; nothing to do when there is one."""
+        await self._switched()
+        if self.failed is not None:
+            raise self.failed
         if self._writer is None:
-            await self._next_segment()
+            self._switching = self.engine.clock.promise()
+            try:
+                await self._next_segment()
+            finally:
+                self._end_switch()
 
     async def close(self) -> None:
         """Seal what is open; the log must not be used afterwards."""
-        writer, self._writer = self._writer, None
         self.failed = self.failed or WriterFailed(f"{self.key} was closed")
+        await self._switched()
+        writer, self._writer = self._writer, None
         if writer is not None:
             await self._settle(writer)
         for reader in self._readers.values():
@@ -142,6 +152,7 @@ class Log:
     async def delete(self) -> None:
         """Remove every segment, then the record."""
         self.failed = self.failed or WriterFailed(f"{self.key} was deleted")
+        await self._switched()
         self._writer = None
         record = self._record
         doomed = [s.id for s in record.segments]
@@ -154,6 +165,7 @@ class Log:
         )
         await self._empty_trash()
         await self.engine.metadata.delete(self.key, self._version)
+        self._index()
 
     # Appending ------------------------------------------------------------------
 
@@ -167,11 +179,11 @@ class Log:
         if writer is None or self.failed is not None:
             raise self.failed or WriterFailed(f"{self.key} is not open for writing")
         offset = self._queued
-        self._queued = offset + len(payloads)
-        self._open_entries += len(payloads)
         first = writer.append(
             payloads, counts, partial(self._appended, writer, offset, payloads, counts, done)
         )
+        self._queued = offset + len(payloads)
+        self._open_entries += len(payloads)
         return writer.segment, first
 
     def _appended(
@@ -184,26 +196,30 @@ class Log:
         error: BaseException | None,
     ) -> None:
         if error is not None:
-            if self.failed is None:
-                cause = error if isinstance(error, StorageError) else WriterFailed(str(error))
-                self.failed = cause
+            self.fail(error)
         else:
             self.end = offset + len(payloads)
             self.messages_end += sum(counts)
             size = self._tail.append(offset, payloads, counts)
             if writer is self._writer:
                 self._open_bytes += size
-            if not self._rolling:
-                self.roll_if_due()
+            self.roll_if_due()
         done(error)
+
+    def fail(self, error: BaseException) -> None:
+        """Appending ends for good; of several causes the first one counts."""
+        if self.failed is None:
+            self.failed = error if isinstance(error, StorageError) else WriterFailed(str(error))
+            if self.on_failure is not None:
+                self.on_failure(self.failed)
 
     def roll_if_due(self) -> None:
         """Begin a new segment when the open one has reached its limits; call it now and then."""
-        if self._writer is None or self._rolling or self.failed is not None:
+        if self._writer is None or self._switching is not None or self.failed is not None:
             return
         age_ms = self.engine.clock.now_ms() - self._record.segments[-1].created_ms
         if self.engine.roll.reached(self._open_entries, self._open_bytes, age_ms):
-            self._rolling = True
+            self._switching = self.engine.clock.promise()
             self.engine.tasks.spawn(self._roll())
 
     async def _roll(self) -> None:
@@ -213,9 +229,19 @@ class Log:
             if old is not None:
                 await self._settle(old)
         except StorageError as error:
-            self.failed = self.failed or error
+            self.fail(error)
         finally:
-            self._rolling = False
+            self._end_switch()
+
+    async def _switched(self) -> None:
+        """Wait until no writer is being replaced."""
+        while self._switching is not None:
+            await self._switching
+
+    def _end_switch(self) -> None:
+        switching, self._switching = self._switching, None
+        if switching is not None:
+            switching.set_result(None)
 
     async def _next_segment(self) -> None:
         """Create a segment, list it, and only then let appends go there."""
@@ -320,10 +346,11 @@ class Log:
             return self.messages_end
         if offset <= self.first_offset:
             return self._record.first_messages
-        at = bisect_right(self._bases, offset) - 1
-        reader = await self._reader(self._record.segments[at].id)
-        base = await self._messages_base(at)
-        return base + reader.messages_before(offset - self._bases[at])
+        at = bisect_right(self._bases, offset) - 1  # what `at` finds may move with each await
+        segment, base = self._record.segments[at].id, self._bases[at]
+        messages = await self._messages_base(at)
+        reader = await self._reader(segment)
+        return messages + reader.messages_before(offset - base)
 
     async def first_where(self, holds: Callable[[bytes], bool]) -> int:
         """The first offset whose payload satisfies `holds`, found by halving; else the end.
@@ -356,9 +383,10 @@ class Log:
         """How many messages lie before a segment; the one before it may not be settled yet."""
         if self._messages[at] >= 0:
             return self._messages[at]
-        before = await self._reader(self._record.segments[at - 1].id)
-        entries = self._bases[at] - self._bases[at - 1]
-        return await self._messages_base(at - 1) + before.messages_before(entries)
+        before, entries = self._record.segments[at - 1].id, self._bases[at] - self._bases[at - 1]
+        messages = await self._messages_base(at - 1)
+        reader = await self._reader(before)
+        return messages + reader.messages_before(entries)
 
     # Trimming -------------------------------------------------------------------
 
@@ -373,7 +401,7 @@ class Log:
             doomed.append(segment)
         if not doomed:
             return 0
-        await self._commit(partial(_without, len(doomed)))
+        await self._commit(partial(_without, frozenset(segment.id for segment in doomed)))
         self._index()
         for segment in doomed:
             reader = self._readers.pop(segment.id, None)
@@ -419,8 +447,9 @@ class Log:
             self._version = await self.engine.metadata.put(self.key, record.encode(), self._version)
             self._record = record
         except BadVersion as error:
-            self.failed = Fenced(f"{self.key} was taken over by another owner")
-            raise self.failed from error
+            fenced = Fenced(f"{self.key} was taken over by another owner")
+            self.fail(fenced)
+            raise fenced from error
         finally:
             committing, self._committing = self._committing, None
             committing.set_result(None)
@@ -450,8 +479,9 @@ def _with_segment(settled: Segment, record: LogRecord) -> LogRecord:
     return replace(record, segments=segments)
 
 
-def _without(count: int, record: LogRecord) -> LogRecord:
-    gone, kept = record.segments[:count], record.segments[count:]
+def _without(doomed: frozenset[SegmentId], record: LogRecord) -> LogRecord:
+    gone = tuple(s for s in record.segments if s.id in doomed)
+    kept = tuple(s for s in record.segments if s.id not in doomed)
     return replace(
         record,
         first_offset=record.first_offset + sum(s.entries or 0 for s in gone),

@@ -54,11 +54,11 @@ class LogRecord:
         try:
             fields = json.loads(value)
             version = fields.pop("version")
+            if version != RECORD_VERSION:
+                why = f"record version {version}; this release reads {RECORD_VERSION}"
+                raise Corrupt(key, 0, why)
             segments = tuple(Segment(**s) for s in fields.pop("segments"))
             trash = tuple(fields.pop("trash"))
-            record = cls(segments=segments, trash=trash, **fields)
+            return cls(segments=segments, trash=trash, **fields)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise Corrupt(key, 0, f"the metadata record cannot be read: {error}") from error
-        if version != RECORD_VERSION:
-            raise Corrupt(key, 0, f"record version {version}; this release reads {RECORD_VERSION}")
-        return record
