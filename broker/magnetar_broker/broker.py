@@ -52,6 +52,8 @@ class Broker:
     async def close(self) -> None:
         """Send every client away and seal every topic."""
         self.ready = False
+        for loading in list(self._loading.values()):
+            await loading
         for topic in list(self._topics.values()):
             try:
                 await topic.close()

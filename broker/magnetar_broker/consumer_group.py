@@ -39,7 +39,7 @@ class ConsumerGroup:
                     f"subscription {self._subscription} is Exclusive and "
                     f"{holder.name or 'a consumer'} from {holder.connection.address} holds it"
                 )
-            holder.close()
+            holder.disconnect()  # should it be there after all, it learns to come back
         if 0 < self._limit <= len(self._members):
             raise ConsumerBusy(
                 f"subscription {self._subscription} has its {self._limit} consumers "

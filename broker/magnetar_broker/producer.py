@@ -116,13 +116,15 @@ class Producers:
         """Make the name free, or `ProducerBusy`: its holder lives and is not the same producer."""
         while (holder := self._by_name.get(name)) is not None:
             same = holder.connection is connection and holder.id == producer_id
-            if not (same and epoch > holder.epoch) and await holder.connection.is_alive():
+            if same and epoch > holder.epoch:
+                holder.close()
+                continue
+            if await holder.connection.is_alive():
                 raise ProducerBusy(
                     f"a producer named {name} is connected to {self._topic} "
                     f"from {holder.connection.address}; use another name or close that one"
                 )
-            if self._by_name.get(name) is holder:
-                holder.close()
+            holder.disconnect()  # should it be there after all, it learns to come back
         if 0 < self._limit <= len(self._by_name):
             raise ProducerBusy(
                 f"{self._topic} has its {self._limit} producers (maxProducersPerTopic)"

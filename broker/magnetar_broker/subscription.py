@@ -126,7 +126,7 @@ class Subscription:
 
     def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
         """Send again what the consumer did not acknowledge: these entries, or all of them."""
-        if epoch is not None and epoch > consumer.epoch:
+        if epoch is not None and self.dispatcher.exclusive_acks and epoch > consumer.epoch:
             consumer.epoch = epoch
         if not ids:
             self.dispatcher.redeliver(consumer, None)
@@ -194,11 +194,12 @@ class Subscription:
         """What is not acknowledged, exactly, whether batched or not."""
         log, cursor = self.topic.log, self.cursor
         first = max(cursor.mark_delete + 1, log.first_offset)
-        entries = log.end - first - cursor.acked.covered()
+        entries = log.end - first
         messages = log.messages_end - await log.messages_before(first)
-        for start, stop in list(cursor.acked):
+        for start, stop in [(max(s, first), e) for s, e in cursor.acked if e > first]:
+            entries -= stop - start
             messages -= await log.messages_before(stop) - await log.messages_before(start)
-        for offset, mask in list(cursor.partial.items()):
+        for offset, mask in [(o, m) for o, m in cursor.partial.items() if o >= first]:
             count = await log.messages_before(offset + 1) - await log.messages_before(offset)
             messages -= count - mask.bit_count()
         return Backlog(max(messages, 0), max(entries, 0))

@@ -67,6 +67,8 @@ class Topic:
         self.closed = False
         self.producers = Producers(name, limits.max_producers)
         self.messages_in = self.bytes_in = 0
+        self.messages_out = self.bytes_out = 0
+        """Sent through subscriptions that have ended; add those of the present ones."""
         self.meter = Meter(4)
         self._dropped = dropped
         self._woken = False
@@ -74,6 +76,7 @@ class Topic:
             cursor.name: Subscription(self, cursor.name, cursor)
             for cursor in cursors.cursors.values()
         }
+        entries.on_failure = self.drop
 
     @classmethod
     async def open(
@@ -99,6 +102,7 @@ class Topic:
         self, connection: Connection, producer_id: int, name: str, epoch: int
     ) -> Producer:
         """A producer whose name is free or can be taken over; the log is open for it."""
+        self._check_open()
         await self.log.start_writing()
         await self.producers.free(name, connection, producer_id, epoch)
         self._check_open()
@@ -141,23 +145,18 @@ class Topic:
         gone = [(s.messages_out, s.bytes_out) for s in self.subscriptions.values()]
         here = [(c.messages_out, c.bytes_out) for s in self.subscriptions.values()
                 for c in s.consumers]  # fmt: skip
-        sent = gone + here
+        sent = [(self.messages_out, self.bytes_out), *gone, *here]
         return (self.messages_in, self.bytes_in, sum(m for m, _ in sent), sum(b for _, b in sent))
 
     # Subscriptions ----------------------------------------------------------------------
 
     async def subscribe(self, connection: Connection, request: SubscribeRequest) -> Consumer:
         """Join a subscription, creating it if need be."""
-        subscription = await self._subscription(request)
-        await subscription.admit(request.type)
-        consumers = sum(len(s.consumers) for s in self.subscriptions.values())
-        if 0 < self.limits.max_consumers <= consumers:
-            raise ConsumerBusy(
-                f"{self.name} has its {self.limits.max_consumers} consumers (maxConsumersPerTopic)"
-            )
+        subscription = await self._admitted(request)
         if request.rollback_seconds:
             since_ms = self.log.engine.clock.now_ms() - request.rollback_seconds * 1000
             await subscription.seek(await self.first_since(since_ms))
+            subscription = await self._admitted(request)  # somebody may have come meanwhile
         self._check_open()
         consumer = Consumer(
             connection,
@@ -165,11 +164,27 @@ class Topic:
             subscription,
             request.consumer_name,
             request.priority,
-            request.epoch,
+            request.epoch if subscription.dispatcher.exclusive_acks else -1,
             self.log.engine.clock.now_ms(),
         )
         subscription.join(consumer)
         return consumer
+
+    async def _admitted(self, request: SubscribeRequest) -> Subscription:
+        """The subscription, with room for one more consumer of the type asked for."""
+        while True:
+            self._check_room()
+            subscription = await self._subscription(request)
+            await subscription.admit(request.type)
+            if self.subscriptions.get(request.subscription) is subscription:
+                self._check_room()
+                return subscription
+            # It ended while we waited, for instance with its last consumer: begin anew.
+
+    def _check_room(self) -> None:
+        limit = self.limits.max_consumers
+        if 0 < limit <= sum(len(s.consumers) for s in self.subscriptions.values()):
+            raise ConsumerBusy(f"{self.name} has its {limit} consumers (maxConsumersPerTopic)")
 
     async def _subscription(self, request: SubscribeRequest) -> Subscription:
         self._check_open()
@@ -231,13 +246,17 @@ class Topic:
 
     async def remove_subscription(self, subscription: Subscription) -> None:
         """Delete a subscription; durable on return."""
-        if self.subscriptions.pop(subscription.name, None) is not None and subscription.durable:
+        if self.forget(subscription) and subscription.durable:
             await self.cursors.delete(subscription.name)
 
-    def forget(self, subscription: Subscription) -> None:
-        """A non-durable subscription ended with its last consumer."""
-        if self.subscriptions.get(subscription.name) is subscription:
-            del self.subscriptions[subscription.name]
+    def forget(self, subscription: Subscription) -> bool:
+        """A subscription ended; False if it had done so before."""
+        if self.subscriptions.get(subscription.name) is not subscription:
+            return False
+        del self.subscriptions[subscription.name]
+        self.messages_out += subscription.messages_out
+        self.bytes_out += subscription.bytes_out
+        return True
 
     # Reading ------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ class Blocker(Enum):
 
     NONE = "nothing: it delivers"
     NO_CONSUMER = "no consumer is connected"
-    NO_PERMITS = "no consumer has permits"
+    NO_PERMITS = "no consumer that may receive has permits"
     SLOW_CONNECTION = "the consumers' connections are full"
     UNACKED_CONSUMER = "every consumer reached its limit of unacknowledged messages"
     UNACKED_SUBSCRIPTION = "the subscription reached its limit of unacknowledged messages"

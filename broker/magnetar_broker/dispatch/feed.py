@@ -11,6 +11,7 @@ log = logging.getLogger(__name__)
 
 AHEAD_ENTRIES = 2000
 AHEAD_BYTES = 1 << 20
+NOTHING = Run(0, [], ())
 
 
 class Feed:
@@ -21,17 +22,21 @@ class Feed:
         """Why the entries cannot be read; a seek or a new consumer tries again."""
         self._log = entries
         self._ready = ready
-        self._ahead = Run(0, [], ())
+        self._ahead = NOTHING
         self._reading = False
 
     def take(self, offset: int, max_entries: int, max_bytes: int) -> Run | None:
         """Entries from `offset` on, all of one segment; None when there are none (yet)."""
         end = self._log.segment_end(offset)
-        if offset >= end or self.failure is not None:
+        if offset >= end:
+            self._ahead = NOTHING
+            return None
+        if self.failure is not None:
             return None
         max_entries = min(max_entries, end - offset)
         run = self._log.recent(offset, max_entries, max_bytes)
         if run is not None:
+            self._ahead = NOTHING
             return run
         at = offset - self._ahead.first
         if 0 <= at < len(self._ahead.payloads):
@@ -50,7 +55,8 @@ class Feed:
         try:
             self._ahead = await self._log.read(offset, AHEAD_ENTRIES, AHEAD_BYTES)
         except StorageError as error:
-            self.failure = error
-            log.error("%s cannot be read from offset %d: %s", self._log.key, offset, error)
+            if offset >= self._log.first_offset:  # else it was trimmed meanwhile: read on behind
+                self.failure = error
+                log.error("%s cannot be read from offset %d: %s", self._log.key, offset, error)
         self._reading = False
         self._ready()

@@ -185,17 +185,17 @@ class Shared:
     def _unblock(self, consumer: Consumer) -> None:
         """Let go on what was stopped by a limit, once half of it is acknowledged."""
         limits = self._limits
-        if consumer.blocked and consumer.unacked <= limits.max_unacked_per_consumer // 2:
+        if consumer.blocked and consumer.unacked * 2 <= limits.max_unacked_per_consumer:
             consumer.blocked = False
             self._log.engine.clock.soon(self.dispatch)
-        if self._full and self._unacked < limits.max_unacked_per_subscription // 2:
+        if self._full and self._unacked * 2 < limits.max_unacked_per_subscription:
             self._full = False
             self._log.engine.clock.soon(self.dispatch)
 
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
         if offsets is None:
             offsets = list(consumer.pending)
-        wanted = [offset for offset in offsets if offset in consumer.pending]
+        wanted = [offset for offset in dict.fromkeys(offsets) if offset in consumer.pending]
         for offset in wanted:
             self._redelivered[offset] = self._redelivered.get(offset, 0) + 1
         self._give_back(consumer, wanted)
@@ -215,8 +215,9 @@ class Shared:
         return Blocker.DAMAGE if failed else Blocker.READING
 
     def _consumers_blocker(self) -> Blocker:
-        if all(consumer.blocked for consumer in self._consumers):
+        free = [consumer for consumer in self._consumers if not consumer.blocked]
+        if not free:
             return Blocker.UNACKED_CONSUMER
-        if all(consumer.permits <= 0 for consumer in self._consumers):
+        if all(consumer.permits <= 0 for consumer in free):
             return Blocker.NO_PERMITS
         return Blocker.SLOW_CONNECTION
