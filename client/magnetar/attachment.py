@@ -33,6 +33,8 @@ class Attachment:
         failed: Callable[[MagnetarError], None],
     ) -> None:
         self.connection: Connection | None = None
+        self.error: MagnetarError | None = None
+        """Why it will not register any more."""
         self._pool = pool
         self._settings = settings
         self._topic = topic
@@ -40,7 +42,6 @@ class Attachment:
         self._failed = failed
         self._candidate: Connection | None = None
         self._reattaching: asyncio.Task[None] | None = None
-        self._error: MagnetarError | None = None
         self._changed = asyncio.Event()
 
     async def open(self) -> None:
@@ -54,15 +55,15 @@ class Attachment:
         if connection is not self.connection:
             return
         self.connection = None
-        if self._error is None:
+        if self.error is None:
             self._changed.clear()
             self._reattaching = asyncio.create_task(self._reattach())
 
     async def ready(self) -> Connection:
         """The connection, once registered; raises why there will be none. Bound it in time."""
         while self.connection is None:
-            if self._error is not None:
-                raise self._error
+            if self.error is not None:
+                raise self.error
             await self._changed.wait()
         return self.connection
 
@@ -89,7 +90,7 @@ class Attachment:
             self._failed(failure)
 
     def _give_up(self, error: MagnetarError) -> None:
-        self._error = error
+        self.error = error
         self._changed.set()
 
     async def _attach(self) -> None:

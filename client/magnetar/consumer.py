@@ -117,13 +117,19 @@ class PartitionConsumer(Generic[T]):
 
     def ack(self, messages: Iterable[Message]) -> None:
         """Acknowledge messages of this partition; `flush_acks` waits until the broker has it."""
+        self._check_open()
         self._acks.ack(messages)
         self._schedule_acks()
 
     def ack_up_to(self, message: Message) -> None:
         """Acknowledge all messages of this partition up to this one."""
+        self._check_open()
         self._acks.ack_up_to(message)
         self._schedule_acks()
+
+    def _check_open(self) -> None:
+        if self._attachment.error is not None:
+            raise self._attachment.error
 
     async def flush_acks(self) -> None:
         """Wait until the broker confirmed every acknowledgement; raises if it refused one."""
