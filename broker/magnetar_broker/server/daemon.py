@@ -29,7 +29,6 @@ log = logging.getLogger(__name__)
 
 SWITCH_INTERVAL_SECONDS = 0.0005
 """How long the loop may keep a thread waiting that has just come back from the disk."""
-METADATA = "metadata.db"
 WILDCARDS = ("0.0.0.0", "::")
 
 
@@ -70,7 +69,7 @@ class Daemon:
         )
         for finding in store.findings:
             log.warning("%s", finding)
-        metadata = await SqliteMetadata.open(disk.path_of(METADATA), workers.metadata, clock)
+        metadata = await SqliteMetadata.open(disk, workers.metadata, clock)
         return Engine(
             store=store,
             metadata=metadata,
