@@ -1,0 +1,173 @@
+"""The cursor against a model that remembers every message of every entry."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from magnetar_storage.cursor import Cursor
+
+ENTRIES = 12
+BATCH = 5
+FULL = (1 << BATCH) - 1
+
+offsets = st.integers(0, ENTRIES - 1)
+masks = st.integers(0, FULL)
+step = st.one_of(
+    st.tuples(st.just("ack"), st.lists(offsets, max_size=4), st.just(0)),
+    st.tuples(st.just("batch"), offsets, masks),
+    st.tuples(st.just("up_to"), st.integers(-1, ENTRIES - 1), st.just(0)),
+    st.tuples(st.just("reset"), st.integers(-1, ENTRIES - 1), st.just(0)),
+)
+Step = tuple[str, object, int]
+
+
+class Model:
+    """Which messages of each entry are not acknowledged, as a mask by offset."""
+
+    def __init__(self, mark_delete: int) -> None:
+        self.left = dict.fromkeys(range(ENTRIES), FULL)
+        self.ack(range(mark_delete + 1))
+
+    def ack(self, entries: object) -> None:
+        for offset in entries:  # type: ignore[attr-defined]
+            self.left[offset] = 0
+
+    def mark_delete(self) -> int:
+        return next((o for o in range(ENTRIES) if self.left[o]), ENTRIES) - 1
+
+
+def take(cursor: Cursor, model: Model, step: Step) -> Model:
+    what, value, mask = step
+    if what == "ack":
+        cursor.ack(value)  # type: ignore[arg-type]
+        model.ack(value)
+    elif what == "batch":
+        assert isinstance(value, int)
+        done = cursor.ack_batch(value, mask)
+        model.left[value] &= mask
+        assert done == (model.left[value] == 0)
+    elif what == "up_to":
+        assert isinstance(value, int)
+        cursor.ack_up_to(value)
+        model.ack(range(value + 1))
+    else:
+        assert isinstance(value, int)
+        cursor.reset(value)
+        return Model(value)
+    return model
+
+
+def compare(cursor: Cursor, model: Model) -> None:
+    assert cursor.mark_delete == model.mark_delete()
+    for offset, left in model.left.items():
+        assert cursor.is_acked(offset) == (left == 0)
+        if left:  # an untouched mask and a full one say the same
+            assert cursor.partial.get(offset, FULL) == left
+        unacked = (o for o in range(offset, ENTRIES) if model.left[o])
+        assert cursor.next_unacked(offset) == next(unacked, ENTRIES)
+    assert all(o > cursor.mark_delete and not cursor.is_acked(o) for o in cursor.partial)
+    assert all(start > cursor.mark_delete + 1 for start, _ in cursor.acked)
+    assert cursor.is_plain == (not cursor.acked and not cursor.partial)
+
+
+@given(st.integers(-1, ENTRIES - 1), st.lists(step, max_size=25))
+@settings(max_examples=300)
+def test_acknowledging_is_what_the_model_says(start: int, steps: list[Step]) -> None:
+    cursor, model = Cursor(start), Model(start)
+    for one in steps:
+        model = take(cursor, model, one)
+        compare(cursor, model)
+
+
+@given(st.lists(st.tuples(step, st.sampled_from(["", "delta", "snapshot"])), max_size=25))
+@settings(max_examples=300)
+def test_written_in_any_pieces_it_is_replayed_the_same(
+    steps: list[tuple[Step, str]],
+) -> None:
+    cursor, model = Cursor(-1), Model(-1)
+    twin = Cursor(-1)
+    for one, then in steps:
+        model = take(cursor, model, one)
+        if then == "snapshot":
+            twin.apply(True, cursor.snapshot())
+            assert cursor.take_delta() is None
+        elif then and (delta := cursor.take_delta()) is not None:
+            twin.apply(*delta)
+        if then:
+            compare(twin, model)
+    last = cursor.take_delta()
+    if last is not None:
+        twin.apply(*last)
+    compare(twin, model)
+    assert twin.take_delta() is None, "what was replayed is no change"
+
+
+@given(st.lists(step, max_size=15), st.lists(step, max_size=15))
+def test_a_delta_may_be_replayed_over_what_it_came_from(
+    before: list[Step], after: list[Step]
+) -> None:
+    """A snapshot that was taken later than the delta behind it was written."""
+    cursor, model = Cursor(-1), Model(-1)
+    for one in before:
+        model = take(cursor, model, one)
+    delta = cursor.take_delta()
+    snapshot = cursor.snapshot()
+    twin = Cursor(-1)
+    twin.apply(True, snapshot)
+    if delta is not None:
+        twin.apply(*delta)
+    compare(twin, model)
+
+
+def test_nothing_changed_is_no_delta() -> None:
+    cursor = Cursor(4)
+    cursor.ack([1, 2])
+    cursor.ack_up_to(3)
+    assert cursor.ack_batch(2, FULL) is True
+    assert cursor.take_delta() is None
+
+
+def test_a_delta_is_handed_out_once() -> None:
+    cursor = Cursor(-1)
+    cursor.ack([3])
+    assert cursor.take_delta() is not None
+    assert cursor.take_delta() is None
+
+
+def test_a_delta_holds_only_what_is_new() -> None:
+    cursor = Cursor(-1)
+    cursor.ack(range(2, 1000, 2))
+    cursor.take_delta()
+    cursor.ack([2001])
+    delta = cursor.take_delta()
+    assert delta is not None
+    whole, data = delta
+    assert not whole
+    assert len(data) < 50
+
+
+def test_a_reset_is_written_as_the_whole_state() -> None:
+    cursor = Cursor(9)
+    cursor.reset(2)
+    cursor.ack([5])
+    delta = cursor.take_delta()
+    assert delta is not None and delta[0]
+    twin = Cursor(9)
+    twin.apply(*delta)
+    assert (twin.mark_delete, list(twin.acked)) == (2, [(5, 6)])
+
+
+def test_masks_of_more_than_a_word_survive() -> None:
+    cursor, twin = Cursor(-1), Cursor(-1)
+    mask = (1 << 1000) - 2
+    cursor.ack_batch(3, mask)
+    twin.apply(True, cursor.snapshot())
+    assert twin.partial == {3: mask}
+
+
+def test_acks_beyond_the_hole_wait_for_it() -> None:
+    cursor = Cursor(-1)
+    cursor.ack([1, 2, 3])
+    assert cursor.mark_delete == -1
+    cursor.ack([0])
+    assert cursor.mark_delete == 3
+    assert cursor.is_plain
