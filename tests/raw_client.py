@@ -1,0 +1,231 @@
+"""The smallest client of the protocol: blocking, explicit, and able to break every rule."""
+
+import socket
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import FIELDS, decode, encode, encode_ack, encode_flow
+from magnetar_proto.entries import encode_entry
+from magnetar_proto.frames import FrameDecoder, encode_frame
+from magnetar_proto.ids import MessageId
+
+TIMEOUT_SECONDS = 20.0
+MAX_FRAME = 16 << 20
+READ_BYTES = 1 << 16
+
+Kind = pb.BaseCommand
+
+
+class Closed(Exception):
+    """The broker ended the connection."""
+
+
+class Received(NamedTuple):
+    """One frame from the broker; `entry` is empty but for a MESSAGE."""
+
+    kind: int
+    command: Any
+    entry: bytes
+
+
+class RawClient:
+    """One connection.  PINGs are answered while something is awaited, unless `mute`."""
+
+    def __init__(
+        self, port: int, handshake: bool = True, mute: bool = False, version: int = 21
+    ) -> None:
+        self.mute = mute
+        self._socket = socket.create_connection(("127.0.0.1", port), TIMEOUT_SECONDS)
+        self._decoder = FrameDecoder(MAX_FRAME)
+        self._waiting: deque[Received] = deque()
+        self._last_request = 0
+        if handshake:
+            self.send(pb.CommandConnect(client_version="raw", protocol_version=version))
+            self.connected = self.expect(Kind.CONNECTED)
+
+    def __enter__(self) -> "RawClient":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave without a word."""
+        self._socket.close()
+
+    # Out --------------------------------------------------------------------------------
+
+    def send(self, message: Any) -> None:
+        """Send one command."""
+        self.send_bytes(encode(message))
+
+    def send_bytes(self, data: bytes) -> None:
+        """Send anything; `Closed` when the broker does not listen any more."""
+        try:
+            self._socket.sendall(data)
+        except (ConnectionError, BrokenPipeError) as error:
+            raise Closed(str(error)) from error
+
+    def finish_sending(self) -> None:
+        """Close the outgoing half only."""
+        self._socket.shutdown(socket.SHUT_WR)
+
+    def next_request(self) -> int:
+        """A request id that was not used on this connection."""
+        self._last_request += 1
+        return self._last_request
+
+    # In ---------------------------------------------------------------------------------
+
+    def receive(self) -> Received:
+        """The next frame; `Closed` at the end, TimeoutError when nothing comes."""
+        while not self._waiting:
+            try:
+                data = self._socket.recv(READ_BYTES)
+            except ConnectionError as error:
+                raise Closed(str(error)) from error
+            if not data:
+                raise Closed("end of stream")
+            for kind, buf, start, mid, end in self._decoder.feed(data):
+                command = getattr(decode(buf, start, mid), FIELDS[kind])
+                self._waiting.append(Received(kind, command, buf[mid:end]))
+            assert self._decoder.error is None, self._decoder.error
+        return self._waiting.popleft()
+
+    def await_frame(self, wanted: Callable[[Received], bool]) -> Received:
+        """The first frame that is wanted; PINGs are answered, other frames kept for later."""
+        kept = [frame for frame in self._waiting if not wanted(frame)]
+        found = [frame for frame in self._waiting if wanted(frame)]
+        if found:
+            self._waiting.remove(found[0])
+            return found[0]
+        self._waiting.clear()
+        try:
+            while not wanted(frame := self.receive()):
+                if frame.kind == Kind.PING and not self.mute:
+                    self.send(pb.CommandPong())
+                else:
+                    kept.append(frame)
+            return frame
+        finally:
+            self._waiting.extendleft(reversed(kept))
+
+    def expect(self, kind: int) -> Any:
+        """The next command of a kind."""
+        return self.await_frame(lambda frame: frame.kind == kind).command
+
+    def await_close(self) -> list[Received]:
+        """Wait until the broker closes the connection; what it still sent."""
+        frames = []
+        try:
+            while True:
+                frames.append(self.receive())
+        except Closed:
+            return frames
+
+    def request(self, message: Any) -> Any:
+        """Send a command and return its answer, whatever it is."""
+        message.request_id = self.next_request()
+        self.send(message)
+        return self.answer_to(message.request_id)
+
+    def answer_to(self, request_id: int) -> Any:
+        """The answer that carries a request id."""
+        return self.await_frame(
+            lambda frame: getattr(frame.command, "request_id", None) == request_id
+        ).command
+
+    def ping(self) -> None:
+        """Make sure that everything sent so far was handled."""
+        self.send(pb.CommandPing())
+        self.expect(Kind.PONG)
+
+    # Everyday requests --------------------------------------------------------------------
+
+    def produce(self, topic: str, producer_id: int = 1, **fields: Any) -> Any:
+        """Open a producer."""
+        return self.request(
+            pb.CommandProducer(topic=topic, producer_id=producer_id, request_id=0, **fields)
+        )
+
+    def publish(self, sequence_id: int, payload: bytes, producer_id: int = 1) -> pb.MessageIdData:
+        """Send one message and return the id of its receipt."""
+        self.send_bytes(send_frame(sequence_id, payload, producer_id))
+        receipt = self.expect(Kind.SEND_RECEIPT)
+        assert receipt.sequence_id == sequence_id
+        return receipt.message_id
+
+    def subscribe(
+        self,
+        topic: str,
+        subscription: str = "sub",
+        sub_type: int = pb.CommandSubscribe.Exclusive,
+        consumer_id: int = 1,
+        **fields: Any,
+    ) -> Any:
+        """Open a consumer, at the start of the topic if not told otherwise."""
+        fields.setdefault("initialPosition", pb.CommandSubscribe.Earliest)
+        return self.request(
+            pb.CommandSubscribe(
+                topic=topic,
+                subscription=subscription,
+                subType=sub_type,
+                consumer_id=consumer_id,
+                request_id=0,
+                **fields,
+            )
+        )
+
+    def flow(self, permits: int, consumer_id: int = 1) -> None:
+        """Take so many messages more."""
+        self.send_bytes(encode_flow(consumer_id, permits))
+
+    def next_message(self) -> Received:
+        """The next MESSAGE."""
+        return self.await_frame(lambda frame: frame.kind == Kind.MESSAGE)
+
+    def ack(
+        self,
+        ids: Sequence[tuple[int, int, Sequence[int]]],
+        ack_type: int = pb.CommandAck.Individual,
+        consumer_id: int = 1,
+    ) -> Any:
+        """Acknowledge (ledger, entry, ack_set)s and wait until that is durable."""
+        request_id = self.next_request()
+        self.send_bytes(encode_ack(consumer_id, ack_type, ids, request_id))
+        return self.answer_to(request_id)
+
+
+def id_of(message: Received) -> MessageId:
+    """Where a received message is."""
+    return MessageId.from_pb(message.command.message_id)
+
+
+def metadata(sequence_id: int, **fields: Any) -> pb.MessageMetadata:
+    """What every message must say about itself."""
+    return pb.MessageMetadata(
+        producer_name="raw", sequence_id=sequence_id, publish_time=1_700_000_000_000, **fields
+    )
+
+
+def send_frame(
+    sequence_id: int,
+    payload: bytes,
+    producer_id: int = 1,
+    said: pb.MessageMetadata | None = None,
+    **fields: Any,
+) -> bytes:
+    """A SEND of one entry; `fields` are those of the command, `said` its metadata."""
+    entry = encode_entry(metadata(sequence_id) if said is None else said, payload)
+    return send_frame_of(entry, sequence_id, producer_id, **fields)
+
+
+def send_frame_of(entry: bytes, sequence_id: int, producer_id: int = 1, **fields: Any) -> bytes:
+    """A SEND of an entry that is already encoded, rightly or wrongly."""
+    command = pb.BaseCommand(type=Kind.SEND)
+    command.send.CopyFrom(
+        pb.CommandSend(producer_id=producer_id, sequence_id=sequence_id, **fields)
+    )
+    return encode_frame(command.SerializeToString(), entry)
