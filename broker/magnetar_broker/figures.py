@@ -47,6 +47,9 @@ class SubscriptionFigures:
     consumers: int
     rate_out: float
     throughput_out: float
+    messages_out: int | None
+    """Sent since the topic was loaded; what is sent again counts again."""
+    bytes_out: int | None
     unacked: int | None
     """Messages sent and not acknowledged; kept where consumers share."""
     in_replay: int | None
@@ -169,8 +172,10 @@ async def _subscription(
 ) -> SubscriptionFigures:
     backlog = await _backlog(subscription)
     consumers = list(subscription.consumers)
-    unacked = in_replay = None
+    unacked = in_replay = messages_out = bytes_out = None
     if isinstance(subscription, Subscription):
+        messages_out = subscription.messages_out + sum(c.messages_out for c in consumers)
+        bytes_out = subscription.bytes_out + sum(c.bytes_out for c in consumers)
         in_replay = subscription.dispatcher.in_replay
         if not subscription.dispatcher.exclusive_acks:
             unacked = sum(consumer.unacked for consumer in consumers)
@@ -180,6 +185,8 @@ async def _subscription(
         consumers=len(consumers),
         rate_out=sum(consumer.meter.rates[0] for consumer in consumers),
         throughput_out=sum(consumer.meter.rates[1] for consumer in consumers),
+        messages_out=messages_out,
+        bytes_out=bytes_out,
         unacked=unacked,
         in_replay=in_replay,
     )

@@ -98,6 +98,13 @@ SUBSCRIPTION_ROWS: tuple[Row, ...] = (
     Row("consumers_count", "Connected consumers", lambda one: one.consumers),
 )
 
+SUBSCRIPTION_TOTAL_ROWS: tuple[Row, ...] = (
+    Row("out_messages_total", "Messages delivered since the topic was loaded",
+        lambda one: one.messages_out),
+    Row("out_bytes_total", "Bytes delivered since the topic was loaded",
+        lambda one: one.bytes_out),
+)  # fmt: skip
+
 CONNECTION_ROWS: tuple[Row, ...] = (
     Row("pulsar_active_connections", "Open connections", lambda figures: figures.connections),
     Row("pulsar_connection_created_total_count", "Connections since the start",
@@ -124,7 +131,9 @@ def families(figures: Figures) -> Iterator[Metric]:
     yield from _table("pulsar_broker_", (TOPICS_ROW, *LOAD_ROWS, BACKLOG_ROW), [(cluster, broker)])
     yield from _load_families(figures)
     if figures.by_topic:
-        yield from _table("pulsar_subscription_", SUBSCRIPTION_ROWS, _subscriptions(figures))
+        subscriptions = _subscriptions(figures)
+        yield from _table("pulsar_subscription_", SUBSCRIPTION_ROWS, subscriptions)
+        yield from _table("pulsar_", SUBSCRIPTION_TOTAL_ROWS, subscriptions)
 
 
 def _load_families(figures: Figures) -> Iterator[Metric]:

@@ -349,6 +349,7 @@ def test_a_topic_and_its_subscriptions_are_measured(broker: RunningBroker) -> No
         client.close()
     expected = {
         "pulsar_in_messages_total": 10,
+        "pulsar_out_messages_total": 10,
         "pulsar_msg_backlog": 10,
         "pulsar_subscription_back_log": 10,
         "pulsar_subscription_unacked_messages": 10,
@@ -360,6 +361,7 @@ def test_a_topic_and_its_subscriptions_are_measured(broker: RunningBroker) -> No
     }
     assert {name: found.get(name) for name in expected} == expected
     assert found["pulsar_in_bytes_total"] >= 500
+    assert found["pulsar_out_bytes_total"] == found["pulsar_in_bytes_total"]
     assert found["pulsar_storage_size"] == found["pulsar_in_bytes_total"]
 
 

@@ -12,7 +12,15 @@ from magnetar_broker.version import VERSION
 
 TOPIC = "persistent://public/default/orders"
 SUBSCRIPTION = SubscriptionFigures(
-    "billing", backlog=7, consumers=2, rate_out=3.5, throughput_out=35.0, unacked=4, in_replay=1
+    name="billing",
+    backlog=7,
+    consumers=2,
+    rate_out=3.5,
+    throughput_out=35.0,
+    messages_out=12,
+    bytes_out=120,
+    unacked=4,
+    in_replay=1,
 )
 LOAD = Load(
     topics=1,
@@ -77,15 +85,17 @@ def test_a_subscription_has_its_own_series() -> None:
     page = samples(FIGURES)
     labels = {**BY_TOPIC, "subscription": "billing"}
     expected = {
-        "back_log": 7,
-        "unacked_messages": 4,
-        "in_replay": 1,
-        "msg_rate_out": 3.5,
-        "msg_throughput_out": 35,
-        "consumers_count": 2,
+        "subscription_back_log": 7,
+        "subscription_unacked_messages": 4,
+        "subscription_in_replay": 1,
+        "subscription_msg_rate_out": 3.5,
+        "subscription_msg_throughput_out": 35,
+        "subscription_consumers_count": 2,
+        "out_messages_total": 12,
+        "out_bytes_total": 120,
     }
     for name, value in expected.items():
-        assert page[f"pulsar_subscription_{name}"] == [(labels, value)], name
+        assert page[f"pulsar_{name}"] == [(labels, value)], name
 
 
 def test_the_broker_as_a_whole() -> None:
@@ -127,14 +137,22 @@ def test_namespaces_add_their_topics_up() -> None:
 
 
 def test_what_is_not_known_is_not_there() -> None:
-    unknown = replace(SUBSCRIPTION, backlog=None, unacked=None, in_replay=None)
+    unknown = replace(
+        SUBSCRIPTION, backlog=None, unacked=None, in_replay=None, messages_out=None, bytes_out=None
+    )
     topics = (
         TopicFigures(TOPIC, "public/default", replace(LOAD, backlog=None), (unknown,)),
         TopicFigures(TOPIC + "2", "public/default", LOAD, (SUBSCRIPTION,)),
     )
     page = samples(replace(FIGURES, topics=topics))
-    for name in ("back_log", "unacked_messages", "in_replay"):
-        ((labels, _),) = page[f"pulsar_subscription_{name}"]
+    for name in (
+        "subscription_back_log",
+        "subscription_unacked_messages",
+        "subscription_in_replay",
+        "out_messages_total",
+        "out_bytes_total",
+    ):
+        ((labels, _),) = page[f"pulsar_{name}"]
         assert labels["topic"] == TOPIC + "2"
     ((labels, _),) = page["pulsar_msg_backlog"]
     assert labels["topic"] == TOPIC + "2"
