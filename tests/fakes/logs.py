@@ -1,0 +1,72 @@
+"""Logs over stores in memory, in a world that the test moves by hand."""
+
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
+
+from fakes.moody_store import MoodyStore
+from fakes.world import ManualClock, ManualPromise, ManualTasks, run, start
+from magnetar_storage.cache import EntryCache
+from magnetar_storage.interfaces import MetadataStore, SegmentStore
+from magnetar_storage.log import Engine, Log, RollLimits
+from magnetar_storage.memory import MemoryMetadata
+
+T = TypeVar("T")
+
+NEVER = RollLimits()
+BY_THREE = RollLimits(max_entries=3, min_age_ms=0)
+KEY = "/topics/log"
+
+
+class LogWorld:
+    """One store and one metadata store; open logs on them as often as you like."""
+
+    def __init__(self, roll: RollLimits = NEVER, cache_bytes: int = 1 << 20) -> None:
+        self.clock = ManualClock()
+        self.store = MoodyStore(self.clock)
+        self.metadata = MemoryMetadata(self.clock)
+        self.engine = self.engine_on(self.store, self.metadata, roll, cache_bytes)
+
+    def engine_on(
+        self, store: SegmentStore, metadata: MetadataStore, roll: RollLimits, cache_bytes: int
+    ) -> Engine:
+        tasks = ManualTasks(self.clock)
+        return Engine(store, metadata, EntryCache(cache_bytes), self.clock, tasks, roll)
+
+    def do(self, coro: Coroutine[Any, Any, T]) -> T:
+        return run(coro, self.clock)
+
+    def begin(self, coro: Coroutine[Any, Any, Any]) -> ManualPromise:
+        """Run up to the first wait; pump to go on."""
+        return start(coro)
+
+    def open(self, key: str = KEY, writing: bool = True) -> Log:
+        log = self.do(Log.open(key, self.engine, create=True))
+        assert log is not None
+        if writing:
+            self.do(log.start_writing())
+        return log
+
+    def append(self, log: Log, *payloads: bytes, counts: Sequence[int] = ()) -> None:
+        """Append a run and wait until it is durable."""
+        outcome: list[BaseException | None] = []
+        log.append(list(payloads), list(counts) or [1] * len(payloads), outcome.append)
+        self.clock.pump()
+        assert outcome == [None]
+
+    def read_all(self, log: Log, step: int = 1000) -> list[bytes]:
+        """Every entry from the first one kept, read run by run."""
+        offset, found = log.first_offset, list[bytes]()
+        while True:
+            part = self.do(log.read(offset, step, 1 << 20))
+            if not part.payloads:
+                assert offset == log.end
+                return found
+            assert part.first == offset
+            assert len(part.counts) == len(part.payloads) <= step
+            found += part.payloads
+            offset += len(part.payloads)
+
+
+def numbered(first: int, stop: int) -> list[bytes]:
+    """Entries that say their own offset."""
+    return [b"%d" % offset for offset in range(first, stop)]

@@ -1,0 +1,64 @@
+"""A `MemoryStore` whose writes fail and whose reads and creations wait when the test says so."""
+
+from fakes.world import ManualClock, ManualPromise
+from magnetar_storage.interfaces import Run, SegmentId
+from magnetar_storage.memory import MemoryReader, MemoryStore, MemoryWriter
+
+
+class MoodyReader(MemoryReader):
+    """Reads when its store lets it."""
+
+    def __init__(self, reader: MemoryReader, store: "MoodyStore") -> None:
+        super().__init__(reader._content)
+        self._store = store
+
+    async def read(self, first: int, max_entries: int, max_bytes: int) -> Run:
+        self._store.reads += 1
+        if self._store.read_gate is not None:
+            await self._store.read_gate
+        if self._store.read_failure is not None:
+            raise self._store.read_failure
+        return await super().read(first, max_entries, max_bytes)
+
+
+class MoodyStore(MemoryStore):
+    """Works as usual until one of its switches is set."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(clock)
+        self.create_failure: Exception | None = None
+        self.create_gate: ManualPromise | None = None
+        self.read_failure: Exception | None = None
+        self.read_gate: ManualPromise | None = None
+        self.reads = 0
+        self.created: list[SegmentId] = []
+
+    async def create(self) -> MemoryWriter:
+        if self.create_gate is not None:
+            await self.create_gate
+        if self.create_failure is not None:
+            raise self.create_failure
+        writer = await super().create()
+        self.created.append(writer.segment)
+        return writer
+
+    async def reader(self, segment: SegmentId) -> MoodyReader:
+        return MoodyReader(await super().reader(segment), self)
+
+    def break_writers(self, error: Exception) -> None:
+        """What is pending did not happen, and nothing more can be appended to these segments."""
+        for content in self._segments.values():
+            if content.sealed is not None:
+                continue
+            content.refusal = content.refusal or error
+            del content.payloads[content.durable :]
+            del content.counts[content.durable :]
+            del content.messages[content.durable + 1 :]
+            pending = list(content.pending)
+            content.pending.clear()
+            for _, done in pending:
+                done(error)
+
+    def ids(self) -> set[SegmentId]:
+        """The segments that exist."""
+        return set(self._segments)
