@@ -114,12 +114,13 @@ class Index:
         return bisect_right(self.firsts, entry) - 1
 
     def payload_bytes(self, blocks: int) -> int:
-        """Bytes of the payloads in the first so many blocks."""
+        """Bytes of the payloads in the first so many blocks; a guess if there are holes."""
         stored = self.offsets[blocks] - FIRST_BLOCK_AT
-        return stored - HEADER.size * blocks - TABLE_BYTES_PER_ENTRY * self.firsts[blocks]
+        other = HEADER.size * blocks + TABLE_BYTES_PER_ENTRY * self.firsts[blocks]
+        return max(0, stored - other)
 
     def sealed(self) -> Sealed:
-        return Sealed(self.entries, self.messages[-1], max(0, self.payload_bytes(self.blocks)))
+        return Sealed(self.entries, self.messages[-1], self.payload_bytes(self.blocks))
 
 
 def encode_footer(segment: SegmentId, index: Index, sealed: Sealed) -> bytes:
@@ -269,9 +270,11 @@ def records_of(file: File, at: int, end: int) -> Iterator[tuple[int, bytes, Reco
     """
     window = _Window(file, end)
     while at + HEADER.size <= end:
-        size = size_claimed_at(window.data, window.cover(at, HEADER.size))
+        window.cover(at, HEADER.size)
+        size = size_claimed_at(window.data, at - window.base)
         if size and at + size <= end:
-            record = record_at(window.data, window.cover(at, size))
+            window.cover(at, size)
+            record = record_at(window.data, at - window.base)
             if record is not None:
                 yield window.base, window.data, record
                 at += size
@@ -288,12 +291,11 @@ class _Window:
         self.base = 0
         self.data = b""
 
-    def cover(self, at: int, size: int) -> int:
-        """Have these bytes in `data`, as far as the file goes; returns where they begin there."""
+    def cover(self, at: int, size: int) -> None:
+        """Have these bytes in `data`, which begins at `base`, as far as the file goes."""
         if at < self.base or at + size > self.base + len(self.data):
             self.base = at
             self.data = self._file.read(at, min(max(size, SCAN_BYTES), self._end - at))
-        return at - self.base
 
     def find(self, wanted: bytes, at: int) -> int:
         """Where these bytes are next; the end if nowhere."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, TypeVar
 
 from fakes.faulty_disk import FaultyDisk
@@ -102,7 +103,8 @@ class Machine:
         while True:
             part: Run = self.do(reader.read(len(found), step, size))
             if not part.payloads:
-                assert reader.messages_before(len(found)) == sum(count for _, count in found)
+                before = [reader.messages_before(entry) for entry in range(len(found) + 1)]
+                assert before == list(accumulate((count for _, count in found), initial=0))
                 return found
             assert part.first == len(found)
             found.extend(zip(part.payloads, part.counts, strict=True))

@@ -1,0 +1,145 @@
+"""A disk that is full, or fails: what is told, and what works again."""
+
+import pytest
+
+from fakes.faulty_disk import seeded
+from fakes.local_store import TINY, Machine
+from magnetar_storage.errors import DataDirLocked, DiskFull, Unavailable, WriterFailed
+from magnetar_storage.local import LocalStore
+
+
+def told_by(machine: Machine, segment: int, payload: bytes) -> list[BaseException | None]:
+    told: list[BaseException | None] = []
+    machine.writers[segment].append([payload], [1], told.append)
+    machine.pump()
+    return told
+
+
+@pytest.mark.parametrize("room", range(0, 600, 7))
+def test_a_full_disk_fails_writers_and_the_next_ones_work(room: int) -> None:
+    machine = Machine()
+    machine.open()
+    segment = machine.create()
+    machine.append(segment, [b"before"], [1])
+    machine.pump()
+    machine.disk.room = room
+    for number in range(30):
+        machine.append(segment, [b"%d" % number * 20], [1])
+        machine.pump()
+    assert 0 < machine.truths[segment].confirmed < 31
+    (error,) = told_by(machine, segment, b"late")
+    assert isinstance(error, WriterFailed)
+    machine.disk.room = 1 << 30
+    machine.clock.advance(TINY.retry_seconds)
+    machine.check()
+    machine.check_still_works()
+    machine.disk.crash(seeded(room))
+    machine.open()
+    machine.check()
+
+
+def test_creating_on_a_full_disk_says_so() -> None:
+    machine = Machine()
+    machine.open()
+    machine.disk.room = 0
+    with pytest.raises(DiskFull, match="free some space"):
+        machine.do(machine.store.create())
+    machine.disk.room = 1 << 30
+    machine.check_still_works()
+
+
+def test_after_a_failed_sync_everything_is_refused_until_a_restart() -> None:
+    machine = Machine()
+    machine.open()
+    segment = machine.create()
+    machine.append(segment, [b"kept"], [1])
+    machine.pump()
+    machine.disk.failing_syncs = 1
+    (error,) = told_by(machine, segment, b"unknown")
+    assert isinstance(error, Unavailable) and not isinstance(error, DiskFull)
+    assert "restart" in str(error)
+    assert machine.store.trouble is not None
+    with pytest.raises(Unavailable, match="restart"):
+        machine.do(machine.store.create())
+    machine.disk.crash(seeded(1))
+    machine.truths[segment].appended.append((b"unknown", 1))
+    machine.open()
+    assert machine.store.trouble is None
+    machine.check()
+
+
+def test_write_behind_that_fails_is_told_once_and_tried_again() -> None:
+    machine = Machine()
+    machine.open()
+    segment = machine.create()
+    machine.append(segment, [b"kept"], [1])
+    machine.pump()
+    machine.disk.failing_syncs = 3
+    with pytest.raises(Unavailable):
+        machine.do(machine.store.checkpoint())
+    machine.clock.advance(TINY.retry_seconds * 5)
+    assert len(machine.store.findings) == 1
+    assert machine.disk.failing_syncs == 0
+    machine.disk.crash(seeded(2))
+    machine.open()
+    machine.check()
+
+
+def test_memory_stays_bounded_while_segment_files_cannot_be_written() -> None:
+    machine = Machine()
+    machine.open()
+    segment = machine.create()
+    machine.disk.operation = refuse_segments(machine)  # type: ignore[method-assign]
+    for _ in range(200):
+        machine.append(segment, [b"x" * 100], [1])
+        machine.pump()
+    confirmed = machine.truths[segment].confirmed
+    assert confirmed * 100 < TINY.unwritten_bytes + TINY.round_bytes
+    assert machine.store.trouble is not None
+    del machine.disk.operation
+    machine.clock.advance(TINY.retry_seconds)
+    assert machine.store.trouble is None
+    machine.check()
+    machine.check_still_works()
+
+
+def refuse_segments(machine: Machine):  # type: ignore[no-untyped-def]
+    """An `operation` that fails whatever touches a segment's file."""
+    count = machine.disk.operation
+
+    def refusing(what: str, name: str) -> None:
+        if name.startswith("segments/"):
+            raise Unavailable(f"cannot {what} {name}")
+        count(what, name)
+
+    return refusing
+
+
+def test_a_closed_store_refuses_and_frees_the_directory() -> None:
+    machine = Machine()
+    machine.open()
+    segment = machine.create()
+    with pytest.raises(DataDirLocked):
+        machine.do(LocalStore.open(machine.disk, machine.workers, machine.clock, TINY))
+    machine.close()
+    (error,) = told_by(machine, segment, b"late")
+    assert isinstance(error, Unavailable)
+    machine.open()
+    machine.check()
+
+
+def test_rounds_are_observed() -> None:
+    machine = Machine()
+    seen: list[tuple[int, int, float | None]] = []
+    ticks = iter(range(100))
+    store = machine.do(
+        LocalStore.open(
+            machine.disk, machine.workers, machine.clock, TINY,
+            lambda *round_: seen.append(round_), lambda: float(next(ticks)),
+        )
+    )  # fmt: skip
+    writer = machine.do(store.create())
+    writer.append([b"a"], [1], lambda _: None)
+    writer.append([b"bc"], [1], lambda _: None)
+    machine.pump()
+    assert seen == [(1, 32, 1.0), (2, 41 + 42, 1.0)]
