@@ -1,0 +1,334 @@
+"""Durable cursors: creating, changing, rolling, replaying, failing."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fakes.logs import KEY, LogWorld
+from magnetar_storage.cursor_log import CursorLog, DurableCursor, Kind
+from magnetar_storage.errors import Corrupt, DiskFull, NoSegment
+from magnetar_storage.log import Log
+
+Outcomes = list[BaseException | None]
+
+
+class Cursors:
+    """The cursors of one log; `reopen` forgets all that was in memory."""
+
+    def __init__(self, roll_bytes: int = 4 << 20) -> None:
+        self.world = LogWorld()
+        self.roll_bytes = roll_bytes
+        self.reopen()
+
+    def reopen(self) -> CursorLog:
+        self.log: Log = self.world.open(writing=False)
+        self.all = self.world.do(CursorLog.open(self.log))
+        self.all._roll_bytes = self.roll_bytes
+        return self.all
+
+    def create(self, name: str, mark_delete: int = -1, **properties: str) -> DurableCursor:
+        return self.world.do(self.all.create(name, mark_delete, properties))
+
+    def ack(self, cursor: DurableCursor, *offsets: int) -> Outcomes:
+        outcomes: Outcomes = []
+        cursor.ack(offsets)
+        self.all.changed(cursor, outcomes.append)
+        return outcomes
+
+    def pump(self) -> None:
+        self.world.clock.pump()
+
+
+def state(cursor: DurableCursor) -> tuple[object, ...]:
+    return cursor.name, cursor.properties, cursor.mark_delete, list(cursor.acked), cursor.partial
+
+
+def states(cursors: CursorLog) -> dict[str, tuple[object, ...]]:
+    return {name: state(cursor) for name, cursor in cursors.cursors.items()}
+
+
+def test_what_was_created_is_there_again() -> None:
+    cursors = Cursors()
+    cursors.create("eins", 4, color="blue")
+    cursors.create("zwei é")
+    before = states(cursors.all)
+    assert states(cursors.reopen()) == before
+    assert set(before) == {"eins", "zwei é"}
+
+
+def test_an_ack_is_reported_when_it_is_durable_and_not_before() -> None:
+    cursors = Cursors()
+    cursor = cursors.create("a")
+    outcomes = cursors.ack(cursor, 0, 1, 5)
+    assert outcomes == []
+    cursors.pump()
+    assert outcomes == [None]
+    again = cursors.reopen().cursors["a"]
+    assert (again.mark_delete, list(again.acked)) == (1, [(5, 6)])
+
+
+def test_many_changes_of_a_turn_are_one_write() -> None:
+    cursors = Cursors()
+    first, second = cursors.create("a"), cursors.create("b")
+    outcomes = [cursors.ack(cursor, n) for n in range(50) for cursor in (first, second)]
+    before = entries_written(cursors)
+    cursors.pump()
+    assert all(one == [None] for one in outcomes)
+    assert entries_written(cursors) == before + 2
+
+
+def entries_written(cursors: Cursors) -> int:
+    segment = cursors.log.cursor_segment
+    assert segment is not None
+    return len(cursors.world.store._segments[segment].payloads)
+
+
+def test_a_change_during_a_write_goes_along_in_the_next() -> None:
+    cursors = Cursors()
+    cursor = cursors.create("a")
+    before = entries_written(cursors)
+    first = cursors.ack(cursor, 0)
+    assert cursors.world.clock.step(), "the write is under way now"
+    second = cursors.ack(cursor, 1)
+    third = cursors.ack(cursor, 2)
+    assert first == second == []
+    assert entries_written(cursors) == before + 1
+    cursors.pump()
+    assert first == second == third == [None]
+    assert entries_written(cursors) == before + 2
+    assert cursors.reopen().cursors["a"].mark_delete == 2
+
+
+def test_a_change_while_a_segment_is_begun_is_not_lost() -> None:
+    cursors = Cursors()
+    cursors.create("a")
+    cursor = cursors.reopen().cursors["a"]
+    cursors.world.store.create_gate = cursors.world.clock.promise()
+    first = cursors.ack(cursor, 0)
+    cursors.pump()  # waits for the new segment
+    second = cursors.ack(cursor, 1)
+    cursors.world.store.create_gate.set_result(None)
+    third = cursors.ack(cursor, 2)
+    cursors.pump()
+    assert first == second == third == [None]
+    assert cursors.reopen().cursors["a"].mark_delete == 2
+
+
+def test_an_ack_that_changes_nothing_is_answered() -> None:
+    cursors = Cursors()
+    cursor = cursors.create("a", 5)
+    outcomes = cursors.ack(cursor, 3)
+    cursors.pump()
+    assert outcomes == [None]
+
+
+def test_deleting_is_durable_and_the_name_is_free_again() -> None:
+    cursors = Cursors()
+    cursors.create("a", 7)
+    cursors.create("b")
+    cursors.world.do(cursors.all.delete("a"))
+    assert set(cursors.reopen().cursors) == {"b"}
+    cursors.create("a", 2)
+    assert cursors.reopen().cursors["a"].mark_delete == 2
+
+
+def test_acks_of_a_deleted_cursor_leave_nothing_behind() -> None:
+    """A consumer may acknowledge while its subscription is being deleted, and after."""
+    cursors = Cursors()
+    cursors.create("kept")
+    cursor = cursors.create("gone")
+    during = cursors.ack(cursor, 0)
+    deleting = cursors.world.begin(cursors.all.delete("gone"))
+    after = cursors.ack(cursor, 1)
+    cursors.world.begin(cursors.all.set_properties(cursor, {"too": "late"})).result()
+    cursors.pump()
+    deleting.result()
+    later = cursors.ack(cursor, 2)
+    cursors.pump()
+    assert during == after == later == [None]
+    assert set(cursors.reopen().cursors) == {"kept"}
+
+
+def test_a_cursor_of_the_same_name_is_not_changed_by_the_old_one() -> None:
+    cursors = Cursors()
+    old = cursors.create("a")
+    cursors.world.do(cursors.all.delete("a"))
+    cursors.create("a")
+    assert cursors.ack(old, 0, 1, 2) == [None]
+    cursors.pump()
+    assert cursors.reopen().cursors["a"].mark_delete == -1
+
+
+def test_properties_are_replaced() -> None:
+    cursors = Cursors()
+    cursor = cursors.create("a", a="1")
+    cursors.world.do(cursors.all.set_properties(cursor, {"b": "2"}))
+    assert cursors.reopen().cursors["a"].properties == {"b": "2"}
+
+
+def test_a_grown_segment_is_replaced_and_deleted() -> None:
+    cursors = Cursors(roll_bytes=500)
+    cursor = cursors.create("a")
+    seen = {cursors.log.cursor_segment}
+    for offset in range(200):
+        outcomes = cursors.ack(cursor, 2 * offset + 1)
+        cursors.pump()
+        assert outcomes == [None]
+        seen.add(cursors.log.cursor_segment)
+    assert len(seen) > 3
+    assert cursors.world.store.ids() == {cursors.log.cursor_segment}
+    assert cursors.reopen().cursors["a"].acked.covered() == 200
+
+
+def test_the_first_change_after_opening_begins_a_segment() -> None:
+    cursors = Cursors()
+    cursors.create("a")
+    before = cursors.log.cursor_segment
+    cursor = cursors.reopen().cursors["a"]
+    assert cursors.log.cursor_segment == before
+    cursors.ack(cursor, 0)
+    cursors.pump()
+    assert cursors.log.cursor_segment != before
+    assert before not in cursors.world.store.ids()
+
+
+def test_a_failed_write_fails_the_log_and_all_that_wait() -> None:
+    cursors = Cursors()
+    cursor = cursors.create("a")
+    told: list[BaseException] = []
+    cursors.log.on_failure = told.append
+    outcomes = cursors.ack(cursor, 0)
+    assert cursors.world.clock.step()
+    meanwhile = cursors.ack(cursor, 1)
+    error = DiskFull("no room")
+    cursors.world.store.break_writers(error)
+    cursors.pump()
+    assert outcomes == meanwhile == [error]
+    assert (cursors.log.failed, told) == (error, [error])
+    later = cursors.ack(cursor, 2)
+    cursors.pump()
+    assert later == [error]
+    with pytest.raises(DiskFull):
+        cursors.world.do(cursors.all.durable())
+    assert cursors.reopen().cursors["a"].mark_delete == -1
+
+
+def test_a_segment_that_cannot_be_begun_fails_the_log() -> None:
+    cursors = Cursors()
+    error = cursors.world.store.create_failure = DiskFull("no room")
+    with pytest.raises(DiskFull):
+        cursors.create("a")
+    assert cursors.log.failed is error
+    cursors.world.store.create_failure = None
+    assert cursors.reopen().cursors == {}
+
+
+def test_a_waiter_that_gave_up_disturbs_nobody() -> None:
+    cursors = Cursors()
+    cursor = cursors.create("a")
+    outcomes = cursors.ack(cursor, 0)
+    waiting = cursors.world.begin(cursors.all.durable())
+    given_up = cursors.world.clock.promise()
+    given_up.set_result(None)
+    made = cursors.world.clock.promise
+    cursors.world.clock.promise = lambda: given_up  # type: ignore[method-assign]
+    cursors.world.begin(cursors.all.durable()).result()
+    cursors.world.clock.promise = made  # type: ignore[method-assign]
+    cursors.pump()
+    waiting.result()
+    assert outcomes == [None]
+
+
+def test_closing_writes_what_is_left() -> None:
+    cursors = Cursors()
+    cursor = cursors.create("a")
+    outcomes = cursors.ack(cursor, 0)
+    cursors.world.do(cursors.all.close())
+    assert outcomes == [None]
+    assert cursors.reopen().cursors["a"].mark_delete == 0
+    cursors.world.do(cursors.all.close())
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"",
+        b"\x09\0\0\0\0",
+        bytes([Kind.DELETE]) + b"\x07\0\0\0",
+        bytes([Kind.DELTA]) + b"\0\0\0\0short",
+        bytes([Kind.PROPERTIES]) + b"\0\0\0\0{",
+        bytes([Kind.CREATE]) + b"\x01\0\0\0\x02\0\0\0\xff\xff",
+    ],
+)
+def test_a_record_that_is_none_is_corrupt(payload: bytes) -> None:
+    cursors = Cursors()
+    cursors.create("a")
+    writer = cursors.all._writer
+    assert writer is not None
+    writer.append([payload], [0], lambda _: None)
+    cursors.pump()
+    with pytest.raises(Corrupt) as caught:
+        cursors.reopen()
+    assert (caught.value.segment, caught.value.first_entry) == (cursors.log.cursor_segment, 1)
+
+
+def test_a_missing_cursor_segment_is_loss_and_not_emptiness() -> None:
+    cursors = Cursors()
+    cursors.create("a")
+    assert cursors.log.cursor_segment is not None
+    cursors.world.do(cursors.world.store.delete(cursors.log.cursor_segment))
+    with pytest.raises(NoSegment):
+        cursors.reopen()
+
+
+NAMES = ["a", "b", "c"]
+step = st.one_of(
+    st.tuples(st.just("create"), st.sampled_from(NAMES), st.integers(-1, 5)),
+    st.tuples(st.just("delete"), st.sampled_from(NAMES), st.just(0)),
+    st.tuples(st.just("ack"), st.sampled_from(NAMES), st.integers(0, 15)),
+    st.tuples(st.just("batch"), st.sampled_from(NAMES), st.integers(0, 15)),
+    st.tuples(st.just("up_to"), st.sampled_from(NAMES), st.integers(0, 15)),
+    st.tuples(st.just("reset"), st.sampled_from(NAMES), st.integers(-1, 10)),
+    st.tuples(st.just("pump"), st.just(""), st.integers(1, 3)),
+    st.tuples(st.just("reopen"), st.just(""), st.just(0)),
+)
+
+
+@given(st.lists(step, max_size=40), st.sampled_from([1, 200, 4 << 20]))
+@settings(max_examples=200, deadline=None)
+def test_after_any_history_what_is_durable_is_what_was_said(
+    steps: list[tuple[str, str, int]], roll_bytes: int
+) -> None:
+    cursors = Cursors(roll_bytes)
+    for what, name, value in steps:
+        present = cursors.all.cursors.get(name)
+        if what == "pump":
+            for _ in range(value):
+                cursors.world.clock.step()
+        elif what == "reopen":
+            cursors.world.do(cursors.all.durable())
+            before = states(cursors.all)
+            assert states(cursors.reopen()) == before
+        elif what == "create" and present is None:
+            cursors.world.begin(cursors.all.create(name, value, {"n": name}))
+        elif what == "delete" and present is not None:
+            cursors.world.begin(cursors.all.delete(name))
+        elif present is not None:
+            change(present, what, value)
+            cursors.all.changed(present)
+    cursors.world.do(cursors.all.durable())
+    before = states(cursors.all)
+    assert states(cursors.reopen()) == before
+    assert len(cursors.world.store.ids()) <= 1
+    assert cursors.world.do(cursors.world.metadata.list(KEY)) == [KEY]
+
+
+def change(cursor: DurableCursor, what: str, value: int) -> None:
+    if what == "ack":
+        cursor.ack([value])
+    elif what == "batch":
+        cursor.ack_batch(value, value)
+    elif what == "up_to":
+        cursor.ack_up_to(value)
+    elif what == "reset":
+        cursor.reset(value)
