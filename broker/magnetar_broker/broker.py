@@ -2,12 +2,12 @@
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 
 from magnetar_broker.config import Settings, TopicType
 from magnetar_broker.errors import NotAllowed, NotReady, TooManyRequests, TopicMissing
-from magnetar_broker.namespaces import Namespaces
+from magnetar_broker.namespaces import AlreadyExists, Namespaces
 from magnetar_broker.non_persistent import NonPersistentTopic
 from magnetar_broker.ownership import Ownership
 from magnetar_broker.publish_budget import PublishBudget
@@ -143,8 +143,12 @@ class Broker:
     async def partitions(self, name: TopicName, create: bool) -> int:
         """What PARTITIONED_METADATA answers; 0 for a topic without partitions."""
         await self.namespaces.require(name.namespace_name)
-        partitions = await self.namespaces.partitions(name) if name.partition < 0 else 0
-        if partitions or name in self._topics or await self.namespaces.exists(name):
+        partitions = await self.namespaces.partitions(name)
+        if name.partition >= 0:
+            partitions, exists = 0, name.partition < partitions
+        else:
+            exists = partitions > 0
+        if exists or name in self._topics or await self.namespaces.exists(name):
             return partitions
         settings = self.settings
         if not (create and settings.allow_auto_topic_creation):
@@ -152,8 +156,9 @@ class Broker:
         if settings.allow_auto_topic_creation_type is TopicType.PARTITIONED and (
             name.partition < 0 and not name.local.endswith(("-DLQ", "-RETRY"))
         ):
-            await self.namespaces.create_partitioned(name, settings.default_num_partitions)
-            return settings.default_num_partitions
+            with suppress(AlreadyExists):  # somebody else was faster
+                await self.namespaces.create_partitioned(name, settings.default_num_partitions)
+            return await self.namespaces.partitions(name)
         return 0
 
     async def names(self, namespace: str, persistent: bool, volatile: bool) -> list[str]:

@@ -4,9 +4,9 @@ import os
 from collections.abc import Callable
 
 import click
-from magnetar_storage.errors import StorageError
 
 from magnetar_broker.config_load import ConfigError, load
+from magnetar_storage.errors import StorageError
 
 OPTION_KEYS = {
     "data_dir": "magnetarDataDirectory",

@@ -1,12 +1,13 @@
 """A subscription: a cursor, the consumers that share it, and the dispatcher between them."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.consumer_group import EXCLUSIVE, ConsumerGroup
 from magnetar_broker.contracts import Backlog
-from magnetar_broker.dispatch.base import Dispatcher
+from magnetar_broker.dispatch.base import Dispatcher, Stream
 from magnetar_broker.dispatch.shared import Shared
 from magnetar_broker.dispatch.single_active import SingleActive
 from magnetar_broker.errors import MetadataTrouble, UnknownTrouble
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 
 INDIVIDUAL = 0
 
-DISPATCHERS: dict[int, Callable[["Subscription"], Dispatcher]] = {
-    EXCLUSIVE: lambda subscription: SingleActive(subscription, False),
-    pb.CommandSubscribe.Failover: lambda subscription: SingleActive(subscription, True),
+DISPATCHERS: dict[int, Callable[[Stream], Dispatcher]] = {
+    EXCLUSIVE: partial(SingleActive, failover=False),
+    pb.CommandSubscribe.Failover: partial(SingleActive, failover=True),
     pb.CommandSubscribe.Shared: Shared,
 }
 
@@ -39,7 +40,8 @@ class Subscription:
         self.durable = isinstance(cursor, DurableCursor)
         self.consumers = ConsumerGroup(name, topic.limits.max_consumers_per_subscription)
         self.type: int = EXCLUSIVE
-        self.dispatcher: Dispatcher = DISPATCHERS[self.type](self)
+        self._stream = Stream(topic.name, topic.log, cursor, topic.limits, self.durable)
+        self.dispatcher: Dispatcher = DISPATCHERS[self.type](self._stream)
         self.messages_out = self.bytes_out = 0
         """Sent by consumers that have left; add those of the present ones."""
         self._moving: Promise | None = None
@@ -53,7 +55,7 @@ class Subscription:
         await self.consumers.admit(self.type, sub_type)
         if self.type != sub_type:
             self.type = sub_type
-            self.dispatcher = DISPATCHERS[sub_type](self)
+            self.dispatcher = DISPATCHERS[sub_type](self._stream)
 
     def join(self, consumer: Consumer) -> None:
         """Add an admitted consumer."""

@@ -6,6 +6,9 @@ from enum import Enum
 from typing import Protocol
 
 from magnetar_broker.consumer import Consumer
+from magnetar_proto.names import TopicName
+from magnetar_storage.cursor import Cursor
+from magnetar_storage.log import Log
 
 
 class Blocker(Enum):
@@ -33,6 +36,17 @@ class DispatchLimits:
     max_unacked_per_consumer: int = 50_000
     max_unacked_per_subscription: int = 200_000
     failover_delay_ms: int = 1000
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What a dispatcher works on: one subscription's view of one topic."""
+
+    topic: TopicName
+    log: Log
+    cursor: Cursor
+    limits: DispatchLimits
+    durable: bool
 
 
 class Dispatcher(Protocol):

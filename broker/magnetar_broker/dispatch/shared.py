@@ -1,18 +1,14 @@
 """Shared: every entry goes to whichever consumer has room, round robin."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from magnetar_broker.consumer import Consumer
-from magnetar_broker.dispatch.base import Blocker
+from magnetar_broker.dispatch.base import Blocker, Stream
 from magnetar_broker.dispatch.feed import Feed
 from magnetar_broker.dispatch.replay import ReplayQueue
 from magnetar_broker.dispatch.selection import RoundRobin
 from magnetar_proto.ids import mask_to_ack_set
 from magnetar_storage.interfaces import Run
-
-if TYPE_CHECKING:
-    from magnetar_broker.subscription import Subscription
 
 
 class Shared:
@@ -24,11 +20,12 @@ class Shared:
 
     exclusive_acks = False
 
-    def __init__(self, subscription: "Subscription") -> None:
-        self._subscription = subscription
-        self._cursor = subscription.cursor
-        self._log = subscription.topic.log
-        self._limits = subscription.topic.limits
+    def __init__(self, stream: Stream) -> None:
+        self._topic = stream.topic
+        self._cursor = stream.cursor
+        self._log = stream.log
+        self._limits = stream.limits
+        self._durable = stream.durable
         self._turns: RoundRobin[Consumer] = RoundRobin()
         self._consumers: list[Consumer] = []
         self._feed = Feed(self._log, self.dispatch)
@@ -132,7 +129,7 @@ class Shared:
         after = run.first + len(run.payloads)
         consumer.pending.update(zip(range(run.first, after), run.counts, strict=True))
         ledger, entry = self._log.position(run.first)
-        partition = self._subscription.topic.name.partition
+        partition = self._topic.partition
         consumer.give_run(ledger, entry, partition, run.payloads, messages)
         self._given(consumer, messages)
         return after
@@ -143,7 +140,7 @@ class Shared:
         left = count if mask is None else mask.bit_count()
         consumer.pending[offset] = left
         ledger, entry = self._log.position(offset)
-        partition = self._subscription.topic.name.partition
+        partition = self._topic.partition
         redelivered = self._redelivered.get(offset, 0)
         consumer.give_entry(ledger, entry, partition, payload, left, redelivered, ack_set)
         self._given(consumer, left)
@@ -153,7 +150,7 @@ class Shared:
         self._turns.served(consumer)
         consumer.unacked += messages
         self._unacked += messages
-        if not self._subscription.durable:
+        if not self._durable:
             return
         if 0 < limits.max_unacked_per_consumer <= consumer.unacked:
             consumer.blocked = True

@@ -1,18 +1,14 @@
 """Exclusive and Failover: one consumer receives everything, in order."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from magnetar_broker.consumer import Consumer
-from magnetar_broker.dispatch.base import Blocker
+from magnetar_broker.dispatch.base import Blocker, Stream
 from magnetar_broker.dispatch.feed import Feed
 from magnetar_broker.dispatch.selection import pick_active
 from magnetar_proto.ids import mask_to_ack_set
 from magnetar_storage.interfaces import Run
 from magnetar_storage.world import Timer
-
-if TYPE_CHECKING:
-    from magnetar_broker.subscription import Subscription
 
 
 class SingleActive:
@@ -21,12 +17,12 @@ class SingleActive:
     exclusive_acks = True
     in_replay = 0
 
-    def __init__(self, subscription: "Subscription", failover: bool) -> None:
+    def __init__(self, stream: Stream, failover: bool) -> None:
         self.active: Consumer | None = None
-        self._subscription = subscription
-        self._cursor = subscription.cursor
-        self._log = subscription.topic.log
-        self._limits = subscription.topic.limits
+        self._topic = stream.topic
+        self._cursor = stream.cursor
+        self._log = stream.log
+        self._limits = stream.limits
         self._failover = failover
         self._feed = Feed(self._log, self.dispatch)
         self._consumers: list[Consumer] = []
@@ -46,8 +42,7 @@ class SingleActive:
 
     def _choose(self) -> bool:
         """Settle who is active; True when that changed."""
-        topic = self._subscription.topic
-        chosen = pick_active(self._consumers, str(topic.name), topic.name.partition)
+        chosen = pick_active(self._consumers, str(self._topic), self._topic.partition)
         if chosen is self.active:
             return False
         self.active = chosen
@@ -99,7 +94,7 @@ class SingleActive:
         plain = self._cursor.is_plain
         if plain and messages <= consumer.permits:
             ledger, entry = self._log.position(run.first)
-            partition = self._subscription.topic.name.partition
+            partition = self._topic.partition
             consumer.give_run(ledger, entry, partition, run.payloads, messages)
             self.read_offset = run.first + len(run.payloads)
         else:
@@ -117,7 +112,7 @@ class SingleActive:
         ack_set = () if mask is None else mask_to_ack_set(mask)
         left = count if mask is None else mask.bit_count()
         ledger, entry = self._log.position(offset)
-        partition = self._subscription.topic.name.partition
+        partition = self._topic.partition
         consumer.give_entry(ledger, entry, partition, payload, left, 0, ack_set)
 
     # Acknowledging ----------------------------------------------------------------
