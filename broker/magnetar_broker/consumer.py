@@ -1,16 +1,83 @@
-"""One consumer of one subscription: its permits and what it was given."""
+"""Consumers: what one asks for, what it was given, and what it may ask of its subscription."""
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from magnetar_broker.connection import Connection
 from magnetar_broker.meter import Meter
-from magnetar_proto.commands import encode_message, encode_messages
-
-if TYPE_CHECKING:
-    from magnetar_broker.contracts import AnySubscription
+from magnetar_proto.commands import Ack, encode_message, encode_messages
+from magnetar_proto.ids import MessageId
+from magnetar_storage.world import Done
 
 FRAME_OVERHEAD = 40
 """About what a MESSAGE command adds to an entry on the wire."""
+
+
+@dataclass(frozen=True)
+class SubscribeRequest:
+    """What a SUBSCRIBE asks of a topic."""
+
+    subscription: str
+    type: int
+    consumer_id: int
+    consumer_name: str
+    priority: int = 0
+    epoch: int = -1
+    durable: bool = True
+    earliest: bool = False
+    start: MessageId | None = None
+    rollback_seconds: int = 0
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """What a subscription has not acknowledged, in messages (batches unfolded)."""
+
+    messages: int
+    entries: int
+
+
+class AnySubscription(Protocol):
+    """A subscription as its consumers' connections see it."""
+
+    name: str
+    type: int
+
+    def remove_consumer(self, consumer: "Consumer") -> None:
+        """A consumer left."""
+
+    def flow(self, consumer: "Consumer", permits: int) -> None:
+        """The consumer can take so many messages more."""
+
+    def wake(self) -> None:
+        """Send what can be sent now: a connection has room again."""
+
+    def acknowledge(self, consumer: "Consumer", ack: Ack, done: Done | None) -> None:
+        """Apply an ACK; `done` comes when it is durable.  Positions that are not there are none."""
+
+    def redeliver(
+        self, consumer: "Consumer", ids: list[tuple[int, int]], epoch: int | None
+    ) -> None:
+        """Send again what the consumer did not acknowledge: these entries, or all of them."""
+
+    async def seek_to_id(self, position: MessageId, ack_set: tuple[int, ...]) -> None:
+        """Continue with this message; durable on return."""
+
+    async def seek_to_time(self, timestamp_ms: int) -> None:
+        """Continue with the first message published at or after a time; durable on return."""
+
+    async def unsubscribe(self, consumer: "Consumer", force: bool) -> None:
+        """Remove the subscription; `force` disconnects its other consumers."""
+
+    async def backlog(self) -> Backlog:
+        """What is not acknowledged."""
+
+    def mark_delete_id(self) -> MessageId:
+        """Where the cursor is."""
+
+    async def last_message_id(self) -> MessageId:
+        """The topic's last entry, with the index of its last message if it is a batch."""
 
 
 class Consumer:
@@ -20,7 +87,7 @@ class Consumer:
         self,
         connection: Connection,
         consumer_id: int,
-        subscription: "AnySubscription",
+        subscription: AnySubscription,
         name: str,
         priority: int,
         epoch: int,

@@ -5,9 +5,8 @@ stored, acknowledged, sought or redelivered.
 """
 
 from magnetar_broker.connection import Connection
-from magnetar_broker.consumer import Consumer
+from magnetar_broker.consumer import Backlog, Consumer, SubscribeRequest
 from magnetar_broker.consumer_group import EXCLUSIVE, ConsumerGroup
-from magnetar_broker.contracts import Backlog, SubscribeRequest
 from magnetar_broker.dispatch.selection import RoundRobin, pick_active
 from magnetar_broker.errors import UnknownTrouble
 from magnetar_broker.meter import Meter
@@ -91,6 +90,10 @@ class NonPersistentSubscription:
         """There is never one."""
         return Backlog(0, 0)
 
+    async def last_message_id(self) -> MessageId:
+        """Nothing is kept, so there is none."""
+        raise UnknownTrouble(f"{self.topic.name} keeps no messages: it is not persistent")
+
     def mark_delete_id(self) -> MessageId:
         """No cursor, no place."""
         return MessageId(-1, -1)
@@ -163,10 +166,6 @@ class NonPersistentTopic:
         """A subscription ended with its last consumer."""
         if self.subscriptions.get(subscription.name) is subscription:
             del self.subscriptions[subscription.name]
-
-    async def last_message_id(self) -> MessageId:
-        """Nothing is kept, so there is none."""
-        raise UnknownTrouble(f"{self.name} keeps no messages: it is not persistent")
 
     async def close(self) -> None:
         """Send every client away."""

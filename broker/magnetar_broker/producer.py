@@ -1,15 +1,22 @@
 """Producers of a topic, and the runs of entries they send."""
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from magnetar_broker.connection import Connection
 from magnetar_broker.errors import ProducerBusy
 from magnetar_proto.commands import encode_receipts
 from magnetar_proto.names import TopicName
 
-if TYPE_CHECKING:
-    from magnetar_broker.contracts import AnyTopic
+
+class PublishTarget(Protocol):
+    """A topic, as its producers see it."""
+
+    def publish(self, sends: "Sends") -> None:
+        """Take a run of entries; it is answered when it is as safe as the topic promises."""
+
+    def remove_producer(self, producer: "Producer") -> None:
+        """A producer left."""
 
 
 class Sends:
@@ -54,7 +61,7 @@ class Producer:
     """Checked and named; its sends go to the topic as they come."""
 
     def __init__(
-        self, connection: Connection, producer_id: int, topic: "AnyTopic", name: str, epoch: int
+        self, connection: Connection, producer_id: int, topic: PublishTarget, name: str, epoch: int
     ) -> None:
         self.connection = connection
         self.id = producer_id

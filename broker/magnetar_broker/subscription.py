@@ -4,9 +4,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from magnetar_broker.consumer import Consumer
+from magnetar_broker.consumer import Backlog, Consumer
 from magnetar_broker.consumer_group import EXCLUSIVE, ConsumerGroup
-from magnetar_broker.contracts import Backlog
 from magnetar_broker.dispatch.base import Dispatcher, Stream
 from magnetar_broker.dispatch.shared import Shared
 from magnetar_broker.dispatch.single_active import SingleActive
@@ -185,6 +184,10 @@ class Subscription:
             other.disconnect()
         consumer.close()
         await self.topic.remove_subscription(self)
+
+    async def last_message_id(self) -> MessageId:
+        """The topic's last entry."""
+        return await self.topic.last_message_id()
 
     def mark_delete_id(self) -> MessageId:
         """Where the cursor is."""

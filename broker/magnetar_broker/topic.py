@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from magnetar_broker.connection import Connection
-from magnetar_broker.consumer import Consumer
-from magnetar_broker.contracts import SubscribeRequest
+from magnetar_broker.consumer import Consumer, SubscribeRequest
 from magnetar_broker.dispatch.base import DispatchLimits
 from magnetar_broker.errors import (
     ConsumerBusy,

@@ -3,7 +3,7 @@
 from fakes.world import ManualClock, ManualTasks, run, start
 from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
-from magnetar_broker.contracts import Backlog
+from magnetar_broker.consumer import Backlog
 from magnetar_broker.figures import PAUSE_EVERY, Figures, gather
 from magnetar_broker.ownership import SoleOwner
 from magnetar_broker.subscription import Subscription

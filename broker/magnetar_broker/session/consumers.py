@@ -2,8 +2,7 @@
 
 from datetime import UTC, datetime
 
-from magnetar_broker.consumer import Consumer
-from magnetar_broker.contracts import SubscribeRequest
+from magnetar_broker.consumer import Consumer, SubscribeRequest
 from magnetar_broker.errors import (
     BrokerError,
     MetadataTrouble,
@@ -127,7 +126,7 @@ async def on_unsubscribe(session: Session, command: pb.CommandUnsubscribe) -> No
 async def on_last_message_id(session: Session, command: pb.CommandGetLastMessageId) -> None:
     """The last message that could be delivered, and where the cursor is."""
     consumer = _consumer(session, command.consumer_id, MetadataTrouble)
-    last = await consumer.subscription.topic.last_message_id()
+    last = await consumer.subscription.last_message_id()
     answer = pb.CommandGetLastMessageIdResponse(
         last_message_id=last.to_pb(), request_id=command.request_id
     )
