@@ -7,12 +7,13 @@ from itertools import count
 
 from magnetar_broker.config import Settings, TopicType
 from magnetar_broker.errors import NotAllowed, NotReady, TooManyRequests, TopicMissing
+from magnetar_broker.limits import TopicLimits
 from magnetar_broker.namespaces import AlreadyExists, Namespaces
 from magnetar_broker.non_persistent import NonPersistentTopic
 from magnetar_broker.ownership import Ownership
 from magnetar_broker.publish_budget import PublishBudget
 from magnetar_broker.retention import Retention
-from magnetar_broker.topic import Topic, TopicLimits
+from magnetar_broker.topic import Topic
 from magnetar_proto.names import NamespaceName, TopicName
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log import Engine

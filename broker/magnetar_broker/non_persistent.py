@@ -9,9 +9,9 @@ from magnetar_broker.consumer import Backlog, Consumer, SubscribeRequest
 from magnetar_broker.consumer_group import EXCLUSIVE, ConsumerGroup
 from magnetar_broker.dispatch.selection import RoundRobin, pick_active
 from magnetar_broker.errors import UnknownTrouble
+from magnetar_broker.limits import TopicLimits
 from magnetar_broker.meter import Meter
 from magnetar_broker.producer import Producer, Producers, Sends
-from magnetar_broker.topic import TopicLimits
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import Ack, encode_receipts
 from magnetar_proto.ids import MessageId

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from magnetar_broker.consumer import Backlog, Consumer
 from magnetar_broker.consumer_group import EXCLUSIVE, ConsumerGroup
@@ -10,15 +10,15 @@ from magnetar_broker.dispatch.base import Dispatcher, Stream
 from magnetar_broker.dispatch.shared import Shared
 from magnetar_broker.dispatch.single_active import SingleActive
 from magnetar_broker.errors import MetadataTrouble, UnknownTrouble
+from magnetar_broker.limits import TopicLimits
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import Ack
 from magnetar_proto.ids import MessageId, ack_set_to_mask
+from magnetar_proto.names import TopicName
 from magnetar_storage.cursor import Cursor
-from magnetar_storage.cursor_log import DurableCursor
+from magnetar_storage.cursor_log import CursorLog, DurableCursor
+from magnetar_storage.log import Log
 from magnetar_storage.world import Done, Promise
-
-if TYPE_CHECKING:
-    from magnetar_broker.topic import Topic
 
 INDIVIDUAL = 0
 
@@ -29,10 +29,31 @@ DISPATCHERS: dict[int, Callable[[Stream], Dispatcher]] = {
 }
 
 
+class SubscribedTopic(Protocol):
+    """A topic, as its subscriptions see it."""
+
+    name: TopicName
+    log: Log
+    cursors: CursorLog
+    limits: TopicLimits
+
+    async def first_since(self, timestamp_ms: int) -> int:
+        """The offset of the first entry published at or after a time."""
+
+    async def last_message_id(self) -> MessageId:
+        """The last entry's id, with the index of its last message if it is a batch."""
+
+    async def remove_subscription(self, subscription: "Subscription") -> None:
+        """Delete a subscription; durable on return."""
+
+    def forget(self, subscription: "Subscription") -> bool:
+        """A subscription ended; False if it had done so before."""
+
+
 class Subscription:
     """One name on one topic; `type` may change while no consumer is connected."""
 
-    def __init__(self, topic: "Topic", name: str, cursor: Cursor) -> None:
+    def __init__(self, topic: SubscribedTopic, name: str, cursor: Cursor) -> None:
         self.topic = topic
         self.name = name
         self.cursor = cursor

@@ -2,21 +2,20 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 
 from magnetar_broker.connection import Connection
 from magnetar_broker.consumer import Consumer, SubscribeRequest
-from magnetar_broker.dispatch.base import DispatchLimits
 from magnetar_broker.errors import (
     ConsumerBusy,
     NotAllowed,
     NotReady,
     SubscriptionMissing,
 )
+from magnetar_broker.limits import TopicLimits
 from magnetar_broker.meter import Meter
 from magnetar_broker.producer import Producer, Producers, Sends
-from magnetar_broker.retention import Retention, trim_to
+from magnetar_broker.retention import trim_to
 from magnetar_broker.subscription import Subscription
 from magnetar_proto.entries import parse_metadata, publish_time
 from magnetar_proto.errors import BadMetadata
@@ -28,19 +27,6 @@ from magnetar_storage.errors import StorageError
 from magnetar_storage.log import Engine, Log
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class TopicLimits(DispatchLimits):
-    """Bounds of one topic; 0 is no limit."""
-
-    max_producers: int = 10_000
-    max_consumers: int = 10_000
-    max_consumers_per_subscription: int = 5_000
-    max_subscriptions: int = 10_000
-    batch_index_acks: bool = True
-    auto_subscription: bool = True
-    retention: Retention = field(default_factory=Retention)
 
 
 def topic_key(name: TopicName) -> str:
