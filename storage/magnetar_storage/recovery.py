@@ -182,7 +182,8 @@ class Rebuild:
 
     def entries(self, data: bytes, record: Record) -> None:
         row = self.rows.setdefault(record.segment, Row())
-        if record.first + record.n <= row.entries or row.sealed:
+        if record.first < row.entries or row.sealed:
+            # Known already; nothing is ever taken twice.
             return
         self._skip_to(row, record.first)
         row.suspect = ""

@@ -35,6 +35,7 @@ def test_a_full_disk_fails_writers_and_the_next_ones_work(room: int) -> None:
     machine.check_still_works()
     machine.disk.crash(seeded(room))
     machine.open()
+    assert machine.store.findings == [], "what was left of the failed write is gone"
     machine.check()
 
 

@@ -1,0 +1,194 @@
+"""`LocalDisk` on a real file system, and a store on it with real threads."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.world import InlineWorkers, ManualClock, run
+from magnetar_storage.disk import IOV_MAX, LocalDisk
+from magnetar_storage.errors import DataDirLocked, Unavailable
+from magnetar_storage.local import LocalStore
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> LocalDisk:
+    return LocalDisk(str(tmp_path / "data"))
+
+
+def test_buffers_are_written_one_behind_the_other(disk: LocalDisk) -> None:
+    file = disk.open("f", create=True)
+    small = [b"%05d" % number for number in range(3 * IOV_MAX + 1)]
+    large = [bytes([number]) * 10_000 for number in range(20)]
+    file.write(3, small)
+    file.write(3 + 5 * len(small), large)
+    file.sync()
+    whole = b"\0\0\0" + b"".join(small) + b"".join(large)
+    assert file.size() == len(whole)
+    assert file.read(0, len(whole) + 100) == whole
+    assert file.read(3, 5) == b"00000"
+    file.truncate(8)
+    assert file.read(0, 100) == whole[:8]
+    file.close()
+
+
+def test_allocated_room_reads_as_zeros(disk: LocalDisk) -> None:
+    file = disk.open("f", create=True)
+    file.write(0, [b"head"])
+    file.allocate(10_000)
+    assert file.read(0, 20_000).rstrip(b"\0") == b"head"
+    file.close()
+
+
+def test_names_come_and_go(disk: LocalDisk) -> None:
+    disk.make_dir("d")
+    disk.make_dir("d")
+    for name in ("d/b", "d/a"):
+        disk.open(name, create=True).close()
+    disk.rename("d/b", "d/c")
+    disk.sync_dir("d")
+    assert disk.list("d") == ["a", "c"]
+    disk.remove("d/a")
+    disk.remove("d/a")
+    assert disk.list("d") == ["c"]
+    assert disk.list("nowhere") == []
+    with pytest.raises(FileNotFoundError):
+        disk.open("d/a")
+
+
+def test_an_error_of_the_system_says_what_to_do(disk: LocalDisk, tmp_path: Path) -> None:
+    disk.make_dir("d")
+    with pytest.raises(Unavailable, match=r"cannot open .*d"):
+        disk.open("d")
+    with pytest.raises(Unavailable, match="cannot make"):
+        LocalDisk(str(tmp_path / "data" / "f" / "\0".replace("\0", "x" * 300)))
+
+
+HOLDER = """
+import sys
+from magnetar_storage.disk import LocalDisk
+lock = LocalDisk(sys.argv[1]).lock("LOCK")
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_one_process_at_a_time_may_lock(disk: LocalDisk, tmp_path: Path) -> None:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path / "data")],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    with pytest.raises(DataDirLocked, match=f"process {holder.pid}.*stop it"):
+        disk.lock("LOCK")
+    holder.communicate("")
+    disk.lock("LOCK").close()
+
+
+def test_a_store_keeps_everything_across_restarts(disk: LocalDisk) -> None:
+    clock = ManualClock()
+    workers = InlineWorkers(clock)
+    store = run(LocalStore.open(disk, workers, clock), clock)
+    writer = run(store.create(), clock)
+    payloads = [os.urandom(size) for size in (0, 1, 100, 70_000, 5_000_000)]
+    writer.append(payloads, [1, 2, 3, 4, 5], lambda error: None)
+    clock.pump()
+    assert writer.confirmed == 4
+    run(store.close(), clock)
+    store = run(LocalStore.open(disk, workers, clock), clock)
+    reader = run(store.reader(writer.segment), clock)
+    found = run(reader.read(0, 10, 1 << 30), clock)
+    assert (found.payloads, list(found.counts)) == (payloads, [1, 2, 3, 4, 5])
+    run(store.close(), clock)
+
+
+class LoopClock:
+    """The clock of a running event loop."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+
+    def now_ms(self) -> int:
+        return 0
+
+    def soon(self, call: Callable[[], None]) -> None:
+        self.loop.call_soon(call)
+
+    def later(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
+        return self.loop.call_later(seconds, call)
+
+    def promise(self) -> "asyncio.Future[Any]":
+        return self.loop.create_future()
+
+
+class ThreadOf:
+    """A worker with a real thread."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.pool = ThreadPoolExecutor(1)
+
+    def submit(self, job: Callable[[], Any], done: Callable[[Any, Any], None]) -> None:
+        def work() -> None:
+            try:
+                result = job()
+            except Exception as error:
+                self.loop.call_soon_threadsafe(done, None, error)
+            else:
+                self.loop.call_soon_threadsafe(done, result, None)
+
+        self.pool.submit(work)
+
+    def run(self, job: Callable[[], Any]) -> "asyncio.Future[Any]":
+        return self.loop.run_in_executor(self.pool, job)
+
+
+class Threads:
+    """Three workers with a thread each."""
+
+    def __init__(self) -> None:
+        self.journal, self.background, self.reads = ThreadOf(), ThreadOf(), ThreadOf()
+
+    def stop(self) -> None:
+        for worker in (self.journal, self.background, self.reads):
+            worker.pool.shutdown()
+
+
+def test_a_store_with_real_threads(disk: LocalDisk) -> None:
+    async def main() -> None:
+        threads, clock = Threads(), LoopClock()
+        store = await LocalStore.open(disk, threads, clock)
+        writers = [await store.create() for _ in range(5)]
+        runs = 100
+        left = asyncio.Semaphore(0)
+
+        def told(error: BaseException | None) -> None:
+            assert error is None
+            left.release()
+
+        for number in range(runs):
+            for writer in writers:
+                writer.append([b"%d" % number, b"x" * 100], [1, 1], told)
+            if number % 10 == 0:
+                await store.checkpoint()
+        for _ in range(runs * len(writers)):
+            await left.acquire()
+        for writer in writers:
+            assert (await writer.seal()).entries == 2 * runs
+            reader = await store.reader(writer.segment)
+            found: list[bytes] = []
+            while part := (await reader.read(len(found), 1000, 1 << 20)).payloads:
+                found.extend(part)
+            assert found[::2] == [b"%d" % number for number in range(runs)]
+        await store.close()
+        threads.stop()
+
+    asyncio.run(main())

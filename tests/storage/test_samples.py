@@ -1,0 +1,71 @@
+"""Data directories of released versions must load for ever.
+
+`samples/v1` was written by this package: `write_sample` says how.  A new version of a
+format adds a directory; the old ones stay as they are.
+"""
+
+import shutil
+from pathlib import Path
+
+from fakes.world import InlineWorker, InlineWorkers, ManualClock, run
+from magnetar_storage.disk import LocalDisk
+from magnetar_storage.limits import Limits
+from magnetar_storage.local import LocalStore
+from magnetar_storage.sqlite import SqliteMetadata
+
+V1 = Path(__file__).parent / "samples" / "v1"
+SMALL = Limits(journal_file_bytes=1024)
+
+
+def write_sample(directory: Path) -> None:
+    """A finished segment, a sealed one, an open one, a deleted one; then the process dies."""
+    clock = ManualClock()
+    store = run(
+        LocalStore.open(LocalDisk(str(directory)), InlineWorkers(clock), clock, SMALL), clock
+    )
+    finished, sealed, unsealed, deleted = (run(store.create(), clock) for _ in range(4))
+    for writer in (finished, sealed, unsealed, deleted):
+        writer.append([b"first", b"", b"third"], [1, 2, 3], lambda error: None)
+    run(finished.seal(), clock)
+    run(store.checkpoint(), clock)
+    run(store.delete(deleted.segment), clock)
+    for number in range(20):
+        unsealed.append([b"entry %d" % number * 9], [1], lambda error: None)
+        clock.pump()
+    sealed.append([b"last"], [9], lambda error: None)
+    run(sealed.seal(), clock)
+    metadata = run(
+        SqliteMetadata.open(LocalDisk(str(directory)), InlineWorker(clock), clock), clock
+    )
+    run(metadata.put("/topics/sample", b"value"), clock)
+    run(metadata.close(), clock)
+
+
+def test_version_1_loads(tmp_path: Path) -> None:
+    directory = tmp_path / "data"
+    shutil.copytree(V1, directory)
+    clock = ManualClock()
+    disk = LocalDisk(str(directory))
+    store = run(LocalStore.open(disk, InlineWorkers(clock), clock, SMALL), clock)
+    assert store.findings == []
+
+    async def listed() -> list[int]:
+        return [segment async for segment in store.segments()]
+
+    assert run(listed(), clock) == [1, 2, 3]
+    expected = {
+        1: [b"first", b"", b"third"],
+        2: [b"first", b"", b"third", b"last"],
+        3: [b"first", b"", b"third", *(b"entry %d" % number * 9 for number in range(20))],
+    }
+    messages = {1: 6, 2: 15, 3: 26}
+    for segment, payloads in expected.items():
+        reader = run(store.reader(segment), clock)
+        assert run(reader.read(0, 100, 1 << 20), clock).payloads == payloads
+        sealed = run(store.recover(segment), clock)
+        assert sealed == (len(payloads), messages[segment], sum(map(len, payloads)))
+    assert run(store.create(), clock).segment == 5
+    run(store.close(), clock)
+    metadata = run(SqliteMetadata.open(disk, InlineWorker(clock), clock), clock)
+    assert run(metadata.get("/topics/sample"), clock) == (b"value", 1)
+    run(metadata.close(), clock)
