@@ -42,6 +42,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last: dict[str, Position] = {}
         self._stop_at: dict[str, Position] | None = None
 
+    def __reduce__(self) -> tuple[type["StreamReader"], tuple[ReadOptions]]:
+        # To the tasks it travels without its connections.
+        return StreamReader, (self._options,)
+
     def initialOffset(self) -> dict[str, Any]:
         # A constant: Spark asks several times and stores none of the answers.
         return Offset().to_json()

@@ -18,6 +18,7 @@ MAX_ROWS = 10_000
 MAX_BYTES = 8 * 1024 * 1024
 """A record batch is handed over when it has so many rows, or so many bytes of values."""
 
+MAX_TIME_US = 2**63 - 1
 BATCH_INDEX_TAG = b"\x20"
 """MessageIdData.batch_index; it follows ledger, entry and partition."""
 
@@ -87,7 +88,7 @@ class Columns:
         self._values += values
         self._value_bytes += sum(map(len, values))
         self._topics += [entry.topic] * count
-        self._publish_times_us.extend(array("q", [entry.metadata.publish_time * 1000]) * count)
+        self._publish_times_us.extend(array("q", [_micros(entry.metadata.publish_time)]) * count)
         self._partitions.extend(array("i", [entry.partition]) * count)
         self._ledgers.extend(array("q", [entry.ledger]) * count)
         self._entries.extend(array("q", [entry.entry]) * count)
@@ -131,7 +132,7 @@ class Columns:
     def _event_times_array(self, kind: pa.DataType) -> pa.Array:
         times_us: list[int | None] = [None] * self.rows
         for row, extra in self._extras.items():
-            times_us[row] = extra.event_time_ms * 1000 or None
+            times_us[row] = _micros(extra.event_time_ms) or None
         return pa.array(times_us, kind)
 
     def _properties_array(self, kind: pa.DataType) -> pa.Array:
@@ -151,6 +152,11 @@ def _without_compacted(
     kept = [values[index] for index in indexes]
     moved = [(row, described[index]) for row, index in enumerate(indexes) if index in described]
     return kept, moved, indexes
+
+
+def _micros(time_ms: int) -> int:
+    # The sender chose the time: one that Spark cannot hold must not end the query.
+    return min(time_ms * 1000, MAX_TIME_US)
 
 
 @cache
