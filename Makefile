@@ -44,7 +44,7 @@ proto: setup ## Generate the protocol classes anew from PulsarApi.proto
 	  --python_out=proto/magnetar_proto --pyi_out=proto/magnetar_proto PulsarApi.proto
 
 docs: setup ## Generate docs/configuration.md anew from the settings
-	$(BIN)/python -m magnetar_broker.config_docs > docs/configuration.md
+	$(BIN)/python -m magnetar_broker.config.docs > docs/configuration.md
 
 clean: ## Remove what the build made (not ./data)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist

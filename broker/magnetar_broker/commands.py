@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import click
 
-from magnetar_broker.config_load import ConfigError, load
+from magnetar_broker.config.load import ConfigError, load
 from magnetar_storage.errors import StorageError
 
 OPTION_KEYS = {

@@ -3,10 +3,11 @@
 from dataclasses import FrozenInstanceError, fields
 
 import pytest
-from magnetar_broker.config import KEYS, Durability, Settings, as_properties
-from magnetar_broker.config_keys import COMPATIBLE, NOT_BUILT, UNSAFE
-from magnetar_broker.config_load import interpret
-from magnetar_broker.config_values import Blank, render
+
+from magnetar_broker.config.keys import COMPATIBLE, NOT_BUILT, UNSAFE
+from magnetar_broker.config.load import interpret
+from magnetar_broker.config.settings import KEYS, Durability, Settings, as_properties
+from magnetar_broker.config.values import Blank, render
 
 
 def test_every_field_has_one_key_of_its_own() -> None:

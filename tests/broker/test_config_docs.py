@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
-from magnetar_broker.config import KEYS
-from magnetar_broker.config_docs import SECTIONS, main, pages
-from magnetar_broker.config_keys import COMPATIBLE, NOT_BUILT, UNSAFE
+
+from magnetar_broker.config.docs import SECTIONS, main, pages
+from magnetar_broker.config.keys import COMPATIBLE, NOT_BUILT, UNSAFE
+from magnetar_broker.config.settings import KEYS
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 

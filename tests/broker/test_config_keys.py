@@ -1,7 +1,8 @@
 """Keys that are known and not honoured: which values are quiet."""
 
 import pytest
-from magnetar_broker.config_keys import COMPATIBLE, NOT_BUILT, UNSAFE, Known
+
+from magnetar_broker.config.keys import COMPATIBLE, NOT_BUILT, UNSAFE, Known
 
 KNOWN = Known("lid", frozenset({"1.0", "noop"}), "says something")
 

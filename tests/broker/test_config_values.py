@@ -5,7 +5,8 @@ from enum import StrEnum
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from magnetar_broker.config_values import (
+
+from magnetar_broker.config.values import (
     Boolean,
     Choice,
     Choices,

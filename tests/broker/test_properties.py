@@ -3,7 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from magnetar_broker.properties import Property, parse
+
+from magnetar_broker.config.properties import Property, parse
 
 
 @pytest.mark.parametrize(

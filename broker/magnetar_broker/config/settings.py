@@ -1,6 +1,6 @@
 """The broker's settings: every one declared once, with its key, bounds and meaning.
 
-`magnetar_broker.config_load` reads them from a file, the environment and the command
+`magnetar_broker.config.load` reads them from a file, the environment and the command
 line; `docs/configuration.md` is generated from the declarations.
 """
 
@@ -9,7 +9,7 @@ from enum import StrEnum
 from ipaddress import ip_address
 from typing import Annotated, get_type_hints
 
-from magnetar_broker.config_values import (
+from magnetar_broker.config.values import (
     Blank,
     Boolean,
     Choice,

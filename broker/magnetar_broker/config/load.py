@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
-from magnetar_broker import properties
-from magnetar_broker.config import KEYS, Settings
-from magnetar_broker.config_keys import COMPATIBLE, NOT_BUILT, UNSAFE
-from magnetar_broker.config_values import Blank, Key
+from magnetar_broker.config import properties
+from magnetar_broker.config.keys import COMPATIBLE, NOT_BUILT, UNSAFE
+from magnetar_broker.config.settings import KEYS, Settings
+from magnetar_broker.config.values import Blank, Key
 
 ENVIRONMENT_PREFIX = "PULSAR_PREFIX_"
 

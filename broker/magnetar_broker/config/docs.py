@@ -1,12 +1,12 @@
-"""Writes `docs/configuration.md`: `python -m magnetar_broker.config_docs`."""
+"""Writes `docs/configuration.md`: `python -m magnetar_broker.config.docs`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
-from magnetar_broker.config import KEYS, Settings
-from magnetar_broker.config_keys import COMPATIBLE, NOT_BUILT, UNSAFE, Known
-from magnetar_broker.config_load import ENVIRONMENT_PREFIX
-from magnetar_broker.config_values import Blank, Key, render
+from magnetar_broker.config.keys import COMPATIBLE, NOT_BUILT, UNSAFE, Known
+from magnetar_broker.config.load import ENVIRONMENT_PREFIX
+from magnetar_broker.config.settings import KEYS, Settings
+from magnetar_broker.config.values import Blank, Key, render
 
 SECTIONS = {
     "broker_service_port": "Network",

@@ -1,0 +1,14 @@
+"""Configuration: settings, and how they are read from a file, the environment, the command line."""
+
+from magnetar_broker.config.load import ConfigError, Loaded, load
+from magnetar_broker.config.settings import Durability, Settings, SubscriptionType, TopicType
+
+__all__ = [
+    "ConfigError",
+    "Durability",
+    "Loaded",
+    "Settings",
+    "SubscriptionType",
+    "TopicType",
+    "load",
+]
