@@ -1,0 +1,91 @@
+"""A client's connection that decodes and remembers what it is sent."""
+
+from typing import NamedTuple
+
+from fakes.world import ManualPromise
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import decode_message, decode_receipt
+from magnetar_proto.frames import FrameDecoder
+
+
+class Got(NamedTuple):
+    """A MESSAGE as the client reads it."""
+
+    consumer_id: int
+    ledger: int
+    entry: int
+    partition: int
+    redelivery_count: int
+    ack_set: tuple[int, ...]
+    epoch: int | None
+    payload: bytes
+
+
+class Receipt(NamedTuple):
+    """A SEND_RECEIPT as the client reads it."""
+
+    producer_id: int
+    sequence_id: int
+    highest_id: int
+    ledger: int
+    entry: int
+
+
+class RecordingConnection:
+    """Implements `magnetar_broker.connection.Connection`; the test sets `room` and `alive`."""
+
+    def __init__(self, address: str = "10.0.0.1:4711") -> None:
+        self.address = address
+        self.room = True
+        self.alive = True
+        self.answer: ManualPromise | None = None
+        """When set, a PING is answered only once this is settled."""
+        self.pings = 0
+        self.messages: list[Got] = []
+        self.receipts: list[Receipt] = []
+        self.closed_producers: list[int] = []
+        self.closed_consumers: list[int] = []
+        self.active: list[tuple[int, bool]] = []
+        self.published_entries = self.published_bytes = 0
+        self._decoder = FrameDecoder(1 << 24)
+
+    def has_room(self) -> bool:
+        return self.room
+
+    def send(self, frames: bytes) -> None:
+        for kind, buf, start, mid, end in self._decoder.feed(frames):
+            if kind == pb.BaseCommand.MESSAGE:
+                self.messages.append(Got(*decode_message(buf, start, mid), buf[mid:end]))
+            else:
+                assert kind == pb.BaseCommand.SEND_RECEIPT
+                self.receipts.append(Receipt(*decode_receipt(buf, start, mid)))
+        assert self._decoder.error is None
+
+    def send_all(self, buffers: list[bytes], size: int) -> None:
+        assert size > 0
+        self.send(b"".join(buffers))
+
+    def published(self, entries: int, size: int) -> None:
+        self.published_entries += entries
+        self.published_bytes += size
+
+    async def is_alive(self) -> bool:
+        self.pings += 1
+        if self.answer is not None:
+            await self.answer
+        return self.alive
+
+    def active_changed(self, consumer_id: int, is_active: bool) -> None:
+        self.active.append((consumer_id, is_active))
+
+    def close_producer(self, producer_id: int) -> None:
+        self.closed_producers.append(producer_id)
+
+    def close_consumer(self, consumer_id: int) -> None:
+        self.closed_consumers.append(consumer_id)
+
+    def take(self, consumer_id: int | None = None) -> list[Got]:
+        """The messages since the last call, of one consumer or of all."""
+        taken = [m for m in self.messages if consumer_id in (None, m.consumer_id)]
+        self.messages = [m for m in self.messages if m not in taken]
+        return taken

@@ -1,0 +1,148 @@
+"""Topics over stores in memory, with clients that only remember."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from magnetar_broker.contracts import SubscribeRequest
+
+from fakes.connection import Got, RecordingConnection
+from fakes.logs import NEVER, LogWorld
+from fakes.world import ManualPromise
+from magnetar_broker.consumer import Consumer
+from magnetar_broker.producer import Producer, Sends
+from magnetar_broker.subscription import Subscription
+from magnetar_broker.topic import Topic, TopicLimits
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import Ack
+from magnetar_proto.entries import encode_entry
+from magnetar_proto.names import TopicName
+from magnetar_storage.log import RollLimits
+
+EXCLUSIVE = pb.CommandSubscribe.Exclusive
+SHARED = pb.CommandSubscribe.Shared
+FAILOVER = pb.CommandSubscribe.Failover
+TYPES = (EXCLUSIVE, SHARED, FAILOVER)
+
+TOPIC = "persistent://public/default/topic"
+
+
+def entry(publish_time: int, batch: int | None = None, payload: bytes = b"") -> bytes:
+    """An entry with readable metadata."""
+    metadata = pb.MessageMetadata(producer_name="p", sequence_id=0, publish_time=publish_time)
+    if batch is not None:
+        metadata.num_messages_in_batch = batch
+    return encode_entry(metadata, payload)
+
+
+class TopicWorld(LogWorld):
+    """One topic and its clients; `reload` is a restart of the broker."""
+
+    def __init__(
+        self,
+        limits: TopicLimits | None = None,
+        roll: RollLimits = NEVER,
+        cache_bytes: int = 1 << 20,
+        name: str = TOPIC,
+    ) -> None:
+        super().__init__(roll, cache_bytes)
+        self.limits = limits or TopicLimits()
+        self.name = TopicName.parse(name)
+        self.dropped: list[Topic] = []
+        self._ids = 0
+        self._publisher: Producer | None = None
+        self.reload()
+
+    def reload(self) -> Topic:
+        opening = Topic.open(self.name, self.engine, True, self.limits, self.dropped.append)
+        topic = self.do(opening)
+        assert topic is not None
+        self.topic = topic
+        self._publisher = None
+        return topic
+
+    # Producing ------------------------------------------------------------------------
+
+    def producer(
+        self, connection: RecordingConnection | None = None, name: str = "p",
+        producer_id: int = 1, epoch: int = 0,
+    ) -> Producer:  # fmt: skip
+        client = connection or RecordingConnection()
+        return self.do(self.topic.add_producer(client, producer_id, name, epoch))
+
+    def publish(self, *payloads: bytes, counts: Iterable[int] = ()) -> None:
+        """Append entries and let them be delivered."""
+        if self._publisher is None:
+            self._publisher = self.producer(name="publisher")
+        self.send(self._publisher, *payloads, counts=counts)
+        self.clock.pump()
+
+    @staticmethod
+    def send(producer: Producer, *payloads: bytes, counts: Iterable[int] = ()) -> Sends:
+        """One run; pump to have it answered."""
+        sends = Sends(producer)
+        sends.payloads = list(payloads)
+        sends.counts = list(counts) or [1] * len(payloads)
+        sends.sequence_ids = list(range(len(payloads)))
+        sends.highest_ids = [0] * len(payloads)
+        sends.size = sum(map(len, payloads))
+        producer.publish(sends)
+        return sends
+
+    # Consuming ------------------------------------------------------------------------
+
+    def request(self, sub: str = "sub", sub_type: int = EXCLUSIVE, **more: Any) -> SubscribeRequest:
+        self._ids += 1
+        asked = {"consumer_id": self._ids, "consumer_name": f"c{self._ids}", **more}
+        return SubscribeRequest(sub, sub_type, **asked)
+
+    def begin_subscribe(self, connection: RecordingConnection, **asked: Any) -> ManualPromise:
+        return self.begin(self.topic.subscribe(connection, self.request(**asked)))
+
+    def subscribe(
+        self, connection: RecordingConnection | None = None, permits: int = 0, **asked: Any
+    ) -> Consumer:
+        client = connection or RecordingConnection()
+        consumer = self.do(self.topic.subscribe(client, self.request(**asked)))
+        if permits:
+            self.flow(consumer, permits)
+        return consumer
+
+    def subscription(self, name: str = "sub") -> Subscription:
+        return self.topic.subscriptions[name]
+
+    def flow(self, consumer: Consumer, permits: int) -> None:
+        consumer.subscription.flow(consumer, permits)
+        self.clock.pump()
+
+    def ack(
+        self, consumer: Consumer, *offsets: int, cumulative: bool = False,
+        ack_set: tuple[int, ...] = (),
+    ) -> list[BaseException | None]:  # fmt: skip
+        """Acknowledge entries; the outcome, once it is durable."""
+        outcome: list[BaseException | None] = []
+        ids = [(*self.topic.log.position(offset), ack_set) for offset in offsets]
+        ack = Ack(consumer.id, int(cumulative), ids)
+        consumer.subscription.acknowledge(consumer, ack, outcome.append)
+        self.clock.pump()
+        return outcome
+
+    def nack(self, consumer: Consumer, *offsets: int, epoch: int | None = None) -> None:
+        """Ask for entries again; for all of them when none is named."""
+        ids = [self.topic.log.position(offset) for offset in offsets]
+        consumer.subscription.redeliver(consumer, ids, epoch)
+        self.clock.pump()
+
+    def got(self, consumer: Consumer) -> list[Got]:
+        """What the consumer was sent since the last call."""
+        connection = consumer.connection
+        assert isinstance(connection, RecordingConnection)
+        return connection.take(consumer.id)
+
+    def offsets(self, consumer: Consumer) -> list[int]:
+        """The same as offsets."""
+        return [self.offset(message) for message in self.got(consumer)]
+
+    def offset(self, message: Got) -> int:
+        offset = self.topic.log.offset_of(message.ledger, message.entry)
+        assert offset is not None
+        return offset
