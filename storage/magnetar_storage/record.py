@@ -63,11 +63,12 @@ def encode_entries(
                 + payload
             )
             return (crc32c(rest).to_bytes(4, "little") + rest,), length + 40
-    sizes = array("I", map(len, payloads))
+    # An array is made of a list in half the time that an iterator takes.
+    sizes = list(map(len, payloads))
     payload_bytes = sum(sizes)
     body_bytes = payload_bytes + TABLE_BYTES_PER_ENTRY * n
     head = UNSUMMED.pack(MAGIC, ENTRIES, 0, body_bytes, n, segment, first)
-    tables = to_bytes(sizes), to_bytes(array("I", counts))
+    tables = to_bytes(array("I", sizes)), to_bytes(array("I", counts))
     if payload_bytes < JOIN_BELOW_BYTES:
         rest = b"".join((head, *tables, *payloads))
         return (crc32c(rest).to_bytes(4, "little") + rest,), HEADER.size + body_bytes

@@ -99,7 +99,8 @@ class Index:
         if n == 1:
             messages.append(messages[-1] + counts[0])
         else:
-            messages.extend(islice(accumulate(counts, initial=messages[-1]), 1, None))
+            totals = list(accumulate(counts, initial=messages[-1]))
+            messages.extend(array("Q", totals)[1:])
         self.firsts.append(self.firsts[-1] + n)
         self.offsets.append(self.offsets[-1] + record_bytes)
 

@@ -196,7 +196,7 @@ class FaultyDisk:
     def flip_bit(self, name: str, offset: int, bit: int = 0) -> None:
         data = bytearray(self.content(name))
         data[offset] ^= 1 << bit
-        self.replace_content(name, data)
+        self.replace_content(name, bytes(data))
 
     def names(self) -> list[str]:
         return sorted(self._names)

@@ -4,6 +4,7 @@ import pytest
 
 from fakes.faulty_disk import seeded
 from fakes.local_store import TINY, Machine
+from fakes.world import QueuedWorkers, run
 from magnetar_storage.errors import DataDirLocked, DiskFull, Unavailable, WriterFailed
 from magnetar_storage.local import LocalStore
 
@@ -104,6 +105,26 @@ def test_memory_stays_bounded_while_segment_files_cannot_be_written() -> None:
     machine.check_still_works()
 
 
+def test_appends_wait_while_segment_files_are_slow() -> None:
+    machine = Machine()
+    clock = machine.clock
+    workers = QueuedWorkers(clock)
+    opening = LocalStore.open(machine.disk, workers, clock, TINY)
+    store = run(opening, clock, workers.step)
+    writer = run(store.create(), clock, workers.step)
+    told: list[BaseException | None] = []
+    for _ in range(200):
+        writer.append([b"x" * 100], [1], told.append)
+    clock.pump()
+    while workers.journal.step():
+        clock.pump()
+    assert 0 < len(told) * 100 < TINY.unwritten_bytes + TINY.round_bytes
+    assert store.trouble is None
+    while workers.step():
+        clock.pump()
+    assert told == [None] * 200
+
+
 def refuse_segments(machine: Machine):  # type: ignore[no-untyped-def]
     """An `operation` that fails whatever touches a segment's file."""
     count = machine.disk.operation
@@ -144,3 +165,18 @@ def test_rounds_are_observed() -> None:
     writer.append([b"bc"], [1], lambda _: None)
     machine.pump()
     assert seen == [(1, 32, 1.0), (2, 41 + 42, 1.0)]
+
+
+def test_nothing_remains_of_a_large_write_that_found_no_room() -> None:
+    machine = Machine()
+    machine.open()
+    segment = machine.create()
+    machine.disk.room = 2000
+    (error,) = told_by(machine, segment, b"x" * 5000)
+    assert isinstance(error, DiskFull)
+    machine.disk.room = 1 << 30
+    machine.do(machine.store.recover(segment))
+    machine.disk = machine.disk.copy()
+    machine.open()
+    assert machine.store.findings == []
+    machine.check()

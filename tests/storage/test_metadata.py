@@ -1,6 +1,6 @@
 """Metadata stores: what every driver must do, then what is SQLite's own."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -8,7 +8,7 @@ import pytest
 from fakes.world import InlineWorker, ManualClock, run, start
 from magnetar_storage.disk import LocalDisk
 from magnetar_storage.errors import BadVersion, Corrupt, Unavailable
-from magnetar_storage.interfaces import ABSENT, RESYNC, Change, Lease, MetadataStore
+from magnetar_storage.interfaces import ABSENT, RESYNC, Change, Lease, MetadataStore, Resync
 from magnetar_storage.memory import MemoryMetadata
 from magnetar_storage.sqlite import SqliteMetadata
 from magnetar_storage.watch import Watchers
@@ -30,6 +30,10 @@ DRIVERS: dict[str, Callable[[Path], MetadataStore]] = {
 @pytest.fixture(params=DRIVERS)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> MetadataStore:
     return DRIVERS[request.param](tmp_path)
+
+
+async def next_of(watch: AsyncIterator[Change | Resync]) -> Change | Resync:
+    return await anext(watch)
 
 
 def test_a_value_is_read_back_with_its_version(store: MetadataStore) -> None:
@@ -79,16 +83,16 @@ def test_keys_are_listed_in_order_and_in_pages(store: MetadataStore) -> None:
 
 def test_a_watch_sees_changes_under_its_prefix_in_order(store: MetadataStore) -> None:
     watch = store.watch("/t/")
-    first = start(watch.__anext__())
+    first = start(next_of(watch))
     run(store.put("/other", b""), CLOCK)
     assert not first.done()
     one = run(store.put("/t/a", b"1"), CLOCK)
     run(store.delete("/t/a"), CLOCK)
     CLOCK.pump()
     assert first.result() == Change("/t/a", b"1", one)
-    change = run(watch.__anext__(), CLOCK)
+    change = run(next_of(watch), CLOCK)
     assert isinstance(change, Change) and (change.key, change.value) == ("/t/a", None)
-    waiting = start(watch.__anext__())
+    waiting = start(next_of(watch))
     run(store.close(), CLOCK)
     with pytest.raises(StopAsyncIteration):
         waiting.result()
@@ -112,9 +116,9 @@ def test_a_watcher_that_lags_is_told_to_list_again() -> None:
     watch = watchers.watch("/")
     for version in range(4):
         watchers.publish(Change("/a", b"", version))
-    assert run(watch.__anext__(), CLOCK) is RESYNC
+    assert run(next_of(watch), CLOCK) is RESYNC
     watchers.publish(Change("/a", b"", 9))
-    assert run(watch.__anext__(), CLOCK) == Change("/a", b"", 9)
+    assert run(next_of(watch), CLOCK) == Change("/a", b"", 9)
 
 
 def test_sqlite_keeps_values_and_drops_leases_across_processes(tmp_path: Path) -> None:
