@@ -3,15 +3,14 @@
 from collections.abc import Iterable
 from typing import Any
 
-from magnetar_broker.contracts import SubscribeRequest
-
 from fakes.connection import Got, RecordingConnection
 from fakes.logs import NEVER, LogWorld
 from fakes.world import ManualPromise
-from magnetar_broker.consumer import Consumer
+from magnetar_broker.consumer import Consumer, SubscribeRequest
+from magnetar_broker.limits import TopicLimits
 from magnetar_broker.producer import Producer, Sends
 from magnetar_broker.subscription import Subscription
-from magnetar_broker.topic import Topic, TopicLimits
+from magnetar_broker.topic import Topic
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import Ack
 from magnetar_proto.entries import encode_entry
