@@ -1,5 +1,7 @@
 """Shorthand for tests that drive the official client."""
 
+import os
+
 import pulsar
 import pytest
 
@@ -9,8 +11,8 @@ QUIET_MS = 300
 
 
 def connect(service_url: str, **options: object) -> pulsar.Client:
-    """A client that logs errors only."""
-    logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+    """A client that keeps its log to itself."""
+    logger = pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull)
     return pulsar.Client(service_url, logger=logger, **options)
 
 

@@ -55,6 +55,10 @@ class RawClient:
         """Leave without a word."""
         self._socket.close()
 
+    def abort(self) -> None:
+        """End the connection under whoever waits on it in another thread: `Closed` there."""
+        self._socket.shutdown(socket.SHUT_RDWR)
+
     # Out --------------------------------------------------------------------------------
 
     def send(self, message: Any) -> None:
@@ -82,35 +86,36 @@ class RawClient:
     def receive(self) -> Received:
         """The next frame; `Closed` at the end, TimeoutError when nothing comes."""
         while not self._waiting:
-            try:
-                data = self._socket.recv(READ_BYTES)
-            except ConnectionError as error:
-                raise Closed(str(error)) from error
-            if not data:
-                raise Closed("end of stream")
-            for kind, buf, start, mid, end in self._decoder.feed(data):
-                command = getattr(decode(buf, start, mid), FIELDS[kind])
-                self._waiting.append(Received(kind, command, buf[mid:end]))
-            assert self._decoder.error is None, self._decoder.error
+            self._read()
         return self._waiting.popleft()
 
     def await_frame(self, wanted: Callable[[Received], bool]) -> Received:
         """The first frame that is wanted; PINGs are answered, other frames kept for later."""
-        kept = [frame for frame in self._waiting if not wanted(frame)]
-        found = [frame for frame in self._waiting if wanted(frame)]
-        if found:
-            self._waiting.remove(found[0])
-            return found[0]
-        self._waiting.clear()
-        try:
-            while not wanted(frame := self.receive()):
+        index = 0
+        while True:
+            while index < len(self._waiting):
+                frame = self._waiting[index]
+                if wanted(frame):
+                    del self._waiting[index]
+                    return frame
                 if frame.kind == Kind.PING and not self.mute:
+                    del self._waiting[index]
                     self.send(pb.CommandPong())
                 else:
-                    kept.append(frame)
-            return frame
-        finally:
-            self._waiting.extendleft(reversed(kept))
+                    index += 1
+            self._read()
+
+    def _read(self) -> None:
+        try:
+            data = self._socket.recv(READ_BYTES)
+        except ConnectionError as error:
+            raise Closed(str(error)) from error
+        if not data:
+            raise Closed("end of stream")
+        for kind, buf, start, mid, end in self._decoder.feed(data):
+            command = getattr(decode(buf, start, mid), FIELDS[kind])
+            self._waiting.append(Received(kind, command, buf[mid:end]))
+        assert self._decoder.error is None, self._decoder.error
 
     def expect(self, kind: int) -> Any:
         """The next command of a kind."""
@@ -185,6 +190,13 @@ class RawClient:
     def next_message(self) -> Received:
         """The next MESSAGE."""
         return self.await_frame(lambda frame: frame.kind == Kind.MESSAGE)
+
+    def next_messages(self) -> list[Received]:
+        """The next MESSAGE and those that came along with it."""
+        messages = [self.next_message()]
+        while any(frame.kind == Kind.MESSAGE for frame in self._waiting):
+            messages.append(self.next_message())
+        return messages
 
     def ack(
         self,

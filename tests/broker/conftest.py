@@ -3,9 +3,10 @@
 import itertools
 from collections.abc import Iterator
 
-import official
 import pulsar
 import pytest
+
+import official
 from raw_client import RawClient
 from running_broker import RunningBroker
 

@@ -2,6 +2,7 @@
 
 import pulsar
 import pytest
+
 from official import TIMEOUT_MS, batching, expect_silence, publish, publish_batch, take, texts
 
 EARLIEST = pulsar.InitialPosition.Earliest

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pulsar
 import pulsar.asyncio
 import pytest
+
 from official import TIMEOUT_MS, batching, connect, publish, publish_batch, take, texts
 from running_broker import RunningBroker
 

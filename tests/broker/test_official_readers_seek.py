@@ -4,6 +4,7 @@ import time
 
 import pulsar
 import pytest
+
 from official import TIMEOUT_MS, batching, expect_silence, publish, publish_batch, take, texts
 
 EARLIEST = pulsar.InitialPosition.Earliest

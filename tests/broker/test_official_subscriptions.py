@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pulsar
 import pytest
+
 from official import (
     TIMEOUT_MS,
     batching,

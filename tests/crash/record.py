@@ -1,0 +1,201 @@
+"""What clients did and saw, kept apart from the broker, and the verdict over it."""
+
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pulsar
+
+WINDOW_SECONDS = 1.0
+"""An ack without an answer counts as safe when it was made so long before a kill."""
+SHOWN = 10
+"""Problems of one kind that a report spells out."""
+
+Key = tuple[int, int, int]
+"""Where a message is stored: ledger, entry, index in its batch or -1."""
+
+
+class Message(NamedTuple):
+    """The `number`th message of a producer."""
+
+    producer: str
+    number: int
+
+
+class Acked(NamedTuple):
+    """When a message was acknowledged; an answered ack is safe at once."""
+
+    life: int
+    at: float
+    answered: bool
+
+
+@dataclass
+class Report:
+    """Figures of a run; it went well when there are no `problems`."""
+
+    kills: int = 0
+    sent: int = 0
+    receipts: int = 0
+    stored: int = 0
+    stored_again: int = 0
+    deliveries: int = 0
+    acks_tested: int = 0
+    acked_again_in_window: int = 0
+    ready_seconds: list[float] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        starts = sorted(self.ready_seconds)
+        figures = [
+            f"{self.kills} kills; {self.sent} messages sent, {self.receipts} receipts",
+            f"{self.stored} stored, {self.stored_again} of them sent again by a client whose "
+            "receipt was lost",
+            f"{self.deliveries} deliveries; {self.acks_tested} acks had to survive a kill; "
+            f"{self.acked_again_in_window} younger ones came again",
+            f"ready again after {starts[len(starts) // 2]:.2f} s (median), "
+            f"{starts[-1]:.2f} s at most",
+        ]
+        return "\n".join(figures + (self.problems or ["no problems"]))
+
+
+class Record:
+    """Thread-safe.  A *life* is the time between two kills; `life` is None in between."""
+
+    def __init__(self) -> None:
+        self.life: int | None = 0
+        self.kills = 0
+        self.failed_sends: list[str] = []
+        self.acked_again: list[str] = []
+        self.in_window = 0
+        self.deliveries = 0
+        self.ready_seconds: list[float] = []
+        self._killed_at: list[float] = []
+        self._changed = threading.Condition()
+        self._sent: dict[Message, int] = {}
+        self._receipts: dict[Message, int] = {}
+        self._first_life: dict[str, dict[Key, int]] = defaultdict(dict)
+        self._acks: dict[str, dict[Key, Acked]] = defaultdict(dict)
+
+    # The broker ------------------------------------------------------------------------
+
+    def killed(self) -> None:
+        """The broker is about to be killed."""
+        with self._changed:
+            self.life = None
+            self.kills += 1
+            self._killed_at.append(time.monotonic())
+
+    def started(self) -> None:
+        """It is ready again."""
+        with self._changed:
+            self.life = self.kills
+            self.ready_seconds.append(time.monotonic() - self._killed_at[-1])
+
+    # Producers -------------------------------------------------------------------------
+
+    def sent(self, message: Message) -> None:
+        """A client was asked to publish."""
+        self._sent[message] = self.kills
+
+    def answered(self, message: Message, result: pulsar.Result) -> None:
+        """A client was told how that went."""
+        if result == pulsar.Result.Ok:
+            self._receipts[message] = self.kills
+        else:
+            self.failed_sends.append(f"{message} failed: {result}")
+
+    # Consumers --------------------------------------------------------------------------
+
+    def delivered(self, subscription: str, key: Key, life: int) -> int:
+        """A message came; returns how many lives ago it first did."""
+        with self._changed:
+            self.deliveries += 1
+            acked = self._acks[subscription].pop(key, None)
+            if acked is not None:
+                self._came_again(subscription, key, acked, life)
+            first = self._first_life[subscription].setdefault(key, life)
+            self._changed.notify_all()
+            return life - first
+
+    def _came_again(self, subscription: str, key: Key, acked: Acked, life: int) -> None:
+        if acked.life == life:
+            why = "in the same life"
+        elif acked.answered:
+            why = "though that had been answered"
+        elif (age := self._killed_at[acked.life] - acked.at) >= WINDOW_SECONDS:
+            why = f"{age:.2f} s before a kill"
+        else:
+            self.in_window += 1
+            return
+        self.acked_again.append(f"{subscription}: {key} acknowledged {why} came again in {life}")
+
+    def acked(self, subscription: str, keys: Sequence[Key], life: int, answered: bool) -> None:
+        """Messages of one life were acknowledged in it; not noted when that is over."""
+        with self._changed:
+            if self.life == life:
+                ack = Acked(life, time.monotonic(), answered)
+                self._acks[subscription].update(dict.fromkeys(keys, ack))
+
+    def await_deliveries(self, subscription: str, keys: set[Key], seconds: float) -> set[Key]:
+        """Wait until all these came at least once; those that never did."""
+        seen = self._first_life[subscription]
+        with self._changed:
+            self._changed.wait_for(lambda: len(seen) >= len(keys), seconds)
+            return keys - seen.keys()
+
+    # Verdict ------------------------------------------------------------------------------
+
+    def report(self, stored: Sequence[Message]) -> Report:
+        """Compare with the topic as it was read at the end, in order."""
+        copies = Counter(stored)
+        firsts: dict[str, list[int]] = defaultdict(list)
+        for message in dict.fromkeys(stored):
+            firsts[message.producer].append(message.number)
+        problems = [
+            *few("lost after their receipt", [m for m in self._receipts if m not in copies]),
+            *few("stored but never sent", [m for m in copies if m not in self._sent]),
+            *few("out of order", [p for p, n in firsts.items() if n != sorted(n)]),
+            *few("stored more often than they were sent", self._excess(copies)),
+            *few("sends failed", self.failed_sends),
+            *few("acknowledged, delivered again", self.acked_again),
+        ]
+        return Report(
+            kills=self.kills,
+            sent=len(self._sent),
+            receipts=len(self._receipts),
+            stored=len(stored),
+            stored_again=len(stored) - len(copies),
+            deliveries=self.deliveries,
+            acks_tested=self._acks_tested(),
+            acked_again_in_window=self.in_window,
+            ready_seconds=self.ready_seconds,
+            problems=problems,
+        )
+
+    def _excess(self, copies: Counter[Message]) -> list[Message]:
+        """A client sends once, and once more for every connection that ended before a receipt."""
+        return [
+            message
+            for message, count in copies.items()
+            if count > 1 + self._receipts.get(message, self.kills) - self._sent.get(message, 0)
+        ]
+
+    def _acks_tested(self) -> int:
+        """Acknowledgements that were safe when a kill came, and did not come again."""
+        return sum(
+            acked.life < len(self._killed_at)
+            and (acked.answered or self._killed_at[acked.life] - acked.at >= WINDOW_SECONDS)
+            for acks in self._acks.values()
+            for acked in acks.values()
+        )
+
+
+def few(kind: str, problems: Sequence[object]) -> list[str]:
+    """A line on each kind of problem that there is, with the first ones."""
+    if not problems:
+        return []
+    return [f"{len(problems)} {kind}: " + "; ".join(map(str, problems[:SHOWN]))]
