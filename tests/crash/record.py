@@ -3,8 +3,9 @@
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple
 
 import pulsar
@@ -16,6 +17,13 @@ SHOWN = 10
 
 Key = tuple[int, int, int]
 """Where a message is stored: ledger, entry, index in its batch or -1."""
+
+
+class Promise(Enum):
+    """What the broker must not forget."""
+
+    RECEIPT = "receipt"
+    ACK = "answered ack"
 
 
 class Message(NamedTuple):
@@ -75,6 +83,7 @@ class Record:
         self.ready_seconds: list[float] = []
         self._killed_at: list[float] = []
         self._changed = threading.Condition()
+        self._trap: tuple[Promise, Callable[[], None]] | None = None
         self._sent: dict[Message, int] = {}
         self._receipts: dict[Message, int] = {}
         self._first_life: dict[str, dict[Key, int]] = defaultdict(dict)
@@ -85,9 +94,24 @@ class Record:
     def killed(self) -> None:
         """The broker is about to be killed."""
         with self._changed:
+            self._trap = None
             self.life = None
             self.kills += 1
             self._killed_at.append(time.monotonic())
+
+    def kill_at_next(self, promise: Promise, kill: Callable[[], None], seconds: float) -> bool:
+        """Kill in the very moment in which a client hears such a promise; False if none came."""
+        with self._changed:
+            kills = self.kills
+            self._trap = (promise, kill)
+            return self._changed.wait_for(lambda: self.kills > kills, seconds)
+
+    def _promised(self, promise: Promise) -> None:
+        if self._trap is not None and self._trap[0] is promise:
+            kill = self._trap[1]
+            self.killed()
+            kill()
+            self._changed.notify_all()
 
     def started(self) -> None:
         """It is ready again."""
@@ -104,7 +128,9 @@ class Record:
     def answered(self, message: Message, result: pulsar.Result) -> None:
         """A client was told how that went."""
         if result == pulsar.Result.Ok:
-            self._receipts[message] = self.kills
+            with self._changed:
+                self._receipts[message] = self.kills
+                self._promised(Promise.RECEIPT)
         else:
             self.failed_sends.append(f"{message} failed: {result}")
 
@@ -139,6 +165,8 @@ class Record:
             if self.life == life:
                 ack = Acked(life, time.monotonic(), answered)
                 self._acks[subscription].update(dict.fromkeys(keys, ack))
+                if answered:
+                    self._promised(Promise.ACK)
 
     def await_deliveries(self, subscription: str, keys: set[Key], seconds: float) -> set[Key]:
         """Wait until all these came at least once; those that never did."""

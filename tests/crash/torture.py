@@ -9,7 +9,9 @@ for an answer to every acknowledgement, because the official client of Python do
 """
 
 import itertools
+import os
 import random
+import signal
 import tempfile
 import threading
 from collections.abc import Callable
@@ -18,7 +20,7 @@ from pathlib import Path
 import click
 import pulsar
 
-from crash.record import Key, Message, Record, Report, few
+from crash.record import Key, Message, Promise, Record, Report, few
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.batch import decode_batch
 from magnetar_proto.entries import parse_metadata
@@ -82,8 +84,7 @@ class Torture:
         ]
         for _ in range(cycles):
             self._live()
-            self.record.killed()
-            self.broker.kill()
+            self._kill()
             if self._random.random() < KILLED_AT_START:
                 self.broker.start_and_kill(self._random.uniform(0, LONGEST_START_SECONDS))
                 self.record.killed()
@@ -110,6 +111,16 @@ class Torture:
         if "Traceback" in self.broker.log:
             report.problems.append(f"the broker met a defect, see {self.broker.log_path}")
         return report
+
+    def _kill(self) -> None:
+        """At any moment, or just when a client heard a promise that is now to be kept."""
+        promise = self._random.choice((None, *Promise))
+        pid = self.broker.pid
+        if promise is None or not self.record.kill_at_next(
+            promise, lambda: os.kill(pid, signal.SIGKILL), LONGEST_LIFE_SECONDS
+        ):
+            self.record.killed()
+        self.broker.kill()
 
     def _live(self) -> None:
         """Let the clients work for a while; no longer when one of them failed."""
