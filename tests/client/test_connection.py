@@ -1,0 +1,255 @@
+"""A connection fed by hand: answers, refusals, silence, and a peer that breaks the rules."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from fakes.client_entries import stored
+from magnetar.connection import Connection
+from magnetar.errors import (
+    BrokerError,
+    ConnectionLost,
+    MagnetarError,
+    NotFound,
+    NotReady,
+    OperationTimeout,
+)
+from magnetar.settings import Address, Settings
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import Delivery, decode, encode, encode_message
+from magnetar_proto.frames import FrameDecoder
+from magnetar_proto.ids import MessageId
+
+NOBODY = 2**64 - 1
+
+
+class Wire(asyncio.Transport):
+    """The broker's side: what the client sent, and whether it hung up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_closed = False
+        self._decoder = FrameDecoder(2**23)
+        self._sent = b""
+
+    def write(self, data: Any) -> None:
+        self._sent += bytes(data)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def take(self) -> list[pb.BaseCommand]:
+        """The commands since the last call."""
+        data, self._sent = self._sent, b""
+        return [decode(buf, start, mid) for _, buf, start, mid, _ in self._decoder.feed(data)]
+
+
+class End:
+    """A producer and consumer that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    def receipt_rcvd(self, _: Connection, sequence_id: int, ledger: int, entry: int) -> None:
+        self.told.append(("receipt", sequence_id, ledger, entry))
+
+    def send_error_rcvd(self, _: Connection, error: pb.CommandSendError) -> None:
+        self.told.append(("refused", error.sequence_id, error.message))
+
+    def entry_rcvd(self, delivery: Delivery, entry: bytes) -> None:
+        self.told.append(("entry", delivery.ledger, delivery.entry, entry))
+
+    def detached(self, _: Connection, error: MagnetarError) -> None:
+        self.told.append(("detached", type(error)))
+
+
+def connected(
+    script: Callable[[Connection, Wire], Coroutine[Any, Any, None]], **settings: float
+) -> None:
+    """Run the script with a connection on which nothing was said yet."""
+
+    async def run() -> None:
+        connection = Connection(Address("broker", 1), Settings(**settings))  # type: ignore[arg-type]
+        wire = Wire()
+        connection.connection_made(wire)
+        await script(connection, wire)
+        connection.close()
+
+    asyncio.run(run())
+
+
+def test_answers_find_their_requests_in_any_order() -> None:
+    async def script(connection: Connection, wire: Wire) -> None:
+        first, second = (
+            asyncio.create_task(connection.request(pb.CommandLookupTopic(topic=topic)))
+            for topic in ("a", "b")
+        )
+        await asyncio.sleep(0)
+        asked = [command.lookupTopic for command in wire.take()]
+        for question in reversed(asked):
+            answer = pb.CommandLookupTopicResponse(
+                request_id=question.request_id,
+                response=pb.CommandLookupTopicResponse.Connect,
+                brokerServiceUrl=f"pulsar://{question.topic}",
+            )
+            connection.data_received(encode(answer))
+        assert (await first).brokerServiceUrl == "pulsar://a"
+        assert (await second).brokerServiceUrl == "pulsar://b"
+
+    connected(script)
+
+
+def test_a_refusal_reaches_only_its_request() -> None:
+    async def script(connection: Connection, wire: Wire) -> None:
+        connection._connected.set_result(pb.CommandConnected(server_version="x"))
+        asked = asyncio.create_task(connection.request(pb.CommandUnsubscribe(consumer_id=1)))
+        await asyncio.sleep(0)
+        request_id = wire.take()[0].unsubscribe.request_id
+        connection.data_received(
+            encode(pb.CommandError(request_id=999, error=pb.UnknownError, message="not ours"))
+        )
+        connection.data_received(
+            encode(
+                pb.CommandError(request_id=request_id, error=pb.TopicNotFound, message="no such")
+            )
+        )
+        with pytest.raises(NotFound, match="no such"):
+            await asked
+        assert connection.is_open
+
+    connected(script)
+
+
+def test_an_error_about_the_connection_ends_it() -> None:
+    async def script(connection: Connection, wire: Wire) -> None:
+        connection._connected.set_result(pb.CommandConnected(server_version="x"))
+        asked = asyncio.create_task(connection.request(pb.CommandUnsubscribe(consumer_id=1)))
+        await asyncio.sleep(0)
+        connection.data_received(
+            encode(pb.CommandError(request_id=NOBODY, error=pb.ServiceNotReady, message="later"))
+        )
+        with pytest.raises(NotReady, match="later"):
+            await asked
+        assert wire.is_closed
+
+    connected(script)
+
+
+def test_no_answer_is_a_timeout_that_names_the_request() -> None:
+    async def script(connection: Connection, wire: Wire) -> None:
+        with pytest.raises(
+            OperationTimeout, match=r"broker:1 did not answer CommandSeek within 0\.01 s"
+        ):
+            await connection.request(pb.CommandSeek(consumer_id=1))
+        await asyncio.sleep(0)
+        assert not connection._answers, "the request is forgotten"
+
+    connected(script, operation_timeout_s=0.01)
+
+
+def test_ping_is_answered() -> None:
+    async def script(connection: Connection, wire: Wire) -> None:
+        connection.data_received(encode(pb.CommandPing()))
+        assert [command.type for command in wire.take()] == [pb.BaseCommand.PONG]
+
+    connected(script)
+
+
+def test_a_silent_peer_is_probed_and_then_left() -> None:
+    async def script(connection: Connection, wire: Wire) -> None:
+        end = End()
+        connection.add_consumer(1, end)
+        connection._probe()
+        assert wire.take() == [], "it was heard"
+        connection._probe()
+        assert [command.type for command in wire.take()] == [pb.BaseCommand.PING]
+        connection.data_received(encode(pb.CommandPong()))
+        connection._probe()
+        connection._probe()
+        assert [command.type for command in wire.take()] == [pb.BaseCommand.PING]
+        connection._probe()
+        assert wire.is_closed
+        assert not connection.is_open
+        assert end.told == [("detached", ConnectionLost)]
+
+    connected(script, keepalive_s=1000)
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"\x00\x00\x00\x01\x00\x00\x00\x09",
+        b"\x7f\xff\xff\xff\x00\x00\x00\x00",
+        b"\x00\x00\x00\x06\x00\x00\x00\x02\x08\x07",
+    ],
+)
+def test_a_peer_that_breaks_the_rules_is_left(garbage: bytes) -> None:
+    async def script(connection: Connection, wire: Wire) -> None:
+        end = End()
+        connection.add_producer(1, end)
+        good = pb.CommandSendReceipt(producer_id=1, sequence_id=5)
+        good.message_id.CopyFrom(MessageId(3, 4).to_pb())
+        connection.data_received(encode(good) + garbage)
+        assert end.told == [("receipt", 5, 3, 4), ("detached", ConnectionLost)]
+        assert wire.is_closed
+        with pytest.raises(ConnectionLost, match="is closed"):
+            connection.write(b"")
+        with pytest.raises(ConnectionLost, match="is closed"):
+            connection.expect()
+
+    connected(script)
+
+
+def test_frames_reach_their_ends_even_in_pieces() -> None:
+    async def script(connection: Connection, wire: Wire) -> None:
+        producer, consumer = End(), End()
+        connection.add_producer(1, producer)
+        connection.add_consumer(2, consumer)
+        payload = stored([b"value"])
+        head = encode_message(2, 7, 8, -1, payload)
+        refusal = pb.CommandSendError(
+            producer_id=1, sequence_id=9, error=pb.NotAllowedError, message="no"
+        )
+        stranger = pb.CommandSendReceipt(producer_id=77, sequence_id=1)
+        stranger.message_id.CopyFrom(MessageId(1, 1).to_pb())
+        unused = pb.CommandActiveConsumerChange(consumer_id=2, is_active=True)
+        data = head + payload + encode(refusal) + encode(stranger) + encode(unused)
+        for index in range(len(data)):
+            connection.data_received(data[index : index + 1])
+        assert consumer.told == [("entry", 7, 8, payload)]
+        assert producer.told == [("refused", 9, "no")]
+
+    connected(script)
+
+
+def test_what_the_broker_closes_is_told_once() -> None:
+    async def script(connection: Connection, wire: Wire) -> None:
+        producer, consumer = End(), End()
+        connection.add_producer(1, producer)
+        connection.add_consumer(2, consumer)
+        connection.data_received(
+            encode(pb.CommandCloseProducer(producer_id=1, request_id=NOBODY))
+            + encode(pb.CommandCloseConsumer(consumer_id=2, request_id=NOBODY))
+        )
+        connection.close()
+        assert producer.told == consumer.told == [("detached", ConnectionLost)]
+
+    connected(script)
+
+
+def test_a_refused_ack_is_an_error() -> None:
+    async def script(connection: Connection, wire: Wire) -> None:
+        request_id, answer = connection.expect()
+        connection.data_received(
+            encode(
+                pb.CommandAckResponse(
+                    consumer_id=1, request_id=request_id, error=pb.NotAllowedError, message="no"
+                )
+            )
+        )
+        with pytest.raises(BrokerError, match="NotAllowedError: no"):
+            await answer
+
+    connected(script)
