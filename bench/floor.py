@@ -1,0 +1,271 @@
+"""The floor: the least a durable server in Python does for the same frames.
+
+It cuts frames, reads commands with the generated classes, appends every entry to one file,
+syncs that file once for all that has come meanwhile, and answers.  There are no topics,
+checks, cursors, caches or limits, and every consumer gets the whole file.
+
+    python -m bench.floor --data-dir DIR
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from struct import Struct
+from typing import Any, cast
+
+import click
+import uvloop
+
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import encode
+
+SIZE = Struct(">I")
+SIZES = Struct(">II")
+FILE_NAME = "entries"
+READ_BYTES = 1 << 20
+SWITCH_INTERVAL_SECONDS = 0.0005
+"""The same as the broker's: how long a thread back from the disk waits for the loop."""
+MAX_MESSAGE_SIZE = 5 << 20
+LEDGER = 1
+
+Sent = tuple["FloorConnection", int, int, bytes]
+"""From whom, producer id, sequence id, entry."""
+
+
+class EntryFile:
+    """All entries in one file, each behind its size; one write and one sync a group."""
+
+    def __init__(self, path: Path, sync: Callable[[int], None] = os.fdatasync) -> None:
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        self._sync = sync
+        self._thread = ThreadPoolExecutor(1)
+        self._queue: list[Sent] = []
+        self._committing: asyncio.Task[None] | None = None
+        self.consumers: set[FloorConsumer] = set()
+        self.end = os.fstat(self._fd).st_size
+        """Bytes that are durable."""
+        self.entries = 0
+        """Entries appended since the file was opened, and durable."""
+
+    def append(self, sent: list[Sent]) -> None:
+        """Queue entries; their receipts follow when they are durable."""
+        self._queue += sent
+        if self._committing is None:
+            self._committing = asyncio.get_running_loop().create_task(self._commit())
+            self._committing.add_done_callback(self._committed)
+
+    def read(self, at: int) -> bytes:
+        """Durable bytes from an offset on, a megabyte at most."""
+        return os.pread(self._fd, min(READ_BYTES, self.end - at), at)
+
+    async def _commit(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._queue:
+            group, self._queue = self._queue, []
+            self.end += await loop.run_in_executor(self._thread, self._write, group)
+            self._answer(group)
+            for consumer in self.consumers:
+                consumer.pump()
+        # Here and not in a callback: what is appended before that one runs would be left behind.
+        self._committing = None
+
+    def _committed(self, task: "asyncio.Task[None]") -> None:
+        """A floor that cannot write has nothing to measure."""
+        if not task.cancelled() and task.exception() is not None:
+            raise SystemExit(f"the floor failed: {task.exception()}")
+
+    def _write(self, group: list[Sent]) -> int:
+        """Runs in the thread: everything of the group is durable when it returns."""
+        parts: list[bytes] = []
+        for _, _, _, entry in group:
+            parts += (SIZE.pack(len(entry)), entry)
+        data = b"".join(parts)
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self._fd, rest) :]
+        self._sync(self._fd)
+        return len(data)
+
+    def _answer(self, group: list[Sent]) -> None:
+        """The receipts of a group, in one write a connection."""
+        outputs: dict[FloorConnection, list[bytes]] = {}
+        answer = pb.BaseCommand(type=pb.BaseCommand.SEND_RECEIPT)
+        receipt = answer.send_receipt
+        receipt.message_id.ledgerId = LEDGER
+        for connection, producer_id, sequence_id, _ in group:
+            receipt.producer_id = producer_id
+            receipt.sequence_id = sequence_id
+            receipt.message_id.entryId = self.entries
+            self.entries += 1
+            body = answer.SerializeToString()
+            output = outputs.setdefault(connection, [])
+            output += (SIZES.pack(4 + len(body), len(body)), body)
+        for connection, output in outputs.items():
+            connection.write(b"".join(output))
+
+    def close(self) -> None:
+        """Let a running group end, then close."""
+        self._thread.shutdown()
+        os.close(self._fd)
+
+
+class FloorConsumer:
+    """Sends the file from its start, as far as permits go; an entry counts as one message."""
+
+    def __init__(self, consumer_id: int, file: EntryFile, write: Callable[[bytes], None]) -> None:
+        self.permits = 0
+        self._file = file
+        self._write = write
+        self._at = 0
+        self._command = pb.BaseCommand(type=pb.BaseCommand.MESSAGE)
+        self._command.message.consumer_id = consumer_id
+        self._command.message.message_id.ledgerId = LEDGER
+        self._entry = 0
+
+    def pump(self) -> None:
+        """Write what may be written now."""
+        message_id = self._command.message.message_id
+        while self.permits > 0 and self._at < self._file.end:
+            data, pos = self._file.read(self._at), 0
+            output: list[bytes] = []
+            while self.permits > 0 and pos + SIZE.size <= len(data):
+                start = pos + SIZE.size
+                end = start + SIZE.unpack_from(data, pos)[0]
+                if end > len(data):
+                    break
+                message_id.entryId = self._entry
+                body = self._command.SerializeToString()
+                sizes = SIZES.pack(4 + len(body) + end - start, len(body))
+                output += (sizes, body, data[start:end])
+                self._entry += 1
+                self.permits -= 1
+                pos = end
+            self._at += pos
+            self._write(b"".join(output))
+
+
+class FloorConnection(asyncio.Protocol):
+    """One client."""
+
+    def __init__(self, file: EntryFile, service_url: Callable[[], str]) -> None:
+        self._file = file
+        self._service_url = service_url
+        self._consumers: dict[int, FloorConsumer] = {}
+        self._rest = b""
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self._file.consumers.difference_update(self._consumers.values())
+
+    def write(self, data: bytes) -> None:
+        """Answer, if the client is still there."""
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def data_received(self, data: bytes) -> None:
+        buf = self._rest + data if self._rest else data
+        pos, size = 0, len(buf)
+        sent: list[Sent] = []
+        command = pb.BaseCommand()
+        while size - pos >= SIZES.size:
+            total, command_size = SIZES.unpack_from(buf, pos)
+            end = pos + SIZE.size + total
+            if end > size:
+                break
+            mid = pos + SIZES.size + command_size
+            command.ParseFromString(buf[pos + SIZES.size : mid])
+            if command.type == pb.BaseCommand.SEND:
+                send = command.send
+                sent.append((self, send.producer_id, send.sequence_id, buf[mid:end]))
+            else:
+                self._control(command)
+            pos = end
+        self._rest = buf[pos:]
+        if sent:
+            self._file.append(sent)
+
+    def _control(self, command: pb.BaseCommand) -> None:
+        answer = ANSWERS.get(command.type)
+        if answer is not None:
+            self.write(encode(answer(command, self._service_url())))
+        elif command.type == pb.BaseCommand.FLOW:
+            consumer = self._consumers[command.flow.consumer_id]
+            consumer.permits += command.flow.messagePermits
+            consumer.pump()
+        if command.type == pb.BaseCommand.SUBSCRIBE:
+            consumer_id = command.subscribe.consumer_id
+            consumer = FloorConsumer(consumer_id, self._file, self.write)
+            self._consumers[consumer_id] = consumer
+            self._file.consumers.add(consumer)
+
+
+ANSWERS: dict[int, Callable[[pb.BaseCommand, str], Any]] = {
+    pb.BaseCommand.CONNECT: lambda command, url: pb.CommandConnected(
+        server_version="floor",
+        protocol_version=command.connect.protocol_version,
+        max_message_size=MAX_MESSAGE_SIZE,
+    ),
+    pb.BaseCommand.PING: lambda command, url: pb.CommandPong(),
+    pb.BaseCommand.PARTITIONED_METADATA: lambda command, url: (
+        pb.CommandPartitionedTopicMetadataResponse(
+            request_id=command.partitionMetadata.request_id,
+            partitions=0,
+            response=pb.CommandPartitionedTopicMetadataResponse.Success,
+        )
+    ),
+    pb.BaseCommand.LOOKUP: lambda command, url: pb.CommandLookupTopicResponse(
+        request_id=command.lookupTopic.request_id,
+        response=pb.CommandLookupTopicResponse.Connect,
+        brokerServiceUrl=url,
+        authoritative=True,
+    ),
+    pb.BaseCommand.PRODUCER: lambda command, url: pb.CommandProducerSuccess(
+        request_id=command.producer.request_id, producer_name="floor"
+    ),
+    pb.BaseCommand.SUBSCRIBE: lambda command, url: pb.CommandSuccess(
+        request_id=command.subscribe.request_id
+    ),
+}
+"""What is asked, and the answer to it; ACK is taken in silence."""
+
+
+async def serve(file: EntryFile) -> tuple[asyncio.Server, str]:
+    """Listen on a free loopback port; returns the server and its URL."""
+    url = ""
+    server = await asyncio.get_running_loop().create_server(
+        lambda: FloorConnection(file, lambda: url), "127.0.0.1", 0
+    )
+    url = f"pulsar://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    return server, url
+
+
+@click.command()
+@click.option("--data-dir", type=click.Path(path_type=Path), required=True)
+def main(data_dir: Path) -> None:
+    """Serve until SIGTERM."""
+    sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
+    data_dir.mkdir(parents=True, exist_ok=True)
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+        file = EntryFile(data_dir / FILE_NAME)
+        server, url = await serve(file)
+        print(f"Floor is ready\n  clients     {url}\n  durability  fsync", flush=True)
+        await stop.wait()
+        server.close()
+        file.close()
+
+    uvloop.run(run())
+
+
+if __name__ == "__main__":
+    main()
