@@ -46,11 +46,13 @@ UNBATCHED = BatchLimits(max_messages=1, max_delay_ms=0)
 class Batch:
     """Messages that will be one entry; they share the outcome."""
 
-    __slots__ = ("done", "messages", "size")
+    __slots__ = ("done", "is_noticed", "messages", "size")
 
     def __init__(self, done: Future[tuple[int, int]]) -> None:
         self.done = done
         """Ledger and entry once the broker stored it, or why it did not."""
+        self.is_noticed = False
+        """Did somebody look at the outcome?  A failure that nobody saw is raised by `flush`."""
         self.messages: list[bytes | Outgoing] = []
         self.size = 0
 

@@ -35,6 +35,9 @@ from magnetar.settings import Settings
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import MessageId
 
+MAX_FAILURES_KEPT = 100
+"""Failed batches that `flush` looks through for one that nobody noticed."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProducerOptions:
@@ -69,16 +72,26 @@ class Receipt:
         self._partition = partition
 
     def __await__(self) -> Generator[Any, None, MessageId]:
-        # Shielded: the outcome is shared, and a cancelled waiter must not cancel the others.
-        yield from asyncio.shield(self._batch.done).__await__()
+        yield from self.settled().__await__()
         return self.id()
+
+    async def settled(self) -> None:
+        """Wait for the outcome, whatever it is."""
+        if not self._batch.done.done():
+            # Waiting this way leaves the shared outcome alone when the waiter is cancelled.
+            await asyncio.wait([self._batch.done])
 
     def done(self) -> bool:
         """Is the outcome known?"""
         return self._batch.done.done()
 
+    def notice(self) -> None:
+        """Take the outcome for seen: `flush` will not raise it."""
+        self._batch.is_noticed = True
+
     def id(self) -> MessageId:
         """The MessageId of a message that was stored; raises what went wrong otherwise."""
+        self._batch.is_noticed = True
         ledger, entry = self._batch.done.result()
         index = self._index if len(self._batch.messages) > 1 else -1
         return MessageId(ledger, entry, index, self._partition)
@@ -118,7 +131,7 @@ class PartitionProducer:
         self._options = options
         self._limits = options.batching
         self._loop = asyncio.get_running_loop()
-        self._attachment = Attachment(pool, settings, topic, self._register, self._fail)
+        self._attachment = Attachment(pool, settings, topic, self._register, self._end)
         self._sender: Sender | None = None
         self._epoch = 0
         self._next_sequence_id = 0
@@ -132,7 +145,7 @@ class PartitionProducer:
         self._room.set()
         self._expiry: asyncio.TimerHandle | None = None
         self._error: MagnetarError | None = None
-        self._unreported: BaseException | None = None
+        self._failed: deque[Batch] = deque(maxlen=MAX_FAILURES_KEPT)
 
     # -- for the application's producer
 
@@ -187,13 +200,14 @@ class PartitionProducer:
             self._send(batch)
 
     async def flush(self) -> None:
-        """Wait for every receipt; raises the first failure since the last flush."""
+        """Wait for every receipt; raises the first failure that nobody has seen yet."""
         self.send_batch_now()
         if self._pending:
             await asyncio.wait([pending.batch.done for pending in self._pending])
-        error, self._unreported = self._unreported, None
-        if error is not None:
-            raise error
+        unseen = [batch for batch in self._failed if not batch.is_noticed]
+        self._failed.clear()
+        if unseen:
+            unseen[0].done.result()
 
     async def close(self) -> None:
         """Flush, then deregister; what flushing raises is raised."""
@@ -202,7 +216,7 @@ class PartitionProducer:
                 await self.flush()
         finally:
             connection = await self._attachment.close()
-            self._fail(self._error or Closed(f"the producer on {self.topic} is closed"))
+            self._end(self._error or Closed(f"the producer on {self.topic} is closed"))
             if connection is not None:
                 connection.remove_producer(self._id)
                 await self._deregister(connection)
@@ -228,14 +242,16 @@ class PartitionProducer:
                 )
             )
             return
-        self._take_first().batch.done.set_result((ledger, entry))
+        batch = self._pending.popleft().batch
+        self._release(batch)
+        batch.done.set_result((ledger, entry))
         if not self._pending and self._batch.messages:
             self.send_batch_now()
 
     def send_error_rcvd(self, connection: Connection, refusal: pb.CommandSendError) -> None:
         error = broker_error(refusal.error, refusal.message)
         if isinstance(error, TopicTerminated):
-            self._fail(error)
+            self._end(error)
         elif isinstance(error, NotAllowed) and self._is_first(refusal.sequence_id):
             self._give_up_first(error)
         else:
@@ -276,14 +292,7 @@ class PartitionProducer:
     # -- sending
 
     def _new_batch(self) -> Batch:
-        done: asyncio.Future[tuple[int, int]] = self._loop.create_future()
-        done.add_done_callback(self._note_failure)
-        return Batch(done)
-
-    def _note_failure(self, done: asyncio.Future[tuple[int, int]]) -> None:
-        error = None if done.cancelled() else done.exception()
-        if error is not None and self._unreported is None:
-            self._unreported = error
+        return Batch(self._loop.create_future())
 
     def _schedule_batch(self) -> None:
         # With nothing in flight waiting gains nothing: send at the end of this turn.
@@ -300,8 +309,7 @@ class PartitionProducer:
         try:
             frame = self._sender.encode(batch.messages, sequence_id, now_ms, self._max_message_size)
         except MessageTooLarge as error:
-            self._release(batch)
-            batch.done.set_exception(error)
+            self._reject(batch, error)
             return
         self._next_sequence_id += len(batch.messages)
         deadline_s = self._loop.time() + self._options.send_timeout_s
@@ -317,13 +325,14 @@ class PartitionProducer:
         first = self._pending[0]
         return first.sequence_id <= sequence_id <= first.highest_sequence_id
 
-    def _take_first(self) -> _Pending:
-        pending = self._pending.popleft()
-        self._release(pending.batch)
-        return pending
-
     def _give_up_first(self, error: MagnetarError) -> None:
-        self._take_first().batch.done.set_exception(error)
+        self._reject(self._pending.popleft().batch, error)
+
+    def _reject(self, batch: Batch, error: MagnetarError) -> None:
+        self._release(batch)
+        self._failed.append(batch)
+        batch.done.set_exception(error)
+        batch.done.exception()  # `flush` reports what nobody awaited, not asyncio
 
     def _release(self, batch: Batch) -> None:
         self._pending_messages -= len(batch.messages)
@@ -343,7 +352,7 @@ class PartitionProducer:
         if self._pending:
             self._expiry = self._loop.call_at(self._pending[0].deadline_s, self._expire)
 
-    def _fail(self, error: MagnetarError) -> None:
+    def _end(self, error: MagnetarError) -> None:
         """Refuse everything from now on, and what is pending too."""
         self._error = error
         if self._batch_timer is not None:
@@ -351,9 +360,8 @@ class PartitionProducer:
         if self._expiry is not None:
             self._expiry.cancel()
         if self._batch.messages:
-            self._release(self._batch)
-            self._batch.done.set_exception(error)
-            self._batch = self._new_batch()
+            batch, self._batch = self._batch, self._new_batch()
+            self._reject(batch, error)
         while self._pending:
             self._give_up_first(error)
         self._room.set()

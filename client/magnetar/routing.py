@@ -58,11 +58,12 @@ class Producer:
             partition.send_batch_now()
         for receipt in receipts:
             if not receipt.done():
-                await receipt
+                await receipt.settled()
+            receipt.notice()
         return [receipt.id() for receipt in receipts]
 
     async def flush(self) -> None:
-        """Wait until everything sent is stored; raises the first failure since the last flush."""
+        """Wait until everything sent is stored; raises the first failure that nobody has seen."""
         await gather_all(partition.flush() for partition in self._partitions)
 
     async def close(self) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fakes.client_entries import stored
+from fakes.client_wire import Wire
 from magnetar.connection import Connection
 from magnetar.errors import (
     BrokerError,
@@ -18,32 +19,10 @@ from magnetar.errors import (
 )
 from magnetar.settings import Address, Settings
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import Delivery, decode, encode, encode_message
-from magnetar_proto.frames import FrameDecoder
+from magnetar_proto.commands import Delivery, encode, encode_message
 from magnetar_proto.ids import MessageId
 
 NOBODY = 2**64 - 1
-
-
-class Wire(asyncio.Transport):
-    """The broker's side: what the client sent, and whether it hung up."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.is_closed = False
-        self._decoder = FrameDecoder(2**23)
-        self._sent = b""
-
-    def write(self, data: Any) -> None:
-        self._sent += bytes(data)
-
-    def close(self) -> None:
-        self.is_closed = True
-
-    def take(self) -> list[pb.BaseCommand]:
-        """The commands since the last call."""
-        data, self._sent = self._sent, b""
-        return [decode(buf, start, mid) for _, buf, start, mid, _ in self._decoder.feed(data)]
 
 
 class End:

@@ -1,0 +1,92 @@
+"""Finding the broker of a topic: redirects, proxies and refusals."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+
+from magnetar.connection import Connection
+from magnetar.errors import NotFound, NotReady
+from magnetar.lookup import MAX_REDIRECTS, find_broker, find_partitions
+from magnetar.pool import Pool
+from magnetar_proto import PulsarApi_pb2 as pb
+
+Lookup = pb.CommandLookupTopicResponse
+TOPIC = "persistent://public/default/t"
+
+
+class Broker:
+    """Answers requests from a list, and remembers them."""
+
+    def __init__(self, answers: Sequence[Any]) -> None:
+        self.answers = list(answers)
+        self.asked: list[Any] = []
+
+    async def request(self, command: Any) -> Any:
+        self.asked.append(command)
+        return self.answers.pop(0)
+
+
+class Brokers:
+    """Stands in for the pool: brokers by URL."""
+
+    def __init__(self, first: Broker, **others: Broker) -> None:
+        self.first = first
+        self.others = others
+        self.through_proxy: list[bool] = []
+
+    async def service(self) -> Broker:
+        return self.first
+
+    async def broker(self, url: str, through_proxy: bool) -> Broker:
+        self.through_proxy.append(through_proxy)
+        return self.others[url]
+
+
+def answer(kind: "Lookup.LookupType.ValueType", url: str, **more: Any) -> Lookup:
+    return Lookup(request_id=1, response=kind, brokerServiceUrl=url, **more)
+
+
+def find(brokers: Brokers) -> Connection:
+    return asyncio.run(find_broker(cast(Pool, brokers), TOPIC))
+
+
+def test_redirects_are_followed_with_the_given_authority() -> None:
+    two = Broker([answer(Lookup.Connect, "three", proxy_through_service_url=True)])
+    three = Broker([])
+    one = Broker([answer(Lookup.Redirect, "two", authoritative=True)])
+    brokers = Brokers(one, two=two, three=three)
+    assert find(brokers) is cast(Connection, three)
+    assert not one.asked[0].authoritative
+    assert two.asked[0].authoritative
+    assert brokers.through_proxy == [False, True]
+
+
+def test_endless_redirects_end() -> None:
+    lost = Broker([answer(Lookup.Redirect, "lost") for _ in range(MAX_REDIRECTS)])
+    with pytest.raises(NotReady, match="20 redirects"):
+        find(Brokers(lost, lost=lost))
+
+
+def test_a_refusal_says_why() -> None:
+    refusing = Broker([answer(Lookup.Failed, "", error=pb.TopicNotFound, message="gone")])
+    with pytest.raises(NotFound, match="gone"):
+        find(Brokers(refusing))
+
+
+def partitions(topic: str, *answers: Any) -> list[str]:
+    return asyncio.run(find_partitions(cast(Pool, Brokers(Broker(answers))), topic))
+
+
+def test_partitions_have_names() -> None:
+    kind = pb.CommandPartitionedTopicMetadataResponse
+    assert partitions("t", kind(request_id=1, partitions=0)) == [TOPIC]
+    assert partitions("t", kind(request_id=1, partitions=2)) == [
+        f"{TOPIC}-partition-0",
+        f"{TOPIC}-partition-1",
+    ]
+    assert partitions(f"{TOPIC}-partition-5") == [f"{TOPIC}-partition-5"], "nobody is asked"
+    refused = kind(request_id=1, response=kind.Failed, error=pb.TopicNotFound, message="gone")
+    with pytest.raises(NotFound, match="gone"):
+        partitions("t", refused)

@@ -1,0 +1,29 @@
+"""The transport of a client's connection, without a socket."""
+
+import asyncio
+from typing import Any
+
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import decode
+from magnetar_proto.frames import FrameDecoder
+
+
+class Wire(asyncio.Transport):
+    """The broker's side: what the client sent, and whether it hung up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_closed = False
+        self._decoder = FrameDecoder(2**23)
+        self._sent = b""
+
+    def write(self, data: Any) -> None:
+        self._sent += bytes(data)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def take(self) -> list[pb.BaseCommand]:
+        """The commands since the last call."""
+        data, self._sent = self._sent, b""
+        return [decode(buf, start, mid) for _, buf, start, mid, _ in self._decoder.feed(data)]
