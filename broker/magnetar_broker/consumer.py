@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from magnetar_broker.connection import Connection
-from magnetar_broker.meter import Meter
+from magnetar_broker.metrics.meter import Meter
 from magnetar_proto.commands import Ack, encode_message, encode_messages
 from magnetar_proto.ids import MessageId
 from magnetar_storage.world import Done

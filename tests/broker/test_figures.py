@@ -4,7 +4,7 @@ from fakes.world import ManualClock, ManualTasks, run, start
 from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
 from magnetar_broker.consumer import Backlog
-from magnetar_broker.figures import PAUSE_EVERY, Figures, gather
+from magnetar_broker.metrics.figures import PAUSE_EVERY, Figures, gather
 from magnetar_broker.ownership import SoleOwner
 from magnetar_broker.subscription import Subscription
 from magnetar_broker.topic import Topic

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar_broker.histogram import Histogram
+from magnetar_broker.metrics.histogram import Histogram
 
 BOUNDS = (0.5, 1, 2, 10)
 

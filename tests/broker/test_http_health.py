@@ -11,7 +11,7 @@ import pytest
 
 from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
-from magnetar_broker.metrics import JournalStats
+from magnetar_broker.metrics.prometheus import JournalStats
 from magnetar_broker.ownership import SoleOwner
 from magnetar_broker.server import http
 from magnetar_broker.server.http import HttpServer

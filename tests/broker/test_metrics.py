@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from magnetar_broker.figures import Figures, Load, SubscriptionFigures, TopicFigures
-from magnetar_broker.metrics import JournalStats, render
+from magnetar_broker.metrics.figures import Figures, Load, SubscriptionFigures, TopicFigures
+from magnetar_broker.metrics.prometheus import JournalStats, render
 from magnetar_broker.version import VERSION
 
 TOPIC = "persistent://public/default/orders"

@@ -5,7 +5,7 @@ import asyncio
 from aiohttp import web
 
 from magnetar_broker.broker import Broker
-from magnetar_broker.metrics import JournalStats
+from magnetar_broker.metrics.prometheus import JournalStats
 from magnetar_broker.server.http_errors import as_json
 from magnetar_broker.server.http_routes import BROKER, JOURNAL, ROUTES, SCRAPING
 

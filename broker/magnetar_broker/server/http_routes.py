@@ -8,8 +8,8 @@ from aiohttp import web
 
 from magnetar_broker.broker import Broker
 from magnetar_broker.errors import InvalidName, NotReady
-from magnetar_broker.figures import gather
-from magnetar_broker.metrics import CONTENT_TYPE, JournalStats, render
+from magnetar_broker.metrics.figures import gather
+from magnetar_broker.metrics.prometheus import CONTENT_TYPE, JournalStats, render
 from magnetar_broker.server.http_errors import Refused, refusal
 from magnetar_broker.version import VERSION
 from magnetar_proto.names import NamespaceName, TopicName

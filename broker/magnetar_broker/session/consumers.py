@@ -40,7 +40,7 @@ async def on_subscribe(session: Session, command: pb.CommandSubscribe) -> None:
     try:
         topic = await session.broker.topic(topic_name, create=command.force_topic_creation)
         refuse_schema(command.HasField("schema"), command.schema)
-        _check_subscribe(session, command)
+        _check_subscribe(session, topic_name, command)
         consumer = await topic.subscribe(session, _request_of(command))
     except BaseException:
         session.consumers.pop(consumer_id, None)
@@ -52,11 +52,13 @@ async def on_subscribe(session: Session, command: pb.CommandSubscribe) -> None:
     session.reply(pb.CommandSuccess(request_id=command.request_id))
 
 
-def _check_subscribe(session: Session, command: pb.CommandSubscribe) -> None:
+def _check_subscribe(session: Session, topic: TopicName, command: pb.CommandSubscribe) -> None:
     """What the type and the name must be like."""
     sub_type = SubType.Name(command.subType)
     if command.read_compacted and command.subType not in (SubType.Exclusive, SubType.Failover):
         raise NotAllowed("read_compacted needs an Exclusive or Failover subscription")
+    if command.read_compacted and not topic.is_persistent:
+        raise NotAllowed("read_compacted needs a persistent topic")
     enabled = {kind.value for kind in session.broker.settings.subscription_types_enabled}
     if sub_type not in enabled or command.subType not in BUILT_TYPES:
         raise NotAllowed(f"subscription type {sub_type} is not enabled on this broker")

@@ -12,8 +12,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from magnetar_broker.figures import Figures, Load, SubscriptionFigures, total
-from magnetar_broker.histogram import Histogram
+from magnetar_broker.metrics.figures import Figures, Load, SubscriptionFigures, total
+from magnetar_broker.metrics.histogram import Histogram
 from magnetar_broker.version import VERSION
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

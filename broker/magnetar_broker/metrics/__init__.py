@@ -1,0 +1,1 @@
+"""Figures: counted on the way, gathered on request, shown to Prometheus."""
