@@ -121,6 +121,11 @@ class RawClient:
         """The next command of a kind."""
         return self.await_frame(lambda frame: frame.kind == kind).command
 
+    def expect_ping(self) -> None:
+        """Wait for a PING and answer it."""
+        self.expect(Kind.PING)
+        self.send(pb.CommandPong())
+
     def await_close(self) -> list[Received]:
         """Wait until the broker closes the connection; what it still sent."""
         frames = []
@@ -241,3 +246,22 @@ def send_frame_of(entry: bytes, sequence_id: int, producer_id: int = 1, **fields
         pb.CommandSend(producer_id=producer_id, sequence_id=sequence_id, **fields)
     )
     return encode_frame(command.SerializeToString(), entry)
+
+
+def send_error(client: RawClient, frame: bytes) -> pb.CommandSendError:
+    """Send a message that is refused, and how it is."""
+    client.send_bytes(frame)
+    return client.expect(Kind.SEND_ERROR)
+
+
+def refused(answer: Any, code: int, *words: str) -> None:
+    """The answer is this refusal, and its text has these words."""
+    assert isinstance(answer, pb.CommandError), answer
+    assert pb.ServerError.Name(answer.error) == pb.ServerError.Name(code), answer
+    for word in words:
+        assert word in answer.message
+
+
+def closes(client: RawClient) -> None:
+    """The connection ends without an ERROR frame."""
+    assert Kind.ERROR not in [frame.kind for frame in client.await_close()]

@@ -1,0 +1,206 @@
+"""Every request that a broker refuses: the code that clients know, and a text that helps."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from magnetar_proto import PulsarApi_pb2 as pb
+from raw_client import Closed, Kind, RawClient, closes, metadata, refused, send_error, send_frame
+from running_broker import RunningBroker
+
+SubType = pb.CommandSubscribe
+REGISTERED = pb.Schema(name="s", type=pb.Schema.String, schema_data=b"")
+
+
+# Names ----------------------------------------------------------------------------------------
+
+BAD_NAMES = ["", "persistent://a/b", "a/b/c/d", "ftp://a/b/c", "persistent://t/n/", "pers://a/b/c"]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_what_is_no_topic_name(raw: RawClient, name: str) -> None:
+    refused(raw.produce(name), pb.InvalidTopicName)
+    refused(raw.subscribe(name), pb.InvalidTopicName)
+    partitions = raw.request(pb.CommandPartitionedTopicMetadata(topic=name, request_id=0))
+    assert (partitions.response, partitions.error) == (partitions.Failed, pb.InvalidTopicName)
+    lookup = raw.request(pb.CommandLookupTopic(topic=name, request_id=0))
+    assert (lookup.response, lookup.error) == (lookup.Failed, pb.InvalidTopicName)
+    raw.ping()
+
+
+@pytest.mark.parametrize("name", ["", "pulsar.repl.x", "pulsar.dedup"])
+def test_what_is_no_subscription_name(raw: RawClient, topic: str, name: str) -> None:
+    refused(raw.subscribe(topic, name), pb.ProducerBusy, "name")
+    assert isinstance(raw.subscribe(topic, "fine"), pb.CommandSuccess)
+
+
+def test_a_namespace_that_may_not_be_created(make_broker: Callable[..., RunningBroker]) -> None:
+    topic = "persistent://public/missing/t"
+    with RawClient(make_broker(magnetarAllowAutoNamespaceCreation="false").port) as raw:
+        refused(raw.produce(topic), pb.TopicNotFound, "public/missing")
+        lookup = raw.request(pb.CommandLookupTopic(topic=topic, request_id=0))
+        assert (lookup.response, lookup.error) == (lookup.Failed, pb.TopicNotFound)
+        partitions = raw.request(pb.CommandPartitionedTopicMetadata(topic=topic, request_id=0))
+        assert (partitions.response, partitions.error) == (partitions.Failed, pb.TopicNotFound)
+
+
+def test_a_partition_of_no_partitioned_topic(raw: RawClient, topic: str) -> None:
+    refused(raw.produce(f"{topic}-partition-0"), pb.NotAllowedError, "partition")
+
+
+def test_topics_that_may_not_be_created(make_broker: Callable[..., RunningBroker]) -> None:
+    with RawClient(make_broker(allowAutoTopicCreation="false").port) as raw:
+        refused(raw.produce("t"), pb.TopicNotFound)
+        refused(raw.subscribe("t"), pb.TopicNotFound)
+        found = raw.request(pb.CommandPartitionedTopicMetadata(topic="t", request_id=0))
+        assert (found.response, found.error) == (found.Failed, pb.TopicNotFound)
+
+
+def test_a_client_may_ask_that_nothing_is_created(raw: RawClient, topic: str) -> None:
+    refused(raw.subscribe(topic, force_topic_creation=False), pb.TopicNotFound)
+    found = raw.request(
+        pb.CommandPartitionedTopicMetadata(
+            topic=topic, request_id=0, metadata_auto_creation_enabled=False
+        )
+    )
+    assert (found.response, found.error) == (found.Failed, pb.TopicNotFound)
+
+
+def test_subscriptions_that_may_not_be_created(make_broker: Callable[..., RunningBroker]) -> None:
+    with RawClient(make_broker(allowAutoSubscriptionCreation="false").port) as raw:
+        refused(raw.subscribe("t"), pb.SubscriptionNotFound)
+        answer = raw.produce("t", initial_subscription_name="sub")
+        refused(answer, pb.NotAllowedError, "allowAutoSubscriptionCreation")
+        assert isinstance(raw.subscribe("t", "reader", durable=False), pb.CommandSuccess)
+
+
+# Features that are off ------------------------------------------------------------------------
+
+
+def test_key_shared(raw: RawClient, topic: str) -> None:
+    refused(raw.subscribe(topic, "sub", SubType.Key_Shared), pb.NotAllowedError, "Key_Shared")
+    assert isinstance(raw.subscribe(topic, "sub", SubType.Shared), pb.CommandSuccess)
+
+
+def test_a_subscription_type_that_is_switched_off(
+    make_broker: Callable[..., RunningBroker],
+) -> None:
+    broker = make_broker(subscriptionTypesEnabled="Exclusive")
+    with RawClient(broker.port) as raw:
+        refused(raw.subscribe("t", "sub", SubType.Shared), pb.NotAllowedError, "Shared")
+
+
+def test_compacted_reading_of_a_shared_subscription(raw: RawClient, topic: str) -> None:
+    answer = raw.subscribe(topic, "sub", SubType.Shared, read_compacted=True)
+    refused(answer, pb.NotAllowedError, "read_compacted")
+
+
+def test_schemas(raw: RawClient, topic: str) -> None:
+    refused(raw.produce(topic, schema=REGISTERED), pb.IncompatibleSchema, "schema")
+    refused(raw.subscribe(topic, schema=REGISTERED), pb.IncompatibleSchema, "schema")
+    got = raw.request(pb.CommandGetSchema(topic=topic, request_id=0))
+    assert got.error_code == pb.TopicNotFound and got.error_message
+    made = raw.request(pb.CommandGetOrCreateSchema(topic=topic, schema=REGISTERED, request_id=0))
+    assert made.error_code == pb.IncompatibleSchema and made.error_message
+
+
+@pytest.mark.parametrize(
+    "mode", [pb.Exclusive, pb.WaitForExclusive, pb.ExclusiveWithFencing], ids=str
+)
+def test_access_modes(raw: RawClient, topic: str, mode: pb.ProducerAccessMode) -> None:
+    refused(raw.produce(topic, producer_access_mode=mode), pb.NotAllowedError, "access mode")
+    assert isinstance(raw.produce(topic), pb.CommandProducerSuccess)
+
+
+TRANSACTIONS = [
+    pb.CommandTcClientConnectRequest(request_id=0, tc_id=0),
+    pb.CommandNewTxn(request_id=0),
+    pb.CommandAddPartitionToTxn(request_id=0),
+    pb.CommandAddSubscriptionToTxn(request_id=0),
+    pb.CommandEndTxn(request_id=0),
+    pb.CommandEndTxnOnPartition(request_id=0),
+    pb.CommandEndTxnOnSubscription(request_id=0),
+]
+
+
+@pytest.mark.parametrize("command", TRANSACTIONS, ids=lambda command: type(command).__name__)
+def test_transactions(raw: RawClient, command: Any) -> None:
+    refused(raw.request(command), pb.NotAllowedError, "transactions")
+
+
+def test_an_ack_within_a_transaction(raw: RawClient, topic: str) -> None:
+    raw.subscribe(topic)
+    ack = pb.CommandAck(
+        consumer_id=1,
+        ack_type=pb.CommandAck.Individual,
+        message_id=[pb.MessageIdData(ledgerId=1, entryId=1)],
+        txnid_least_bits=1,
+        txnid_most_bits=1,
+    )
+    answer = raw.request(ack)
+    assert answer.error == pb.NotAllowedError and "transactions" in answer.message
+
+
+def test_topic_list_watchers(raw: RawClient) -> None:
+    watch = pb.CommandWatchTopicList(
+        request_id=0, watcher_id=1, namespace="public/default", topics_pattern="public/default/.*"
+    )
+    refused(raw.request(watch), pb.NotAllowedError, "watchers")
+    close = pb.CommandWatchTopicListClose(request_id=0, watcher_id=1)
+    assert isinstance(raw.request(close), pb.CommandSuccess)
+
+
+def test_a_message_that_should_come_later(raw: RawClient, topic: str) -> None:
+    raw.produce(topic)
+    error = send_error(raw, send_frame(0, b"x", said=metadata(0, deliver_at_time=1 << 50)))
+    assert (error.error, error.sequence_id) == (pb.NotAllowedError, 0)
+    assert "delayed" in error.message
+    raw.publish(1, b"now")
+
+
+# The connection -------------------------------------------------------------------------------
+
+
+def test_the_handshake_tells_what_the_broker_can_do(broker: RunningBroker) -> None:
+    with RawClient(broker.port, version=15) as raw:
+        assert raw.connected.protocol_version == 15
+        assert raw.connected.max_message_size == 5 * 1024 * 1024
+        flags = raw.connected.feature_flags
+        assert flags.supports_get_partitioned_metadata_without_auto_creation
+        assert not flags.supports_topic_watchers
+
+
+def test_a_newer_client_is_answered_with_our_version(broker: RunningBroker) -> None:
+    with RawClient(broker.port, version=99) as raw:
+        assert raw.connected.protocol_version == 21
+
+
+def test_a_second_handshake(raw: RawClient) -> None:
+    raw.send(pb.CommandConnect(client_version="raw", protocol_version=21))
+    closes(raw)
+
+
+def test_a_silent_client_is_pinged_and_then_given_up(
+    make_broker: Callable[..., RunningBroker],
+) -> None:
+    broker = make_broker(keepAliveIntervalSeconds="1")
+    with RawClient(broker.port) as silent:
+        assert [frame.kind for frame in silent.await_close()] == [Kind.PING]
+    with RawClient(broker.port) as answering:
+        for _ in range(3):
+            answering.expect_ping()
+
+
+def test_a_connection_without_a_handshake_is_given_up(
+    make_broker: Callable[..., RunningBroker],
+) -> None:
+    broker = make_broker(keepAliveIntervalSeconds="1")
+    with RawClient(broker.port, handshake=False) as silent:
+        assert silent.await_close() == []
+
+
+def test_a_connection_that_was_closed_is_closed(raw: RawClient) -> None:
+    raw.finish_sending()
+    with pytest.raises(Closed):
+        raw.receive()
