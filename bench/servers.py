@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 
+ROOT = Path(__file__).parents[1]
 MIB = 1 << 20
 STOP_SECONDS = 60
 SERVICE_URL = re.compile(r"^  clients +pulsar://[^:]+:(\d+)$", re.MULTILINE)
@@ -47,7 +48,7 @@ class Server:
 
     def __init__(self, name: str, data_dir: Path) -> None:
         self.name = name
-        self.data_dir = data_dir
+        self.data_dir = data_dir.absolute()
         self.port = 0
         self.start_ms = 0.0
         """From the start of the process to its saying that it is ready."""
