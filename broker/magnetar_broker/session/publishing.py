@@ -15,7 +15,7 @@ from magnetar_broker.producer import Producer, Sends
 from magnetar_broker.publish_budget import PublishBudget
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import decode_send, encode
-from magnetar_proto.entries import parse_metadata, verify_checksum
+from magnetar_proto.entries import COPY_LIMIT, parse_metadata, verify_checksum
 from magnetar_proto.errors import BadCommand, BadMetadata
 from magnetar_proto.frames import Frame
 
@@ -174,7 +174,8 @@ def _refusal(entry: bytes) -> Refusal | None:
     magic, checksum, size = CHECKED_HEAD.unpack_from(entry)
     if magic != MAGIC:
         return _refusal_of_unusual(entry)
-    if crc32c(entry[CHECKED_FROM:]) != checksum:
+    small = len(entry) < COPY_LIMIT  # then a copy is cheaper than a view
+    if crc32c(entry[CHECKED_FROM:] if small else memoryview(entry)[CHECKED_FROM:]) != checksum:
         return DAMAGED
     metadata_end = METADATA_AT + size
     if not METADATA_AT < metadata_end <= len(entry):
