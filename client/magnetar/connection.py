@@ -70,6 +70,7 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._decoder = FrameDecoder(DEFAULT_MAX_MESSAGE_SIZE + FRAME_PADDING)
         self._transport: asyncio.Transport | None = None
+        self._outgoing: list[bytes] = []
         self._connected: asyncio.Future[pb.CommandConnected] = self._loop.create_future()
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._request_ids = itertools.count(1)
@@ -122,10 +123,17 @@ class Connection(asyncio.Protocol):
         return self._error is None
 
     def write(self, data: bytes) -> None:
-        """Queue whole frames for sending; ConnectionLost when the connection is over."""
+        """Send whole frames at the end of this turn; ConnectionLost when the connection is over."""
         self._check_open()
-        assert self._transport is not None  # `open` gives out connections that are made
-        self._transport.write(data)
+        if not self._outgoing:
+            self._loop.call_soon(self._send_outgoing)
+        self._outgoing.append(data)
+
+    def _send_outgoing(self) -> None:
+        # One write for all frames of a turn: each would be a system call otherwise.
+        outgoing, self._outgoing = self._outgoing, []
+        if outgoing and self._transport is not None and not self._transport.is_closing():
+            self._transport.write(b"".join(outgoing))
 
     def _check_open(self) -> None:
         if self._error is not None:
@@ -180,6 +188,7 @@ class Connection(asyncio.Protocol):
         if self._error is not None:
             return
         self._error = error or ConnectionLost(f"the connection to {self.address} was closed")
+        self._send_outgoing()
         if self._transport is not None:
             self._transport.close()
         if self._keepalive is not None:

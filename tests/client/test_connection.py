@@ -51,7 +51,7 @@ def connected(
 
     async def run() -> None:
         connection = Connection(Address("broker", 1), Settings(**settings))  # type: ignore[arg-type]
-        wire = Wire()
+        wire = Wire(connection)
         connection.connection_made(wire)
         await script(connection, wire)
         connection.close()

@@ -43,7 +43,8 @@ class Scene:
         self.connection, self.wire = self.connect()
 
     def connect(self) -> tuple[Connection, Wire]:
-        connection, wire = Connection(Address("broker", 1), self.settings), Wire()
+        connection = Connection(Address("broker", 1), self.settings)
+        wire = Wire(connection)
         connection.connection_made(wire)
         connection._connected.set_result(pb.CommandConnected(server_version="x"))
         return connection, wire

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+from magnetar.connection import Connection
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import decode
 from magnetar_proto.frames import FrameDecoder
@@ -11,8 +12,9 @@ from magnetar_proto.frames import FrameDecoder
 class Wire(asyncio.Transport):
     """The broker's side: what the client sent, and whether it hung up."""
 
-    def __init__(self) -> None:
+    def __init__(self, connection: Connection) -> None:
         super().__init__()
+        self._connection = connection
         self.is_closed = False
         self._decoder = FrameDecoder(2**23)
         self._sent = b""
@@ -20,10 +22,14 @@ class Wire(asyncio.Transport):
     def write(self, data: Any) -> None:
         self._sent += bytes(data)
 
+    def is_closing(self) -> bool:
+        return self.is_closed
+
     def close(self) -> None:
         self.is_closed = True
 
     def take(self) -> list[pb.BaseCommand]:
-        """The commands since the last call."""
+        """The commands since the last call, those of this turn too."""
+        self._connection._send_outgoing()
         data, self._sent = self._sent, b""
         return [decode(buf, start, mid) for _, buf, start, mid, _ in self._decoder.feed(data)]
