@@ -30,14 +30,17 @@ STEPS: dict[str, Callable[[DispatchModel, int, int], None]] = {
     "advance": lambda model, which, number: model.advance(number % 3),
     "settle": lambda model, which, number: model.settle(),
 }
-OFTEN = ["publish", "join", "flow", "flow", "ack", "ack", "nack"]
+OFTEN = ["publish", "flow", "flow", "ack", "ack", "ack_part", "nack", "nack"]
 
-histories = st.lists(st.tuples(st.sampled_from([*STEPS, *OFTEN]), which, small), max_size=40)
+histories = st.lists(
+    st.tuples(st.sampled_from([*STEPS, *OFTEN]), which, small), min_size=12, max_size=40
+)
 
 
 @pytest.mark.parametrize("sub_type", TYPES)
 @given(
     steps=histories,
+    clients=st.integers(0, 3),
     cached=st.booleans(),
     per_consumer=st.sampled_from([0, 1, 5]),
     per_subscription=st.sampled_from([0, 1, 9]),
@@ -47,6 +50,7 @@ histories = st.lists(st.tuples(st.sampled_from([*STEPS, *OFTEN]), which, small),
 def test_nothing_is_lost_doubled_or_forgotten(
     sub_type: int,
     steps: list[Step],
+    clients: int,
     cached: bool,
     per_consumer: int,
     per_subscription: int,
@@ -61,6 +65,11 @@ def test_nothing_is_lost_doubled_or_forgotten(
     name = f"persistent://public/default/topic{partition}"
     world = TopicWorld(limits, roll=BY_THREE, cache_bytes=1 << 20 if cached else 150, name=name)
     model = DispatchModel(world, sub_type)
+    model.publish(9)
+    for number in range(clients):
+        model.join(0)
+        model.flow(number, 9)
+    model.advance(1)
     for what, which, number in steps:
         STEPS[what](model, which, number)
     model.settle()

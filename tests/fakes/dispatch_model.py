@@ -83,7 +83,8 @@ class DispatchModel:
         offset = self._pick(which, pick)
         if offset is not None:
             self._acked(offset, 0)
-            self.world.ack(self.clients[which % len(self.clients)].consumer, offset)
+            anybody = self.clients[(which + pick) % len(self.clients)]
+            self.world.ack(anybody.consumer, offset)
             self.check()
 
     def ack_part(self, which: int, pick: int) -> None:

@@ -111,7 +111,7 @@ class Shared:
 
     def _give(self, consumer: Consumer, run: Run, replayed: bool) -> int:
         """Send entries of a run while the consumer can take them; the offset it stopped at."""
-        if not replayed and not self._redelivered and self._cursor.is_plain:
+        if not replayed and self._cursor.is_plain:  # what is new was never asked for again
             messages = sum(run.counts)
             if messages <= consumer.permits:
                 return self._give_whole(consumer, run, messages)

@@ -1,0 +1,107 @@
+"""Where entries come from: memory, what was read ahead, the store."""
+
+from fakes.logs import BY_THREE, LogWorld, numbered
+from fakes.moody_store import MoodyStore
+from magnetar_broker.dispatch.feed import AHEAD_ENTRIES, Feed
+from magnetar_storage.errors import Corrupt
+from magnetar_storage.interfaces import Run
+from magnetar_storage.log import Log
+
+MANY = 1 << 20
+
+
+class Reading:
+    """A feed over a log of nine entries in segments of three, and how often it called."""
+
+    def __init__(self, cache_bytes: int = 0) -> None:
+        self.world = LogWorld(BY_THREE, cache_bytes)
+        self.log: Log = self.world.open()
+        for payload in numbered(0, 9):
+            self.world.append(self.log, payload)
+        self.ready = 0
+        self.feed = Feed(self.log, self._ready)
+
+    @property
+    def store(self) -> MoodyStore:
+        return self.world.store
+
+    def _ready(self) -> None:
+        self.ready += 1
+
+    def take(self, offset: int, entries: int = 100) -> Run | None:
+        return self.feed.take(offset, entries, MANY)
+
+    def read(self, offset: int, entries: int = 100) -> list[bytes]:
+        """What comes once it was read."""
+        assert self.take(offset) is None
+        self.world.clock.pump()
+        run = self.take(offset, entries)
+        assert run is not None and run.first == offset
+        return run.payloads
+
+
+def test_recent_entries_come_at_once_and_of_one_segment() -> None:
+    reading = Reading(cache_bytes=MANY)
+    assert reading.take(4) == (4, [b"4", b"5"], [1, 1])
+    assert reading.take(0, 2) == (0, [b"0", b"1"], [1, 1])
+    assert reading.store.reads == 0
+
+
+def test_older_ones_are_read_ahead_once() -> None:
+    reading = Reading()
+    assert reading.read(0) == [b"0", b"1", b"2"]
+    assert reading.ready == 1
+    assert reading.take(1, 1) == (1, [b"1"], [1])
+    assert reading.take(2) == (2, [b"2"], [1])
+    assert reading.store.reads == 1
+    assert AHEAD_ENTRIES > 3
+
+
+def test_one_read_at_a_time() -> None:
+    reading = Reading()
+    reading.store.read_gate = reading.world.clock.promise()
+    for _ in range(5):
+        assert reading.take(0) is None
+        reading.world.clock.pump()
+    assert reading.take(4) is None
+    reading.store.read_gate.set_result(None)
+    reading.world.clock.pump()
+    assert (reading.store.reads, reading.ready) == (1, 1)
+    assert reading.take(0) == (0, [b"0", b"1", b"2"], [1, 1, 1])
+
+
+def test_at_the_end_there_is_nothing_and_nothing_is_kept() -> None:
+    reading = Reading()
+    reading.read(6)
+    assert reading.take(9) is None
+    assert reading.store.reads == 1
+    assert reading.take(6) is None, "what was read ahead was given back"
+
+
+def test_damage_stops_it_until_it_is_told_to_try_again() -> None:
+    reading = Reading()
+    damage = reading.store.read_failure = Corrupt("file", 3, "rot")
+    assert reading.take(0) is None
+    reading.world.clock.pump()
+    assert (reading.feed.failure, reading.ready) == (damage, 1)
+    assert reading.take(0) is None
+    reading.world.clock.pump()
+    assert reading.store.reads == 1
+    reading.store.read_failure = None
+    reading.feed.retry()
+    assert reading.read(0) == [b"0", b"1", b"2"]
+
+
+def test_what_was_trimmed_during_the_read_is_no_damage() -> None:
+    reading = Reading()
+    reading.store.read_gate = gate = reading.world.clock.promise()
+    assert reading.take(0) is None
+    reading.world.clock.pump()
+    reading.world.do(reading.log.trim(6))
+    reading.store.read_gate = None
+    reading.store.read_failure = Corrupt("file", 3, "it is being deleted")
+    gate.set_result(None)
+    reading.world.clock.pump()
+    assert (reading.feed.failure, reading.ready) == (None, 1)
+    reading.store.read_failure = None
+    assert reading.read(6) == [b"6", b"7", b"8"]
