@@ -1,6 +1,7 @@
 """The broker: every loaded topic by name, and the rules for loading and creating one."""
 
 import logging
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -36,6 +37,7 @@ class Broker:
         self.publishes = PublishBudget(settings.max_message_publish_buffer_size_in_mb << 20)
         self.ready = False
         self.connections = self.connections_total = 0
+        self._connections_from: Counter[str] = Counter()
         self._topics: dict[TopicName, Topic | NonPersistentTopic] = {}
         self._loading: dict[TopicName, Promise] = {}
         self._started_ms = engine.clock.now_ms()
@@ -62,6 +64,23 @@ class Broker:
                 log.error("%s could not be sealed; it recovers at the next start: %s",
                           topic.name, error)  # fmt: skip
         self._topics.clear()
+
+    def connected(self, host: str) -> None:
+        """A client came; it is told in its handshake if it is one too many."""
+        self.connections += 1
+        self.connections_total += 1
+        self._connections_from[host] += 1
+
+    def disconnected(self, host: str) -> None:
+        """A client left."""
+        self.connections -= 1
+        self._connections_from[host] -= 1
+        if not self._connections_from[host]:
+            del self._connections_from[host]
+
+    def connections_from(self, host: str) -> int:
+        """How many clients are there from one address."""
+        return self._connections_from[host]
 
     def producer_name(self) -> str:
         """A name for a producer that brought none; unique in this cluster."""

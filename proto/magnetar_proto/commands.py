@@ -80,10 +80,26 @@ def decode(buf: bytes, start: int, mid: int) -> pb.BaseCommand:
         raise BadCommand(f"a command of type {command.type} without {FIELDS[command.type]}")
     if not command.IsInitialized():
         raise BadCommand(f"{FIELDS[command.type]} lacks required fields")
+    if not _is_text(command):
+        raise BadCommand(f"{FIELDS[command.type]} has text that is not UTF-8")
     # A frame's kind is its first type; a parser keeps the last.
     if buf[start] == 0x08 and buf[start + 1] != command.type:
         raise BadCommand("a command with two types")
     return command
+
+
+def _is_text(message: Message) -> bool:
+    """Whether every string is one: the parser hands out bytes for what is not UTF-8."""
+    for descriptor, found in message.ListFields():
+        values = found if descriptor.is_repeated else (found,)
+        if descriptor.message_type is not None:
+            if not all(map(_is_text, values)):
+                return False
+        elif descriptor.type == descriptor.TYPE_STRING and not all(
+            isinstance(value, str) for value in values
+        ):
+            return False
+    return True
 
 
 def _decode_as(kind: int, buf: bytes, start: int, mid: int) -> pb.BaseCommand:

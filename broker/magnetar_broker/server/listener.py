@@ -28,7 +28,7 @@ class ClientConnection(asyncio.Protocol):
         self._full = False
         self._closing = False
         self._timer: asyncio.TimerHandle | None = None
-        self.address = "?"
+        self.address = self._host = "?"
         self.session: Session
 
     # asyncio's side -----------------------------------------------------------------
@@ -39,8 +39,8 @@ class ClientConnection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self.address = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else str(peer)
         self._connections.add(self)
-        self._broker.connections += 1
-        self._broker.connections_total += 1
+        self._host = self.address.rpartition(":")[0]
+        self._broker.connected(self._host)
         self.session = Session(self._broker, self, HANDLERS)
         self._schedule_tick()
 
@@ -59,7 +59,7 @@ class ClientConnection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._closing = True
         self._connections.discard(self)
-        self._broker.connections -= 1
+        self._broker.disconnected(self._host)
         if self._timer is not None:
             self._timer.cancel()
         self.session.lost()

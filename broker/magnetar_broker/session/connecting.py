@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from magnetar_broker.errors import NotAllowed, NotReady
+from magnetar_broker.errors import BrokerError, NotAllowed, NotReady
 from magnetar_broker.session.session import CONNECTION_REQUEST, Session
 from magnetar_broker.version import SERVER_VERSION
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -16,26 +16,39 @@ def on_connect(session: Session, command: pb.CommandConnect) -> None:
     if session.connected:
         raise BadCommand("a second CONNECT")
     broker = session.broker
-    limit = broker.settings.broker_max_connections
-    if not broker.ready:
-        refusal: NotReady | NotAllowed = NotReady("the broker is starting or stopping; try again")
-    elif 0 < limit < broker.connections:
-        refusal = NotAllowed(f"the broker has its {limit} connections (brokerMaxConnections)")
-    else:
-        session.welcome(command, PROTOCOL_VERSION)
-        session.reply(
-            pb.CommandConnected(
-                server_version=SERVER_VERSION,
-                protocol_version=session.protocol_version,
-                max_message_size=broker.settings.max_message_size,
-                feature_flags=pb.FeatureFlags(
-                    supports_get_partitioned_metadata_without_auto_creation=True
-                ),
-            )
-        )
+    refusal = _refusal(session)
+    if refusal is not None:
+        session.refuse(CONNECTION_REQUEST, refusal)
+        session.disconnect(f"{session.address} was refused: {refusal}")
         return
-    session.refuse(CONNECTION_REQUEST, refusal)
-    session.disconnect(f"{session.address} was refused: {refusal}")
+    session.welcome(command, PROTOCOL_VERSION)
+    session.reply(
+        pb.CommandConnected(
+            server_version=SERVER_VERSION,
+            protocol_version=session.protocol_version,
+            max_message_size=broker.settings.max_message_size,
+            feature_flags=pb.FeatureFlags(
+                supports_get_partitioned_metadata_without_auto_creation=True
+            ),
+        )
+    )
+
+
+def _refusal(session: Session) -> BrokerError | None:
+    """Why one more client cannot be served."""
+    broker, settings = session.broker, session.broker.settings
+    if not broker.ready:
+        return NotReady("the broker is starting or stopping; try again")
+    limit = settings.broker_max_connections
+    if 0 < limit < broker.connections:
+        return NotAllowed(f"the broker has its {limit} connections (brokerMaxConnections)")
+    limit = settings.broker_max_connections_per_ip
+    host = session.address.rpartition(":")[0]
+    if 0 < limit < broker.connections_from(host):
+        return NotAllowed(
+            f"{host} has its {limit} connections to this broker (brokerMaxConnectionsPerIp)"
+        )
+    return None
 
 
 def on_ping(session: Session, command: pb.CommandPing) -> None:
