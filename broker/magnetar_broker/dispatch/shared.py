@@ -79,9 +79,16 @@ class Shared:
 
     def dispatch(self) -> None:
         while (consumer := self._turns.next()) is not None:
-            limit = min(self._limits.max_round_robin_entries, consumer.permits)
+            limit = min(self._limits.max_round_robin_entries, self._room(consumer))
             if not self._replay_to(consumer, limit) and not self._advance_to(consumer, limit):
                 return
+
+    def _room(self, consumer: Consumer) -> int:
+        """How many messages it may be sent: by its permits, and by what it holds already."""
+        limit = self._limits.max_unacked_per_consumer
+        if limit <= 0 or not self._durable:
+            return consumer.permits
+        return min(consumer.permits, limit - consumer.unacked)
 
     def _replay_to(self, consumer: Consumer, limit: int) -> bool:
         """Give a run from the replay queue; False when that is empty or not in memory yet."""
@@ -113,7 +120,7 @@ class Shared:
         """Send entries of a run while the consumer can take them; the offset it stopped at."""
         if not replayed and self._cursor.is_plain:  # what is new was never asked for again
             messages = sum(run.counts)
-            if messages <= consumer.permits:
+            if messages <= self._room(consumer):
                 return self._give_whole(consumer, run, messages)
         for offset, (payload, count) in enumerate(
             zip(run.payloads, run.counts, strict=True), run.first
