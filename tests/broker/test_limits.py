@@ -1,0 +1,210 @@
+"""Limits that an operator sets, each told to the client that meets it; starts that are refused."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pulsar
+import pytest
+
+from magnetar_proto import PulsarApi_pb2 as pb
+from official import TIMEOUT_MS, connect, publish, take, texts
+from raw_client import Kind, RawClient, refused, send_frame
+from running_broker import RunningBroker
+
+Make = Callable[..., RunningBroker]
+
+
+def test_producers_of_a_topic(make_broker: Make) -> None:
+    client = connect(make_broker(maxProducersPerTopic="2").service_url)
+    first, _ = client.create_producer("t"), client.create_producer("t")
+    with pytest.raises(pulsar.ProducerBusy):
+        client.create_producer("t")
+    client.create_producer("another")
+    first.close()
+    client.create_producer("t")
+    client.close()
+
+
+def test_consumers_of_a_topic(make_broker: Make) -> None:
+    client = connect(make_broker(maxConsumersPerTopic="2").service_url)
+    first, _ = client.subscribe("t", "one"), client.subscribe("t", "two")
+    with pytest.raises(pulsar.ConsumerBusy):
+        client.subscribe("t", "three")
+    first.close()
+    client.subscribe("t", "three")
+    client.close()
+
+
+def test_consumers_of_a_subscription(make_broker: Make) -> None:
+    client = connect(make_broker(maxConsumersPerSubscription="2").service_url)
+    shared = pulsar.ConsumerType.Shared
+    for _ in range(2):
+        client.subscribe("t", "sub", shared)
+    with pytest.raises(pulsar.ConsumerBusy):
+        client.subscribe("t", "sub", shared)
+    client.subscribe("t", "another", shared)
+    client.close()
+
+
+def test_subscriptions_of_a_topic(make_broker: Make) -> None:
+    with RawClient(make_broker(maxSubscriptionsPerTopic="1").port) as raw:
+        assert isinstance(raw.subscribe("t", "one", consumer_id=1), pb.CommandSuccess)
+        answer = raw.subscribe("t", "two", consumer_id=2)
+        refused(answer, pb.NotAllowedError, "maxSubscriptionsPerTopic")
+
+
+def test_connections_of_the_broker(make_broker: Make) -> None:
+    broker = make_broker(brokerMaxConnections="2")
+    with RawClient(broker.port) as first, RawClient(broker.port) as second:
+        with RawClient(broker.port, handshake=False) as third:
+            third.send(pb.CommandConnect(client_version="raw", protocol_version=21))
+            (error,) = third.await_close()
+            refused(error.command, pb.NotAllowedError, "brokerMaxConnections")
+            assert error.command.request_id == 2**64 - 1
+        first.ping()
+        second.ping()
+
+
+def test_connections_of_one_address(make_broker: Make) -> None:
+    broker = make_broker(brokerMaxConnectionsPerIp="1")
+    with RawClient(broker.port) as first:
+        with RawClient(broker.port, handshake=False) as second:
+            second.send(pb.CommandConnect(client_version="raw", protocol_version=21))
+            (error,) = second.await_close()
+            refused(error.command, pb.NotAllowedError, "brokerMaxConnectionsPerIp")
+        first.ping()
+
+
+def test_a_message_above_a_small_limit_ends_the_connection(make_broker: Make) -> None:
+    broker = make_broker(maxMessageSize="1000")
+    with RawClient(broker.port) as raw:
+        assert raw.connected.max_message_size == 1000
+        raw.produce("t")
+        raw.publish(0, bytes(1000))
+        raw.send_bytes(send_frame(1, bytes(1000 + 10 * 1024)))
+        assert Kind.SEND_RECEIPT not in [frame.kind for frame in raw.await_close()]
+
+
+def test_many_pending_messages_are_slowed_down_and_not_refused(make_broker: Make) -> None:
+    broker = make_broker(
+        maxPendingPublishRequestsPerConnection="5", maxMessagePublishBufferSizeInMB="1"
+    )
+    client = connect(broker.service_url)
+    producer = client.create_producer("t", block_if_queue_full=True)
+    results: list[pulsar.Result] = []
+    for _ in range(500):
+        producer.send_async(bytes(20_000), lambda result, _: results.append(result))
+    producer.flush()
+    assert results == [pulsar.Result.Ok] * 500
+    client.close()
+
+
+def test_a_consumer_stops_at_its_unacknowledged_messages(make_broker: Make) -> None:
+    client = connect(make_broker(maxUnackedMessagesPerConsumer="10").service_url)
+    client.subscribe("t", "sub", pulsar.ConsumerType.Shared).close()
+    publish(client.create_producer("t"), *map(str, range(30)))
+    consumer = client.subscribe("t", "sub", pulsar.ConsumerType.Shared)
+    held = take(consumer, 10)
+    with pytest.raises(pulsar.Timeout):
+        consumer.receive(timeout_millis=300)
+    for message in held:
+        consumer.acknowledge(message)
+    assert texts(take(consumer, 10)) == [str(n) for n in range(10, 20)]
+    client.close()
+
+
+def test_a_subscription_stops_at_its_unacknowledged_messages(make_broker: Make) -> None:
+    client = connect(make_broker(maxUnackedMessagesPerSubscription="10").service_url)
+    shared = pulsar.ConsumerType.Shared
+    first, second = (client.subscribe("t", "sub", shared) for _ in range(2))
+    publish(client.create_producer("t"), *map(str, range(40)))
+    held = [(each, m) for each in (first, second) for m in _what_comes(each)]
+    assert len(held) == 10
+    for consumer, message in held:
+        consumer.acknowledge(message)
+    again = _what_comes(first) + _what_comes(second)
+    assert 10 <= len(again) < 30  # a run of entries may exceed the limit
+    client.close()
+
+
+def _what_comes(consumer: pulsar.Consumer) -> list[pulsar.Message]:
+    found = []
+    while True:
+        try:
+            found.append(consumer.receive(timeout_millis=500))
+        except pulsar.Timeout:
+            return found
+
+
+def test_a_client_that_does_not_read_holds_up_nobody(make_broker: Make) -> None:
+    broker = make_broker()
+    client = connect(broker.service_url)
+    with RawClient(broker.port) as stuck:
+        stuck.subscribe("t", "stuck", pb.CommandSubscribe.Shared)
+        stuck.flow(1_000_000)
+        consumer = client.subscribe("t", "sub")
+        producer = client.create_producer("t", block_if_queue_full=True)
+        for _ in range(300):
+            producer.send_async(bytes(200_000), lambda result, _: None)
+        producer.flush()
+        assert len(take(consumer, 300)) == 300
+        stuck_memory = int(
+            Path(f"/proc/{broker.pid}/status").read_text().split("VmRSS:")[1].split()[0]
+        )
+        assert stuck_memory < 400 * 1024
+        for _ in range(300):  # nothing was dropped for being slow
+            stuck.next_message()
+    client.close()
+
+
+# Starts that are refused ------------------------------------------------------------------------
+
+
+def start(data_dir: Path, **keys: Any) -> subprocess.CompletedProcess[str]:
+    """Try to start a daemon with a configuration of these keys."""
+    conf = data_dir.parent / "test.conf"
+    conf.write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
+    magnetar = Path(sys.executable).with_name("magnetar")
+    command = [magnetar, "standalone", "--conf", conf, "--data-dir", data_dir, "--port", "0"]
+    return subprocess.run(
+        [*map(str, command), "--http-port", "0"],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_MS / 1000,
+        check=False,
+    )
+
+
+def test_what_cannot_be_honoured_stops_the_start(tmp_path: Path) -> None:
+    ended = start(tmp_path / "data", authenticationEnabled="true")
+    assert ended.returncode != 0 and "authenticationEnabled" in ended.stderr
+    assert "Traceback" not in ended.stderr and ended.stdout == ""
+
+
+def test_every_wrong_value_is_told_at_once(tmp_path: Path) -> None:
+    ended = start(tmp_path / "data", maxMessageSize="huge", maxProducersPerTopic="-x")
+    assert ended.returncode != 0 and "Traceback" not in ended.stderr
+    assert "maxMessageSize" in ended.stderr and "maxProducersPerTopic" in ended.stderr
+
+
+def test_a_second_daemon_on_the_same_data(make_broker: Make) -> None:
+    broker = make_broker()
+    ended = start(broker.data_dir)
+    assert ended.returncode != 0 and str(broker.data_dir) in ended.stderr
+    assert "Traceback" not in ended.stderr
+    with RawClient(broker.port) as raw:
+        raw.ping()
+        raw.produce("t")
+        raw.publish(0, b"still writing")
+
+
+def test_a_port_that_is_taken(make_broker: Make, tmp_path: Path) -> None:
+    broker = make_broker()
+    second = RunningBroker(tmp_path / "other")
+    second.port = broker.port
+    with pytest.raises(AssertionError, match="address already in use"):
+        second.start()
+    second.close()
