@@ -487,3 +487,25 @@ def test_noise_is_a_command_or_refused(noise: bytes) -> None:
         return
     assert command.IsInitialized()
     assert command.HasField(commands.FIELDS[command.type])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pb.CommandLookupTopic(topic="\N{BLACK STAR}", request_id=1),
+        pb.CommandProducer(
+            topic="t",
+            producer_id=1,
+            request_id=1,
+            metadata=[pb.KeyValue(key="k", value="\N{BLACK STAR}")],
+        ),
+    ],
+)
+def test_text_must_be_utf_8(command: Message) -> None:
+    star = "\N{BLACK STAR}".encode()
+    encoded = commands.encode(command)
+    _, buf, start, mid, _ = frame_of(encoded)
+    assert commands.decode(buf, start, mid)
+    _, buf, start, mid, _ = frame_of(encoded.replace(star, b"\xff" * len(star)))
+    with pytest.raises(BadCommand):
+        commands.decode(buf, start, mid)
