@@ -18,7 +18,3 @@ class Backoff:
         nominal_ms = self._next_ms
         self._next_ms = min(nominal_ms * 2, self._max_ms)
         return nominal_ms * (0.5 + 0.5 * self._uniform()) / 1000
-
-    def reset(self) -> None:
-        """Start over: the last attempt succeeded."""
-        self._next_ms = self._first_ms

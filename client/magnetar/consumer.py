@@ -237,8 +237,7 @@ class PartitionConsumer(Generic[T]):
             raise
         if not self._resumes:
             # The broker delivers again what is not acknowledged.
-            self._inbox.drop(self)
-            self._queued_permits = 0
+            self._queued_permits -= self._inbox.drop(self)
             self._acks.begin_anew()
         # Acknowledgements come first: what they name is then not delivered again.
         self._send_acks_on(connection)

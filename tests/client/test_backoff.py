@@ -18,11 +18,3 @@ def test_jitter_never_leaves_the_upper_half(first_ms: int, factor: int, chance: 
     for _ in range(10):
         floor_s = lowest.pause_s()
         assert floor_s <= drawn.pause_s() <= 2 * floor_s
-
-
-def test_reset_starts_over() -> None:
-    backoff = Backoff(100, 1000, uniform=lambda: 1.0)
-    backoff.pause_s()
-    backoff.pause_s()
-    backoff.reset()
-    assert backoff.pause_s() == 0.1
