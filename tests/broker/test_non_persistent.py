@@ -1,0 +1,145 @@
+"""Topics that keep nothing."""
+
+import pytest
+
+from fakes.connection import Receipt, RecordingConnection
+from fakes.topics import EXCLUSIVE, FAILOVER, SHARED
+from fakes.world import ManualClock, run
+from magnetar_broker.consumer import Consumer, SubscribeRequest
+from magnetar_broker.errors import ConsumerBusy, UnknownTrouble
+from magnetar_broker.limits import TopicLimits
+from magnetar_broker.non_persistent import NonPersistentTopic
+from magnetar_broker.producer import Sends
+from magnetar_proto.commands import Ack
+from magnetar_proto.ids import MessageId
+from magnetar_proto.names import TopicName
+
+
+class Volatile:
+    """One topic and its clients."""
+
+    def __init__(self, name: str = "topic") -> None:
+        self.clock = ManualClock()
+        full = TopicName.parse(f"non-persistent://public/default/{name}")
+        self.topic = NonPersistentTopic(full, TopicLimits(), self.clock)
+        self.sender = RecordingConnection()
+        self._producer = run(self.topic.add_producer(self.sender, 1, "p", 0), self.clock)
+        self._ids = 0
+
+    def publish(self, *payloads: bytes) -> None:
+        sends = Sends(self._producer)
+        sends.payloads, sends.counts = list(payloads), [1] * len(payloads)
+        sends.sequence_ids = sends.highest_ids = list(range(len(payloads)))
+        sends.size = sum(map(len, payloads))
+        self._producer.publish(sends)
+
+    def subscribe(self, sub_type: int = EXCLUSIVE, permits: int = 0, name: str = "") -> Consumer:
+        self._ids += 1
+        request = SubscribeRequest("sub", sub_type, self._ids, name or f"c{self._ids}")
+        consumer = run(self.topic.subscribe(RecordingConnection(), request), self.clock)
+        consumer.subscription.flow(consumer, permits)
+        return consumer
+
+
+def payloads(consumer: Consumer) -> list[bytes]:
+    connection = consumer.connection
+    assert isinstance(connection, RecordingConnection)
+    return [message.payload for message in connection.take()]
+
+
+def test_receipts_and_messages_carry_zeros() -> None:
+    world = Volatile()
+    consumer = world.subscribe(permits=5)
+    world.publish(b"a", b"b")
+    assert world.sender.receipts == [Receipt(1, 0, 0, 0, 0), Receipt(1, 1, 1, 0, 0)]
+    assert world.sender.published_entries == 2
+    connection = consumer.connection
+    assert isinstance(connection, RecordingConnection)
+    got = connection.take()
+    assert [(m.ledger, m.entry, m.payload) for m in got] == [(0, 0, b"a"), (0, 0, b"b")]
+
+
+def test_who_cannot_take_a_message_never_gets_it() -> None:
+    world = Volatile()
+    world.publish(b"nobody is there")
+    consumer = world.subscribe(permits=1)
+    world.publish(b"taken", b"no permits")
+    consumer.subscription.flow(consumer, 5)
+    connection = consumer.connection
+    assert isinstance(connection, RecordingConnection)
+    connection.room = False
+    world.publish(b"no room")
+    connection.room = True
+    assert payloads(consumer) == [b"taken"]
+    assert world.topic.subscriptions["sub"].messages_dropped == 2
+    assert world.topic.totals() == (4, 37, 1, 5)
+
+
+def test_shared_takes_turns() -> None:
+    world = Volatile()
+    first, second = world.subscribe(SHARED, 2), world.subscribe(SHARED, 9)
+    world.publish(b"0", b"1", b"2", b"3", b"4", b"5")
+    assert (payloads(first), payloads(second)) == ([b"0", b"2"], [b"1", b"3", b"4", b"5"])
+
+
+def test_failover_goes_to_one_and_tells_nobody() -> None:
+    world = Volatile("topic-partition-1")
+    first, second = world.subscribe(FAILOVER, 9, "a"), world.subscribe(FAILOVER, 9, "b")
+    world.publish(b"0")
+    second.close()
+    world.publish(b"1")
+    assert (payloads(first), payloads(second)) == ([b"1"], [b"0"])
+    connection = first.connection
+    assert isinstance(connection, RecordingConnection)
+    assert connection.active == []
+
+
+def test_a_subscription_ends_with_its_last_consumer() -> None:
+    world = Volatile()
+    consumer = world.subscribe(permits=5)
+    with pytest.raises(ConsumerBusy):
+        world.subscribe()
+    consumer.close()
+    assert world.topic.subscriptions == {}
+    again = world.subscribe(SHARED, 5)
+    world.publish(b"a")
+    assert payloads(again) == [b"a"]
+    run(again.subscription.unsubscribe(again, True), world.clock)
+    assert world.topic.subscriptions == {}
+
+
+def test_a_dead_exclusive_consumer_is_replaced_and_the_new_one_hears() -> None:
+    world = Volatile()
+    dead = world.subscribe(permits=5)
+    connection = dead.connection
+    assert isinstance(connection, RecordingConnection)
+    connection.alive = False
+    consumer = world.subscribe(permits=5)
+    world.publish(b"a")
+    assert (payloads(dead), payloads(consumer)) == ([], [b"a"])
+
+
+def test_acks_seeks_and_redeliveries_are_answered_and_mean_nothing() -> None:
+    world = Volatile()
+    consumer = world.subscribe(permits=5)
+    subscription = consumer.subscription
+    world.publish(b"a")
+    outcome: list[BaseException | None] = []
+    subscription.acknowledge(consumer, Ack(1, 0, [(0, 0, ())]), outcome.append)
+    subscription.redeliver(consumer, [], None)
+    run(subscription.seek_to_id(MessageId(0, 0), ()), world.clock)
+    run(subscription.seek_to_time(0), world.clock)
+    assert (outcome, payloads(consumer), consumer.closed) == ([None], [b"a"], False)
+    assert run(subscription.backlog(), world.clock).messages == 0
+    assert subscription.mark_delete_id() == (-1, -1, -1, -1)
+    with pytest.raises(UnknownTrouble):
+        run(subscription.last_message_id(), world.clock)
+
+
+def test_closing_sends_everybody_away() -> None:
+    world = Volatile()
+    consumer = world.subscribe()
+    run(world.topic.close(), world.clock)
+    connection = consumer.connection
+    assert isinstance(connection, RecordingConnection)
+    assert (world.sender.closed_producers, connection.closed_consumers) == ([1], [consumer.id])
