@@ -4,13 +4,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
 from running_broker import RunningBroker
 
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """One real daemon for the whole run; tests use topics of their own and leave it running."""
-    running = RunningBroker(tmp_path_factory.mktemp("broker") / "data").start()
+    data = tmp_path_factory.mktemp("broker") / "data"
+    running = RunningBroker(data, activeConsumerFailoverDelayTimeMillis="0").start()
     yield running
     running.close()
 

@@ -39,6 +39,12 @@ class RunningBroker:
         return self._process.pid
 
     @property
+    def memory_kib(self) -> int:
+        """Memory that the daemon has at the moment."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(status.split("VmRSS:")[1].split()[0])
+
+    @property
     def log(self) -> str:
         """What the daemon wrote to its log so far, over all starts."""
         return self.log_path.read_text()

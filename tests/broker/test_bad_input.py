@@ -3,7 +3,6 @@
 import random
 import socket
 import struct
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -239,11 +238,6 @@ def test_any_body_of_any_command(
         raw.await_close()
 
 
-def memory_kib(broker: RunningBroker) -> int:
-    status = Path(f"/proc/{broker.pid}/status").read_text()
-    return int(status.split("VmRSS:")[1].split()[0])
-
-
 def announce_and_leave(broker: RunningBroker, count: int) -> None:
     """Connections that promise a message and break off, each in its own way."""
     noise = random.Random(0)
@@ -256,10 +250,10 @@ def announce_and_leave(broker: RunningBroker, count: int) -> None:
 def test_bad_input_does_not_pile_up(broker: RunningBroker) -> None:
     announce_and_leave(broker, 100)
     serves(broker)
-    before = memory_kib(broker)
+    before = broker.memory_kib
     announce_and_leave(broker, 1000)
     serves(broker)
-    assert memory_kib(broker) - before < 10 * 1024, "half of what was sent has stayed"
+    assert broker.memory_kib - before < 10 * 1024, "half of what was sent has stayed"
 
 
 def test_the_log_knows_of_no_defect(broker: RunningBroker) -> None:
