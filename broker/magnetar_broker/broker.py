@@ -20,7 +20,7 @@ from magnetar_storage.errors import StorageError
 from magnetar_storage.log import Engine
 from magnetar_storage.world import Promise
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 SYSTEM_NAMESPACES = ("public/default", "pulsar/system")
 
@@ -61,7 +61,7 @@ class Broker:
             try:
                 await topic.close()
             except StorageError as error:
-                log.error("%s could not be sealed; it recovers at the next start: %s",
+                logger.error("%s could not be sealed; it recovers at the next start: %s",
                           topic.name, error)  # fmt: skip
         self._topics.clear()
 
@@ -212,7 +212,7 @@ class Broker:
                 try:
                     await topic.tidy()
                 except StorageError as error:
-                    log.warning("%s could not be trimmed: %s", topic.name, error)
+                    logger.warning("%s could not be trimmed: %s", topic.name, error)
         if self.ready:
             self._schedule_tidying()
 

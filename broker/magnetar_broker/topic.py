@@ -26,7 +26,7 @@ from magnetar_storage.cursor_log import CursorLog
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log import Engine, Log
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def topic_key(name: TopicName) -> str:
@@ -279,7 +279,7 @@ class Topic:
     def drop(self, error: BaseException) -> None:
         """The log failed: send everybody away; the topic is loaded anew when they come back."""
         if not self.closed:
-            log.error("%s is closed and will be loaded anew: %s", self.name, error)
+            logger.error("%s is closed and will be loaded anew: %s", self.name, error)
             self.disconnect()
             self._dropped(self)
 

@@ -26,7 +26,7 @@ from magnetar_proto.commands import Delivery, encode_ack, encode_flow
 from magnetar_proto.ids import EARLIEST, LATEST, MessageId
 from magnetar_proto.names import TopicName
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 MAX_ACKS = 1000
 """Entries acknowledged by one command; as many waiting are sent at once."""
@@ -311,7 +311,7 @@ class PartitionConsumer(Generic[T]):
         if not connection.is_open:
             self._acks.restore(acks, is_cumulative=kind == pb.CommandAck.Cumulative)
             return
-        log.warning("%s refused an acknowledgement: %s", self.topic, error)
+        logger.warning("%s refused an acknowledgement: %s", self.topic, error)
         if isinstance(error, MagnetarError):
             self._ack_error = error
 

@@ -24,6 +24,8 @@ from magnetar_storage.segment import Index
 from magnetar_storage.world import Clock, Done, Promise, Workers
 from magnetar_storage.write_behind import WriteBehind
 
+Report = Callable[[Finding], None]
+
 
 class LocalStore:
     """The `SegmentStore` of one data directory; make it with `open`."""
@@ -38,10 +40,12 @@ class LocalStore:
         lock: Lock,
         observe: Observe | None,
         timer: Callable[[], float] | None,
+        report: Report | None,
     ) -> None:
         start = recovered.checkpoint
         self.findings: list[Finding] = recovered.findings
-        """What was found wrong, at the start and since; the owner reports and clears it."""
+        """What was found wrong at the start and, without `report`, since."""
+        self._tell = report or self.findings.append
         self._disk = disk
         self._workers = workers
         self._clock = clock
@@ -74,8 +78,11 @@ class LocalStore:
         limits: Limits = sizes.DEFAULT,
         observe: Observe | None = None,
         timer: Callable[[], float] | None = None,
+        report: Report | None = None,
     ) -> "LocalStore":
         """Lock the directory and replay the journal; then look at `findings`.
+
+        `report` is told what is found wrong later on.
 
         `observe` is told of every commit round; `timer` is a monotonic clock for it, which
         the journal's worker calls.
@@ -83,7 +90,7 @@ class LocalStore:
         lock, recovered = await workers.background.run(
             partial(_open, disk, limits.write_behind_bytes)
         )
-        return cls(disk, workers, clock, limits, recovered, lock, observe, timer)
+        return cls(disk, workers, clock, limits, recovered, lock, observe, timer, report)
 
     @property
     def trouble(self) -> StorageError | None:
@@ -195,7 +202,7 @@ class LocalStore:
         if number not in self._finished:
             raise NoSegment(f"segment {number} was deleted")
         if trouble is not None:
-            self.findings.append(Finding(segment.file_name(number), 0, trouble, number))
+            self._tell(Finding(segment.file_name(number), 0, trouble, number))
         if number not in self._loaded:
             self._keep(Segment(number, index, index.offsets[-1], index.sealed()))
         return self._loaded[number]
@@ -252,7 +259,7 @@ class LocalStore:
 
     def _report(self, error: BaseException) -> None:
         text = f"segments and checkpoints cannot be written at present: {error}"
-        self.findings.append(Finding("segments", 0, text))
+        self._tell(Finding("segments", 0, text))
 
 
 def _settle(one: Segment, sealed: Sealed) -> None:

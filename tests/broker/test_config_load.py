@@ -217,15 +217,15 @@ def test_a_bad_value_that_a_later_line_replaces_is_no_error() -> None:
 
 
 def test_the_environment_overrides_the_file_and_the_command_line_both() -> None:
-    file = "maxMessageSize=1\nkeepAliveIntervalSeconds=1\ntopicLoadTimeoutSeconds=1"
+    file = "maxMessageSize=1\nkeepAliveIntervalSeconds=1\nretentionCheckIntervalInSeconds=1"
     environ = {
         "PULSAR_PREFIX_keepAliveIntervalSeconds": " 2 ",
-        "PULSAR_PREFIX_topicLoadTimeoutSeconds": "2",
+        "PULSAR_PREFIX_retentionCheckIntervalInSeconds": "2",
     }
-    settings, warnings = interpret("test.conf", file, environ, {"topicLoadTimeoutSeconds": "3"})
+    settings, warnings = interpret("test.conf", file, environ, {"retentionCheckIntervalInSeconds": "3"})
     assert settings.max_message_size == 1
     assert settings.keep_alive_interval_seconds == 2
-    assert settings.topic_load_timeout_seconds == 3
+    assert settings.retention_check_interval_in_seconds == 3
     assert warnings == []
 
 

@@ -420,6 +420,8 @@ COMPATIBLE = _table(
             dispatcherReadFailureBackoffMandatoryStopTimeInMs=0
             dispatcherRetryBackoffInitialTimeInMs=1 dispatcherRetryBackoffMaxTimeInMs=10
             maxConcurrentTopicLoadRequest=5000 topicFencingTimeoutSeconds=0
+            topicLoadTimeoutSeconds=60 preciseDispatcherFlowControl=false
+            maxConcurrentNonPersistentMessagePerConnection=1000
             enableBrokerSideSubscriptionPatternEvaluation=true
             topicsPatternRegexImplementation=RE2J_WITH_JDK_FALLBACK""",
         "tunes schemas and topic policies as the original keeps them": f"""

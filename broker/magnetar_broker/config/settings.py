@@ -95,7 +95,12 @@ class Settings:
     ] = None
     cluster_name: Annotated[
         str,
-        Key("clusterName", NAME, "The cluster's name in policies and metrics.", pulsar=""),
+        Key(
+            "clusterName",
+            NAME,
+            "The cluster's name in metrics and in the names of producers that bring none.",
+            pulsar="",
+        ),
     ] = "standalone"
     broker_max_connections: Annotated[
         int,
@@ -241,14 +246,6 @@ class Settings:
             pulsar="half of direct memory",
         ),
     ] = 256
-    max_concurrent_non_persistent_message_per_connection: Annotated[
-        int,
-        Key(
-            "maxConcurrentNonPersistentMessagePerConnection",
-            COUNT,
-            "Non-persistent messages in flight on a connection; more are dropped, 0 is no limit.",
-        ),
-    ] = 1000
     max_producers_per_topic: Annotated[
         int,
         Key("maxProducersPerTopic", COUNT, "Producers on a topic; 0 is no limit.", pulsar="0"),
@@ -284,7 +281,9 @@ class Settings:
     max_num_partitions_per_partitioned_topic: Annotated[
         int,
         Key(
-            "maxNumPartitionsPerPartitionedTopic", COUNT, "Partitions of one topic; 0 is no limit."
+            "maxNumPartitionsPerPartitionedTopic",
+            Integer(0, 10_000),
+            "Partitions of one topic; 0 is 10000, the most there can be.",
         ),
     ] = 0
     max_topics_per_namespace: Annotated[
@@ -296,22 +295,13 @@ class Settings:
         Key(
             "defaultNumberOfNamespaceBundles",
             Integer(1, 128),
-            "Bundles of a namespace that is created without saying how many.",
+            "Bundles of a namespace: the parts of it that brokers own. One broker owns all.",
         ),
     ] = 4
     bootstrap_namespaces: Annotated[
         tuple[str, ...],
         Key("bootstrapNamespaces", Texts(NAMESPACE), "Namespaces to create at the start."),
     ] = ()
-    topic_load_timeout_seconds: Annotated[
-        int,
-        Key(
-            "topicLoadTimeoutSeconds",
-            Integer(1),
-            "How long opening a topic may take before its client is told to try again.",
-            unit="s",
-        ),
-    ] = 60
     max_concurrent_lookup_request: Annotated[
         int,
         Key(
@@ -419,15 +409,6 @@ class Settings:
             unit="entries",
         ),
     ] = 20
-    precise_dispatcher_flow_control: Annotated[
-        bool,
-        Key(
-            "preciseDispatcherFlowControl",
-            FLAG,
-            "Count permits by the recent number of messages per entry when deciding how much to "
-            "read.",
-        ),
-    ] = False
 
     # Statistics
     stats_update_frequency_in_secs: Annotated[

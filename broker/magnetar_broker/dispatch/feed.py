@@ -7,7 +7,7 @@ from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import Run
 from magnetar_storage.log import Log
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 AHEAD_ENTRIES = 2000
 AHEAD_BYTES = 1 << 20
@@ -57,6 +57,6 @@ class Feed:
         except StorageError as error:
             if offset >= self._log.first_offset:  # else it was trimmed meanwhile: read on behind
                 self.failure = error
-                log.error("%s cannot be read from offset %d: %s", self._log.key, offset, error)
+                logger.error("%s cannot be read from offset %d: %s", self._log.key, offset, error)
         self._reading = False
         self._ready()

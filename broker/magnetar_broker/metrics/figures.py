@@ -12,7 +12,7 @@ from magnetar_broker.topic import Topic
 from magnetar_storage.errors import StorageError
 from magnetar_storage.world import Clock
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 PAUSE_EVERY = 64
 """Subscriptions between two turns that are left to the rest of the broker."""
@@ -196,7 +196,7 @@ async def _backlog(subscription: Subscription | NonPersistentSubscription) -> in
     try:
         return (await subscription.backlog()).messages
     except StorageError as error:
-        log.warning(
+        logger.warning(
             "the backlog of %s on %s cannot be counted: %s",
             subscription.name, subscription.topic.name, error,
         )  # fmt: skip

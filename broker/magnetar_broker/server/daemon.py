@@ -23,9 +23,10 @@ from magnetar_storage.cache import EntryCache
 from magnetar_storage.disk import LocalDisk
 from magnetar_storage.local import LocalStore
 from magnetar_storage.log import Engine, RollLimits
+from magnetar_storage.recovery import Finding
 from magnetar_storage.sqlite import SqliteMetadata
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 SWITCH_INTERVAL_SECONDS = 0.0005
 """How long the loop may keep a thread waiting that has just come back from the disk."""
@@ -47,7 +48,7 @@ class Daemon:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
         for warning in self._warnings:
-            log.warning("%s", warning)
+            logger.warning("%s", warning)
         workers = ThreadWorkers(loop)
         try:
             engine = await self._open(loop, workers)
@@ -65,10 +66,15 @@ class Daemon:
         clock = LoopClock(loop)
         disk = LocalDisk(settings.data_dir, durable=settings.durability is Durability.FSYNC)
         store = await LocalStore.open(
-            disk, workers, clock, observe=self._journal_stats.observe, timer=time.monotonic
+            disk,
+            workers,
+            clock,
+            observe=self._journal_stats.observe,
+            timer=time.monotonic,
+            report=_report,
         )
         for finding in store.findings:
-            log.warning("%s", finding)
+            _report(finding)
         metadata = await SqliteMetadata.open(disk, workers.metadata, clock)
         return Engine(
             store=store,
@@ -97,7 +103,7 @@ class Daemon:
             gc.freeze()
             self._banner(f"pulsar://{host}:{port}", host, http_port)
             await self._stop.wait()
-            log.info("stopping: closing clients, sealing topics, writing a checkpoint")
+            logger.info("stopping: closing clients, sealing topics, writing a checkpoint")
         finally:
             listener.stop()
             await broker.close()
@@ -117,6 +123,11 @@ class Daemon:
             "a power failure may lose what was acknowledged (magnetarDurability)",
         ]
         print("\n".join(lines), flush=True)
+
+
+def _report(finding: Finding) -> None:
+    """Storage found something wrong: lost data is an error, the rest a warning."""
+    logger.log(logging.ERROR if finding.data_lost else logging.WARNING, "%s", finding.text)
 
 
 def advertised_host(settings: Settings) -> str:

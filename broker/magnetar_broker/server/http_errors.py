@@ -18,7 +18,7 @@ from magnetar_broker.errors import (
 )
 from magnetar_broker.namespaces import AlreadyExists
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 STATUSES: dict[type[BrokerError], int] = {
     InvalidName: 412,
@@ -61,6 +61,6 @@ async def as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
     except Exception as error:
         known = as_refusal(error)
         if known is None:
-            log.exception("%s %s failed; this is a defect", request.method, request.path)
+            logger.exception("%s %s failed; this is a defect", request.method, request.path)
             return refusal(500, "the broker met a defect of its own; see its log")
         return refusal(STATUSES.get(type(known), 500), str(known))

@@ -9,7 +9,7 @@ from magnetar_broker.broker import Broker
 from magnetar_broker.session.handlers import HANDLERS
 from magnetar_broker.session.session import Session
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 WRITE_BUFFER = 1 << 20
 """Bytes the socket may lag behind before the client counts as slow."""

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from magnetar_storage.world import Promise, Timer, Worker
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Job = tuple[Callable[[], Any], Callable[[Any, BaseException | None], None]]
@@ -55,7 +55,7 @@ class LoopTasks:
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a task failed; this is a defect", exc_info=error)
+            logger.error("a task failed; this is a defect", exc_info=error)
 
 
 class ThreadWorker:

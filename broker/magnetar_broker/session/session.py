@@ -21,7 +21,7 @@ from magnetar_proto.frames import Frame, FrameDecoder
 from magnetar_proto.wire import MAX64
 from magnetar_storage.world import Promise, Timer
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Handler = Callable[["Session", Any], Coroutine[Any, Any, None] | None]
 """Takes the session and the sub-message; a coroutine it returns is run beside the session."""
@@ -139,7 +139,7 @@ class Session:
         except Exception as error:
             refusal = as_refusal(error)
             if refusal is None or request_id is None:
-                log.exception("a command of %s failed", self.address)
+                logger.exception("a command of %s failed", self.address)
                 self.disconnect("an internal error")
             else:
                 self.refuse(request_id, refusal)
@@ -307,7 +307,7 @@ class Session:
     def disconnect(self, why: str) -> None:
         """End the connection after writing what is queued."""
         if not self._closed:
-            log.info("closing a connection: %s", why)
+            logger.info("closing a connection: %s", why)
             self._outbox.close()
             self.lost()
 
