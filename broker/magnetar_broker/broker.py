@@ -136,10 +136,17 @@ class Broker:
         if not name.is_persistent:
             return NonPersistentTopic(name, self.limits, self.engine.clock)
         create = create or name.partition >= 0  # its existence was decided with its parent's
+        if create and not await self.namespaces.exists(name):
+            await self._check_topics(name.namespace_name)
         topic = await Topic.open(name, self.engine, create, self.limits, self._drop)
         if topic is None:
             raise TopicMissing(f"{name} does not exist and may not be created automatically")
         return topic
+
+    async def _check_topics(self, namespace: str) -> None:
+        limit = self.settings.max_topics_per_namespace
+        if 0 < limit <= len(await self.namespaces.topics(namespace)):
+            raise NotAllowed(f"{namespace} has its {limit} topics (maxTopicsPerNamespace)")
 
     async def _check_name(self, name: TopicName) -> None:
         """Refuse what may not be loaded here under this name."""

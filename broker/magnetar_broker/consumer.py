@@ -106,14 +106,14 @@ class Consumer:
         self.blocked = False
         """Shared: too much is unacknowledged; goes on at half the limit."""
         self.closed = False
-        self.entries_out = self.messages_out = self.bytes_out = self.messages_acked = 0
+        self.messages_out = self.bytes_out = 0
         self.messages_redelivered = 0
         self.connected_ms = connected_ms
-        self.meter = Meter(4)
+        self.meter = Meter(3)
 
-    def totals(self) -> tuple[int, int, int, int]:
-        """Messages and bytes sent, messages redelivered, entries acknowledged: what is metered."""
-        return (self.messages_out, self.bytes_out, self.messages_redelivered, self.messages_acked)
+    def totals(self) -> tuple[int, int, int]:
+        """Messages and bytes sent, messages redelivered: what is metered."""
+        return (self.messages_out, self.bytes_out, self.messages_redelivered)
 
     def can_take(self) -> bool:
         """Whether a message may be sent now."""
@@ -132,7 +132,7 @@ class Consumer:
             size = sum(map(len, payloads))
             self.connection.send_all(frames, size + FRAME_OVERHEAD * len(payloads))
             self.bytes_out += size
-        self._count(len(payloads), messages)
+        self._count(messages)
 
     def give_entry(
         self,
@@ -146,7 +146,7 @@ class Consumer:
     ) -> None:
         """Send one entry of which `messages` are not acknowledged yet."""
         self._give_one(ledger, entry, partition, payload, redelivery_count, ack_set)
-        self._count(1, messages)
+        self._count(messages)
         if redelivery_count:
             self.messages_redelivered += messages
 
@@ -166,9 +166,8 @@ class Consumer:
         self.connection.send_all([head, payload], len(head) + len(payload))
         self.bytes_out += len(payload)
 
-    def _count(self, entries: int, messages: int) -> None:
+    def _count(self, messages: int) -> None:
         self.permits -= messages
-        self.entries_out += entries
         self.messages_out += messages
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """What the broker refuses, each with the code that Pulsar clients know.
 
     BrokerError                     code = a ServerError of the protocol
-    ├── InvalidName, NamespaceMissing, TopicMissing, SubscriptionMissing, ConsumerMissing
+    ├── InvalidName, NamespaceMissing, TopicMissing, SubscriptionMissing
     ├── ProducerBusy, ConsumerBusy
     ├── NotReady                    try again: loading, fenced, or moving
     ├── NotAllowed                  the feature is off or the request makes no sense
@@ -39,10 +39,6 @@ class TopicMissing(BrokerError):
 
 class SubscriptionMissing(BrokerError):
     code = pb.SubscriptionNotFound
-
-
-class ConsumerMissing(BrokerError):
-    code = pb.ConsumerNotFound
 
 
 class ProducerBusy(BrokerError):

@@ -3,7 +3,9 @@
 from dataclasses import dataclass, field
 
 from magnetar_broker.dispatch.base import DispatchLimits
+from magnetar_broker.errors import ConsumerBusy, NotAllowed
 from magnetar_broker.retention import Retention
+from magnetar_proto.names import TopicName
 
 
 @dataclass(frozen=True)
@@ -17,3 +19,17 @@ class TopicLimits(DispatchLimits):
     batch_index_acks: bool = True
     auto_subscription: bool = True
     retention: Retention = field(default_factory=Retention)
+
+    def check_consumers(self, topic: TopicName, present: int) -> None:
+        """`ConsumerBusy` unless one more consumer may join."""
+        if 0 < self.max_consumers <= present:
+            raise ConsumerBusy(
+                f"{topic} has its {self.max_consumers} consumers (maxConsumersPerTopic)"
+            )
+
+    def check_subscriptions(self, topic: TopicName, present: int) -> None:
+        """`NotAllowed` unless there may be one more subscription."""
+        if 0 < self.max_subscriptions <= present:
+            raise NotAllowed(
+                f"{topic} has its {self.max_subscriptions} subscriptions (maxSubscriptionsPerTopic)"
+            )

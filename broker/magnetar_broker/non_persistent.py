@@ -29,17 +29,20 @@ class NonPersistentSubscription:
         self.consumers = ConsumerGroup(name, topic.limits.max_consumers_per_subscription)
         self.messages_dropped = 0
         self._turns: RoundRobin[Consumer] = RoundRobin()
+        self._active: Consumer | None = None
 
     def join(self, consumer: Consumer, sub_type: int) -> None:
         """Add an admitted consumer."""
         self.type = sub_type
         self.consumers.add(consumer)
         self._turns.add(consumer)
+        self._choose()
 
     def remove_consumer(self, consumer: Consumer) -> None:
         """A consumer left."""
         self.consumers.remove(consumer)
         self._turns.remove(consumer)
+        self._choose()
         if not self.consumers:
             self.topic.forget(self)
 
@@ -54,10 +57,12 @@ class NonPersistentSubscription:
             self.topic.bytes_out += len(payload)
             consumer.give_entry(0, 0, self.topic.name.partition, payload, messages, 0, ())
 
+    def _choose(self) -> None:
+        topic = self.topic.name
+        self._active = pick_active(list(self.consumers), str(topic), topic.partition)
+
     def _next(self) -> Consumer | None:
-        if self.type == pb.CommandSubscribe.Shared:
-            return self._turns.next()
-        return pick_active(list(self.consumers), str(self.topic.name), self.topic.name.partition)
+        return self._turns.next() if self.type == pb.CommandSubscribe.Shared else self._active
 
     def flow(self, consumer: Consumer, permits: int) -> None:
         """The consumer can take so many messages more."""
@@ -140,6 +145,10 @@ class NonPersistentTopic:
     async def subscribe(self, connection: Connection, request: SubscribeRequest) -> Consumer:
         """Join a subscription; start positions mean nothing here."""
         name = request.subscription
+        present = sum(len(s.consumers) for s in self.subscriptions.values())
+        self.limits.check_consumers(self.name, present)
+        if name not in self.subscriptions:
+            self.limits.check_subscriptions(self.name, len(self.subscriptions))
         subscription = self.subscriptions.get(name) or NonPersistentSubscription(self, name)
         await subscription.consumers.admit(subscription.type, request.type)
         subscription = self.subscriptions.setdefault(name, subscription)

@@ -126,7 +126,6 @@ class Subscription:
                 self._ack_batch(consumer, offset, ack_set_to_mask(ack_set))
         if whole:
             self.cursor.ack(whole)
-            consumer.messages_acked += len(whole)
             for offset in whole:
                 self.dispatcher.acked(consumer, offset, 0)
 

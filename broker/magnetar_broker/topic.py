@@ -6,12 +6,7 @@ from functools import partial
 
 from magnetar_broker.connection import Connection
 from magnetar_broker.consumer import Consumer, SubscribeRequest
-from magnetar_broker.errors import (
-    ConsumerBusy,
-    NotAllowed,
-    NotReady,
-    SubscriptionMissing,
-)
+from magnetar_broker.errors import BrokerError, NotAllowed, NotReady, SubscriptionMissing
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.metrics.meter import Meter
 from magnetar_broker.producer import Producer, Producers, Sends
@@ -167,9 +162,8 @@ class Topic:
             # It ended while we waited, for instance with its last consumer: begin anew.
 
     def _check_room(self) -> None:
-        limit = self.limits.max_consumers
-        if 0 < limit <= sum(len(s.consumers) for s in self.subscriptions.values()):
-            raise ConsumerBusy(f"{self.name} has its {limit} consumers (maxConsumersPerTopic)")
+        present = sum(len(s.consumers) for s in self.subscriptions.values())
+        self.limits.check_consumers(self.name, present)
 
     async def _subscription(self, request: SubscribeRequest) -> Subscription:
         self._check_open()
@@ -182,21 +176,13 @@ class Topic:
                     " already; use another name"
                 )
             return subscription
-        if 0 < self.limits.max_subscriptions <= len(self.subscriptions):
-            raise NotAllowed(
-                f"{self.name} has its {self.limits.max_subscriptions} subscriptions "
-                "(maxSubscriptionsPerTopic)"
-            )
+        self.limits.check_subscriptions(self.name, len(self.subscriptions))
         start = self._start_offset(request)
         if not request.durable:
             subscription = Subscription(self, name, Cursor(start - 1))
             self.subscriptions[name] = subscription
             return subscription
-        if not self.limits.auto_subscription:
-            raise SubscriptionMissing(
-                f"subscription {name} does not exist on {self.name} and "
-                "allowAutoSubscriptionCreation is off: create it first"
-            )
+        self._check_auto_subscription(name, SubscriptionMissing)
         return await self.create_subscription(name, start, request.properties)
 
     async def create_subscription(
@@ -215,12 +201,15 @@ class Topic:
         """A producer names a subscription that must exist: at the start, if it is new."""
         if name in self.subscriptions:
             return
+        self._check_auto_subscription(name, NotAllowed)
+        await self.create_subscription(name, self.log.first_offset, {})
+
+    def _check_auto_subscription(self, name: str, refusal: type[BrokerError]) -> None:
         if not self.limits.auto_subscription:
-            raise NotAllowed(
+            raise refusal(
                 f"subscription {name} does not exist on {self.name} and "
                 "allowAutoSubscriptionCreation is off: create it first"
             )
-        await self.create_subscription(name, self.log.first_offset, {})
 
     def _start_offset(self, request: SubscribeRequest) -> int:
         if request.start is not None and not request.durable:

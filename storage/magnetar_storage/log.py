@@ -30,6 +30,9 @@ Position = tuple[int, int]
 
 NOWHERE: Position = (-1, -1)
 
+MAX_READERS = 16
+"""Open segment readers a log keeps; the least recently opened is closed first."""
+
 
 @dataclass(frozen=True)
 class RollLimits:
@@ -468,10 +471,6 @@ class Log:
                 messages = -1
             elif messages >= 0:
                 base, messages = base + segment.entries, messages + segment.messages
-
-
-MAX_READERS = 16
-"""Open segment readers a log keeps; the least recently opened is closed first."""
 
 
 def _with_segment(settled: Segment, record: LogRecord) -> LogRecord:

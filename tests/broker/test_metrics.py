@@ -21,6 +21,8 @@ SUBSCRIPTION = SubscriptionFigures(
     bytes_out=120,
     unacked=4,
     in_replay=1,
+    blocker="no_permits",
+    dropped=None,
 )
 LOAD = Load(
     topics=1,

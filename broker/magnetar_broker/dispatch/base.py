@@ -2,28 +2,37 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from typing import Protocol
 
 from magnetar_broker.consumer import Consumer
+from magnetar_proto.ids import mask_to_ack_set
 from magnetar_proto.names import TopicName
 from magnetar_storage.cursor import Cursor
 from magnetar_storage.log import Log
 
 
-class Blocker(Enum):
+class Blocker(StrEnum):
     """Why a subscription delivers nothing at the moment."""
 
-    NONE = "nothing: it delivers"
-    NO_CONSUMER = "no consumer is connected"
-    NO_PERMITS = "no consumer that may receive has permits"
-    SLOW_CONNECTION = "the consumers' connections are full"
-    UNACKED_CONSUMER = "every consumer reached its limit of unacknowledged messages"
-    UNACKED_SUBSCRIPTION = "the subscription reached its limit of unacknowledged messages"
-    SWITCHING = "the active consumer has just changed"
-    READING = "entries are being read from disk"
-    DAMAGE = "the next entries cannot be read"
-    CAUGHT_UP = "everything was delivered"
+    NO_CONSUMER = "no_consumer"
+    """No consumer is connected."""
+    NO_PERMITS = "no_permits"
+    """No consumer that may receive has permits."""
+    SLOW_CONNECTION = "slow_connection"
+    """The consumers' connections are full."""
+    UNACKED_CONSUMER = "unacked_consumer"
+    """Every consumer reached its limit of unacknowledged messages."""
+    UNACKED_SUBSCRIPTION = "unacked_subscription"
+    """The subscription reached its limit of unacknowledged messages."""
+    SWITCHING = "switching"
+    """The active consumer has just changed."""
+    READING = "reading"
+    """Entries are being read from disk."""
+    DAMAGE = "damage"
+    """The next entries cannot be read."""
+    CAUGHT_UP = "caught_up"
+    """Everything was delivered."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,12 @@ class Stream:
     cursor: Cursor
     limits: DispatchLimits
     durable: bool
+
+
+def remaining(cursor: Cursor, offset: int, count: int) -> tuple[int, tuple[int, ...]]:
+    """How many of an entry's `count` messages are not acknowledged, and its ack set if some are."""
+    mask = cursor.partial.get(offset)
+    return (count, ()) if mask is None else (mask.bit_count(), mask_to_ack_set(mask))
 
 
 class Dispatcher(Protocol):

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 from magnetar_broker.consumer import Consumer
-from magnetar_broker.dispatch.base import Blocker, Stream
+from magnetar_broker.dispatch.base import Blocker, Stream, remaining
 from magnetar_broker.dispatch.feed import Feed
 from magnetar_broker.dispatch.replay import ReplayQueue
 from magnetar_broker.dispatch.selection import RoundRobin
-from magnetar_proto.ids import mask_to_ack_set
 from magnetar_storage.interfaces import Run
 
 
@@ -142,9 +141,7 @@ class Shared:
         return after
 
     def _give_one(self, consumer: Consumer, offset: int, payload: bytes, count: int) -> None:
-        mask = self._cursor.partial.get(offset)
-        ack_set = () if mask is None else mask_to_ack_set(mask)
-        left = count if mask is None else mask.bit_count()
+        left, ack_set = remaining(self._cursor, offset, count)
         consumer.pending[offset] = left
         ledger, entry = self._log.position(offset)
         partition = self._topic.partition

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 from magnetar_broker.consumer import Consumer
-from magnetar_broker.dispatch.base import Blocker, Stream
+from magnetar_broker.dispatch.base import Blocker, Stream, remaining
 from magnetar_broker.dispatch.feed import Feed
 from magnetar_broker.dispatch.selection import pick_active
-from magnetar_proto.ids import mask_to_ack_set
 from magnetar_storage.interfaces import Run
 from magnetar_storage.world import Timer
 
@@ -108,9 +107,7 @@ class SingleActive:
                     self._give_one(consumer, offset, payload, count)
 
     def _give_one(self, consumer: Consumer, offset: int, payload: bytes, count: int) -> None:
-        mask = self._cursor.partial.get(offset)
-        ack_set = () if mask is None else mask_to_ack_set(mask)
-        left = count if mask is None else mask.bit_count()
+        left, ack_set = remaining(self._cursor, offset, count)
         ledger, entry = self._log.position(offset)
         partition = self._topic.partition
         consumer.give_entry(ledger, entry, partition, payload, left, 0, ack_set)

@@ -54,6 +54,10 @@ class SubscriptionFigures:
     """Messages sent and not acknowledged; kept where consumers share."""
     in_replay: int | None
     """Entries that wait to be delivered again."""
+    blocker: str | None
+    """Why nothing is being delivered at the moment."""
+    dropped: int | None
+    """Messages that nobody could take; only where nothing is stored."""
 
 
 @dataclass(frozen=True)
@@ -172,13 +176,16 @@ async def _subscription(
 ) -> SubscriptionFigures:
     backlog = await _backlog(subscription)
     consumers = list(subscription.consumers)
-    unacked = in_replay = messages_out = bytes_out = None
+    unacked = in_replay = messages_out = bytes_out = blocker = dropped = None
     if isinstance(subscription, Subscription):
         messages_out = subscription.messages_out + sum(c.messages_out for c in consumers)
         bytes_out = subscription.bytes_out + sum(c.bytes_out for c in consumers)
         in_replay = subscription.dispatcher.in_replay
+        blocker = subscription.dispatcher.blocker()
         if not subscription.dispatcher.exclusive_acks:
             unacked = sum(consumer.unacked for consumer in consumers)
+    else:
+        dropped = subscription.messages_dropped
     return SubscriptionFigures(
         name=subscription.name,
         backlog=backlog,
@@ -189,6 +196,8 @@ async def _subscription(
         bytes_out=bytes_out,
         unacked=unacked,
         in_replay=in_replay,
+        blocker=blocker,
+        dropped=dropped,
     )
 
 

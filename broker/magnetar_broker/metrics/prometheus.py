@@ -103,7 +103,15 @@ SUBSCRIPTION_TOTAL_ROWS: tuple[Row, ...] = (
         lambda one: one.messages_out),
     Row("out_bytes_total", "Bytes delivered since the topic was loaded",
         lambda one: one.bytes_out),
+    Row("subscription_msg_dropped_total", "Messages of a non-persistent topic that nobody took",
+        lambda one: one.dropped),
 )  # fmt: skip
+
+BLOCKER_ROW = Row(
+    "magnetar_subscription_blocker",
+    "Why a subscription delivers nothing at the moment; always 1",
+    lambda one: 1 if one.blocker else None,
+)
 
 CONNECTION_ROWS: tuple[Row, ...] = (
     Row("pulsar_active_connections", "Open connections", lambda figures: figures.connections),
@@ -134,6 +142,8 @@ def families(figures: Figures) -> Iterator[Metric]:
         subscriptions = _subscriptions(figures)
         yield from _table("pulsar_subscription_", SUBSCRIPTION_ROWS, subscriptions)
         yield from _table("pulsar_", SUBSCRIPTION_TOTAL_ROWS, subscriptions)
+        blocked = [(names | {"blocker": one.blocker or ""}, one) for names, one in subscriptions]
+        yield from _table("", (BLOCKER_ROW,), blocked)
 
 
 def _load_families(figures: Figures) -> Iterator[Metric]:

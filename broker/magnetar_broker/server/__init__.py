@@ -1,1 +1,1 @@
-"""The asyncio shell of the broker: sockets, threads, HTTP, ownership."""
+"""The asyncio shell of the broker: sockets, threads, HTTP, signals."""

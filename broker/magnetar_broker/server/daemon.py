@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import logging
+import os
 import signal
 import socket
 import sys
@@ -104,11 +105,19 @@ class Daemon:
             self._banner(f"pulsar://{host}:{port}", host, http_port)
             await self._stop.wait()
             logger.info("stopping: closing clients, sealing topics, writing a checkpoint")
+            loop = asyncio.get_running_loop()
+            loop.call_later(settings.broker_shutdown_timeout_ms / 1000, self._give_up)
         finally:
             listener.stop()
             await broker.close()
             listener.disconnect()
             await http.stop()
+
+    def _give_up(self) -> None:
+        """A stop took too long.  Nothing acknowledged is lost: the next start recovers."""
+        timeout_ms = self.settings.broker_shutdown_timeout_ms
+        logger.error("not stopped within %d ms (brokerShutdownTimeoutMs): leaving", timeout_ms)
+        os._exit(1)
 
     def _banner(self, service_url: str, host: str, http_port: int | None) -> None:
         durable = self.settings.durability is Durability.FSYNC

@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 
 from magnetar_broker.consumer import Consumer, SubscribeRequest
 from magnetar_broker.errors import (
-    BrokerError,
     MetadataTrouble,
     NotAllowed,
     NotReady,
@@ -86,10 +85,12 @@ def _request_of(command: pb.CommandSubscribe) -> SubscribeRequest:
     )
 
 
-def _consumer(session: Session, consumer_id: int, refusal: type[BrokerError]) -> Consumer:
+def _consumer(session: Session, consumer_id: int) -> Consumer:
     consumer = session.consumers.get(consumer_id)
     if consumer is None:
-        raise refusal(f"consumer {consumer_id} is not open on this connection; subscribe first")
+        raise MetadataTrouble(
+            f"consumer {consumer_id} is not open on this connection; subscribe first"
+        )
     return consumer
 
 
@@ -105,7 +106,7 @@ def on_redeliver(session: Session, command: pb.CommandRedeliverUnacknowledgedMes
 
 async def on_seek(session: Session, command: pb.CommandSeek) -> None:
     """Move the cursor to a message or a time; the consumer is closed and comes back."""
-    consumer = _consumer(session, command.consumer_id, MetadataTrouble)
+    consumer = _consumer(session, command.consumer_id)
     if command.HasField("message_id"):
         position = command.message_id
         ack_set = tuple(word % (MAX64 + 1) for word in position.ack_set)
@@ -119,7 +120,7 @@ async def on_seek(session: Session, command: pb.CommandSeek) -> None:
 
 async def on_unsubscribe(session: Session, command: pb.CommandUnsubscribe) -> None:
     """Delete the subscription."""
-    consumer = _consumer(session, command.consumer_id, MetadataTrouble)
+    consumer = _consumer(session, command.consumer_id)
     await consumer.subscription.unsubscribe(consumer, command.force)
     session.consumers.pop(command.consumer_id, None)
     session.reply(pb.CommandSuccess(request_id=command.request_id))
@@ -127,7 +128,7 @@ async def on_unsubscribe(session: Session, command: pb.CommandUnsubscribe) -> No
 
 async def on_last_message_id(session: Session, command: pb.CommandGetLastMessageId) -> None:
     """The last message that could be delivered, and where the cursor is."""
-    consumer = _consumer(session, command.consumer_id, MetadataTrouble)
+    consumer = _consumer(session, command.consumer_id)
     last = await consumer.subscription.last_message_id()
     answer = pb.CommandGetLastMessageIdResponse(
         last_message_id=last.to_pb(), request_id=command.request_id
@@ -160,7 +161,6 @@ async def on_consumer_stats(session: Session, command: pb.CommandConsumerStats) 
             answer.msgRateOut,
             answer.msgThroughputOut,
             answer.msgRateRedeliver,
-            answer.messageAckRate,
         ) = consumer.meter.rates
     session.reply(answer)
 

@@ -72,7 +72,6 @@ class Session:
         """By id; None while it is being created."""
         self.connected = False
         self.protocol_version = 0
-        self.client_version = ""
         self._outbox = outbox
         self._handlers = handlers
         self._decoder = FrameDecoder(MAX_FRAME_BEFORE_CONNECT)
@@ -149,6 +148,11 @@ class Session:
         consumer = self.consumers.get(ack.consumer_id)
         if consumer is None:
             return
+        if ack.validation_error is not None:
+            why = pb.CommandAck.ValidationError.Name(
+                pb.CommandAck.ValidationError.ValueType(ack.validation_error)
+            )
+            logger.warning("%s could not read %s: %s", self.address, ack.message_ids, why)
         if ack.txn is not None:
             self._answer_ack(ack, NotAllowed("transactions are not supported on this broker"))
         elif ack.request_id is None:
@@ -233,7 +237,6 @@ class Session:
         """The client was accepted: larger frames may come from now on."""
         self.connected = True
         self.protocol_version = min(own_version, command.protocol_version)
-        self.client_version = command.client_version
         self._decoder.max_frame = self.broker.settings.max_message_size + FRAME_PADDING
 
     def tick(self) -> None:
