@@ -324,6 +324,21 @@ def test_two_who_roll_back_at_once_do_not_both_become_exclusive() -> None:
     assert len(admitted) == 1
 
 
+def test_who_came_during_a_rollback_is_not_joined_by_another() -> None:
+    world = TopicWorld()
+    world.do(world.topic.ensure_subscription("sub"))
+    rolling = world.begin_subscribe(RecordingConnection(), rollback_seconds=5)
+    joining = world.begin_subscribe(RecordingConnection())
+    assert not rolling.done() and not joining.done()
+    world.clock.pump()
+    admitted = []
+    for one in (rolling, joining):
+        with suppress(ConsumerBusy):
+            admitted.append(one.result())
+    assert admitted == list(world.subscription().consumers)
+    assert len(admitted) == 1
+
+
 # Last ids and upkeep --------------------------------------------------------------------
 
 

@@ -99,6 +99,19 @@ def test_a_change_during_a_write_goes_along_in_the_next() -> None:
     assert cursors.reopen().cursors["a"].mark_delete == 2
 
 
+def test_a_change_that_nobody_waits_for_is_written_all_the_same() -> None:
+    cursors = Cursors()
+    cursor = cursors.create("a")
+    before = entries_written(cursors)
+    cursors.ack(cursor, 0)
+    assert cursors.world.clock.step()
+    cursor.ack([1])
+    cursors.all.changed(cursor)
+    cursors.pump()
+    assert entries_written(cursors) == before + 2
+    assert cursors.reopen().cursors["a"].mark_delete == 1
+
+
 def test_a_change_while_a_segment_is_begun_is_not_lost() -> None:
     cursors = Cursors()
     cursors.create("a")

@@ -1,5 +1,7 @@
 """Logs: appending, reading, positions, rolling, trimming, taking over, failing."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -314,7 +316,15 @@ def test_trim_takes_settled_segments_below_the_offset_and_deletes_them() -> None
 def test_two_trims_at_once_take_nothing_twice() -> None:
     world = LogWorld(BY_THREE)
     log = rolled(world, 14)
+    putting, gate = world.metadata.put, world.clock.promise()
+
+    async def slow_put(*args: Any) -> int:
+        await gate
+        return await putting(*args)
+
+    world.metadata.put = slow_put  # type: ignore[method-assign]
     both = [world.begin(log.trim(6)), world.begin(log.trim(6))]
+    gate.set_result(None)
     world.clock.pump()
     for one in both:
         one.result()
