@@ -67,6 +67,9 @@ class AnySubscription(Protocol):
     async def seek_to_time(self, timestamp_ms: int) -> None:
         """Continue with the first message published at or after a time; durable on return."""
 
+    async def settled(self) -> None:
+        """Wait until every acknowledgement so far is durable."""
+
     async def unsubscribe(self, consumer: "Consumer", force: bool) -> None:
         """Remove the subscription; `force` disconnects its other consumers."""
 

@@ -85,6 +85,9 @@ class NonPersistentSubscription:
     async def seek_to_time(self, timestamp_ms: int) -> None:
         """There is nowhere to go; the answer is success all the same."""
 
+    async def settled(self) -> None:
+        """There is nothing to wait for."""
+
     async def unsubscribe(self, consumer: Consumer, force: bool) -> None:
         """The consumer leaves, and with `force` all others."""
         consumer.close()

@@ -192,6 +192,11 @@ class Subscription:
             moving, self._moving = self._moving, None
             moving.set_result(None)
 
+    async def settled(self) -> None:
+        """Wait until every acknowledgement so far is durable."""
+        if self.durable:
+            await self.topic.cursors.durable()
+
     async def unsubscribe(self, consumer: Consumer, force: bool) -> None:
         """Remove the subscription; `force` disconnects its other consumers."""
         others = [c for c in self.consumers if c is not consumer]

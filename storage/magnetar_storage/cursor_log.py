@@ -132,8 +132,7 @@ class CursorLog:
 
     async def close(self) -> None:
         """Write what is left and seal; the cursors must not be used afterwards."""
-        if self._dirty or self._waiting or self._busy:
-            await self.durable()
+        await self.durable()
         if self._writer is not None:
             await self._writer.seal()
             self._writer = None
@@ -147,6 +146,9 @@ class CursorLog:
             return
         if self._log.failed is not None:
             self._release(self._log.failed)
+            return
+        if not self._dirty and not self._events:
+            self._release(None)
             return
         if self._writer is None or self._written > self._limit:
             self._busy = True

@@ -165,9 +165,10 @@ async def on_consumer_stats(session: Session, command: pb.CommandConsumerStats) 
     session.reply(answer)
 
 
-def on_close_consumer(session: Session, command: pb.CommandCloseConsumer) -> None:
-    """The consumer leaves; what it had pending goes to others."""
+async def on_close_consumer(session: Session, command: pb.CommandCloseConsumer) -> None:
+    """The consumer leaves; what it had pending goes to others, what it acknowledged is durable."""
     consumer = session.consumers.pop(command.consumer_id, None)
     if consumer is not None:
         consumer.close()
+        await consumer.subscription.settled()
     session.reply(pb.CommandSuccess(request_id=command.request_id))
