@@ -337,7 +337,7 @@ def test_a_topic_that_cannot_be_sealed_is_reported_and_recovered_later(
     async def fail(writer: object) -> None:
         raise DiskFull("no room")
 
-    world.topic().log._settle = fail  # type: ignore[assignment,method-assign]
+    world.topic().log._settle = fail  # type: ignore[method-assign]
     world.do(world.broker.close())
     assert "could not be sealed" in caplog.text
     assert connection.closed_producers == [1]

@@ -1,6 +1,7 @@
 """Shared: turns, permits, limits, redelivery, parts of batches."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from magnetar_broker.limits import TopicLimits
 from magnetar_storage.errors import Corrupt
 
 
-def shared(world: TopicWorld, permits: int = 0, **asked: object) -> Consumer:
+def shared(world: TopicWorld, permits: int = 0, **asked: Any) -> Consumer:
     return world.subscribe(permits=permits, sub_type=SHARED, **asked)
 
 
@@ -176,7 +177,8 @@ def test_a_subscription_that_holds_too_much_goes_on_below_half_but_redelivers() 
 
 @pytest.mark.parametrize("limit", ["max_unacked_per_consumer", "max_unacked_per_subscription"])
 def test_a_limit_of_one_lets_one_after_the_other_through(limit: str) -> None:
-    world = TopicWorld(TopicLimits(**{limit: 1}, max_round_robin_entries=1))
+    limits: dict[str, Any] = {"max_round_robin_entries": 1, limit: 1}
+    world = TopicWorld(TopicLimits(**limits))
     consumer = shared(world, 100)
     publish(world, 3)
     for offset in range(3):

@@ -74,7 +74,7 @@ def test_an_append_that_the_writer_rejects_leaves_no_hole() -> None:
     def reject(*_: object) -> int:
         raise OverflowError("no such count")
 
-    working, writer.append = writer.append, reject  # type: ignore[method-assign]
+    working, writer.append = writer.append, reject  # type: ignore[assignment,method-assign]
     with pytest.raises(OverflowError):
         log.append([b"a"], [-1], lambda _: None)
     writer.append = working  # type: ignore[method-assign]
@@ -322,7 +322,7 @@ def test_two_trims_at_once_take_nothing_twice() -> None:
         await gate
         return await putting(*args)
 
-    world.metadata.put = slow_put  # type: ignore[method-assign]
+    world.metadata.put = slow_put  # type: ignore[assignment,method-assign]
     both = [world.begin(log.trim(6)), world.begin(log.trim(6))]
     gate.set_result(None)
     world.clock.pump()
@@ -342,7 +342,7 @@ def test_trash_that_could_not_be_deleted_is_deleted_at_the_next_opening() -> Non
     async def fail(_: int) -> None:
         raise failure
 
-    world.store.delete = fail  # type: ignore[method-assign]
+    world.store.delete = fail  # type: ignore[assignment,method-assign]
     with pytest.raises(Unavailable):
         world.do(log.trim(3))
     assert log.first_offset == 3
