@@ -11,6 +11,7 @@ from magnetar_broker.errors import NotAllowed, NotReady, TooManyRequests, TopicM
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.namespaces import AlreadyExists, Namespaces
 from magnetar_broker.non_persistent import NonPersistentTopic
+from magnetar_broker.orphans import present_segments, sweep_and_tell
 from magnetar_broker.ownership import Ownership
 from magnetar_broker.publish_budget import PublishBudget
 from magnetar_broker.retention import Retention
@@ -46,11 +47,13 @@ class Broker:
 
     async def start(self) -> None:
         """Make the namespaces that must exist; clients may come afterwards."""
+        present = await present_segments(self.engine)
         for name in (*SYSTEM_NAMESPACES, *self.settings.bootstrap_namespaces):
             await self.namespaces.create(NamespaceName.parse(name))
         self.ready = True
         self._schedule_tidying()
         self._schedule_measuring()
+        self.engine.tasks.spawn(sweep_and_tell(self.engine, present))
 
     async def close(self) -> None:
         """Send every client away and seal every topic."""

@@ -24,9 +24,12 @@ from magnetar_storage.log import Engine, Log
 logger = logging.getLogger(__name__)
 
 
+TOPICS = "/topics/"
+
+
 def topic_key(name: TopicName) -> str:
     """Where the topic's record is kept."""
-    return f"/topics/{name.namespace_name}/{name.domain}/{name.encoded_local}"
+    return f"{TOPICS}{name.namespace_name}/{name.domain}/{name.encoded_local}"
 
 
 class Topic:

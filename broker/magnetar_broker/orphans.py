@@ -1,0 +1,68 @@
+"""Segments that nobody lists: left by a crash between creating one and listing it."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+from magnetar_broker.topic import TOPICS
+from magnetar_storage.errors import NoSegment, StorageError
+from magnetar_storage.interfaces import MetadataStore, SegmentId
+from magnetar_storage.log import Engine
+from magnetar_storage.log_record import LogRecord
+
+logger = logging.getLogger(__name__)
+
+PAGE = 1000
+
+
+async def present_segments(engine: Engine) -> set[SegmentId]:
+    """Every segment there is.  Ask before serving: what is created later is not meant."""
+    return {segment async for segment in engine.store.segments()}
+
+
+async def sweep(engine: Engine, candidates: set[SegmentId]) -> list[SegmentId]:
+    """Delete those candidates that no log lists and that are empty; returns the others.
+
+    What was appended to is never deleted here: it may be that not the segment is too
+    much, but that the metadata is too little, restored from an old copy.  Safe while logs
+    are in use: a segment that was there before this process served is never listed anew.
+    """
+    listed: set[SegmentId] = set()
+    async for record in _records(engine.metadata):
+        listed.update(segment.id for segment in record.segments)
+        listed.update(record.trash)
+        if record.cursor_segment is not None:
+            listed.add(record.cursor_segment)
+    kept = []
+    for segment in sorted(candidates - listed):
+        with suppress(NoSegment):  # then a log has deleted it meanwhile
+            if (await engine.store.recover(segment)).entries:
+                kept.append(segment)
+            else:
+                await engine.store.delete(segment)
+    return kept
+
+
+async def sweep_and_tell(engine: Engine, candidates: set[SegmentId]) -> None:
+    """The same beside other work; trouble is left for the next start."""
+    try:
+        kept = await sweep(engine, candidates)
+    except StorageError as error:
+        logger.warning("segments that nobody lists were not looked for: %s", error)
+        return
+    if kept:
+        logger.warning(
+            "no topic lists segments %s; they are kept: if metadata.db is not an old copy, "
+            "nothing needs them",
+            ", ".join(map(str, kept)),
+        )
+
+
+async def _records(metadata: MetadataStore) -> AsyncIterator[LogRecord]:
+    after = ""
+    while keys := await metadata.list(TOPICS, after, PAGE):
+        for key in keys:
+            found = await metadata.get(key)
+            if found is not None:
+                yield LogRecord.decode(key, found.value)
+        after = keys[-1]

@@ -1,0 +1,37 @@
+"""Segments that no log lists: the empty ones go, everything else stays."""
+
+import pytest
+
+from fakes.topics import TopicWorld, entry
+from magnetar_broker.orphans import present_segments, sweep, sweep_and_tell
+from magnetar_broker.topic import topic_key
+
+
+def test_only_empty_segments_that_nobody_lists_are_deleted() -> None:
+    world = TopicWorld()
+    world.publish(entry(1))
+    world.subscribe("sub")
+    listed = world.do(present_segments(world.engine))
+    empty = world.do(world.store.create())
+    used = world.do(world.store.create())
+    used.append([b"x"], [1], lambda error: None)
+    world.clock.pump()
+    candidates = world.do(present_segments(world.engine))
+    assert candidates == listed | {empty.segment, used.segment}
+    assert world.do(sweep(world.engine, candidates)) == [used.segment]
+    assert world.do(present_segments(world.engine)) == listed | {used.segment}
+
+
+def test_segments_in_use_by_a_live_topic_stay() -> None:
+    world = TopicWorld()
+    world.publish(entry(1))
+    assert world.do(sweep(world.engine, world.do(present_segments(world.engine)))) == []
+    world.publish(entry(2))
+    assert world.topic.log.end == 2
+
+
+def test_trouble_is_told_and_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    world = TopicWorld()
+    world.do(world.metadata.put(topic_key(world.name), b"no record"))
+    world.do(sweep_and_tell(world.engine, {1}))
+    assert "cannot be read" in caplog.text
