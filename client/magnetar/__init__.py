@@ -10,6 +10,7 @@ async with magnetar.connect("pulsar://localhost:6650") as client:
 
 from magnetar.batching import BatchLimits
 from magnetar.client import Client, connect
+from magnetar.consumer import Consumer
 from magnetar.errors import (
     BrokerError,
     Busy,
@@ -31,11 +32,10 @@ from magnetar.errors import (
     Unreadable,
 )
 from magnetar.messages import Entry, Message, Outgoing
-from magnetar.producer import Receipt
+from magnetar.partition_producer import Receipt
+from magnetar.producer import Producer
 from magnetar.reader import EntryReader, Reader
-from magnetar.routing import Producer
 from magnetar.settings import Settings
-from magnetar.subscriber import Consumer
 from magnetar_proto.ids import EARLIEST, LATEST, MessageId
 
 __all__ = [

@@ -14,9 +14,9 @@ import click
 
 from magnetar.batching import COMPRESSIONS
 from magnetar.client import INITIAL_POSITIONS, SUBSCRIPTION_TYPES, connect
+from magnetar.consumer import Consumer
 from magnetar.errors import MagnetarError, OperationTimeout
 from magnetar.messages import Message, Outgoing
-from magnetar.subscriber import Consumer
 from magnetar_proto.errors import InvalidTopicName
 
 COMMANDS_GROUP = "magnetar.commands"

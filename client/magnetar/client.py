@@ -10,17 +10,17 @@ from weakref import WeakSet
 
 from magnetar.batching import BATCHED, UNBATCHED, BatchLimits
 from magnetar.concurrency import gather_all
-from magnetar.consumer import PartitionConsumer, Subscription
+from magnetar.consumer import Consumer
 from magnetar.inbox import Inbox
 from magnetar.lookup import find_partitions
 from magnetar.messages import Entry, Message
+from magnetar.partition_consumer import PartitionConsumer, Subscription
+from magnetar.partition_producer import PartitionProducer, ProducerOptions
 from magnetar.pool import Pool
-from magnetar.producer import PartitionProducer, ProducerOptions
+from magnetar.producer import Producer
 from magnetar.reader import EntryReader, Reader
 from magnetar.retry import Retry
-from magnetar.routing import Producer
 from magnetar.settings import Settings
-from magnetar.subscriber import Consumer
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import EARLIEST, MessageId
 from magnetar_proto.names import TopicName

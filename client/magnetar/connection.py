@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Callable
+from importlib.metadata import version
 from operator import attrgetter
 from typing import Any, ClassVar, Protocol, Self
 
@@ -15,6 +16,8 @@ from magnetar.errors import (
 from magnetar.settings import Address, Settings
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import (
+    NO_REQUEST,
+    PROTOCOL_VERSION,
     Delivery,
     decode,
     decode_message,
@@ -22,15 +25,10 @@ from magnetar_proto.commands import (
     encode,
 )
 from magnetar_proto.errors import ProtocolError
-from magnetar_proto.frames import FrameDecoder
+from magnetar_proto.frames import FRAME_PADDING, FrameDecoder
 
-CLIENT_VERSION = "Magnetar-Python-0.1"
-PROTOCOL_VERSION = pb.v21
+CLIENT_VERSION = f"Magnetar-Python-{version('magnetar')}"
 DEFAULT_MAX_MESSAGE_SIZE = 5 * 1024 * 1024
-FRAME_PADDING = 10 * 1024
-"""What a frame may hold beyond the largest message: the command and the metadata."""
-NO_REQUEST = 2**64 - 1
-"""The request id of an ERROR that concerns the whole connection."""
 
 Kind = pb.BaseCommand
 

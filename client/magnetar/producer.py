@@ -1,367 +1,118 @@
-"""Sends messages to one partition: batches, sequence ids, receipts, and sending again."""
+"""The application's producer: routes messages to the partitions of a topic."""
 
-import asyncio
-import time
-from collections import deque
-from collections.abc import Generator
-from dataclasses import dataclass
-from typing import Any
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Self
 
-from magnetar.attachment import Attachment
-from magnetar.batching import (
-    BATCHED,
-    COMPRESSIONS,
-    Batch,
-    BatchLimits,
-    Sender,
-    rides_alone,
-    size_of,
-)
-from magnetar.connection import DEFAULT_MAX_MESSAGE_SIZE, Connection
-from magnetar.errors import (
-    Closed,
-    ConnectionLost,
-    MagnetarError,
-    MessageTooLarge,
-    NotAllowed,
-    OperationTimeout,
-    QueueFull,
-    TopicTerminated,
-    broker_error,
-)
+from magnetar.concurrency import gather_all
 from magnetar.messages import Outgoing
-from magnetar.pool import Pool
-from magnetar.settings import Settings
-from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar.partition_producer import PartitionProducer, Receipt
+from magnetar_proto.hashes import murmur3_32
 from magnetar_proto.ids import MessageId
 
-MAX_FAILURES_KEPT = 100
-"""Failed batches that `flush` looks through for one that nobody noticed."""
 
+class Producer:
+    """Sends to a topic; made by `Client.producer`, closed by `close` or `async with`.
 
-@dataclass(frozen=True, slots=True)
-class ProducerOptions:
-    """How a producer sends; ValueError names what cannot be."""
+    Messages of one key go to one partition in order; messages without key take turns, a batch
+    at a time.
+    """
 
-    name: str | None = None
-    """Unique on the topic; the broker chooses one when there is none."""
-    compression: str = "none"
-    batching: BatchLimits = BATCHED
-    max_pending_messages: int = 10_000
-    max_pending_bytes: int = 64 * 1024 * 1024
-    send_timeout_s: float = 30.0
-
-    def __post_init__(self) -> None:
-        if self.compression not in COMPRESSIONS:
-            known = ", ".join(COMPRESSIONS)
-            raise ValueError(f"compression {self.compression!r} is unknown; known are {known}")
-        if self.max_pending_messages < 1 or self.max_pending_bytes < 1:
-            raise ValueError("a producer needs room for at least one pending message")
-        if self.send_timeout_s <= 0:
-            raise ValueError("send_timeout_s must be positive")
-
-
-class Receipt:
-    """The outcome of one message: awaiting it gives its MessageId, or raises."""
-
-    __slots__ = ("_batch", "_index", "_partition")
-
-    def __init__(self, batch: Batch, index: int, partition: int) -> None:
-        self._batch = batch
-        self._index = index
-        self._partition = partition
-
-    def __await__(self) -> Generator[Any, None, MessageId]:
-        yield from self.settled().__await__()
-        return self.id()
-
-    async def settled(self) -> None:
-        """Wait for the outcome, whatever it is."""
-        if not self._batch.done.done():
-            # Waiting this way leaves the shared outcome alone when the waiter is cancelled.
-            await asyncio.wait([self._batch.done])
-
-    def done(self) -> bool:
-        """Is the outcome known?"""
-        return self._batch.done.done()
-
-    def notice(self) -> None:
-        """Take the outcome for seen: `flush` will not raise it."""
-        self._batch.is_noticed = True
-
-    def id(self) -> MessageId:
-        """The MessageId of a message that was stored; raises what went wrong otherwise."""
-        self._batch.is_noticed = True
-        ledger, entry = self._batch.done.result()
-        index = self._index if len(self._batch.messages) > 1 else -1
-        return MessageId(ledger, entry, index, self._partition)
-
-
-@dataclass(slots=True)
-class _Pending:
-    """An entry whose receipt has not come."""
-
-    frame: bytes
-    sequence_id: int
-    batch: Batch
-    deadline_s: float
-
-    @property
-    def highest_sequence_id(self) -> int:
-        return self.sequence_id + len(self.batch.messages) - 1
-
-
-class PartitionProducer:
-    """One producer on one topic that is not partitioned, or on one partition."""
-
-    def __init__(
-        self,
-        pool: Pool,
-        settings: Settings,
-        producer_id: int,
-        topic: str,
-        partition: int,
-        options: ProducerOptions,
-    ) -> None:
+    def __init__(self, topic: str, partitions: Sequence[PartitionProducer]) -> None:
         self.topic = topic
-        self.name = options.name
-        self._settings = settings
-        self._id = producer_id
-        self._partition = partition
-        self._options = options
-        self._limits = options.batching
-        self._loop = asyncio.get_running_loop()
-        self._attachment = Attachment(pool, settings, topic, self._register, self._end)
-        self._sender: Sender | None = None
-        self._epoch = 0
-        self._next_sequence_id = 0
-        self._max_message_size = DEFAULT_MAX_MESSAGE_SIZE
-        self._batch = self._new_batch()
-        self._batch_timer: asyncio.Handle | None = None
-        self._pending: deque[_Pending] = deque()
-        self._pending_messages = 0
-        self._pending_bytes = 0
-        self._room = asyncio.Event()
-        self._room.set()
-        self._expiry: asyncio.TimerHandle | None = None
-        self._error: MagnetarError | None = None
-        self._failed: deque[Batch] = deque(maxlen=MAX_FAILURES_KEPT)
+        self._partitions = partitions
+        self._turn = 0
 
-    # -- for the application's producer
+    async def send(
+        self,
+        value: bytes,
+        *,
+        key: str | bytes | None = None,
+        properties: Mapping[str, str] | None = None,
+        event_time_ms: int = 0,
+    ) -> MessageId:
+        """Send one message and wait until the broker has stored it; waits for room as well."""
+        message = _message(value, key, properties, event_time_ms)
+        return await (await self._add(message))
 
-    async def open(self) -> None:
-        """Register with the broker; raises what it answered, or OperationTimeout."""
-        await self._attachment.open()
+    def send_nowait(
+        self,
+        value: bytes,
+        *,
+        key: str | bytes | None = None,
+        properties: Mapping[str, str] | None = None,
+        event_time_ms: int = 0,
+    ) -> Receipt:
+        """Send one message; await the receipt or `flush`. QueueFull when there is no room."""
+        message = _message(value, key, properties, event_time_ms)
+        return self._route(message).add(message)
 
-    def has_room(self) -> bool:
-        """May one more message become pending?"""
-        return (
-            self._pending_messages < self._options.max_pending_messages
-            and self._pending_bytes < self._options.max_pending_bytes
-        )
+    async def send_batch(self, messages: Iterable[bytes | Outgoing]) -> list[MessageId]:
+        """Send many in order and wait until all are stored: the fast path.
 
-    async def room(self) -> None:
-        """Wait for room; it comes at the latest when what is pending times out."""
-        while not self.has_room() and self._error is None:
-            self._room.clear()
-            self.send_batch_now()
-            await self._room.wait()
-
-    def is_between_batches(self) -> bool:
-        """Would the next message begin a new batch?"""
-        return not self._batch.messages
-
-    def add(self, message: bytes | Outgoing) -> Receipt:
-        """Take a message for sending, in order; QueueFull when there is no room."""
-        if self._error is not None:
-            raise self._error
-        if not self.has_room():
-            raise QueueFull(f"{self._pending_messages} messages to {self.topic} have no receipt")
-        alone = rides_alone(message)
-        if alone or not self._batch.has_room(message, self._limits):
-            self.send_batch_now()
-        batch = self._batch
-        receipt = Receipt(batch, batch.add(message), self._partition)
-        self._pending_messages += 1
-        self._pending_bytes += size_of(message)
-        if alone or batch.is_full(self._limits):
-            self.send_batch_now()
-        elif self._batch_timer is None:
-            self._schedule_batch()
-        return receipt
-
-    def send_batch_now(self) -> None:
-        """Send what is waiting for company."""
-        if self._batch_timer is not None:
-            self._batch_timer.cancel()
-            self._batch_timer = None
-        if self._batch.messages:
-            batch, self._batch = self._batch, self._new_batch()
-            self._send(batch)
+        Raises the first failure; the others may have been stored.
+        """
+        receipts = [await self._add(message) for message in messages]
+        for partition in self._partitions:
+            partition.send_batch_now()
+        for receipt in receipts:
+            if not receipt.done():
+                await receipt.settled()
+            receipt.notice()
+        return [receipt.id() for receipt in receipts]
 
     async def flush(self) -> None:
-        """Wait for every receipt; raises the first failure that nobody has seen yet."""
-        self.send_batch_now()
-        if self._pending:
-            await asyncio.wait([pending.batch.done for pending in self._pending])
-        unseen = [batch for batch in self._failed if not batch.is_noticed]
-        self._failed.clear()
-        if unseen:
-            unseen[0].done.result()
+        """Wait until everything sent is stored; raises the first failure that nobody has seen."""
+        await gather_all(partition.flush() for partition in self._partitions)
 
     async def close(self) -> None:
-        """Flush, then deregister; what flushing raises is raised."""
-        try:
-            if self._error is None:
-                await self.flush()
-        finally:
-            connection = await self._attachment.close()
-            self._end(self._error or Closed(f"the producer on {self.topic} is closed"))
-            if connection is not None:
-                connection.remove_producer(self._id)
-                await self._deregister(connection)
+        """Flush and deregister; raises what flushing raises."""
+        await gather_all(partition.close() for partition in self._partitions)
 
-    async def _deregister(self, connection: Connection) -> None:
-        try:
-            await connection.request(pb.CommandCloseProducer(producer_id=self._id))
-        except ConnectionLost:
-            return  # which ends the registration as well
+    async def _add(self, message: bytes | Outgoing) -> Receipt:
+        producer = self._route(message)
+        while not producer.has_room():
+            await producer.room()
+            producer = self._route(message)
+        return producer.add(message)
 
-    # -- for the connection
+    def _route(self, message: bytes | Outgoing) -> PartitionProducer:
+        count = len(self._partitions)
+        if count == 1:
+            return self._partitions[0]
+        if isinstance(message, Outgoing) and message.key is not None:
+            return self._partitions[partition_of(message.key, count)]
+        producer = self._partitions[self._turn]
+        if producer.is_between_batches():
+            self._turn = (self._turn + 1) % count
+            producer = self._partitions[self._turn]
+        return producer
 
-    def receipt_rcvd(
-        self, connection: Connection, sequence_id: int, ledger: int, entry: int
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
-        if not self._pending or sequence_id < self._pending[0].sequence_id:
-            return  # of a batch that was sent twice, or that timed out
-        if sequence_id > self._pending[0].sequence_id:
-            connection.close(
-                ConnectionLost(
-                    f"{connection.address} answered {sequence_id} on {self.topic} before "
-                    f"{self._pending[0].sequence_id}"
-                )
-            )
-            return
-        batch = self._pending.popleft().batch
-        self._release(batch)
-        batch.done.set_result((ledger, entry))
-        if not self._pending and self._batch.messages:
-            self.send_batch_now()
+        await self.close()
 
-    def send_error_rcvd(self, connection: Connection, refusal: pb.CommandSendError) -> None:
-        error = broker_error(refusal.error, refusal.message)
-        if isinstance(error, TopicTerminated):
-            self._end(error)
-        elif isinstance(error, NotAllowed) and self._is_first(refusal.sequence_id):
-            self._give_up_first(error)
-        else:
-            # The broker's view of this producer is in doubt: begin anew and send all again.
-            connection.close(ConnectionLost(f"{connection.address} refused a message: {error}"))
 
-    def detached(self, connection: Connection, error: MagnetarError) -> None:
-        self._attachment.detached(connection)
+def partition_of(key: str | bytes, count: int) -> int:
+    """The partition of a key: murmur3 of its text; byte keys are hashed in base64."""
+    text = base64.b64encode(key) if isinstance(key, bytes) else key.encode()
+    return murmur3_32(text) % count
 
-    # -- registration
 
-    async def _register(self, connection: Connection) -> None:
-        connection.add_producer(self._id, self)
-        command = pb.CommandProducer(
-            topic=self.topic,
-            producer_id=self._id,
-            producer_name=self.name,
-            user_provided_producer_name=self._options.name is not None,
-            epoch=self._epoch,
-        )
-        try:
-            reply: pb.CommandProducerSuccess = await connection.request(command)
-        except BaseException:
-            connection.remove_producer(self._id)
-            connection.tell(pb.CommandCloseProducer(producer_id=self._id))
-            raise
-        self._epoch += 1
-        if self._sender is None:
-            self.name = reply.producer_name
-            self._next_sequence_id = reply.last_sequence_id + 1
-            self._sender = Sender(
-                self._id, reply.producer_name, COMPRESSIONS[self._options.compression]
-            )
-        self._max_message_size = connection.max_message_size
-        for pending in self._pending:
-            connection.write(pending.frame)
-
-    # -- sending
-
-    def _new_batch(self) -> Batch:
-        return Batch(self._loop.create_future())
-
-    def _schedule_batch(self) -> None:
-        # With nothing in flight waiting gains nothing: send at the end of this turn.
-        if self._pending:
-            delay_s = self._limits.max_delay_ms / 1000
-            self._batch_timer = self._loop.call_later(delay_s, self.send_batch_now)
-        else:
-            self._batch_timer = self._loop.call_soon(self.send_batch_now)
-
-    def _send(self, batch: Batch) -> None:
-        assert self._sender is not None  # messages are taken only after `open`
-        now_ms = time.time_ns() // 1_000_000
-        sequence_id = self._next_sequence_id
-        try:
-            frame = self._sender.encode(batch.messages, sequence_id, now_ms, self._max_message_size)
-        except MessageTooLarge as error:
-            self._reject(batch, error)
-            return
-        self._next_sequence_id += len(batch.messages)
-        deadline_s = self._loop.time() + self._options.send_timeout_s
-        self._pending.append(_Pending(frame, sequence_id, batch, deadline_s))
-        if self._expiry is None:
-            self._expiry = self._loop.call_at(deadline_s, self._expire)
-        if self._attachment.connection is not None:
-            self._attachment.connection.write(frame)
-
-    def _is_first(self, sequence_id: int) -> bool:
-        if not self._pending:
-            return False
-        first = self._pending[0]
-        return first.sequence_id <= sequence_id <= first.highest_sequence_id
-
-    def _give_up_first(self, error: MagnetarError) -> None:
-        self._reject(self._pending.popleft().batch, error)
-
-    def _reject(self, batch: Batch, error: MagnetarError) -> None:
-        self._release(batch)
-        self._failed.append(batch)
-        batch.done.set_exception(error)
-        batch.done.exception()  # `flush` reports what nobody awaited, not asyncio
-
-    def _release(self, batch: Batch) -> None:
-        self._pending_messages -= len(batch.messages)
-        self._pending_bytes -= batch.size
-        self._room.set()
-
-    def _expire(self) -> None:
-        self._expiry = None
-        now_s = self._loop.time()
-        while self._pending and self._pending[0].deadline_s <= now_s:
-            self._give_up_first(
-                OperationTimeout(
-                    f"no receipt from {self.topic} within {self._options.send_timeout_s:g} s; "
-                    "whether the message was stored is unknown"
-                )
-            )
-        if self._pending:
-            self._expiry = self._loop.call_at(self._pending[0].deadline_s, self._expire)
-
-    def _end(self, error: MagnetarError) -> None:
-        """Refuse everything from now on, and what is pending too."""
-        self._error = error
-        if self._batch_timer is not None:
-            self._batch_timer.cancel()
-        if self._expiry is not None:
-            self._expiry.cancel()
-        if self._batch.messages:
-            batch, self._batch = self._batch, self._new_batch()
-            self._reject(batch, error)
-        while self._pending:
-            self._give_up_first(error)
-        self._room.set()
+def _message(
+    value: bytes,
+    key: str | bytes | None,
+    properties: Mapping[str, str] | None,
+    event_time_ms: int,
+) -> bytes | Outgoing:
+    if key is None and not properties and not event_time_ms:
+        return value
+    return Outgoing(value, key=key, properties=properties or {}, event_time_ms=event_time_ms)

@@ -5,9 +5,9 @@ from types import TracebackType
 from typing import Self
 
 from magnetar.concurrency import gather_all
-from magnetar.consumer import PartitionConsumer
 from magnetar.inbox import Inbox
 from magnetar.messages import Entry, Message
+from magnetar.partition_consumer import PartitionConsumer
 from magnetar_proto.ids import MessageId
 
 

@@ -33,6 +33,11 @@ from .wire import (
 )
 from .wire import decode_varint_tail as tail
 
+PROTOCOL_VERSION: Final = 21
+"""The newest version that we speak, as broker and as client."""
+NO_REQUEST: Final = MAX64
+"""The request id of what answers no request: -1, as it travels."""
+
 MAX31: Final = (1 << 31) - 1
 MAX32: Final = (1 << 32) - 1
 TABLED_TWICE: Final = TABLED << 14

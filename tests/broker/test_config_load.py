@@ -222,7 +222,9 @@ def test_the_environment_overrides_the_file_and_the_command_line_both() -> None:
         "PULSAR_PREFIX_keepAliveIntervalSeconds": " 2 ",
         "PULSAR_PREFIX_retentionCheckIntervalInSeconds": "2",
     }
-    settings, warnings = interpret("test.conf", file, environ, {"retentionCheckIntervalInSeconds": "3"})
+    settings, warnings = interpret(
+        "test.conf", file, environ, {"retentionCheckIntervalInSeconds": "3"}
+    )
     assert settings.max_message_size == 1
     assert settings.keep_alive_interval_seconds == 2
     assert settings.retention_check_interval_in_seconds == 3

@@ -357,7 +357,7 @@ class Settings:
     ] = 5000
     max_consumer_metadata_size: Annotated[
         int,
-        Key("maxConsumerMetadataSize", COUNT, "The largest consumer metadata.", unit="bytes"),
+        Key("maxConsumerMetadataSize", COUNT, "The largest consumer metadata.", unit="characters"),
     ] = 1024
     active_consumer_failover_delay_time_millis: Annotated[
         int,
@@ -373,7 +373,8 @@ class Settings:
         Key(
             "maxUnackedMessagesPerConsumer",
             COUNT,
-            "Messages that a consumer may hold without acknowledging; 0 is no limit.",
+            "Messages that a consumer of a durable Shared subscription may hold without "
+            "acknowledging; 0 is no limit.",
         ),
     ] = 50000
     max_unacked_messages_per_subscription: Annotated[

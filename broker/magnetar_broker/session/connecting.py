@@ -1,14 +1,11 @@
 """CONNECT, PING and PONG."""
 
-from typing import Final
-
 from magnetar_broker.errors import BrokerError, NotAllowed, NotReady
-from magnetar_broker.session.session import CONNECTION_REQUEST, Session
+from magnetar_broker.session.session import Session
 from magnetar_broker.version import SERVER_VERSION
 from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import NO_REQUEST, PROTOCOL_VERSION
 from magnetar_proto.errors import BadCommand
-
-PROTOCOL_VERSION: Final = 21
 
 
 def on_connect(session: Session, command: pb.CommandConnect) -> None:
@@ -18,7 +15,7 @@ def on_connect(session: Session, command: pb.CommandConnect) -> None:
     broker = session.broker
     refusal = _refusal(session)
     if refusal is not None:
-        session.refuse(CONNECTION_REQUEST, refusal)
+        session.refuse(NO_REQUEST, refusal)
         session.disconnect(f"{session.address} was refused: {refusal}")
         return
     session.welcome(command, PROTOCOL_VERSION)

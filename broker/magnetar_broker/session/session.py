@@ -15,10 +15,9 @@ from magnetar_broker.consumer import Consumer
 from magnetar_broker.errors import BrokerError, NotAllowed, as_refusal
 from magnetar_broker.session.publishing import Publishing
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import Ack, decode, decode_ack, decode_flow, encode
+from magnetar_proto.commands import NO_REQUEST, Ack, decode, decode_ack, decode_flow, encode
 from magnetar_proto.errors import BadCommand, RemoteError
-from magnetar_proto.frames import Frame, FrameDecoder
-from magnetar_proto.wire import MAX64
+from magnetar_proto.frames import FRAME_PADDING, Frame, FrameDecoder
 from magnetar_storage.world import Promise, Timer
 
 logger = logging.getLogger(__name__)
@@ -27,13 +26,9 @@ Handler = Callable[["Session", Any], Coroutine[Any, Any, None] | None]
 """Takes the session and the sub-message; a coroutine it returns is run beside the session."""
 
 MAX_FRAME_BEFORE_CONNECT = 64 * 1024
-FRAME_PADDING = 10 * 1024
-"""What a frame may exceed the largest message by: the command and the metadata."""
 OUTBOX_BYTES = 4 << 20
 """Queued for one client beyond this, its consumers wait until it was written."""
 RECENTLY_CLOSED_SECONDS = 30
-CONNECTION_REQUEST = MAX64
-"""The request id of errors that belong to no request."""
 
 
 class Outbox(Protocol):
@@ -287,16 +282,12 @@ class Session:
         self.clock.later(
             RECENTLY_CLOSED_SECONDS, lambda: self.publishing.recently_closed.discard(producer_id)
         )
-        self._tell_closed(
-            pb.CommandCloseProducer(producer_id=producer_id, request_id=CONNECTION_REQUEST)
-        )
+        self._tell_closed(pb.CommandCloseProducer(producer_id=producer_id, request_id=NO_REQUEST))
 
     def close_consumer(self, consumer_id: int) -> None:
         """Tell the client that its consumer is gone."""
         self.consumers.pop(consumer_id, None)
-        self._tell_closed(
-            pb.CommandCloseConsumer(consumer_id=consumer_id, request_id=CONNECTION_REQUEST)
-        )
+        self._tell_closed(pb.CommandCloseConsumer(consumer_id=consumer_id, request_id=NO_REQUEST))
 
     def _tell_closed(self, message: Any) -> None:
         """Peers before version 5 do not know these commands: their connection is closed."""

@@ -1,0 +1,367 @@
+"""Sends messages to one partition: batches, sequence ids, receipts, and sending again."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+from magnetar.attachment import Attachment
+from magnetar.batching import (
+    BATCHED,
+    COMPRESSIONS,
+    Batch,
+    BatchLimits,
+    Sender,
+    rides_alone,
+    size_of,
+)
+from magnetar.connection import DEFAULT_MAX_MESSAGE_SIZE, Connection
+from magnetar.errors import (
+    Closed,
+    ConnectionLost,
+    MagnetarError,
+    MessageTooLarge,
+    NotAllowed,
+    OperationTimeout,
+    QueueFull,
+    TopicTerminated,
+    broker_error,
+)
+from magnetar.messages import Outgoing
+from magnetar.pool import Pool
+from magnetar.settings import Settings
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.ids import MessageId
+
+MAX_FAILURES_KEPT = 100
+"""Failed batches that `flush` looks through for one that nobody noticed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerOptions:
+    """How a producer sends; ValueError names what cannot be."""
+
+    name: str | None = None
+    """Unique on the topic; the broker chooses one when there is none."""
+    compression: str = "none"
+    batching: BatchLimits = BATCHED
+    max_pending_messages: int = 10_000
+    max_pending_bytes: int = 64 * 1024 * 1024
+    send_timeout_s: float = 30.0
+
+    def __post_init__(self) -> None:
+        if self.compression not in COMPRESSIONS:
+            known = ", ".join(COMPRESSIONS)
+            raise ValueError(f"compression {self.compression!r} is unknown; known are {known}")
+        if self.max_pending_messages < 1 or self.max_pending_bytes < 1:
+            raise ValueError("a producer needs room for at least one pending message")
+        if self.send_timeout_s <= 0:
+            raise ValueError("send_timeout_s must be positive")
+
+
+class Receipt:
+    """The outcome of one message: awaiting it gives its MessageId, or raises."""
+
+    __slots__ = ("_batch", "_index", "_partition")
+
+    def __init__(self, batch: Batch, index: int, partition: int) -> None:
+        self._batch = batch
+        self._index = index
+        self._partition = partition
+
+    def __await__(self) -> Generator[Any, None, MessageId]:
+        yield from self.settled().__await__()
+        return self.id()
+
+    async def settled(self) -> None:
+        """Wait for the outcome, whatever it is."""
+        if not self._batch.done.done():
+            # Waiting this way leaves the shared outcome alone when the waiter is cancelled.
+            await asyncio.wait([self._batch.done])
+
+    def done(self) -> bool:
+        """Is the outcome known?"""
+        return self._batch.done.done()
+
+    def notice(self) -> None:
+        """Take the outcome for seen: `flush` will not raise it."""
+        self._batch.is_noticed = True
+
+    def id(self) -> MessageId:
+        """The MessageId of a message that was stored; raises what went wrong otherwise."""
+        self._batch.is_noticed = True
+        ledger, entry = self._batch.done.result()
+        index = self._index if len(self._batch.messages) > 1 else -1
+        return MessageId(ledger, entry, index, self._partition)
+
+
+@dataclass(slots=True)
+class _Pending:
+    """An entry whose receipt has not come."""
+
+    frame: bytes
+    sequence_id: int
+    batch: Batch
+    deadline_s: float
+
+    @property
+    def highest_sequence_id(self) -> int:
+        return self.sequence_id + len(self.batch.messages) - 1
+
+
+class PartitionProducer:
+    """One producer on one topic that is not partitioned, or on one partition."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        settings: Settings,
+        producer_id: int,
+        topic: str,
+        partition: int,
+        options: ProducerOptions,
+    ) -> None:
+        self.topic = topic
+        self.name = options.name
+        self._settings = settings
+        self._id = producer_id
+        self._partition = partition
+        self._options = options
+        self._limits = options.batching
+        self._loop = asyncio.get_running_loop()
+        self._attachment = Attachment(pool, settings, topic, self._register, self._end)
+        self._sender: Sender | None = None
+        self._epoch = 0
+        self._next_sequence_id = 0
+        self._max_message_size = DEFAULT_MAX_MESSAGE_SIZE
+        self._batch = self._new_batch()
+        self._batch_timer: asyncio.Handle | None = None
+        self._pending: deque[_Pending] = deque()
+        self._pending_messages = 0
+        self._pending_bytes = 0
+        self._room = asyncio.Event()
+        self._room.set()
+        self._expiry: asyncio.TimerHandle | None = None
+        self._error: MagnetarError | None = None
+        self._failed: deque[Batch] = deque(maxlen=MAX_FAILURES_KEPT)
+
+    # -- for the application's producer
+
+    async def open(self) -> None:
+        """Register with the broker; raises what it answered, or OperationTimeout."""
+        await self._attachment.open()
+
+    def has_room(self) -> bool:
+        """May one more message become pending?"""
+        return (
+            self._pending_messages < self._options.max_pending_messages
+            and self._pending_bytes < self._options.max_pending_bytes
+        )
+
+    async def room(self) -> None:
+        """Wait for room; it comes at the latest when what is pending times out."""
+        while not self.has_room() and self._error is None:
+            self._room.clear()
+            self.send_batch_now()
+            await self._room.wait()
+
+    def is_between_batches(self) -> bool:
+        """Would the next message begin a new batch?"""
+        return not self._batch.messages
+
+    def add(self, message: bytes | Outgoing) -> Receipt:
+        """Take a message for sending, in order; QueueFull when there is no room."""
+        if self._error is not None:
+            raise self._error
+        if not self.has_room():
+            raise QueueFull(f"{self._pending_messages} messages to {self.topic} have no receipt")
+        alone = rides_alone(message)
+        if alone or not self._batch.has_room(message, self._limits):
+            self.send_batch_now()
+        batch = self._batch
+        receipt = Receipt(batch, batch.add(message), self._partition)
+        self._pending_messages += 1
+        self._pending_bytes += size_of(message)
+        if alone or batch.is_full(self._limits):
+            self.send_batch_now()
+        elif self._batch_timer is None:
+            self._schedule_batch()
+        return receipt
+
+    def send_batch_now(self) -> None:
+        """Send what is waiting for company."""
+        if self._batch_timer is not None:
+            self._batch_timer.cancel()
+            self._batch_timer = None
+        if self._batch.messages:
+            batch, self._batch = self._batch, self._new_batch()
+            self._send(batch)
+
+    async def flush(self) -> None:
+        """Wait for every receipt; raises the first failure that nobody has seen yet."""
+        self.send_batch_now()
+        if self._pending:
+            await asyncio.wait([pending.batch.done for pending in self._pending])
+        unseen = [batch for batch in self._failed if not batch.is_noticed]
+        self._failed.clear()
+        if unseen:
+            unseen[0].done.result()
+
+    async def close(self) -> None:
+        """Flush, then deregister; what flushing raises is raised."""
+        try:
+            if self._error is None:
+                await self.flush()
+        finally:
+            connection = await self._attachment.close()
+            self._end(self._error or Closed(f"the producer on {self.topic} is closed"))
+            if connection is not None:
+                connection.remove_producer(self._id)
+                await self._deregister(connection)
+
+    async def _deregister(self, connection: Connection) -> None:
+        try:
+            await connection.request(pb.CommandCloseProducer(producer_id=self._id))
+        except ConnectionLost:
+            return  # which ends the registration as well
+
+    # -- for the connection
+
+    def receipt_rcvd(
+        self, connection: Connection, sequence_id: int, ledger: int, entry: int
+    ) -> None:
+        if not self._pending or sequence_id < self._pending[0].sequence_id:
+            return  # of a batch that was sent twice, or that timed out
+        if sequence_id > self._pending[0].sequence_id:
+            connection.close(
+                ConnectionLost(
+                    f"{connection.address} answered {sequence_id} on {self.topic} before "
+                    f"{self._pending[0].sequence_id}"
+                )
+            )
+            return
+        batch = self._pending.popleft().batch
+        self._release(batch)
+        batch.done.set_result((ledger, entry))
+        if not self._pending and self._batch.messages:
+            self.send_batch_now()
+
+    def send_error_rcvd(self, connection: Connection, refusal: pb.CommandSendError) -> None:
+        error = broker_error(refusal.error, refusal.message)
+        if isinstance(error, TopicTerminated):
+            self._end(error)
+        elif isinstance(error, NotAllowed) and self._is_first(refusal.sequence_id):
+            self._give_up_first(error)
+        else:
+            # The broker's view of this producer is in doubt: begin anew and send all again.
+            connection.close(ConnectionLost(f"{connection.address} refused a message: {error}"))
+
+    def detached(self, connection: Connection, error: MagnetarError) -> None:
+        self._attachment.detached(connection)
+
+    # -- registration
+
+    async def _register(self, connection: Connection) -> None:
+        connection.add_producer(self._id, self)
+        command = pb.CommandProducer(
+            topic=self.topic,
+            producer_id=self._id,
+            producer_name=self.name,
+            user_provided_producer_name=self._options.name is not None,
+            epoch=self._epoch,
+        )
+        try:
+            reply: pb.CommandProducerSuccess = await connection.request(command)
+        except BaseException:
+            connection.remove_producer(self._id)
+            connection.tell(pb.CommandCloseProducer(producer_id=self._id))
+            raise
+        self._epoch += 1
+        if self._sender is None:
+            self.name = reply.producer_name
+            self._next_sequence_id = reply.last_sequence_id + 1
+            self._sender = Sender(
+                self._id, reply.producer_name, COMPRESSIONS[self._options.compression]
+            )
+        self._max_message_size = connection.max_message_size
+        for pending in self._pending:
+            connection.write(pending.frame)
+
+    # -- sending
+
+    def _new_batch(self) -> Batch:
+        return Batch(self._loop.create_future())
+
+    def _schedule_batch(self) -> None:
+        # With nothing in flight waiting gains nothing: send at the end of this turn.
+        if self._pending:
+            delay_s = self._limits.max_delay_ms / 1000
+            self._batch_timer = self._loop.call_later(delay_s, self.send_batch_now)
+        else:
+            self._batch_timer = self._loop.call_soon(self.send_batch_now)
+
+    def _send(self, batch: Batch) -> None:
+        assert self._sender is not None  # messages are taken only after `open`
+        now_ms = time.time_ns() // 1_000_000
+        sequence_id = self._next_sequence_id
+        try:
+            frame = self._sender.encode(batch.messages, sequence_id, now_ms, self._max_message_size)
+        except MessageTooLarge as error:
+            self._reject(batch, error)
+            return
+        self._next_sequence_id += len(batch.messages)
+        deadline_s = self._loop.time() + self._options.send_timeout_s
+        self._pending.append(_Pending(frame, sequence_id, batch, deadline_s))
+        if self._expiry is None:
+            self._expiry = self._loop.call_at(deadline_s, self._expire)
+        if self._attachment.connection is not None:
+            self._attachment.connection.write(frame)
+
+    def _is_first(self, sequence_id: int) -> bool:
+        if not self._pending:
+            return False
+        first = self._pending[0]
+        return first.sequence_id <= sequence_id <= first.highest_sequence_id
+
+    def _give_up_first(self, error: MagnetarError) -> None:
+        self._reject(self._pending.popleft().batch, error)
+
+    def _reject(self, batch: Batch, error: MagnetarError) -> None:
+        self._release(batch)
+        self._failed.append(batch)
+        batch.done.set_exception(error)
+        batch.done.exception()  # `flush` reports what nobody awaited, not asyncio
+
+    def _release(self, batch: Batch) -> None:
+        self._pending_messages -= len(batch.messages)
+        self._pending_bytes -= batch.size
+        self._room.set()
+
+    def _expire(self) -> None:
+        self._expiry = None
+        now_s = self._loop.time()
+        while self._pending and self._pending[0].deadline_s <= now_s:
+            self._give_up_first(
+                OperationTimeout(
+                    f"no receipt from {self.topic} within {self._options.send_timeout_s:g} s; "
+                    "whether the message was stored is unknown"
+                )
+            )
+        if self._pending:
+            self._expiry = self._loop.call_at(self._pending[0].deadline_s, self._expire)
+
+    def _end(self, error: MagnetarError) -> None:
+        """Refuse everything from now on, and what is pending too."""
+        self._error = error
+        if self._batch_timer is not None:
+            self._batch_timer.cancel()
+        if self._expiry is not None:
+            self._expiry.cancel()
+        if self._batch.messages:
+            batch, self._batch = self._batch, self._new_batch()
+            self._reject(batch, error)
+        while self._pending:
+            self._give_up_first(error)
+        self._room.set()

@@ -1,0 +1,284 @@
+"""A producer of one partition, and what its broker may answer."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from fakes.client_wire import Wire
+from magnetar.batching import UNBATCHED, BatchLimits
+from magnetar.connection import Connection
+from magnetar.errors import (
+    Closed,
+    MagnetarError,
+    NotAllowed,
+    OperationTimeout,
+    QueueFull,
+    TopicTerminated,
+)
+from magnetar.partition_producer import PartitionProducer, ProducerOptions
+from magnetar.pool import Pool
+from magnetar.settings import Address, Settings
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import encode
+from magnetar_proto.ids import MessageId
+
+PRODUCER_ID = 7
+
+
+class Scene:
+    """A registered producer, its connection, and the broker's side of the wire."""
+
+    def __init__(self, **options: Any) -> None:
+        self.settings = Settings(backoff_first_ms=10_000)
+        self.producer = PartitionProducer(
+            Pool("pulsar://broker", self.settings),
+            self.settings,
+            PRODUCER_ID,
+            "topic",
+            -1,
+            ProducerOptions(**{"batching": UNBATCHED, **options}),
+        )
+        self.connection, self.wire = self.connect()
+
+    def connect(self) -> tuple[Connection, Wire]:
+        connection = Connection(Address("broker", 1), self.settings)
+        wire = Wire(connection)
+        connection.connection_made(wire)
+        connection._connected.set_result(pb.CommandConnected(server_version="x"))
+        return connection, wire
+
+    async def register(self, last_sequence_id: int = -1) -> pb.CommandProducer:
+        registering = asyncio.create_task(self.producer._register(self.connection))
+        await asyncio.sleep(0)
+        asked = self.wire.take()[0].producer
+        self.connection.data_received(
+            encode(
+                pb.CommandProducerSuccess(
+                    request_id=asked.request_id,
+                    producer_name="named",
+                    last_sequence_id=last_sequence_id,
+                )
+            )
+        )
+        await registering
+        self.producer._attachment.connection = self.connection
+        return asked
+
+    def sent(self) -> list[int]:
+        """The sequence ids of the SENDs since the last call."""
+        commands = self.wire.take()
+        assert all(command.type == pb.BaseCommand.SEND for command in commands)
+        return [command.send.sequence_id for command in commands]
+
+    def receipt(self, sequence_id: int, entry: int) -> None:
+        answer = pb.CommandSendReceipt(producer_id=PRODUCER_ID, sequence_id=sequence_id)
+        answer.message_id.CopyFrom(MessageId(1, entry).to_pb())
+        self.connection.data_received(encode(answer))
+
+    def refuse(self, sequence_id: int, code: "pb.ServerError.ValueType") -> None:
+        self.connection.data_received(
+            encode(
+                pb.CommandSendError(
+                    producer_id=PRODUCER_ID, sequence_id=sequence_id, error=code, message="no"
+                )
+            )
+        )
+
+
+def play(script: Callable[[Scene], Coroutine[Any, Any, None]], **options: Any) -> None:
+    async def run() -> None:
+        scene = Scene(**options)
+        await scene.register()
+        await script(scene)
+        scene.producer._end(Closed("the scene is over"))
+        await scene.producer._attachment.close()
+
+    asyncio.run(run())
+
+
+def test_receipts_come_in_order_and_repeated_ones_are_harmless() -> None:
+    async def script(scene: Scene) -> None:
+        receipts = [scene.producer.add(b"x") for _ in range(3)]
+        assert scene.sent() == [0, 1, 2]
+        scene.receipt(0, entry=10)
+        scene.receipt(0, entry=99)
+        scene.receipt(1, entry=11)
+        assert [receipt.done() for receipt in receipts] == [True, True, False]
+        assert [await receipt for receipt in receipts[:2]] == [MessageId(1, 10), MessageId(1, 11)]
+        assert scene.connection.is_open
+
+    play(script)
+
+
+def test_a_receipt_out_of_turn_ends_the_connection_and_nothing_is_believed() -> None:
+    async def script(scene: Scene) -> None:
+        receipt = scene.producer.add(b"x")
+        scene.producer.add(b"y")
+        scene.receipt(1, entry=10)
+        assert not scene.connection.is_open
+        assert not receipt.done()
+
+    play(script)
+
+
+def test_unanswered_messages_are_sent_again_under_the_same_name_and_numbers() -> None:
+    async def script(scene: Scene) -> None:
+        for _ in range(3):
+            scene.producer.add(b"x")
+        scene.receipt(0, entry=10)
+        scene.connection.close()
+        waiting = scene.producer.add(b"while nobody listens")
+        scene.connection, scene.wire = scene.connect()
+        registering = asyncio.create_task(scene.register(last_sequence_id=100))
+        asked = await registering
+        assert (asked.producer_name, asked.epoch) == ("named", 1)
+        assert scene.sent() == [1, 2, 3]
+        for sequence_id in (1, 2, 3):
+            scene.receipt(sequence_id, entry=sequence_id)
+        assert await waiting == MessageId(1, 3)
+
+    play(script)
+
+
+def test_numbers_go_on_where_the_broker_says() -> None:
+    async def run() -> None:
+        scene = Scene()
+        asked = await scene.register(last_sequence_id=41)
+        assert not asked.HasField("producer_name")
+        assert not asked.user_provided_producer_name
+        scene.producer.add(b"x")
+        assert scene.sent() == [42]
+        await scene.producer._attachment.close()
+
+    asyncio.run(run())
+
+
+def test_what_is_not_allowed_fails_alone() -> None:
+    async def script(scene: Scene) -> None:
+        refused, other = scene.producer.add(b"x"), scene.producer.add(b"y")
+        scene.refuse(0, pb.NotAllowedError)
+        scene.receipt(1, entry=3)
+        with pytest.raises(NotAllowed, match="no"):
+            await refused
+        assert await other == MessageId(1, 3)
+        await scene.producer.flush()
+
+    play(script)
+
+
+def test_flush_raises_what_nobody_saw() -> None:
+    async def script(scene: Scene) -> None:
+        seen = scene.producer.add(b"x")
+        scene.producer.add(b"y")
+        scene.refuse(0, pb.NotAllowedError)
+        scene.refuse(1, pb.NotAllowedError)
+        with pytest.raises(NotAllowed):
+            await seen
+        with pytest.raises(NotAllowed):
+            await scene.producer.flush()
+        await scene.producer.flush()
+
+    play(script)
+
+
+def test_a_terminated_topic_ends_the_producer() -> None:
+    async def script(scene: Scene) -> None:
+        receipts = [scene.producer.add(b"x") for _ in range(2)]
+        scene.refuse(0, pb.TopicTerminatedError)
+        for receipt in receipts:
+            with pytest.raises(TopicTerminated):
+                await receipt
+        with pytest.raises(TopicTerminated):
+            scene.producer.add(b"y")
+
+    play(script)
+
+
+@pytest.mark.parametrize("code", [pb.ChecksumError, pb.PersistenceError, pb.UnknownError])
+def test_other_refusals_begin_anew(code: "pb.ServerError.ValueType") -> None:
+    async def script(scene: Scene) -> None:
+        receipt = scene.producer.add(b"x")
+        scene.refuse(0, code)
+        assert not scene.connection.is_open
+        assert not receipt.done()
+
+    play(script)
+
+
+def test_room_is_counted_in_messages_and_bytes() -> None:
+    async def script(scene: Scene) -> None:
+        scene.producer.add(bytes(500))
+        scene.producer.add(bytes(500))
+        with pytest.raises(QueueFull, match="2 messages to topic have no receipt"):
+            scene.producer.add(b"")
+        waiting = asyncio.create_task(scene.producer.room())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        scene.receipt(0, entry=0)
+        await waiting
+        assert scene.producer.has_room()
+
+    play(script, max_pending_bytes=1000)
+
+
+def test_no_receipt_in_time() -> None:
+    async def script(scene: Scene) -> None:
+        receipt = scene.producer.add(b"x")
+        with pytest.raises(OperationTimeout, match=r"within 0\.01 s; whether .* is unknown"):
+            await receipt
+        scene.receipt(0, entry=9)
+        assert scene.connection.is_open, "a late receipt is no offence"
+
+    play(script, send_timeout_s=0.01)
+
+
+def test_messages_wait_for_company_only_while_others_are_on_the_way() -> None:
+    async def script(scene: Scene) -> None:
+        scene.producer.add(b"first")
+        scene.producer.add(b"same turn")
+        assert scene.sent() == []
+        await asyncio.sleep(0)
+        assert scene.sent() == [0]
+        scene.producer.add(b"waits")
+        await asyncio.sleep(0)
+        assert scene.sent() == []
+        scene.receipt(0, entry=0)
+        assert scene.sent() == [2], "nothing is on the way any more"
+
+    play(script, batching=BatchLimits(max_delay_ms=60_000))
+
+
+def test_a_registration_that_fails_is_taken_back() -> None:
+    async def run() -> None:
+        scene = Scene()
+        registering = asyncio.create_task(scene.producer._register(scene.connection))
+        await asyncio.sleep(0)
+        asked = scene.wire.take()[0].producer
+        scene.connection.data_received(
+            encode(
+                pb.CommandError(
+                    request_id=asked.request_id, error=pb.ServiceNotReady, message="later"
+                )
+            )
+        )
+        with pytest.raises(MagnetarError, match="later"):
+            await registering
+        assert [command.type for command in scene.wire.take()] == [pb.BaseCommand.CLOSE_PRODUCER]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"compression": "rar"}, "known are none, lz4"),
+        ({"max_pending_messages": 0}, "room for at least one"),
+        ({"max_pending_bytes": 0}, "room for at least one"),
+        ({"send_timeout_s": 0}, "must be positive"),
+    ],
+)
+def test_options_that_cannot_be(wrong: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        ProducerOptions(**wrong)
