@@ -81,14 +81,6 @@ def publish_time(entry: bytes) -> int:
     return parse_metadata(entry)[0].publish_time
 
 
-def message_count(entry: bytes) -> int:
-    """How many messages the entry holds, at least 1; BadMetadata.
-
-    Presence of num_messages_in_batch makes a batch, even of one; without it the count is 1.
-    """
-    return max(1, parse_metadata(entry)[0].num_messages_in_batch)
-
-
 def _skip_broker_metadata(buf: bytes, start: int, end: int) -> int:
     """The offset behind the broker entry metadata at `start`; `end` when it is cut short."""
     if start + 6 > end:

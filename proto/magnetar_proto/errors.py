@@ -7,8 +7,7 @@ ProtocolError
 │   ├── BadCommand       no known command, or one that lacks required fields
 │   ├── BadMetadata      an entry without readable message metadata
 │   ├── BadBatch         a batch that does not hold the messages it declares
-│   ├── BadCompression   a payload that does not inflate to its declared size
-│   └── BadChecksum      the bytes are not those that were sent
+│   └── BadCompression   a payload that does not inflate to its declared size
 ├── LocalError           we broke the rules: nothing was encoded
 └── InvalidTopicName     also a ValueError: not a topic or namespace name
 """
@@ -44,10 +43,6 @@ class BadBatch(RemoteError):
 
 class BadCompression(RemoteError):
     """A payload that does not decompress to exactly its declared size."""
-
-
-class BadChecksum(RemoteError):
-    """The CRC32C of an entry does not match its bytes."""
 
 
 class LocalError(ProtocolError):

@@ -33,7 +33,6 @@ class _Writer:
 
     def __init__(self, options: WriteOptions, schema: "StructType") -> None:
         self._options = options
-        self._columns = schema.fieldNames()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         bridge = bridge_to(self._options.service_url)

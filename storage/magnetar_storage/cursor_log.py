@@ -22,7 +22,7 @@ from magnetar_storage.cursor import Cursor
 from magnetar_storage.errors import Corrupt, StorageError
 from magnetar_storage.interfaces import SegmentWriter
 from magnetar_storage.log import Log
-from magnetar_storage.world import Done, Promise
+from magnetar_storage.world import Done, settling
 
 _HEAD = Struct("<BI")
 _SIZE = Struct("<I")
@@ -125,7 +125,7 @@ class CursorLog:
     async def durable(self) -> None:
         """Wait until everything changed so far is durable."""
         promise = self._engine.clock.promise()
-        self._waiting.append(_keeping(promise))
+        self._waiting.append(settling(promise))
         if not self._busy:
             self._flush()
         await promise
@@ -215,7 +215,7 @@ class CursorLog:
 
     async def _written_to(self, writer: SegmentWriter, payloads: list[bytes]) -> None:
         promise = self._engine.clock.promise()
-        self._append(writer, payloads, _keeping(promise))
+        self._append(writer, payloads, settling(promise))
         await promise
 
     # Replaying ------------------------------------------------------------------
@@ -251,18 +251,6 @@ class CursorLog:
             numbered[number].properties = json.loads(body)
         else:
             numbered[number].apply(Kind(kind) is Kind.WHOLE, body)
-
-
-def _keeping(promise: Promise) -> Done:
-    def done(error: BaseException | None) -> None:
-        if promise.done():
-            return  # whoever waited gave up
-        if error is None:
-            promise.set_result(None)
-        else:
-            promise.set_exception(error)
-
-    return done
 
 
 def _created(cursor: DurableCursor) -> bytes:

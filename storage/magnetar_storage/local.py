@@ -21,7 +21,7 @@ from magnetar_storage.local_segment import LocalReader, LocalWriter, Segment
 from magnetar_storage.record import CREATE, DELETE, SEAL, SEALED_BODY, encode
 from magnetar_storage.recovery import Finding, Recovered
 from magnetar_storage.segment import Index
-from magnetar_storage.world import Clock, Done, Promise, Workers
+from magnetar_storage.world import Clock, Workers, settling
 from magnetar_storage.write_behind import WriteBehind
 
 Report = Callable[[Finding], None]
@@ -129,7 +129,7 @@ class LocalStore:
     async def checkpoint(self) -> None:
         """Bring segment files up to date and let the journal before now go."""
         promise = self._clock.promise()
-        self._write_behind.checkpoint(_settling(promise))
+        self._write_behind.checkpoint(settling(promise))
         await promise
 
     async def close(self) -> None:
@@ -219,7 +219,7 @@ class LocalStore:
     ) -> None:
         """Journal a record; `apply` as soon as it is durable, before anything later is."""
         promise = self._clock.promise()
-        settle = _settling(promise)
+        settle = settling(promise)
 
         def done(error: BaseException | None) -> None:
             if error is None:
@@ -264,20 +264,6 @@ class LocalStore:
 
 def _settle(one: Segment, sealed: Sealed) -> None:
     one.sealed = sealed
-
-
-def _settling(promise: Promise) -> Done:
-    """Settle a promise the way a callback is told."""
-
-    def done(error: BaseException | None) -> None:
-        if promise.done():
-            return
-        if error is None:
-            promise.set_result(None)
-        else:
-            promise.set_exception(error)
-
-    return done
 
 
 def _open(disk: Disk, flush_bytes: int) -> tuple[Lock, Recovered]:

@@ -42,6 +42,20 @@ class Promise(Protocol):
     def __await__(self) -> Generator[Any, None, Any]: ...
 
 
+def settling(promise: Promise) -> Done:
+    """A callback that settles a promise, unless whoever waited gave up."""
+
+    def done(error: BaseException | None) -> None:
+        if promise.done():
+            return
+        if error is None:
+            promise.set_result(None)
+        else:
+            promise.set_exception(error)
+
+    return done
+
+
 class Timer(Protocol):
     """A call that has been scheduled."""
 

@@ -6,7 +6,7 @@ import pytest
 
 from magnetar_broker.config.keys import COMPATIBLE, NOT_BUILT, UNSAFE
 from magnetar_broker.config.load import interpret
-from magnetar_broker.config.settings import KEYS, Durability, Settings, as_properties
+from magnetar_broker.config.settings import KEYS, Durability, Settings
 from magnetar_broker.config.values import Blank, render
 
 
@@ -34,7 +34,7 @@ def test_no_key_is_both_honoured_and_ignored() -> None:
 def test_names_of_fields_and_keys_agree() -> None:
     """A reader who knows one of them finds the other."""
     for field, key in KEYS.items():
-        if not key.ours:
+        if not key.name.startswith("magnetar"):
             assert field.replace("_", "") == key.name.lower()
 
 
@@ -79,5 +79,6 @@ def test_properties_are_read_back_as_the_same_settings() -> None:
         bootstrap_namespaces=("a/b", "c/d"),
         allow_auto_topic_creation=False,
     )
-    text = "".join(f"{key}={value}\n" for key, value in as_properties(settings).items())
+    values = {key.name: render(getattr(settings, field)) for field, key in KEYS.items()}
+    text = "".join(f"{key}={value}\n" for key, value in values.items())
     assert interpret("test.conf", text, {}, {}) == (settings, [])

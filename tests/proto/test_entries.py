@@ -8,7 +8,6 @@ from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import (
     COPY_LIMIT,
     encode_entry,
-    message_count,
     parse_metadata,
     publish_time,
     verify_checksum,
@@ -75,14 +74,6 @@ def test_the_magic_of_what_follows_does_not_count(end: int) -> None:
     assert verify_checksum(b"\x0e\x01\x00\x00\x00\x01", 0, end)
 
 
-@pytest.mark.parametrize(("declared", "count"), [(None, 1), (1, 1), (7, 7), (0, 1), (-3, 1)])
-def test_message_count(declared: int | None, count: int) -> None:
-    metadata = pb.MessageMetadata(
-        producer_name="p", sequence_id=1, publish_time=2, num_messages_in_batch=declared
-    )
-    assert message_count(encode_entry(metadata, b"")) == count
-
-
 def test_required_metadata_is_required_in_both_directions() -> None:
     with pytest.raises(LocalError):
         encode_entry(pb.MessageMetadata(producer_name="p"), b"")
@@ -114,4 +105,3 @@ def test_noise_is_an_entry_or_refused(noise: bytes, head: bytes) -> None:
         return
     assert metadata.IsInitialized()
     assert 4 <= offset <= len(entry)
-    assert message_count(entry) >= 1

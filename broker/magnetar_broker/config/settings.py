@@ -18,7 +18,6 @@ from magnetar_broker.config.values import (
     Key,
     Text,
     Texts,
-    render,
 )
 
 
@@ -446,8 +445,3 @@ def _keys() -> dict[str, Key]:
 
 KEYS: dict[str, Key] = _keys()
 """Every field of `Settings`, in order, with its key."""
-
-
-def as_properties(settings: Settings) -> dict[str, str]:
-    """Every key with the text that sets it to the present value."""
-    return {key.name: render(getattr(settings, field)) for field, key in KEYS.items()}

@@ -37,11 +37,6 @@ class Key:
     """Pulsar's default where ours differs."""
     blank: Blank = Blank.DEFAULT
 
-    @property
-    def ours(self) -> bool:
-        """Whether Pulsar does not know this key."""
-        return self.name.startswith("magnetar")
-
 
 @dataclass(frozen=True)
 class Integer:
