@@ -172,7 +172,7 @@ class Subscription:
         await self.seek(await self.topic.first_since(timestamp_ms))
 
     async def seek(self, offset: int, mask: int | None = None) -> None:
-        """Make `offset` the next entry; consumers are disconnected first and come back.
+        """Make `offset` the next entry; who may hold others is disconnected and comes back.
 
         `mask` says which messages of that entry are still wanted.  Durable on return.
         """
@@ -180,11 +180,13 @@ class Subscription:
             raise UnknownTrouble(f"subscription {self.name} is being moved by another seek")
         self._moving = self.topic.log.engine.clock.promise()
         try:
-            self.consumers.disconnect()
             self.cursor.reset(offset - 1)
             if mask is not None:
                 self.cursor.ack_batch(offset, mask)
+            for consumer in self.dispatcher.receivers():
+                consumer.disconnect()
             self.dispatcher.rewind()
+            self.dispatcher.dispatch()
             if isinstance(self.cursor, DurableCursor):
                 self.topic.cursors.changed(self.cursor)
                 await self.topic.cursors.durable()

@@ -76,6 +76,9 @@ class Dispatcher(Protocol):
     def remove(self, consumer: Consumer) -> None:
         """A consumer left; what it had goes to the others."""
 
+    def receivers(self) -> list[Consumer]:
+        """Who may hold entries that were not acknowledged."""
+
     def dispatch(self) -> None:
         """Send all that can be sent now; called whenever anything changed."""
 

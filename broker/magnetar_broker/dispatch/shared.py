@@ -55,6 +55,9 @@ class Shared:
             self.rewind()
         self.dispatch()
 
+    def receivers(self) -> list[Consumer]:
+        return list(self._consumers)
+
     def rewind(self) -> None:
         self._feed.retry()
         self._replay_feed.retry()

@@ -66,6 +66,9 @@ class SingleActive:
         self.rewind()
         self.dispatch()
 
+    def receivers(self) -> list[Consumer]:
+        return [] if self.active is None else [self.active]
+
     # Delivering -------------------------------------------------------------------
 
     def rewind(self) -> None:
