@@ -175,3 +175,14 @@ def test_producers_of_one_topic_keep_their_own_order(client: pulsar.Client, topi
     for message in take(earliest(client, topic), 800):
         by_producer.setdefault(message.producer_name(), []).append(message.data().decode())
     assert by_producer == {f"p{n}": [str(i) for i in range(200)] for n in range(4)}
+
+
+def test_a_schema_is_refused_for_good(client: pulsar.Client, topic: str) -> None:
+    with pytest.raises(pulsar.IncompatibleSchema):
+        client.create_producer(topic, schema=pulsar.schema.StringSchema())
+
+
+def test_an_access_mode_is_refused_for_good(client: pulsar.Client, topic: str) -> None:
+    with pytest.raises(pulsar.NotAllowedError):
+        client.create_producer(topic, access_mode=pulsar.ProducerAccessMode.Exclusive)
+    publish(client.create_producer(topic), "shared")
