@@ -8,6 +8,12 @@ import pytest
 from running_broker import RunningBroker
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--cycles", type=int, default=10, help="how many times tests/crash kills the broker"
+    )
+
+
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """One real daemon for the whole run; tests use topics of their own and leave it running."""
