@@ -21,6 +21,8 @@ from magnetar_storage.log import Log
 from magnetar_storage.world import Done, Promise
 
 INDIVIDUAL = 0
+RETURN_SECONDS = 60.0
+"""How long a reader that a seek has sent away may take to come back to its new place."""
 
 DISPATCHERS: dict[int, Callable[[Stream], Dispatcher]] = {
     EXCLUSIVE: partial(SingleActive, failover=False),
@@ -88,8 +90,7 @@ class Subscription:
         self.messages_out += consumer.messages_out
         self.bytes_out += consumer.bytes_out
         self.dispatcher.remove(consumer)
-        if not self.consumers and not self.durable:
-            self.topic.forget(self)
+        self._forget_if_unused()
 
     # Flow and acknowledgement -------------------------------------------------------
 
@@ -130,7 +131,7 @@ class Subscription:
                 self.dispatcher.acked(consumer, offset, 0)
 
     def _ack_batch(self, consumer: Consumer, offset: int, unacked_mask: int) -> None:
-        self.cursor.ack_batch(offset, unacked_mask)
+        self.cursor.ack_batch(offset, self._cut(offset, unacked_mask))
         left = self.cursor.partial.get(offset, 0).bit_count()
         self.dispatcher.acked(consumer, offset, left)
 
@@ -143,7 +144,12 @@ class Subscription:
             return
         self.cursor.ack_up_to(offset - 1)
         if self.topic.limits.batch_index_acks:
-            self.cursor.ack_batch(offset, ack_set_to_mask(ack_set))
+            self.cursor.ack_batch(offset, self._cut(offset, ack_set_to_mask(ack_set)))
+
+    def _cut(self, offset: int, mask: int) -> int:
+        """A mask without bits for messages that the entry does not have, as far as known."""
+        messages = self.topic.log.messages_at(offset)
+        return mask if messages is None else mask & ((1 << messages) - 1)
 
     def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
         """Send again what the consumer did not acknowledge: these entries, or all of them."""
@@ -182,7 +188,7 @@ class Subscription:
         try:
             self.cursor.reset(offset - 1)
             if mask is not None:
-                self.cursor.ack_batch(offset, mask)
+                self.cursor.ack_batch(offset, self._cut(offset, mask))
             for consumer in self.dispatcher.receivers():
                 consumer.disconnect()
             self.dispatcher.rewind()
@@ -193,6 +199,14 @@ class Subscription:
         finally:
             moving, self._moving = self._moving, None
             moving.set_result(None)
+            if not self.durable:
+                clock = self.topic.log.engine.clock
+                clock.later(RETURN_SECONDS, self._forget_if_unused)
+
+    def _forget_if_unused(self) -> None:
+        """A non-durable subscription ends with its last consumer, but not while it is moved."""
+        if not self.durable and not self.consumers and self._moving is None:
+            self.topic.forget(self)
 
     async def settled(self) -> None:
         """Wait until every acknowledgement so far is durable."""

@@ -343,6 +343,18 @@ class Log:
         run = await reader.read(offset - base, limit, max_bytes)
         return Run(run.first + base, run.payloads, run.counts)
 
+    def messages_at(self, offset: int) -> int | None:
+        """How many messages an entry holds, if that is known without reading."""
+        run = self._tail.get(offset, 1, 1)
+        if run is not None:
+            return run.counts[0]
+        at = bisect_right(self._bases, offset) - 1
+        reader = self._readers.get(self._record.segments[at].id) if at >= 0 else None
+        if reader is None or not self.first_offset <= offset < self.end:
+            return None
+        entry = offset - self._bases[at]
+        return reader.messages_before(entry + 1) - reader.messages_before(entry)
+
     async def messages_before(self, offset: int) -> int:
         """How many messages of the whole history lie before `offset`."""
         if offset >= self.end:

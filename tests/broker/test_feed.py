@@ -2,8 +2,8 @@
 
 from fakes.logs import BY_THREE, LogWorld, numbered
 from fakes.moody_store import MoodyStore
-from magnetar_broker.dispatch.feed import AHEAD_ENTRIES, Feed
-from magnetar_storage.errors import Corrupt
+from magnetar_broker.dispatch.feed import AHEAD_ENTRIES, RETRY_SECONDS, Feed
+from magnetar_storage.errors import Corrupt, Unavailable
 from magnetar_storage.interfaces import Run
 from magnetar_storage.log import Log
 
@@ -76,6 +76,7 @@ def test_at_the_end_there_is_nothing_and_nothing_is_kept() -> None:
     assert reading.take(9) is None
     assert reading.store.reads == 1
     assert reading.take(6) is None, "what was read ahead was given back"
+    reading.world.clock.pump()
 
 
 def test_damage_stops_it_until_it_is_told_to_try_again() -> None:
@@ -90,6 +91,27 @@ def test_damage_stops_it_until_it_is_told_to_try_again() -> None:
     reading.store.read_failure = None
     reading.feed.retry()
     assert reading.read(0) == [b"0", b"1", b"2"]
+
+
+def test_other_trouble_is_tried_again_by_itself() -> None:
+    reading = Reading()
+    reading.store.read_failure = Unavailable("too many open files")
+    assert reading.take(0) is None
+    reading.world.clock.pump()
+    assert reading.feed.failure is reading.store.read_failure
+    reading.store.read_failure = None
+    reading.world.clock.advance(RETRY_SECONDS)
+    assert (reading.feed.failure, reading.ready) == (None, 2)
+    assert reading.read(0) == [b"0", b"1", b"2"]
+
+
+def test_what_nobody_reads_is_given_back() -> None:
+    reading = Reading()
+    assert reading.read(0) == [b"0", b"1", b"2"]
+    reading.feed.clear()
+    assert reading.take(0) is None
+    reading.world.clock.pump()
+    assert reading.store.reads == 2
 
 
 def test_what_was_trimmed_during_the_read_is_no_damage() -> None:

@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from fakes.connection import RecordingConnection
-from fakes.topics import SHARED, TopicWorld
+from fakes.topics import SHARED, TopicWorld, entry
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.limits import TopicLimits
+from magnetar_proto.commands import Ack
+from magnetar_proto.wire import MAX64
 from magnetar_storage.errors import Corrupt
 
 
@@ -253,3 +255,18 @@ def test_everybody_gets_about_as_much() -> None:
     shares = Counter({number: len(world.got(c)) for number, c in enumerate(consumers)})
     assert sum(shares.values()) == 150
     assert max(shares.values()) - min(shares.values()) <= 5
+
+
+def test_an_ack_set_longer_than_the_batch_changes_nothing() -> None:
+    world = TopicWorld()
+    consumer = world.subscribe(sub_type=SHARED)
+    world.flow(consumer, 10)
+    world.publish(entry(1, batch=2), counts=[2])
+    (message,) = world.got(consumer)
+    ids = [(message.ledger, message.entry, (MAX64,) * 1000)]
+    consumer.subscription.acknowledge(consumer, Ack(consumer.id, 0, ids), None)
+    world.clock.pump()
+    assert consumer.unacked == 2
+    assert world.do(world.subscription().backlog()).messages == 2
+    world.publish(entry(2))
+    assert len(world.got(consumer)) == 1

@@ -10,6 +10,7 @@ from fakes.topics import EXCLUSIVE, FAILOVER, SHARED, TYPES, TopicWorld, entry
 from magnetar_broker.errors import MetadataTrouble, UnknownTrouble
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.retention import Retention
+from magnetar_broker.subscription import RETURN_SECONDS
 from magnetar_proto.commands import Ack
 from magnetar_proto.ids import EARLIEST, LATEST, MessageId
 from magnetar_storage.errors import DiskFull
@@ -287,3 +288,23 @@ def test_totals_outlive_the_consumers() -> None:
     assert world.topic.totals() == (5, 5, 10, 10)
     world.do(other.subscription.unsubscribe(other, False))
     assert world.topic.totals() == (5, 5, 10, 10)
+
+
+def test_a_reader_that_a_seek_sent_away_comes_back_to_its_new_place() -> None:
+    world = TopicWorld()
+    world.publish(entry(10), entry(20), entry(30))
+    reader = world.subscribe(sub="reader", durable=False)
+    world.do(reader.subscription.seek_to_time(20))
+    again = world.subscribe(sub="reader", durable=False)
+    world.flow(again, 10)
+    assert world.offsets(again) == [1, 2]
+
+
+def test_a_reader_that_does_not_come_back_after_a_seek_is_forgotten() -> None:
+    world = TopicWorld()
+    world.publish(entry(10))
+    reader = world.subscribe(sub="reader", durable=False)
+    world.do(reader.subscription.seek_to_time(0))
+    assert "reader" in world.topic.subscriptions
+    world.clock.advance(RETURN_SECONDS)
+    assert world.topic.subscriptions == {}

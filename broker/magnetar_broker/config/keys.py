@@ -422,7 +422,7 @@ COMPATIBLE = _table(
             maxConcurrentTopicLoadRequest=5000 topicFencingTimeoutSeconds=0
             topicLoadTimeoutSeconds=60 preciseDispatcherFlowControl=false
             maxConcurrentNonPersistentMessagePerConnection=1000
-            enableBrokerSideSubscriptionPatternEvaluation=true
+            enableBrokerSideSubscriptionPatternEvaluation=true subscriptionPatternMaxLength=50
             topicsPatternRegexImplementation=RE2J_WITH_JDK_FALLBACK""",
         "tunes schemas and topic policies as the original keeps them": f"""
             systemTopicEnabled=true topicLevelPoliciesEnabled=true

@@ -323,15 +323,6 @@ class Settings:
             "The subscription types that consumers may use.",
         ),
     ] = frozenset(SubscriptionType)
-    subscription_pattern_max_length: Annotated[
-        int,
-        Key(
-            "subscriptionPatternMaxLength",
-            Integer(1, 1000),
-            "The longest topic pattern that the broker evaluates.",
-            unit="characters",
-        ),
-    ] = 50
     max_subscriptions_per_topic: Annotated[
         int,
         Key(

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 
-from magnetar_storage.errors import StorageError
+from magnetar_storage.errors import Corrupt, NoSegment, StorageError
 from magnetar_storage.interfaces import Run
 from magnetar_storage.log import Log
 
@@ -12,6 +12,8 @@ logger = logging.getLogger(__name__)
 AHEAD_ENTRIES = 2000
 AHEAD_BYTES = 1 << 20
 NOTHING = Run(0, [], ())
+LASTING = (Corrupt, NoSegment)
+RETRY_SECONDS = 1.0
 
 
 class Feed:
@@ -19,7 +21,8 @@ class Feed:
 
     def __init__(self, entries: Log, ready: Callable[[], None]) -> None:
         self.failure: StorageError | None = None
-        """Why the entries cannot be read; a seek or a new consumer tries again."""
+        """Why the entries cannot be read.  Damage stays until a seek or a new consumer tries
+        again; anything else is tried again by itself."""
         self._log = entries
         self._ready = ready
         self._ahead = NOTHING
@@ -51,12 +54,27 @@ class Feed:
         """Forget a failure."""
         self.failure = None
 
+    def clear(self) -> None:
+        """Give back the memory: nobody reads at present."""
+        self._ahead = NOTHING
+
     async def _read(self, offset: int) -> None:
         try:
             self._ahead = await self._log.read(offset, AHEAD_ENTRIES, AHEAD_BYTES)
         except StorageError as error:
             if offset >= self._log.first_offset:  # else it was trimmed meanwhile: read on behind
-                self.failure = error
-                logger.error("%s cannot be read from offset %d: %s", self._log.key, offset, error)
-        self._reading = False
+                self._failed(offset, error)
+        finally:
+            self._reading = False
+        self._ready()
+
+    def _failed(self, offset: int, error: StorageError) -> None:
+        if self.failure is None:
+            logger.error("%s cannot be read from offset %d: %s", self._log.key, offset, error)
+        self.failure = error
+        if not isinstance(error, LASTING):
+            self._log.engine.clock.later(RETRY_SECONDS, self._try_again)
+
+    def _try_again(self) -> None:
+        self.failure = None
         self._ready()

@@ -53,6 +53,8 @@ class Shared:
         self._give_back(consumer, list(consumer.pending))
         if not self._consumers:
             self.rewind()
+            self._feed.clear()
+            self._replay_feed.clear()
         self.dispatch()
 
     def receivers(self) -> list[Consumer]:
@@ -81,7 +83,7 @@ class Shared:
 
     def dispatch(self) -> None:
         while (consumer := self._turns.next()) is not None:
-            limit = min(self._limits.max_round_robin_entries, self._room(consumer))
+            limit = max(1, min(self._limits.max_round_robin_entries, self._room(consumer)))
             if not self._replay_to(consumer, limit) and not self._advance_to(consumer, limit):
                 return
 
@@ -174,6 +176,7 @@ class Shared:
         if owner is None:
             return
         before = owner.pending[offset]
+        messages_left = min(messages_left, before)  # whatever the client says
         if messages_left:
             owner.pending[offset] = messages_left
         else:

@@ -37,6 +37,8 @@ class SingleActive:
 
     def remove(self, consumer: Consumer) -> None:
         self._consumers.remove(consumer)
+        if not self._consumers:
+            self._feed.clear()
         self._choose()
 
     def _choose(self) -> bool:

@@ -13,6 +13,8 @@ logger = logging.getLogger(__name__)
 
 WRITE_BUFFER = 1 << 20
 """Bytes the socket may lag behind before the client counts as slow."""
+CLOSE_SECONDS = 5.0
+"""How long a client that is being disconnected may take to read what is left for it."""
 JOIN_BELOW = 64 * 1024
 """Output up to this size is joined into one write; larger output is written in pieces."""
 
@@ -28,6 +30,7 @@ class ClientConnection(asyncio.Protocol):
         self._full = False
         self._closing = False
         self._timer: asyncio.TimerHandle | None = None
+        self._last_call: asyncio.TimerHandle | None = None
         self.address = self._host = "?"
         self.session: Session
 
@@ -60,8 +63,9 @@ class ClientConnection(asyncio.Protocol):
         self._closing = True
         self._connections.discard(self)
         self._broker.disconnected(self._host)
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._last_call):
+            if timer is not None:
+                timer.cancel()
         self.session.lost()
 
     # The session's side ---------------------------------------------------------------
@@ -86,6 +90,7 @@ class ClientConnection(asyncio.Protocol):
         self._flush()
         if self._transport is not None:
             self._transport.close()
+            self._last_call = self._loop.call_later(CLOSE_SECONDS, self._transport.abort)
 
     def _flush(self) -> None:
         queue = self.session.take_output()

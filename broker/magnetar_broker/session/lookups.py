@@ -1,7 +1,5 @@
 """PARTITIONED_METADATA, LOOKUP and GET_TOPICS_OF_NAMESPACE."""
 
-import re
-
 from magnetar_broker.errors import BrokerError, MetadataTrouble, as_refusal
 from magnetar_broker.session.session import Session
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -63,7 +61,10 @@ async def on_lookup(session: Session, command: pb.CommandLookupTopic) -> None:
 
 
 async def on_topics_of_namespace(session: Session, command: pb.CommandGetTopicsOfNamespace) -> None:
-    """Names of topics, filtered by a pattern if that is short enough to be applied here."""
+    """Names of topics, all of them: patterns are left to the client, as the answer says.
+
+    One client's pattern may take its matcher years, and here everybody would wait for it.
+    """
     with session.broker.lookup():
         namespace = str(NamespaceName.parse(command.namespace))
         names = await session.broker.names(
@@ -71,31 +72,14 @@ async def on_topics_of_namespace(session: Session, command: pb.CommandGetTopicsO
             persistent=command.mode != Mode.NON_PERSISTENT,
             volatile=command.mode != Mode.PERSISTENT,
         )
-    pattern = _usable_pattern(session, command.topics_pattern)
-    if pattern is not None:
-        names = [name for name in names if _matches(pattern, name)]
     digest = topics_hash(names)
     changed = not command.HasField("topics_hash") or command.topics_hash != digest
     session.reply(
         pb.CommandGetTopicsOfNamespaceResponse(
             request_id=command.request_id,
             topics=names if changed else [],
-            filtered=pattern is not None,
+            filtered=False,
             topics_hash=digest,
             changed=changed,
         )
     )
-
-
-def _usable_pattern(session: Session, pattern: str) -> "re.Pattern[str] | None":
-    """The pattern without its domain; None leaves the filtering to the client."""
-    if not pattern or len(pattern) > session.broker.settings.subscription_pattern_max_length:
-        return None
-    try:
-        return re.compile(pattern.split("://", 1)[-1])
-    except re.error:
-        return None  # a dialect that Python does not know: the client filters
-
-
-def _matches(pattern: "re.Pattern[str]", name: str) -> bool:
-    return pattern.fullmatch(str(TopicName.parse(name).base).split("://", 1)[1]) is not None

@@ -14,6 +14,7 @@ from magnetar_broker.broker import Broker
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.errors import BrokerError, NotAllowed, as_refusal
 from magnetar_broker.session.publishing import Publishing
+from magnetar_broker.session.read_gate import ReadGate, Reading
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import NO_REQUEST, Ack, decode, decode_ack, decode_flow, encode
 from magnetar_proto.errors import BadCommand, RemoteError
@@ -31,7 +32,7 @@ OUTBOX_BYTES = 4 << 20
 RECENTLY_CLOSED_SECONDS = 30
 
 
-class Outbox(Protocol):
+class Outbox(Reading, Protocol):
     """What a session needs of its shell."""
 
     @property
@@ -40,12 +41,6 @@ class Outbox(Protocol):
 
     def flush_soon(self) -> None:
         """Call `Session.take_output` at the end of this turn."""
-
-    def pause_reading(self) -> None:
-        """Read no more from the client until `resume_reading`."""
-
-    def resume_reading(self) -> None:
-        """Read again."""
 
     def close(self) -> None:
         """Write what is queued, then close; no more input will be handled."""
@@ -57,9 +52,11 @@ class Session:
     def __init__(self, broker: Broker, outbox: Outbox, handlers: Mapping[int, Handler]) -> None:
         self.broker = broker
         self.clock = broker.engine.clock
+        self._gate = ReadGate(outbox, self._hear)
+        self._output = self._gate.reason()
         self.publishing = Publishing(
             self,
-            outbox,
+            self._gate.reason(),
             broker.publishes,
             broker.settings.max_pending_publish_requests_per_connection,
         )
@@ -75,6 +72,7 @@ class Session:
         self._queued_bytes = 0
         self._peer_full = False
         self._starved = False  # a consumer found no room; wake them when there is some
+        self._ignoring: dict[int, Timer] = {}
         self._heard = True
         self._probes: list[Promise] = []
 
@@ -206,6 +204,10 @@ class Session:
     def wrote(self, peer_full: bool) -> None:
         """The output was handed to the socket, or the socket has room (or not) from now on."""
         self._peer_full = peer_full
+        if peer_full:  # answers pile up: hear no more questions
+            self._output.pause_reading()
+        else:
+            self._output.resume_reading()
         if self._starved and not peer_full:
             self._starved = False
             self.clock.soon(self._wake_consumers)
@@ -234,6 +236,10 @@ class Session:
         self.protocol_version = min(own_version, command.protocol_version)
         self._decoder.max_frame = self.broker.settings.max_message_size + FRAME_PADDING
 
+    def _hear(self) -> None:
+        """The client is read from again: it could not be heard while it was not."""
+        self._heard = True
+
     def tick(self) -> None:
         """Called once an interval: ping a silent client, give up one that did not answer."""
         if self.publishing.paused:
@@ -249,8 +255,8 @@ class Session:
     async def is_alive(self) -> bool:
         """Whether the client answers a PING in time."""
         timeout_ms = self.broker.settings.connection_liveness_check_timeout_millis
-        if self._closed or timeout_ms == 0:
-            return not self._closed
+        if self._closed or timeout_ms == 0 or self.publishing.paused:
+            return not self._closed  # a paused client's answer would not be read
         probe = self.clock.promise()
         self._probes.append(probe)
         self.reply(pb.CommandPing())
@@ -278,11 +284,18 @@ class Session:
     def close_producer(self, producer_id: int) -> None:
         """Tell the client that its producer is gone."""
         self.publishing.producers.pop(producer_id, None)
-        self.publishing.recently_closed.add(producer_id)
-        self.clock.later(
-            RECENTLY_CLOSED_SECONDS, lambda: self.publishing.recently_closed.discard(producer_id)
-        )
+        self._ignore_for_a_while(producer_id)
         self._tell_closed(pb.CommandCloseProducer(producer_id=producer_id, request_id=NO_REQUEST))
+
+    def _ignore_for_a_while(self, producer_id: int) -> None:
+        """What the client sent before it knew that the producer is closed."""
+        ignored = self.publishing.recently_closed
+        ignored.add(producer_id)
+        if producer_id in self._ignoring:
+            self._ignoring[producer_id].cancel()
+        self._ignoring[producer_id] = self.clock.later(
+            RECENTLY_CLOSED_SECONDS, lambda: ignored.discard(producer_id)
+        )
 
     def close_consumer(self, consumer_id: int) -> None:
         """Tell the client that its consumer is gone."""
