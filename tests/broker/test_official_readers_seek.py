@@ -111,6 +111,25 @@ def test_seek_to_a_time(client: pulsar.Client, topic: str) -> None:
     assert not {"a", "b"} & set(texts(received))
 
 
+@pytest.mark.parametrize("start", [pulsar.MessageId.earliest, pulsar.MessageId.latest])
+def test_a_reader_seeks_to_a_time(
+    client: pulsar.Client, topic: str, start: pulsar.MessageId
+) -> None:
+    producer = client.create_producer(topic)
+    looking = client.create_reader(topic, pulsar.MessageId.earliest)
+    publish(producer, "a")
+    after = looking.read_next(TIMEOUT_MS).publish_timestamp() + 1
+    while time.time() * 1000 <= after:  # publish times have whole milliseconds
+        publish(producer, "late enough?")
+    publish(producer, "b")
+    reader = client.create_reader(topic, start)
+    reader.seek(after)
+    read = [reader.read_next(TIMEOUT_MS)]
+    while read[-1].data() != b"b":
+        read.append(reader.read_next(TIMEOUT_MS))
+    assert "a" not in texts(read)
+
+
 def test_seek_before_the_first_and_behind_the_last_time(client: pulsar.Client, topic: str) -> None:
     producer = client.create_producer(topic)
     consumer = client.subscribe(topic, "sub")
