@@ -217,14 +217,16 @@ class Broker:
 
     async def _tidy(self) -> None:
         """Roll old segments over and trim consumed ones, topic by topic."""
-        for topic in self.topics:
-            if isinstance(topic, Topic) and not topic.closed:
-                try:
-                    await topic.tidy()
-                except StorageError as error:
-                    logger.warning("%s could not be trimmed: %s", topic.name, error)
-        if self.ready:
-            self._schedule_tidying()
+        try:
+            for topic in self.topics:
+                if isinstance(topic, Topic) and not topic.closed:
+                    try:
+                        await topic.tidy()
+                    except StorageError as error:
+                        logger.warning("%s could not be trimmed: %s", topic.name, error)
+        finally:
+            if self.ready:
+                self._schedule_tidying()
 
     def _schedule_measuring(self) -> None:
         interval = self.settings.stats_update_frequency_in_secs
@@ -232,13 +234,15 @@ class Broker:
 
     def _measure(self, seconds: float) -> None:
         """Close a window of rates."""
-        for topic in self.topics:
-            topic.meter.close_window(topic.totals(), seconds)
-            for subscription in topic.subscriptions.values():
-                for consumer in subscription.consumers:
-                    consumer.meter.close_window(consumer.totals(), seconds)
-        if self.ready:
-            self._schedule_measuring()
+        try:
+            for topic in self.topics:
+                topic.meter.close_window(topic.totals(), seconds)
+                for subscription in topic.subscriptions.values():
+                    for consumer in subscription.consumers:
+                        consumer.meter.close_window(consumer.totals(), seconds)
+        finally:
+            if self.ready:
+                self._schedule_measuring()
 
 
 def topic_limits(settings: Settings) -> TopicLimits:

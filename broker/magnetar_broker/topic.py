@@ -256,13 +256,14 @@ class Topic:
     async def tidy(self) -> None:
         """Roll over a segment that is old, and trim what is consumed and not retained."""
         self.log.roll_if_due()
-        durable = [s.cursor.mark_delete + 1 for s in self.subscriptions.values() if s.durable]
+        # Not only those of `subscriptions`: a cursor that is being created counts as well.
+        needed = [cursor.mark_delete + 1 for cursor in self.cursors.cursors.values()]
         entries = self.log
         await entries.trim(
             trim_to(
                 entries.segments,
                 entries.first_offset,
-                min(durable, default=entries.end),
+                min(needed, default=entries.end),
                 self.limits.retention,
                 entries.engine.clock.now_ms(),
             )

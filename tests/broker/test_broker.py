@@ -277,6 +277,36 @@ def test_a_topic_that_cannot_be_trimmed_does_not_keep_the_others_from_it(
     assert second.log.first_offset == 3
 
 
+def test_a_defect_does_not_end_the_tidying() -> None:
+    world = BrokerWorld(roll=BY_THREE, retention_check_interval_in_seconds=10)
+    topic = world.topic()
+    world.publish(topic, b"a", b"b", b"c")
+    tidy, topic.tidy = topic.tidy, broken  # type: ignore[method-assign]
+    with pytest.raises(ZeroDivisionError):
+        world.clock.advance(10)
+    topic.tidy = tidy  # type: ignore[method-assign]
+    world.clock.advance(10)
+    assert topic.log.first_offset == 3
+
+
+def test_a_defect_does_not_end_the_measuring() -> None:
+    world = BrokerWorld(stats_update_frequency_in_secs=2)
+    topic = world.topic()
+    world.publish(topic, b"abc")
+    totals = topic.totals
+    topic.totals = lambda: (1 // 0, 0, 0, 0)  # type: ignore[method-assign]
+    with pytest.raises(ZeroDivisionError):
+        world.clock.advance(2)
+    topic.totals = totals  # type: ignore[method-assign]
+    world.clock.advance(2)
+    assert topic.meter.rates == (0.5, 1.5, 0.0, 0.0)
+
+
+async def broken() -> None:
+    """An error that is none of storage's."""
+    raise ZeroDivisionError
+
+
 def test_rates_are_measured() -> None:
     world = BrokerWorld(stats_update_frequency_in_secs=2)
     topic = world.topic()

@@ -376,6 +376,22 @@ def test_what_every_durable_subscription_has_consumed_is_trimmed() -> None:
     assert world.offsets(reader) == [6, 7, 8, 9]
 
 
+def test_what_a_subscription_in_the_making_needs_is_not_trimmed() -> None:
+    world = TopicWorld(roll=BY_THREE)
+    for _ in range(4):
+        world.publish(b"x", b"y", b"z")
+    world.store.create_gate = world.clock.promise()
+    making = world.begin_subscribe(RecordingConnection(), earliest=True)
+    world.clock.pump()
+    assert not making.done()
+    world.do(world.topic.tidy())
+    world.store.create_gate.set_result(None)
+    world.clock.pump()
+    consumer = making.result()
+    world.flow(consumer, 100)
+    assert world.offsets(consumer) == list(range(12))
+
+
 def test_what_is_retained_stays_although_nobody_needs_it() -> None:
     limits = TopicLimits(retention=Retention(minutes=1, megabytes=-1))
     world = TopicWorld(limits, roll=BY_THREE)
