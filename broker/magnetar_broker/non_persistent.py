@@ -147,14 +147,7 @@ class NonPersistentTopic:
 
     async def subscribe(self, connection: Connection, request: SubscribeRequest) -> Consumer:
         """Join a subscription; start positions mean nothing here."""
-        name = request.subscription
-        present = sum(len(s.consumers) for s in self.subscriptions.values())
-        self.limits.check_consumers(self.name, present)
-        if name not in self.subscriptions:
-            self.limits.check_subscriptions(self.name, len(self.subscriptions))
-        subscription = self.subscriptions.get(name) or NonPersistentSubscription(self, name)
-        await subscription.consumers.admit(subscription.type, request.type)
-        subscription = self.subscriptions.setdefault(name, subscription)
+        subscription = await self._admitted(request)
         consumer = Consumer(
             connection,
             request.consumer_id,
@@ -166,6 +159,26 @@ class NonPersistentTopic:
         )
         subscription.join(consumer, request.type)
         return consumer
+
+    async def _admitted(self, request: SubscribeRequest) -> NonPersistentSubscription:
+        """The subscription, with room for one more consumer of the type asked for."""
+        name = request.subscription
+        while True:
+            self._check_room()
+            subscription = self.subscriptions.get(name)
+            if subscription is None:
+                self.limits.check_subscriptions(self.name, len(self.subscriptions))
+                subscription = self.subscriptions[name] = NonPersistentSubscription(self, name)
+                return subscription
+            await subscription.consumers.admit(subscription.type, request.type)
+            if self.subscriptions.get(name) is subscription:
+                self._check_room()
+                return subscription
+            # It ended while we waited, with its last consumer: begin anew.
+
+    def _check_room(self) -> None:
+        present = sum(len(s.consumers) for s in self.subscriptions.values())
+        self.limits.check_consumers(self.name, present)
 
     def totals(self) -> tuple[int, int, int, int]:
         """Messages and bytes in, messages and bytes out: what is metered."""

@@ -4,7 +4,7 @@ import pytest
 
 from fakes.connection import Receipt, RecordingConnection
 from fakes.topics import EXCLUSIVE, FAILOVER, SHARED
-from fakes.world import ManualClock, run
+from fakes.world import ManualClock, run, start
 from magnetar_broker.consumer import Consumer, SubscribeRequest
 from magnetar_broker.errors import ConsumerBusy, UnknownTrouble
 from magnetar_broker.limits import TopicLimits
@@ -117,6 +117,24 @@ def test_a_dead_exclusive_consumer_is_replaced_and_the_new_one_hears() -> None:
     consumer = world.subscribe(permits=5)
     world.publish(b"a")
     assert (payloads(dead), payloads(consumer)) == ([], [b"a"])
+
+
+def test_who_waited_for_a_dead_holder_does_not_join_whoever_came_meanwhile() -> None:
+    world = Volatile()
+    holder = world.subscribe()
+    connection = holder.connection
+    assert isinstance(connection, RecordingConnection)
+    connection.answer = world.clock.promise()
+    request = SubscribeRequest("sub", EXCLUSIVE, 10, "late")
+    waiting = start(world.topic.subscribe(RecordingConnection(), request))
+    assert not waiting.done()
+    holder.close()
+    newcomer = world.subscribe()
+    connection.alive = False
+    connection.answer.set_result(None)
+    with pytest.raises(ConsumerBusy):
+        waiting.result()
+    assert list(world.topic.subscriptions["sub"].consumers) == [newcomer]
 
 
 def test_acks_seeks_and_redeliveries_are_answered_and_mean_nothing() -> None:
