@@ -1,12 +1,12 @@
 """SUBSCRIBE and what a consumer may ask: redelivery, seek, unsubscribe, numbers, close."""
 
 from datetime import UTC, datetime
+from functools import partial
 
 from magnetar_broker.consumer import Consumer, SubscribeRequest
 from magnetar_broker.errors import (
     MetadataTrouble,
     NotAllowed,
-    NotReady,
     ProducerBusy,
 )
 from magnetar_broker.session.producers import refuse_schema
@@ -29,26 +29,18 @@ async def on_subscribe(session: Session, command: pb.CommandSubscribe) -> None:
         raise MetadataTrouble(
             f"the consumer's metadata has {metadata_size} characters (maxConsumerMetadataSize)"
         )
-    consumer_id = command.consumer_id
-    if consumer_id in session.consumers:
-        if session.consumers[consumer_id] is None:
-            raise NotReady(f"consumer {consumer_id} is being created; wait for that answer")
-        session.reply(pb.CommandSuccess(request_id=command.request_id))
-        return
-    session.consumers[consumer_id] = None
-    try:
-        topic = await session.broker.topic(topic_name, create=command.force_topic_creation)
-        refuse_schema(command.HasField("schema"), command.schema)
-        _check_subscribe(session, topic_name, command)
-        consumer = await topic.subscribe(session, _request_of(command))
-    except BaseException:
-        session.consumers.pop(consumer_id, None)
-        raise
-    if session.consumers.get(consumer_id, consumer) is not None:  # closed while we waited
-        consumer.close()
-        return
-    session.consumers[consumer_id] = consumer
+    consumer = session.consumers.get(command.consumer_id)
+    if consumer is None or consumer.closed:
+        join = partial(_join, session, topic_name, command)
+        await session.consumers.fill(command.consumer_id, join)
     session.reply(pb.CommandSuccess(request_id=command.request_id))
+
+
+async def _join(session: Session, topic_name: TopicName, command: pb.CommandSubscribe) -> Consumer:
+    topic = await session.broker.topic(topic_name, create=command.force_topic_creation)
+    refuse_schema(command.HasField("schema"), command.schema)
+    _check_subscribe(session, topic_name, command)
+    return await topic.subscribe(session, _request_of(command))
 
 
 def _check_subscribe(session: Session, topic: TopicName, command: pb.CommandSubscribe) -> None:
@@ -167,7 +159,7 @@ async def on_consumer_stats(session: Session, command: pb.CommandConsumerStats) 
 
 async def on_close_consumer(session: Session, command: pb.CommandCloseConsumer) -> None:
     """The consumer leaves; what it had pending goes to others, what it acknowledged is durable."""
-    consumer = session.consumers.pop(command.consumer_id, None)
+    consumer = session.consumers.free(command.consumer_id)
     if consumer is not None:
         consumer.close()
         await consumer.subscription.settled()

@@ -1,6 +1,8 @@
 """PRODUCER and CLOSE_PRODUCER."""
 
-from magnetar_broker.errors import NotAllowed, NotReady, SchemaRefused
+from functools import partial
+
+from magnetar_broker.errors import NotAllowed, SchemaRefused
 from magnetar_broker.producer import Producer
 from magnetar_broker.session.session import Session
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -21,24 +23,11 @@ def refuse_schema(has_schema: bool, schema: pb.Schema) -> None:
 async def on_producer(session: Session, command: pb.CommandProducer) -> None:
     """Open a producer; asking again for one that is open answers again."""
     topic_name = TopicName.parse(command.topic)
-    producer_id = command.producer_id
     producers = session.publishing.producers
-    held = producers.get(producer_id)
-    if held is not None and held.epoch >= command.epoch:
-        _succeed(session, command.request_id, held)
-        return
-    if held is None and producer_id in producers:
-        raise NotReady(f"producer {producer_id} is being created; wait for that answer")
-    producers[producer_id] = None
-    try:
-        producer = await _create(session, topic_name, command)
-    except BaseException:
-        producers.pop(producer_id, None)
-        raise
-    if producers.get(producer_id, producer) is not None:  # closed while we waited
-        producer.close()
-        return
-    producers[producer_id] = producer
+    producer = producers.get(command.producer_id)
+    if producer is None or producer.closed or producer.epoch < command.epoch:
+        create = partial(_create, session, topic_name, command)
+        producer = await producers.fill(command.producer_id, create)
     _succeed(session, command.request_id, producer)
 
 
@@ -65,9 +54,12 @@ def _succeed(session: Session, request_id: int, producer: Producer) -> None:
     )
 
 
-def on_close_producer(session: Session, command: pb.CommandCloseProducer) -> None:
-    """Answered when everything the producer sent is answered."""
-    producer = session.publishing.producers.pop(command.producer_id, None)
+async def on_close_producer(session: Session, command: pb.CommandCloseProducer) -> None:
+    """Answered when everything the producer sent is answered.
+
+    A coroutine although it waits for nothing, so that it cannot overtake its PRODUCER.
+    """
+    producer = session.publishing.producers.free(command.producer_id)
     answer = pb.CommandSuccess(request_id=command.request_id)
     if producer is None:
         session.reply(answer)

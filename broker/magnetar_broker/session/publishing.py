@@ -13,6 +13,7 @@ from crc32c import crc32c
 from magnetar_broker.connection import Connection
 from magnetar_broker.producer import Producer, Sends
 from magnetar_broker.publish_budget import PublishBudget
+from magnetar_broker.session.slots import Slots
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import decode_send, encode
 from magnetar_proto.entries import COPY_LIMIT, parse_metadata, verify_checksum
@@ -58,8 +59,7 @@ class Publishing:
     def __init__(
         self, connection: Connection, reading: Reading, budget: PublishBudget, max_pending: int
     ) -> None:
-        self.producers: dict[int, Producer | None] = {}
-        """By id; None while it is being created."""
+        self.producers: Slots[Producer] = Slots("producer")
         self.recently_closed: set[int] = set()
         """Producers that the broker closed: what their client sent before it knew is ignored."""
         self.pending_entries = 0
@@ -110,10 +110,7 @@ class Publishing:
     def lost(self) -> None:
         """The connection is gone, and so are its producers."""
         self._budget.paused.discard(self._resume_if_free)
-        for producer in list(self.producers.values()):
-            if producer is not None:
-                producer.close()
-        self.producers.clear()
+        self.producers.close_all()
 
     def _run(self, runs: dict[int, Sends], producer_id: int) -> Sends | None:
         """The producer's run; None if the message is to be ignored."""

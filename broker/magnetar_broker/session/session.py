@@ -15,6 +15,7 @@ from magnetar_broker.consumer import Consumer
 from magnetar_broker.errors import BrokerError, NotAllowed, as_refusal
 from magnetar_broker.session.publishing import Publishing
 from magnetar_broker.session.read_gate import ReadGate, Reading
+from magnetar_broker.session.slots import Slots
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import NO_REQUEST, Ack, decode, decode_ack, decode_flow, encode
 from magnetar_proto.errors import BadCommand, RemoteError
@@ -60,8 +61,7 @@ class Session:
             broker.publishes,
             broker.settings.max_pending_publish_requests_per_connection,
         )
-        self.consumers: dict[int, Consumer | None] = {}
-        """By id; None while it is being created."""
+        self.consumers: Slots[Consumer] = Slots("consumer")
         self.connected = False
         self.protocol_version = 0
         self._outbox = outbox
@@ -221,7 +221,7 @@ class Session:
 
     def _wake_consumers(self) -> None:
         for consumer in list(self.consumers.values()):
-            if consumer is not None and not consumer.closed:
+            if not consumer.closed:
                 consumer.subscription.wake()
 
     def published(self, entries: int, size: int) -> None:
@@ -283,7 +283,7 @@ class Session:
 
     def close_producer(self, producer_id: int) -> None:
         """Tell the client that its producer is gone."""
-        self.publishing.producers.pop(producer_id, None)
+        self.publishing.producers.close(producer_id)
         self._ignore_for_a_while(producer_id)
         self._tell_closed(pb.CommandCloseProducer(producer_id=producer_id, request_id=NO_REQUEST))
 
@@ -299,7 +299,7 @@ class Session:
 
     def close_consumer(self, consumer_id: int) -> None:
         """Tell the client that its consumer is gone."""
-        self.consumers.pop(consumer_id, None)
+        self.consumers.close(consumer_id)
         self._tell_closed(pb.CommandCloseConsumer(consumer_id=consumer_id, request_id=NO_REQUEST))
 
     def _tell_closed(self, message: Any) -> None:
@@ -325,7 +325,4 @@ class Session:
         self._closed = True
         self._answer_probes(False)
         self.publishing.lost()
-        for consumer in list(self.consumers.values()):
-            if consumer is not None:
-                consumer.close()
-        self.consumers.clear()
+        self.consumers.close_all()

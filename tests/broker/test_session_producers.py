@@ -1,0 +1,117 @@
+"""PRODUCER and CLOSE_PRODUCER, as a client's connection sees them."""
+
+from typing import Any
+
+import pytest
+
+from fakes.sessions import SessionWorld, by_request, close_producer, produce
+from magnetar_proto import PulsarApi_pb2 as pb
+from raw_client import refused, send_frame
+
+# Opening --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_a_producer_closed_while_it_was_created_leaves_its_id_to_the_next(epoch: int) -> None:
+    world = SessionWorld()
+    holder, client = world.client(), world.client()
+    holder.ask(produce(1, producer_name="p"))
+    client.say(
+        produce(1, producer_name="p"),
+        close_producer(2),
+        produce(3, producer_name="p", epoch=epoch),
+    )
+    heard = client.heard()
+    holder.session.lost()
+    answers = by_request(heard + client.heard())
+    refused(answers[1], pb.ServiceNotReady, "closed")
+    assert isinstance(answers[2], pb.CommandSuccess)
+    assert isinstance(answers[3], pb.CommandProducerSuccess)
+    client.say_bytes(send_frame(0, b"a"))
+    (receipt,) = client.heard()
+    assert isinstance(receipt, pb.CommandSendReceipt)
+    assert len(world.topic().producers) == 1
+
+
+def test_a_producer_closed_while_it_was_created_is_gone() -> None:
+    world = SessionWorld()
+    gate = world.store.create_gate = world.clock.promise()
+    client = world.client()
+    client.say(produce(1, producer_name="p"), close_producer(2))
+    heard = client.heard()
+    gate.set_result(None)
+    answers = by_request(heard + client.heard())
+    refused(answers[1], pb.ServiceNotReady, "closed")
+    assert isinstance(answers[2], pb.CommandSuccess)
+    assert len(world.topic().producers) == 0
+
+
+def test_a_close_does_not_overtake_the_producer_that_it_closes() -> None:
+    world = SessionWorld()
+    client = world.client()
+    client.say(produce(1), close_producer(2))
+    assert [answer.request_id for answer in client.heard()] == [1, 2]
+    assert len(world.topic().producers) == 0
+
+
+def test_a_producer_whose_connection_went_while_it_was_created_is_gone() -> None:
+    world = SessionWorld()
+    gate = world.store.create_gate = world.clock.promise()
+    client = world.client()
+    client.say(produce(1, producer_name="p"))
+    world.clock.pump()
+    client.session.lost()
+    gate.set_result(None)
+    world.clock.pump()
+    assert len(world.topic().producers) == 0
+
+
+def test_asking_again_for_a_producer() -> None:
+    world = SessionWorld()
+    gate = world.store.create_gate = world.clock.promise()
+    client = world.client()
+    client.say(produce(1), produce(2, epoch=5))
+    (answer,) = client.heard()
+    assert answer.request_id == 2
+    refused(answer, pb.ServiceNotReady, "wait")
+    gate.set_result(None)
+    (answer,) = client.heard()
+    assert (answer.request_id, answer.producer_ready) == (1, True)
+    again = client.ask(produce(3))
+    assert again.producer_name == answer.producer_name
+
+
+# Replacing ------------------------------------------------------------------------------
+
+ELSEWHERE = "persistent://public/default/elsewhere"
+
+
+@pytest.mark.parametrize("fields", [{"producer_name": "new"}, {"topic": ELSEWHERE}], ids=str)
+def test_a_producer_that_comes_back_as_another_leaves_nothing_behind(fields: Any) -> None:
+    world = SessionWorld()
+    client = world.client()
+    client.ask(produce(1, producer_name="old"))
+    first = world.topic()
+    answer = client.ask(produce(2, epoch=1, **{"producer_name": "old", **fields}))
+    assert isinstance(answer, pb.CommandProducerSuccess)
+    assert isinstance(
+        world.client().ask(produce(1, producer_name="old")), pb.CommandProducerSuccess
+    )
+    client.session.lost()
+    assert sum(len(topic.producers) for topic in world.broker.topics) == 1
+    assert [p.connection.address for p in first.producers] == ["10.0.0.2:4711"]
+
+
+def test_a_producer_that_cannot_be_replaced_is_gone_all_the_same() -> None:
+    world = SessionWorld()
+    holder, client = world.client(), world.client()
+    holder.ask(produce(1, producer_name="taken"))
+    client.ask(produce(1, producer_name="old"))
+    client.say(produce(2, producer_name="taken", epoch=1))
+    (ping,) = holder.heard()
+    assert isinstance(ping, pb.CommandPing)
+    holder.say(pb.CommandPong())
+    (answer,) = client.heard()
+    refused(answer, pb.ProducerBusy, "taken")
+    assert [p.name for p in world.topic().producers] == ["taken"]
+    assert isinstance(client.ask(produce(3, producer_name="old")), pb.CommandProducerSuccess)

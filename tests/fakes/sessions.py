@@ -1,0 +1,125 @@
+"""Sessions of one broker over stores in memory, with clients that remember every answer."""
+
+from dataclasses import replace
+from typing import Any
+
+from fakes.logs import LogWorld
+from magnetar_broker.broker import Broker
+from magnetar_broker.config import Settings
+from magnetar_broker.ownership import SoleOwner
+from magnetar_broker.session.handlers import HANDLERS
+from magnetar_broker.session.session import Session
+from magnetar_broker.topic import Topic
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import FIELDS, PROTOCOL_VERSION, decode, encode
+from magnetar_proto.frames import FrameDecoder
+from magnetar_proto.names import TopicName
+
+TOPIC = "persistent://public/default/topic"
+
+
+class Client:
+    """One client, and the shell of its session."""
+
+    def __init__(self, world: "SessionWorld", address: str) -> None:
+        self.address = address
+        self.reading = True
+        self.closed = False
+        self.session = Session(world.broker, self, HANDLERS)
+        self._world = world
+        self._decoder = FrameDecoder(1 << 24)
+        self.say(pb.CommandConnect(client_version="fake", protocol_version=PROTOCOL_VERSION))
+        assert isinstance(self.heard()[0], pb.CommandConnected)
+
+    def flush_soon(self) -> None:
+        """What is queued is fetched by `heard`."""
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+    def close(self) -> None:
+        self.closed = True
+
+    def say(self, *messages: Any) -> None:
+        """Send commands that arrive together; pump to have them answered."""
+        self.say_bytes(b"".join(map(encode, messages)))
+
+    def say_bytes(self, data: bytes) -> None:
+        """The same for frames."""
+        self.session.receive(data)
+
+    def heard(self) -> list[Any]:
+        """What was answered since the last call, in its order."""
+        self._world.clock.pump()
+        return self.heard_by_now()
+
+    def heard_by_now(self) -> list[Any]:
+        """The same without letting the world go on."""
+        frames = self._decoder.feed(b"".join(self.session.take_output()))
+        assert self._decoder.error is None
+        return [getattr(decode(f[1], f[2], f[3]), FIELDS[f[0]]) for f in frames]
+
+    def ask(self, message: Any) -> Any:
+        """Send one request and return its only answer."""
+        self.say(message)
+        (answer,) = self.heard()
+        return answer
+
+
+class SessionWorld(LogWorld):
+    """A broker that has started."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__()
+        owner = SoleOwner("pulsar://here:6650")
+        self.broker = Broker(replace(Settings(), **settings), self.engine, owner)
+        self.do(self.broker.start())
+        self.clock.pump()
+        self._clients = 0
+
+    def client(self) -> Client:
+        self._clients += 1
+        return Client(self, f"10.0.0.{self._clients}:4711")
+
+    def topic(self, name: str = TOPIC) -> Topic:
+        topic = self.do(self.broker.topic(TopicName.parse(name), create=True))
+        assert isinstance(topic, Topic)
+        return topic
+
+
+def produce(request_id: int, producer_id: int = 1, **fields: Any) -> pb.CommandProducer:
+    """A PRODUCER."""
+    fields.setdefault("topic", TOPIC)
+    return pb.CommandProducer(producer_id=producer_id, request_id=request_id, **fields)
+
+
+def close_producer(request_id: int, producer_id: int = 1) -> pb.CommandCloseProducer:
+    """A CLOSE_PRODUCER."""
+    return pb.CommandCloseProducer(producer_id=producer_id, request_id=request_id)
+
+
+def subscribe(request_id: int, consumer_id: int = 1, **fields: Any) -> pb.CommandSubscribe:
+    """A SUBSCRIBE from the start of the topic."""
+    fields = {
+        "topic": TOPIC,
+        "subscription": "sub",
+        "subType": pb.CommandSubscribe.Exclusive,
+        "initialPosition": pb.CommandSubscribe.Earliest,
+        **fields,
+    }
+    return pb.CommandSubscribe(consumer_id=consumer_id, request_id=request_id, **fields)
+
+
+def close_consumer(request_id: int, consumer_id: int = 1) -> pb.CommandCloseConsumer:
+    """A CLOSE_CONSUMER."""
+    return pb.CommandCloseConsumer(consumer_id=consumer_id, request_id=request_id)
+
+
+def by_request(answers: list[Any]) -> dict[int, Any]:
+    """Answers by the request they belong to, each answered once."""
+    found = {answer.request_id: answer for answer in answers}
+    assert len(found) == len(answers)
+    return found
