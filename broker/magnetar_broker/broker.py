@@ -136,12 +136,14 @@ class Broker:
             loading.set_result(None)
 
     async def _open(self, name: TopicName, create: bool) -> Topic | NonPersistentTopic:
-        if not name.is_persistent:
-            return NonPersistentTopic(name, self.limits, self.engine.clock)
         create = create or name.partition >= 0  # its existence was decided with its parent's
+        if create and not name.is_persistent:
+            return NonPersistentTopic(name, self.limits, self.engine.clock)
         if create and not await self.namespaces.exists(name):
             await self._check_topics(name.namespace_name)
-        topic = await Topic.open(name, self.engine, create, self.limits, self._drop)
+        topic = None
+        if name.is_persistent:
+            topic = await Topic.open(name, self.engine, create, self.limits, self._drop)
         if topic is None:
             raise TopicMissing(f"{name} does not exist and may not be created automatically")
         return topic

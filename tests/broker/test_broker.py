@@ -146,10 +146,17 @@ def test_partitions_are_opened_and_their_parent_is_not() -> None:
     assert "has 2" in world.refused(NAME.with_partition(2), NotAllowed)
 
 
-def test_volatile_topics_are_never_missing() -> None:
-    world = BrokerWorld(allow_auto_topic_creation=False)
-    topic = world.do(world.broker.topic(VOLATILE, False))
+def test_volatile_topics_need_permission_too() -> None:
+    world = BrokerWorld()
+    world.refused(VOLATILE, TopicMissing, create=False)
+    topic = world.do(world.broker.topic(VOLATILE, True))
     assert isinstance(topic, NonPersistentTopic)
+    assert world.do(world.broker.topic(VOLATILE, False)) is topic
+    strict = BrokerWorld(allow_auto_topic_creation=False)
+    strict.refused(VOLATILE, TopicMissing)
+    strict.do(strict.broker.namespaces.create_partitioned(VOLATILE, 2))
+    partition = strict.do(strict.broker.topic(VOLATILE.with_partition(1), False))
+    assert isinstance(partition, NonPersistentTopic)
 
 
 # Partitions and names -------------------------------------------------------------------
