@@ -2,8 +2,8 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import count
 
 from magnetar_broker.config import Settings, TopicType
@@ -113,24 +113,34 @@ class Broker:
 
         Raises the refusal that PRODUCER and SUBSCRIBE answer with.
         """
-        while True:
-            topic = self._topics.get(name)
-            if topic is not None:
-                return topic
-            loading = self._loading.get(name)
-            if loading is None:
-                return await self._load(name, create)
-            await loading
+        topic = self._topics.get(name)
+        if topic is not None:
+            return topic
+        async with self._alone(name):
+            topic = self._topics.get(name)  # whoever we waited for may have loaded it
+            if topic is None:
+                await self._check_name(name)
+                topic = await self._open(name, create and self.settings.allow_auto_topic_creation)
+                self._topics[name] = topic
+            return topic
 
-    async def _load(self, name: TopicName, create: bool) -> Topic | NonPersistentTopic:
+    async def create_partitioned(self, name: TopicName, partitions: int) -> None:
+        """Make a partitioned topic; `AlreadyExists` if there is one, or a plain topic."""
+        async with self._alone(name):
+            if name in self._topics:
+                raise AlreadyExists(f"{name} exists already and is not partitioned")
+            await self.namespaces.create_partitioned(name, partitions)
+
+    @asynccontextmanager
+    async def _alone(self, name: TopicName) -> AsyncIterator[None]:
+        """Let nobody else load or make a topic of this name meanwhile."""
+        while (other := self._loading.get(name)) is not None:
+            await other
         if not self.ready:
             raise NotReady("the broker is starting or stopping; try again")
         loading = self._loading[name] = self.engine.clock.promise()
         try:
-            await self._check_name(name)
-            topic = await self._open(name, create and self.settings.allow_auto_topic_creation)
-            self._topics[name] = topic
-            return topic
+            yield
         finally:
             del self._loading[name]
             loading.set_result(None)
@@ -189,7 +199,7 @@ class Broker:
             name.partition < 0 and not name.local.endswith(("-DLQ", "-RETRY"))
         ):
             with suppress(AlreadyExists):  # somebody else was faster
-                await self.namespaces.create_partitioned(name, settings.default_num_partitions)
+                await self.create_partitioned(name, settings.default_num_partitions)
             return await self.namespaces.partitions(name)
         return 0
 

@@ -60,7 +60,10 @@ class Namespaces:
         return 0 if found is None else int(json.loads(found.value)["partitions"])
 
     async def create_partitioned(self, topic: TopicName, partitions: int) -> None:
-        """Make a partitioned topic; its partitions appear on first use."""
+        """Make a partitioned topic; its partitions appear on first use.
+
+        Nobody may be making a plain topic of that name: see `Broker.create_partitioned`.
+        """
         await self.require(topic.namespace_name)
         if await self.exists(topic):
             raise AlreadyExists(f"{topic} exists already and is not partitioned")

@@ -1,5 +1,6 @@
 """The broker: loading and creating topics, dropping them, upkeep, closing."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from fakes.connection import RecordingConnection
 from fakes.logs import BY_THREE, NEVER, LogWorld
+from fakes.world import ManualPromise
 from magnetar_broker.broker import Broker, topic_limits
 from magnetar_broker.config import Settings, TopicType
 from magnetar_broker.consumer import SubscribeRequest
@@ -18,16 +20,19 @@ from magnetar_broker.errors import (
     TooManyRequests,
     TopicMissing,
 )
+from magnetar_broker.namespaces import AlreadyExists
 from magnetar_broker.non_persistent import NonPersistentTopic
 from magnetar_broker.ownership import Owner, SoleOwner
 from magnetar_broker.producer import Sends
 from magnetar_broker.topic import Topic
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import DiskFull
+from magnetar_storage.interfaces import Versioned
 from magnetar_storage.log import RollLimits
 
 NAME = TopicName.parse("persistent://public/default/topic")
 VOLATILE = TopicName.parse("non-persistent://public/default/topic")
+Get = Callable[[str], Awaitable[Versioned | None]]
 
 
 class NobodysOwner(SoleOwner):
@@ -74,6 +79,16 @@ class BrokerWorld(LogWorld):
         return str(caught.value)
 
 
+def slow(get: Get, gate: ManualPromise) -> Get:
+    """The same `get`, once the gate is open."""
+
+    async def slow_get(key: str) -> Versioned | None:
+        await gate
+        return await get(key)
+
+    return slow_get
+
+
 def test_a_topic_is_loaded_once_however_many_ask() -> None:
     world = BrokerWorld()
     asking = [world.begin(world.broker.topic(NAME, True)) for _ in range(3)]
@@ -85,13 +100,8 @@ def test_a_topic_is_loaded_once_however_many_ask() -> None:
 
 def test_who_waits_for_a_load_that_fails_tries_itself() -> None:
     world = BrokerWorld(allow_auto_topic_creation=True)
-    get, gate = world.metadata.get, world.clock.promise()
-
-    async def slow_get(key: str) -> object:
-        await gate
-        return await get(key)
-
-    world.metadata.get = slow_get  # type: ignore[assignment,method-assign]
+    gate = world.clock.promise()
+    world.metadata.get = slow(world.metadata.get, gate)  # type: ignore[method-assign]
     without = world.begin(world.broker.topic(NAME, False))
     creating = world.begin(world.broker.topic(NAME, True))
     gate.set_result(None)
@@ -198,6 +208,33 @@ def test_partitioned_topics_are_made_when_that_is_the_rule() -> None:
     for suffix in ("-DLQ", "-RETRY"):
         letters = TopicName.parse(f"persistent://public/default/topic{suffix}")
         assert partitions(world, letters, True) == 0
+
+
+@pytest.mark.parametrize("name", [NAME, VOLATILE])
+def test_a_topic_that_is_loaded_is_not_made_a_partitioned_one(name: TopicName) -> None:
+    world = BrokerWorld()
+    world.do(world.broker.topic(name, True))
+    with pytest.raises(AlreadyExists, match="not partitioned"):
+        world.do(world.broker.create_partitioned(name, 3))
+    assert partitions(world, name, False) == 0
+
+
+@pytest.mark.parametrize("name", [NAME, VOLATILE])
+def test_of_a_plain_and_a_partitioned_topic_made_at_once_the_first_one_wins(
+    name: TopicName,
+) -> None:
+    for plain_first in (True, False):
+        world = BrokerWorld()
+        plain, parted = world.broker.topic(name, True), world.broker.create_partitioned(name, 3)
+        gate = world.clock.promise()
+        world.metadata.get = slow(world.metadata.get, gate)  # type: ignore[method-assign]
+        asking = [world.begin(one) for one in ((plain, parted) if plain_first else (parted, plain))]
+        gate.set_result(None)
+        world.clock.pump()
+        asking[0].result()
+        with pytest.raises(AlreadyExists if plain_first else NotAllowed):
+            asking[1].result()
+        assert partitions(world, name, False) == (0 if plain_first else 3)
 
 
 def test_names_are_what_is_stored_and_what_is_loaded() -> None:
@@ -346,13 +383,8 @@ def test_closing_waits_for_what_is_being_loaded() -> None:
     world.publish(world.topic(), b"a")
     world.do(world.broker.close())
     world.start()
-    get, gate = world.metadata.get, world.clock.promise()
-
-    async def slow_get(key: str) -> object:
-        await gate
-        return await get(key)
-
-    world.metadata.get = slow_get  # type: ignore[assignment,method-assign]
+    gate = world.clock.promise()
+    world.metadata.get = slow(world.metadata.get, gate)  # type: ignore[method-assign]
     loading = world.begin(world.broker.topic(NAME, True))
     closing = world.begin(world.broker.close())
     assert not closing.done()

@@ -146,7 +146,7 @@ async def create_partitioned(request: web.Request) -> web.Response:
     limit = broker.settings.max_num_partitions_per_partitioned_topic or MAX_PARTITIONS
     if not 0 < count <= min(limit, MAX_PARTITIONS):
         raise Refused(406, f"{count} partitions: from 1 to {min(limit, MAX_PARTITIONS)} may be had")
-    await broker.namespaces.create_partitioned(topic, count)
+    await broker.create_partitioned(topic, count)
     return web.Response(status=204)
 
 
