@@ -222,8 +222,10 @@ class Topic:
         return self.log.first_offset if request.earliest else self.log.end
 
     async def remove_subscription(self, subscription: Subscription) -> None:
-        """Delete a subscription; durable on return."""
-        if self.forget(subscription) and subscription.durable:
+        """Delete a subscription; durable on return, whoever asked first."""
+        if not self.forget(subscription):
+            await subscription.settled()
+        elif subscription.durable:
             await self.cursors.delete(subscription.name)
 
     def forget(self, subscription: Subscription) -> bool:

@@ -1,6 +1,6 @@
 """SUBSCRIBE and what a consumer may ask, as a client's connection sees it."""
 
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -15,7 +15,8 @@ from fakes.sessions import (
 )
 from fakes.topics import EXCLUSIVE, SHARED, TYPES
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import encode_flow
+from magnetar_proto.commands import encode_ack, encode_flow
+from magnetar_storage.errors import DiskFull, Unavailable
 from raw_client import refused, send_frame
 
 
@@ -88,3 +89,122 @@ def test_an_id_that_was_refused_is_free() -> None:
     holder.ask(subscribe(1, subType=SHARED))
     refused(client.ask(subscribe(1, subType=EXCLUSIVE)), pb.ConsumerBusy)
     assert isinstance(client.ask(subscribe(2, subType=SHARED)), pb.CommandSuccess)
+
+
+# Unsubscribing --------------------------------------------------------------------------
+
+
+def unsubscribe(request_id: int, **fields: Any) -> pb.CommandUnsubscribe:
+    return pb.CommandUnsubscribe(consumer_id=1, request_id=request_id, **fields)
+
+
+def test_a_subscription_that_cannot_be_deleted_is_said_to_be_there_and_is() -> None:
+    world = SessionWorld()
+    client = world.client()
+    client.ask(subscribe(1))
+    world.store.break_writers(DiskFull("no room"))
+    client.say(unsubscribe(2), unsubscribe(3))
+    heard = client.heard()
+    assert [type(one) for one in heard].count(pb.CommandCloseConsumer) == 1
+    for one in heard:
+        if isinstance(one, pb.CommandError):
+            refused(one, pb.PersistenceError, "no room")
+    assert isinstance(heard[0], pb.CommandError), "before its consumer is closed the client waits"
+    assert sorted(a.request_id for a in heard if isinstance(a, pb.CommandError)) == [2, 3]
+    assert isinstance(client.ask(subscribe(4)), pb.CommandSuccess)
+    assert list(world.topic().subscriptions) == ["sub"]
+    assert isinstance(client.ask(unsubscribe(5)), pb.CommandSuccess)
+    assert world.topic().cursors.cursors == {}
+
+
+def test_an_id_can_be_used_anew_while_its_subscription_is_deleted() -> None:
+    world = SessionWorld()
+    client = world.client()
+    client.ask(subscribe(1))
+    client.say(unsubscribe(2), subscribe(3, subscription="other", durable=False))
+    answers = by_request(client.heard())
+    assert [type(answers[n]) for n in (2, 3)] == [pb.CommandSuccess] * 2
+    published(world, b"a")
+    assert messages(client) == 1
+
+
+def test_a_refused_unsubscribe_leaves_the_consumer_where_it_is() -> None:
+    world = SessionWorld()
+    client = world.client()
+    client.ask(subscribe(1, subType=SHARED))
+    world.client().ask(subscribe(1, subType=SHARED))
+    refused(client.ask(unsubscribe(2)), pb.MetadataError, "1 other")
+    assert client.session.consumers[1].closed is False
+    assert isinstance(client.ask(unsubscribe(3, force=True)), pb.CommandSuccess)
+    assert 1 not in client.session.consumers
+
+
+# What the disk does not give ------------------------------------------------------------
+
+
+def acked(world: SessionWorld, client: Client) -> None:
+    """A consumer has acknowledged the first of three entries that are not in memory."""
+    client.ask(subscribe(1))
+    published(world, b"a", b"b", b"c")
+    ledger, entry = world.topic().log.position(0)
+    client.say_bytes(encode_ack(1, pb.CommandAck.Individual, [(ledger, entry, ())]))
+    assert client.heard() == []
+
+
+@pytest.fixture
+def unreadable(monkeypatch: pytest.MonkeyPatch) -> Client:
+    """The client of a consumer on a topic that cannot be read."""
+    world = SessionWorld(cache_bytes=0)
+    client = world.client()
+    acked(world, client)
+
+    async def reader(segment: int) -> NoReturn:
+        raise Unavailable("the disk is gone")
+
+    monkeypatch.setattr(world.store, "reader", reader)
+    return client
+
+
+def test_a_last_message_that_cannot_be_read(unreadable: Client) -> None:
+    answer = unreadable.ask(pb.CommandGetLastMessageId(consumer_id=1, request_id=2))
+    refused(answer, pb.MetadataError, "the disk is gone")
+
+
+def test_a_seek_that_cannot_read(unreadable: Client) -> None:
+    seek = pb.CommandSeek(consumer_id=1, request_id=2, message_publish_time=5)
+    refused(unreadable.ask(seek), pb.UnknownError, "the disk is gone")
+    assert not unreadable.session.consumers[1].closed
+
+
+def test_numbers_that_cannot_be_read(unreadable: Client) -> None:
+    answer = unreadable.ask(pb.CommandConsumerStats(consumer_id=1, request_id=2))
+    assert isinstance(answer, pb.CommandConsumerStatsResponse)
+    assert answer.error_code == pb.PersistenceError
+    assert "the disk is gone" in answer.error_message
+
+
+def test_numbers_of_nobody() -> None:
+    answer = SessionWorld().client().ask(pb.CommandConsumerStats(consumer_id=1, request_id=2))
+    assert isinstance(answer, pb.CommandConsumerStatsResponse)
+    assert answer.error_code == pb.ConsumerNotFound
+
+
+def test_numbers() -> None:
+    world = SessionWorld()
+    client = world.client()
+    acked(world, client)
+    answer = client.ask(pb.CommandConsumerStats(consumer_id=1, request_id=2))
+    assert not answer.HasField("error_code")
+    assert (answer.msgBacklog, answer.type, answer.address) == (2, "Exclusive", client.address)
+
+
+def test_a_consumer_whose_acknowledgements_cannot_be_kept() -> None:
+    world = SessionWorld()
+    client = world.client()
+    acked(world, client)
+    world.store.break_writers(DiskFull("no room"))
+    ledger, entry = world.topic().log.position(1)
+    client.say_bytes(encode_ack(1, pb.CommandAck.Individual, [(ledger, entry, ())]))
+    answer = client.ask(close_consumer(2))
+    refused(answer, pb.MetadataError, "no room")
+    assert isinstance(client.ask(subscribe(3)), pb.CommandSuccess)

@@ -72,8 +72,8 @@ class Client:
 class SessionWorld(LogWorld):
     """A broker that has started."""
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__()
+    def __init__(self, cache_bytes: int = 1 << 20, **settings: Any) -> None:
+        super().__init__(cache_bytes=cache_bytes)
         owner = SoleOwner("pulsar://here:6650")
         self.broker = Broker(replace(Settings(), **settings), self.engine, owner)
         self.do(self.broker.start())

@@ -1,13 +1,18 @@
 """SUBSCRIBE and what a consumer may ask: redelivery, seek, unsubscribe, numbers, close."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 
 from magnetar_broker.consumer import Consumer, SubscribeRequest
 from magnetar_broker.errors import (
+    BrokerError,
     MetadataTrouble,
     NotAllowed,
+    PersistenceTrouble,
     ProducerBusy,
+    UnknownTrouble,
 )
 from magnetar_broker.session.producers import refuse_schema
 from magnetar_broker.session.session import Session
@@ -15,6 +20,7 @@ from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
 from magnetar_proto.wire import MAX64
+from magnetar_storage.errors import StorageError
 
 SubType = pb.CommandSubscribe.SubType
 BUILT_TYPES = (SubType.Exclusive, SubType.Shared, SubType.Failover)
@@ -86,6 +92,15 @@ def _consumer(session: Session, consumer_id: int) -> Consumer:
     return consumer
 
 
+@contextmanager
+def _storage_trouble_as(refusal: type[BrokerError]) -> Iterator[None]:
+    """What storage cannot do is refused with the code that clients expect of this request."""
+    try:
+        yield
+    except StorageError as error:
+        raise refusal(str(error)) from error
+
+
 def on_redeliver(session: Session, command: pb.CommandRedeliverUnacknowledgedMessages) -> None:
     """No answer but the messages."""
     consumer = session.consumers.get(command.consumer_id)
@@ -102,26 +117,38 @@ async def on_seek(session: Session, command: pb.CommandSeek) -> None:
     if command.HasField("message_id"):
         position = command.message_id
         ack_set = tuple(word % (MAX64 + 1) for word in position.ack_set)
-        await consumer.subscription.seek_to_id(MessageId.from_pb(position), ack_set)
+        with _storage_trouble_as(UnknownTrouble):
+            await consumer.subscription.seek_to_id(MessageId.from_pb(position), ack_set)
     elif command.HasField("message_publish_time"):
-        await consumer.subscription.seek_to_time(command.message_publish_time)
+        with _storage_trouble_as(UnknownTrouble):
+            await consumer.subscription.seek_to_time(command.message_publish_time)
     else:
         raise MetadataTrouble("SEEK needs a message id or a publish time")
     session.reply(pb.CommandSuccess(request_id=command.request_id))
 
 
 async def on_unsubscribe(session: Session, command: pb.CommandUnsubscribe) -> None:
-    """Delete the subscription."""
-    consumer = _consumer(session, command.consumer_id)
-    await consumer.subscription.unsubscribe(consumer, command.force)
-    session.consumers.pop(command.consumer_id, None)
+    """Delete the subscription; when that fails its consumer is closed and comes back."""
+    consumer_id = command.consumer_id
+    consumer = _consumer(session, consumer_id)
+    try:
+        await consumer.subscription.unsubscribe(consumer, command.force)
+    except StorageError as error:
+        # The answer goes first: a client that still waits for it does not come back.
+        session.refuse(command.request_id, PersistenceTrouble(str(error)))
+        if session.consumers.get(consumer_id) is consumer:
+            session.close_consumer(consumer_id)
+        return
+    if session.consumers.get(consumer_id) is consumer:
+        session.consumers.free(consumer_id)
     session.reply(pb.CommandSuccess(request_id=command.request_id))
 
 
 async def on_last_message_id(session: Session, command: pb.CommandGetLastMessageId) -> None:
     """The last message that could be delivered, and where the cursor is."""
     consumer = _consumer(session, command.consumer_id)
-    last = await consumer.subscription.last_message_id()
+    with _storage_trouble_as(MetadataTrouble):
+        last = await consumer.subscription.last_message_id()
     answer = pb.CommandGetLastMessageIdResponse(
         last_message_id=last.to_pb(), request_id=command.request_id
     )
@@ -139,22 +166,31 @@ async def on_consumer_stats(session: Session, command: pb.CommandConsumerStats) 
         answer.error_code = pb.ConsumerNotFound
         answer.error_message = f"consumer {command.consumer_id} is not open on this connection"
     else:
-        backlog = await consumer.subscription.backlog()
-        answer.consumerName = consumer.name
-        answer.availablePermits = max(consumer.permits, 0)
-        answer.unackedMessages = consumer.unacked
-        answer.blockedConsumerOnUnackedMsgs = consumer.blocked
-        answer.address = session.address
-        since = datetime.fromtimestamp(consumer.connected_ms / 1000, UTC)
-        answer.connectedSince = since.isoformat(timespec="milliseconds")
-        answer.type = SubType.Name(SubType.ValueType(consumer.subscription.type))
-        answer.msgBacklog = backlog.messages
-        (
-            answer.msgRateOut,
-            answer.msgThroughputOut,
-            answer.msgRateRedeliver,
-        ) = consumer.meter.rates
+        try:
+            backlog = await consumer.subscription.backlog()
+        except StorageError as error:
+            answer.error_code = PersistenceTrouble.code
+            answer.error_message = str(error)
+        else:
+            answer.msgBacklog = backlog.messages
+            _tell_numbers(answer, consumer)
     session.reply(answer)
+
+
+def _tell_numbers(answer: pb.CommandConsumerStatsResponse, consumer: Consumer) -> None:
+    answer.consumerName = consumer.name
+    answer.availablePermits = max(consumer.permits, 0)
+    answer.unackedMessages = consumer.unacked
+    answer.blockedConsumerOnUnackedMsgs = consumer.blocked
+    answer.address = consumer.connection.address
+    since = datetime.fromtimestamp(consumer.connected_ms / 1000, UTC)
+    answer.connectedSince = since.isoformat(timespec="milliseconds")
+    answer.type = SubType.Name(SubType.ValueType(consumer.subscription.type))
+    (
+        answer.msgRateOut,
+        answer.msgThroughputOut,
+        answer.msgRateRedeliver,
+    ) = consumer.meter.rates
 
 
 async def on_close_consumer(session: Session, command: pb.CommandCloseConsumer) -> None:
@@ -162,5 +198,6 @@ async def on_close_consumer(session: Session, command: pb.CommandCloseConsumer) 
     consumer = session.consumers.free(command.consumer_id)
     if consumer is not None:
         consumer.close()
-        await consumer.subscription.settled()
+        with _storage_trouble_as(MetadataTrouble):
+            await consumer.subscription.settled()
     session.reply(pb.CommandSuccess(request_id=command.request_id))
