@@ -27,12 +27,11 @@ from magnetar_broker.producer import Sends
 from magnetar_broker.topic import Topic
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import DiskFull
-from magnetar_storage.interfaces import Versioned
 from magnetar_storage.log import RollLimits
 
 NAME = TopicName.parse("persistent://public/default/topic")
 VOLATILE = TopicName.parse("non-persistent://public/default/topic")
-Get = Callable[[str], Awaitable[Versioned | None]]
+Method = Callable[..., Awaitable[Any]]
 
 
 class NobodysOwner(SoleOwner):
@@ -79,14 +78,14 @@ class BrokerWorld(LogWorld):
         return str(caught.value)
 
 
-def slow(get: Get, gate: ManualPromise) -> Get:
-    """The same `get`, once the gate is open."""
+def slow(method: Method, gate: ManualPromise) -> Method:
+    """The same method, once the gate is open."""
 
-    async def slow_get(key: str) -> Versioned | None:
+    async def slowly(*asked: Any) -> Any:
         await gate
-        return await get(key)
+        return await method(*asked)
 
-    return slow_get
+    return slowly
 
 
 def test_a_topic_is_loaded_once_however_many_ask() -> None:
@@ -227,7 +226,7 @@ def test_of_a_plain_and_a_partitioned_topic_made_at_once_the_first_one_wins(
         world = BrokerWorld()
         plain, parted = world.broker.topic(name, True), world.broker.create_partitioned(name, 3)
         gate = world.clock.promise()
-        world.metadata.get = slow(world.metadata.get, gate)  # type: ignore[method-assign]
+        world.metadata.put = slow(world.metadata.put, gate)  # type: ignore[method-assign]
         asking = [world.begin(one) for one in ((plain, parted) if plain_first else (parted, plain))]
         gate.set_result(None)
         world.clock.pump()
