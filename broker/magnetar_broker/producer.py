@@ -1,5 +1,6 @@
 """Producers of a topic, and the runs of entries they send."""
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
@@ -70,27 +71,30 @@ class Producer:
         self.epoch = epoch
         self.closed = False
         self.pending = 0
-        self._when_answered: list[Callable[[], None]] = []
+        self._published = 0
+        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+        """Calls to make when so many of the published entries are answered."""
 
     def publish(self, sends: Sends) -> None:
         """Hand a run to the topic, which answers it."""
-        self.pending += len(sends.payloads)
+        entries = len(sends.payloads)
+        self.pending += entries
+        self._published += entries
         self.topic.publish(sends)
 
     def answered(self, entries: int) -> None:
         """So many pending entries were answered or will never be."""
         self.pending -= entries
-        if self.pending == 0 and self._when_answered:
-            waiting, self._when_answered = self._when_answered, []
-            for call in waiting:
-                call()
+        while self._waiting and self._waiting[0][0] <= self._published - self.pending:
+            _, call = self._waiting.popleft()
+            call()
 
     def when_answered(self, call: Callable[[], None]) -> None:
-        """Call as soon as nothing is pending."""
-        if self.pending == 0:
-            call()
+        """Call as soon as everything published so far is answered, and before what comes later."""
+        if self.pending or self._waiting:
+            self._waiting.append((self._published, call))
         else:
-            self._when_answered.append(call)
+            call()
 
     def close(self) -> None:
         """Leave the topic; what is pending is still written, but no longer answered."""

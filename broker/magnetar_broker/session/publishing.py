@@ -5,6 +5,7 @@ one run, so that nothing after this file happens per message.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from struct import Struct
 from typing import NamedTuple, Protocol
 
@@ -15,7 +16,7 @@ from magnetar_broker.producer import Producer, Sends
 from magnetar_broker.publish_budget import PublishBudget
 from magnetar_broker.session.slots import Slots
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import decode_send, encode
+from magnetar_proto.commands import decode, decode_send, encode
 from magnetar_proto.entries import COPY_LIMIT, parse_metadata, verify_checksum
 from magnetar_proto.errors import BadCommand, BadMetadata
 from magnetar_proto.frames import Frame
@@ -46,6 +47,11 @@ class Refusal(NamedTuple):
 DISORDER = Refusal(pb.MetadataError, "the lowest sequence id is above the highest")
 DAMAGED = Refusal(
     pb.ChecksumError, "the checksum does not match the message: it was damaged; send it again"
+)
+UNSUPPORTED = Refusal(
+    pb.NotAllowedError,
+    "transactions, and messages that bring their id or mark something, are not supported: "
+    "send without them",
 )
 DELAYED = Refusal(
     pb.NotAllowedError,
@@ -79,7 +85,9 @@ class Publishing:
             at += 1
             send = decode_send(buf, start, mid)
             if send is None:
-                raise BadCommand("a SEND with a transaction or a message id: not supported")
+                self._refuse_unsupported(runs, decode(buf, start, mid).send)
+                current_id = -1
+                continue
             producer_id, sequence_id, messages, highest_id = send
             if producer_id != current_id:
                 found = self._run(runs, producer_id)
@@ -89,8 +97,7 @@ class Publishing:
             entry = buf[mid:end]
             refused = _refusal(entry) if sequence_id <= highest_id or not highest_id else DISORDER
             if refused is not None:
-                self._publish(runs)
-                self._refuse(run, max(sequence_id, highest_id), refused)
+                self._refuse(runs, run.producer, max(sequence_id, highest_id), refused)
                 current_id = -1
                 continue
             run.sequence_ids.append(sequence_id)
@@ -148,17 +155,30 @@ class Publishing:
             self._budget.paused.discard(self._resume_if_free)
             self._reading.resume_reading()
 
-    def _refuse(self, run: Sends, sequence_id: int, refused: Refusal) -> None:
-        self._connection.send(
-            encode(
-                pb.CommandSendError(
-                    producer_id=run.producer.id,
-                    sequence_id=sequence_id,
-                    error=refused.code,
-                    message=refused.text,
-                )
-            )
+    def _refuse_unsupported(self, runs: dict[int, Sends], send: pb.CommandSend) -> None:
+        run = self._run(runs, send.producer_id)
+        if run is not None:
+            sequence_id = max(send.sequence_id, send.highest_sequence_id)
+            self._refuse(runs, run.producer, sequence_id, UNSUPPORTED)
+
+    def _refuse(
+        self, runs: dict[int, Sends], producer: Producer, sequence_id: int, refused: Refusal
+    ) -> None:
+        """Answer one message behind those that came before it; until then it is pending."""
+        self._publish(runs)
+        error = pb.CommandSendError(
+            producer_id=producer.id,
+            sequence_id=sequence_id,
+            error=refused.code,
+            message=refused.text,
         )
+        self.pending_entries += 1
+        producer.when_answered(partial(self._refused, producer, encode(error)))
+
+    def _refused(self, producer: Producer, answer: bytes) -> None:
+        if not producer.closed:
+            self._connection.send(answer)
+        self.published(1, 0)
 
 
 def _refusal(entry: bytes) -> Refusal | None:
