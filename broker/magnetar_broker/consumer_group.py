@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from magnetar_broker.consumer import Consumer
-from magnetar_broker.errors import ConsumerBusy
+from magnetar_broker.errors import ConsumerBusy, MetadataTrouble
 from magnetar_proto import PulsarApi_pb2 as pb
 
 SubType = pb.CommandSubscribe.SubType
@@ -53,6 +53,17 @@ class ConsumerGroup:
     def remove(self, consumer: Consumer) -> None:
         """A consumer left."""
         self._members.remove(consumer)
+
+    def disconnect_others(self, consumer: Consumer, force: bool) -> None:
+        """Leave only this one, as UNSUBSCRIBE asks; `MetadataTrouble` for others without `force`."""
+        others = [member for member in self._members if member is not consumer]
+        if others and not force:
+            raise MetadataTrouble(
+                f"subscription {self._subscription} has {len(others)} other consumers; "
+                "close them or unsubscribe with force"
+            )
+        for other in others:
+            other.disconnect()
 
     def disconnect(self) -> None:
         """Send all of them away; they come back."""

@@ -90,9 +90,8 @@ class NonPersistentSubscription:
 
     async def unsubscribe(self, consumer: Consumer, force: bool) -> None:
         """The consumer leaves, and with `force` all others."""
+        self.consumers.disconnect_others(consumer, force)
         consumer.close()
-        if force:
-            self.consumers.disconnect()
 
     async def backlog(self) -> Backlog:
         """There is never one."""

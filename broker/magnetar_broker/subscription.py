@@ -9,7 +9,7 @@ from magnetar_broker.consumer_group import EXCLUSIVE, ConsumerGroup
 from magnetar_broker.dispatch.base import Dispatcher, Stream
 from magnetar_broker.dispatch.shared import Shared
 from magnetar_broker.dispatch.single_active import SingleActive
-from magnetar_broker.errors import MetadataTrouble, UnknownTrouble
+from magnetar_broker.errors import UnknownTrouble
 from magnetar_broker.limits import TopicLimits
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import Ack
@@ -215,14 +215,7 @@ class Subscription:
 
     async def unsubscribe(self, consumer: Consumer, force: bool) -> None:
         """Remove the subscription; `force` disconnects its other consumers."""
-        others = [c for c in self.consumers if c is not consumer]
-        if others and not force:
-            raise MetadataTrouble(
-                f"subscription {self.name} has {len(others)} other consumers; "
-                "close them or unsubscribe with force"
-            )
-        for other in others:
-            other.disconnect()
+        self.consumers.disconnect_others(consumer, force)
         consumer.close()
         await self.topic.remove_subscription(self)
 

@@ -6,7 +6,7 @@ from fakes.connection import Receipt, RecordingConnection
 from fakes.topics import EXCLUSIVE, FAILOVER, SHARED
 from fakes.world import ManualClock, run, start
 from magnetar_broker.consumer import Consumer, SubscribeRequest
-from magnetar_broker.errors import ConsumerBusy, UnknownTrouble
+from magnetar_broker.errors import ConsumerBusy, MetadataTrouble, UnknownTrouble
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.non_persistent import NonPersistentTopic
 from magnetar_broker.producer import Sends
@@ -106,6 +106,23 @@ def test_a_subscription_ends_with_its_last_consumer() -> None:
     assert payloads(again) == [b"a"]
     run(again.subscription.unsubscribe(again, True), world.clock)
     assert world.topic.subscriptions == {}
+
+
+def test_others_are_only_sent_away_by_force() -> None:
+    world = Volatile()
+    consumer, second = world.subscribe(SHARED), world.subscribe(SHARED, 5)
+    with pytest.raises(MetadataTrouble, match="1 other consumers"):
+        run(consumer.subscription.unsubscribe(consumer, False), world.clock)
+    assert not consumer.closed
+    world.publish(b"a")
+    assert payloads(second) == [b"a"]
+    run(consumer.subscription.unsubscribe(consumer, True), world.clock)
+    connection = second.connection
+    assert isinstance(connection, RecordingConnection)
+    assert (connection.closed_consumers, world.topic.subscriptions) == ([second.id], {})
+    alone = world.subscribe()
+    run(alone.subscription.unsubscribe(alone, False), world.clock)
+    assert (alone.closed, world.topic.subscriptions) == (True, {})
 
 
 def test_a_dead_exclusive_consumer_is_replaced_and_the_new_one_hears() -> None:
