@@ -4,8 +4,9 @@ A cursor speaks of *offsets*: an entry's place in the whole history of its log, 
 over all segments, so that the next entry is always one more.  Bit masks say which
 messages of a batch are still *not* acknowledged (bit i for message i), as on the wire.
 
-The state changes in memory at once.  What changed since the last time is taken by
-`take_delta` and written by the cursor log; `Cursor.apply` replays it after a restart.
+The state changes in memory at once.  A `TrackedCursor` also remembers what changed since
+the last time: that is taken by `take_delta` and written by the cursor log, and `apply`
+replays it after a restart.
 """
 
 from collections.abc import Iterable
@@ -21,30 +22,20 @@ _MASK = Struct("<qI")  # offset, bytes of the mask that follows
 class Cursor:
     """Everything at or below `mark_delete` is acknowledged, and what `acked` and `partial` add."""
 
-    __slots__ = (
-        "_changed",
-        "_new_partial",
-        "_new_ranges",
-        "_reset",
-        "acked",
-        "mark_delete",
-        "partial",
-    )
+    __slots__ = ("acked", "mark_delete", "partial")
 
     def __init__(self, mark_delete: int) -> None:
         self.mark_delete = mark_delete
         self.acked = RangeSet()
         self.partial: dict[int, int] = {}
-        self._new_ranges: list[tuple[int, int]] = []
-        self._new_partial: set[int] = set()
-        self._changed = self._reset = False
 
     # Acknowledging ------------------------------------------------------------
 
     def ack(self, offsets: Iterable[int]) -> None:
         """Acknowledge whole entries, in any order; repeats are harmless."""
         for offset in offsets:
-            self._ack_one(offset)
+            if offset > self.mark_delete:
+                self._ack_one(offset)
         self._advance()
 
     def ack_batch(self, offset: int, unacked_mask: int) -> bool:
@@ -56,8 +47,6 @@ class Cursor:
             self.ack((offset,))
             return True
         self.partial[offset] = left
-        self._new_partial.add(offset)
-        self._changed = True
         return False
 
     def ack_up_to(self, offset: int) -> None:
@@ -71,22 +60,11 @@ class Cursor:
         self.mark_delete = mark_delete
         self.acked.clear()
         self.partial.clear()
-        self._new_ranges.clear()
-        self._new_partial.clear()
-        self._changed = self._reset = True
 
     def _ack_one(self, offset: int) -> None:
-        if offset <= self.mark_delete:
-            return
         if self.partial:
             self.partial.pop(offset, None)
-        self._changed = True
         self.acked.add(offset, offset + 1)
-        new = self._new_ranges
-        if new and new[-1][1] == offset:
-            new[-1] = (new[-1][0], offset + 1)
-        else:
-            new.append((offset, offset + 1))
 
     def _advance(self) -> None:
         if self.acked:
@@ -99,7 +77,6 @@ class Cursor:
         self.acked.remove_below(mark_delete + 1)
         if self.partial:
             self.partial = {o: mask for o, mask in self.partial.items() if o > mark_delete}
-        self._changed = True
 
     # Asking -------------------------------------------------------------------
 
@@ -116,17 +93,48 @@ class Cursor:
         """Whether nothing above the mark-delete is acknowledged, not even in part."""
         return not self.acked and not self.partial
 
-    # Remembering --------------------------------------------------------------
+
+class TrackedCursor(Cursor):
+    """A cursor that remembers what changed until that is taken: somebody must take it."""
+
+    __slots__ = ("_new_partial", "_new_ranges", "_reset", "_taken_mark_delete")
+
+    def __init__(self, mark_delete: int) -> None:
+        super().__init__(mark_delete)
+        self._forget_changes()
+
+    def ack(self, offsets: Iterable[int]) -> None:
+        new = self._new_ranges
+        for offset in offsets:
+            if offset > self.mark_delete:
+                self._ack_one(offset)
+                if new and new[-1][1] == offset:
+                    new[-1] = (new[-1][0], offset + 1)
+                else:
+                    new.append((offset, offset + 1))
+        self._advance()
+
+    def ack_batch(self, offset: int, unacked_mask: int) -> bool:
+        done = super().ack_batch(offset, unacked_mask)
+        if not done:
+            self._new_partial.add(offset)
+        return done
+
+    def reset(self, mark_delete: int) -> None:
+        super().reset(mark_delete)
+        self._forget_changes()
+        self._reset = True
 
     def take_delta(self) -> tuple[bool, bytes] | None:
         """What changed since the last call, as (whole state, bytes); None when nothing did.
 
         The caller must write it: it is not handed out again.
         """
-        if not self._changed:
-            return None
         if self._reset:
             return True, self.snapshot()
+        moved = self.mark_delete != self._taken_mark_delete
+        if not moved and not self._new_ranges and not self._new_partial:
+            return None
         ranges = [r for r in self._new_ranges if r[1] > self.mark_delete + 1]
         masks = {o: self.partial[o] for o in self._new_partial if o in self.partial}
         self._forget_changes()
@@ -154,9 +162,10 @@ class Cursor:
         self._forget_changes()
 
     def _forget_changes(self) -> None:
-        self._new_ranges = []
-        self._new_partial = set()
-        self._changed = self._reset = False
+        self._new_ranges: list[tuple[int, int]] = []
+        self._new_partial: set[int] = set()
+        self._taken_mark_delete = self.mark_delete
+        self._reset = False
 
 
 def _encode(mark_delete: int, ranges: list[tuple[int, int]], masks: dict[int, int]) -> bytes:

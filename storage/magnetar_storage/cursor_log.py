@@ -18,7 +18,7 @@ from functools import partial
 from struct import Struct
 from struct import error as StructError
 
-from magnetar_storage.cursor import Cursor
+from magnetar_storage.cursor import TrackedCursor
 from magnetar_storage.errors import Corrupt, StorageError
 from magnetar_storage.interfaces import SegmentWriter
 from magnetar_storage.log import Log
@@ -40,7 +40,7 @@ class Kind(IntEnum):
     PROPERTIES = 5
 
 
-class DurableCursor(Cursor):
+class DurableCursor(TrackedCursor):
     """A cursor that survives; after changing it, tell its `CursorLog.changed`."""
 
     __slots__ = ("name", "number", "properties")

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar_storage.cursor import Cursor
+from magnetar_storage.cursor import Cursor, TrackedCursor
 
 ENTRIES = 12
 BATCH = 5
@@ -69,10 +69,16 @@ def compare(cursor: Cursor, model: Model) -> None:
     assert cursor.is_plain == (not cursor.acked and not cursor.partial)
 
 
-@given(st.integers(-1, ENTRIES - 1), st.lists(step, max_size=25))
-@settings(max_examples=300)
-def test_acknowledging_is_what_the_model_says(start: int, steps: list[Step]) -> None:
-    cursor, model = Cursor(start), Model(start)
+@given(
+    st.sampled_from([Cursor, TrackedCursor]),
+    st.integers(-1, ENTRIES - 1),
+    st.lists(step, max_size=25),
+)
+@settings(max_examples=400)
+def test_acknowledging_is_what_the_model_says(
+    kind: type[Cursor], start: int, steps: list[Step]
+) -> None:
+    cursor, model = kind(start), Model(start)
     for one in steps:
         model = take(cursor, model, one)
         compare(cursor, model)
@@ -83,8 +89,8 @@ def test_acknowledging_is_what_the_model_says(start: int, steps: list[Step]) -> 
 def test_written_in_any_pieces_it_is_replayed_the_same(
     steps: list[tuple[Step, str]],
 ) -> None:
-    cursor, model = Cursor(-1), Model(-1)
-    twin = Cursor(-1)
+    cursor, model = TrackedCursor(-1), Model(-1)
+    twin = TrackedCursor(-1)
     for one, then in steps:
         model = take(cursor, model, one)
         if then == "snapshot":
@@ -106,20 +112,31 @@ def test_a_delta_may_be_replayed_over_what_it_came_from(
     before: list[Step], after: list[Step]
 ) -> None:
     """A snapshot that was taken later than the delta behind it was written."""
-    cursor, model = Cursor(-1), Model(-1)
+    cursor, model = TrackedCursor(-1), Model(-1)
     for one in before:
         model = take(cursor, model, one)
     delta = cursor.take_delta()
     snapshot = cursor.snapshot()
-    twin = Cursor(-1)
+    twin = TrackedCursor(-1)
     twin.apply(True, snapshot)
     if delta is not None:
         twin.apply(*delta)
     compare(twin, model)
 
 
+def test_a_cursor_that_nobody_writes_keeps_nothing_of_what_it_went_through() -> None:
+    cursor = Cursor(-1)
+    before = str(cursor.__reduce_ex__(2))
+    for offset in range(1, 2000, 2):
+        cursor.ack([offset])
+        cursor.ack_batch(offset + 1, FULL - 1)
+    cursor.ack_up_to(2000)
+    cursor.reset(-1)
+    assert str(cursor.__reduce_ex__(2)) == before
+
+
 def test_nothing_changed_is_no_delta() -> None:
-    cursor = Cursor(4)
+    cursor = TrackedCursor(4)
     cursor.ack([1, 2])
     cursor.ack_up_to(3)
     assert cursor.ack_batch(2, FULL) is True
@@ -127,14 +144,14 @@ def test_nothing_changed_is_no_delta() -> None:
 
 
 def test_a_delta_is_handed_out_once() -> None:
-    cursor = Cursor(-1)
+    cursor = TrackedCursor(-1)
     cursor.ack([3])
     assert cursor.take_delta() is not None
     assert cursor.take_delta() is None
 
 
 def test_a_delta_holds_only_what_is_new() -> None:
-    cursor = Cursor(-1)
+    cursor = TrackedCursor(-1)
     cursor.ack(range(2, 1000, 2))
     cursor.take_delta()
     cursor.ack([2001])
@@ -146,18 +163,18 @@ def test_a_delta_holds_only_what_is_new() -> None:
 
 
 def test_a_reset_is_written_as_the_whole_state() -> None:
-    cursor = Cursor(9)
+    cursor = TrackedCursor(9)
     cursor.reset(2)
     cursor.ack([5])
     delta = cursor.take_delta()
     assert delta is not None and delta[0]
-    twin = Cursor(9)
+    twin = TrackedCursor(9)
     twin.apply(*delta)
     assert (twin.mark_delete, list(twin.acked)) == (2, [(5, 6)])
 
 
 def test_masks_of_more_than_a_word_survive() -> None:
-    cursor, twin = Cursor(-1), Cursor(-1)
+    cursor, twin = TrackedCursor(-1), TrackedCursor(-1)
     mask = (1 << 1000) - 2
     cursor.ack_batch(3, mask)
     twin.apply(True, cursor.snapshot())
