@@ -2,7 +2,7 @@
 
     BrokerError                     code = a ServerError of the protocol
     ├── InvalidName, NamespaceMissing, TopicMissing, SubscriptionMissing
-    ├── ProducerBusy, ConsumerBusy
+    ├── ProducerBusy, ProducerFenced, ConsumerBusy
     ├── NotReady                    try again: loading, fenced, or moving
     ├── NotAllowed                  the feature is off or the request makes no sense
     ├── SchemaRefused, MetadataTrouble, PersistenceTrouble, TooManyRequests, UnknownTrouble
@@ -43,6 +43,12 @@ class SubscriptionMissing(BrokerError):
 
 class ProducerBusy(BrokerError):
     code = pb.ProducerBusy
+
+
+class ProducerFenced(BrokerError):
+    """A producer has ended for good: its client must not try again."""
+
+    code = pb.ProducerFenced
 
 
 class ConsumerBusy(BrokerError):

@@ -131,6 +131,10 @@ class NonPersistentTopic:
         """A producer left."""
         self.producers.remove(producer)
 
+    def bar_producer(self, producer: Producer, why: str) -> None:
+        """When the producer comes back, refuse it once."""
+        self.producers.bar(producer.name, why)
+
     def publish(self, sends: Sends) -> None:
         """Give every subscription its copy, and answer."""
         for payload, messages in zip(sends.payloads, sends.counts, strict=True):
@@ -143,6 +147,11 @@ class NonPersistentTopic:
         sends.answer(
             b"".join(encode_receipts(producer_id, (low,), (high,), 0, 0) for low, high in ids)
         )
+
+    def check_subscribe(self, request: SubscribeRequest) -> None:
+        """Refuse a consumer too many."""
+        present = sum(len(s.consumers) for s in self.subscriptions.values())
+        self.limits.check_consumers(self.name, present)
 
     async def subscribe(self, connection: Connection, request: SubscribeRequest) -> Consumer:
         """Join a subscription; start positions mean nothing here."""
@@ -163,7 +172,7 @@ class NonPersistentTopic:
         """The subscription, with room for one more consumer of the type asked for."""
         name = request.subscription
         while True:
-            self._check_room()
+            self.check_subscribe(request)
             subscription = self.subscriptions.get(name)
             if subscription is None:
                 self.limits.check_subscriptions(self.name, len(self.subscriptions))
@@ -171,13 +180,9 @@ class NonPersistentTopic:
                 return subscription
             await subscription.consumers.admit(subscription.type, request.type)
             if self.subscriptions.get(name) is subscription:
-                self._check_room()
+                self.check_subscribe(request)  # others may have come meanwhile
                 return subscription
             # It ended while we waited, with its last consumer: begin anew.
-
-    def _check_room(self) -> None:
-        present = sum(len(s.consumers) for s in self.subscriptions.values())
-        self.limits.check_consumers(self.name, present)
 
     def totals(self) -> tuple[int, int, int, int]:
         """Messages and bytes in, messages and bytes out: what is metered."""

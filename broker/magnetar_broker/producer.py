@@ -5,9 +5,12 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from magnetar_broker.connection import Connection
-from magnetar_broker.errors import ProducerBusy
+from magnetar_broker.errors import ProducerBusy, ProducerFenced
 from magnetar_proto.commands import encode_receipts
 from magnetar_proto.names import TopicName
+
+
+MAX_BARRED = 1000
 
 
 class PublishTarget(Protocol):
@@ -18,6 +21,9 @@ class PublishTarget(Protocol):
 
     def remove_producer(self, producer: "Producer") -> None:
         """A producer left."""
+
+    def bar_producer(self, producer: "Producer", why: str) -> None:
+        """When the producer comes back, refuse it once."""
 
 
 class Sends:
@@ -96,6 +102,14 @@ class Producer:
         else:
             call()
 
+    def bar(self, why: str) -> None:
+        """It sent what can never be accepted: if its client reconnects, it is refused once.
+
+        Clients in C++ (and Python) answer the refusal of a message by reconnecting and
+        sending it again, for ever; a refused producer they fail, and its messages with it.
+        """
+        self.topic.bar_producer(self, why)
+
     def close(self) -> None:
         """Leave the topic; what is pending is still written, but no longer answered."""
         if not self.closed:
@@ -116,6 +130,7 @@ class Producers:
         self._topic = topic
         self._limit = limit
         self._by_name: dict[str, Producer] = {}
+        self._barred: dict[str, str] = {}
 
     def __len__(self) -> int:
         return len(self._by_name)
@@ -124,7 +139,12 @@ class Producers:
         return iter(list(self._by_name.values()))
 
     async def free(self, name: str, connection: Connection, producer_id: int, epoch: int) -> None:
-        """Make the name free, or `ProducerBusy`: its holder lives and is not the same producer."""
+        """Make the name free, or `ProducerBusy`: its holder lives and is not the same producer.
+
+        `ProducerFenced` if the name was barred: clients give up a producer for nothing less.
+        """
+        if name in self._barred:
+            raise ProducerFenced(self._barred.pop(name))
         while (holder := self._by_name.get(name)) is not None:
             same = holder.connection is connection and holder.id == producer_id
             if same and epoch > holder.epoch:
@@ -136,7 +156,11 @@ class Producers:
                     f"from {holder.connection.address}; use another name or close that one"
                 )
             holder.disconnect()  # should it be there after all, it learns to come back
-        if 0 < self._limit <= len(self._by_name):
+        self.check_room(name)
+
+    def check_room(self, name: str) -> None:
+        """`ProducerBusy` if there are too many already; a name that is held needs no room."""
+        if 0 < self._limit <= len(self._by_name) and name not in self._by_name:
             raise ProducerBusy(
                 f"{self._topic} has its {self._limit} producers (maxProducersPerTopic)"
             )
@@ -149,6 +173,12 @@ class Producers:
         """A producer left."""
         if self._by_name.get(producer.name) is producer:
             del self._by_name[producer.name]
+
+    def bar(self, name: str, why: str) -> None:
+        """Refuse the next producer of this name; only the latest names are remembered."""
+        self._barred[name] = why
+        if len(self._barred) > MAX_BARRED:
+            del self._barred[next(iter(self._barred))]
 
     def disconnect(self) -> None:
         """Send all of them away."""

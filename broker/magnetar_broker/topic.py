@@ -97,6 +97,10 @@ class Topic:
         """A producer left."""
         self.producers.remove(producer)
 
+    def bar_producer(self, producer: Producer, why: str) -> None:
+        """When the producer comes back, refuse it once."""
+        self.producers.bar(producer.name, why)
+
     def publish(self, sends: Sends) -> None:
         """Append a run; it is answered when it is durable."""
         try:
@@ -133,6 +137,13 @@ class Topic:
 
     # Subscriptions ----------------------------------------------------------------------
 
+    def check_subscribe(self, request: SubscribeRequest) -> None:
+        """Refuse a consumer too many, and one of a subscription that may not be created."""
+        present = sum(len(s.consumers) for s in self.subscriptions.values())
+        self.limits.check_consumers(self.name, present)
+        if request.durable and request.subscription not in self.subscriptions:
+            self._check_auto_subscription(request.subscription, SubscriptionMissing)
+
     async def subscribe(self, connection: Connection, request: SubscribeRequest) -> Consumer:
         """Join a subscription, creating it if need be."""
         subscription = await self._admitted(request)
@@ -156,17 +167,13 @@ class Topic:
     async def _admitted(self, request: SubscribeRequest) -> Subscription:
         """The subscription, with room for one more consumer of the type asked for."""
         while True:
-            self._check_room()
+            self.check_subscribe(request)
             subscription = await self._subscription(request)
             await subscription.admit(request.type)
             if self.subscriptions.get(request.subscription) is subscription:
-                self._check_room()
+                self.check_subscribe(request)  # others may have come meanwhile
                 return subscription
             # It ended while we waited, for instance with its last consumer: begin anew.
-
-    def _check_room(self) -> None:
-        present = sum(len(s.consumers) for s in self.subscriptions.values())
-        self.limits.check_consumers(self.name, present)
 
     async def _subscription(self, request: SubscribeRequest) -> Subscription:
         self._check_open()
@@ -185,7 +192,6 @@ class Topic:
             subscription = Subscription(self, name, Cursor(start - 1))
             self.subscriptions[name] = subscription
             return subscription
-        self._check_auto_subscription(name, SubscriptionMissing)
         return await self.create_subscription(name, start, request.properties)
 
     async def create_subscription(

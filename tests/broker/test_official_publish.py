@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import timedelta
 
 import pulsar
 import pulsar.asyncio
@@ -186,3 +187,12 @@ def test_an_access_mode_is_refused_for_good(client: pulsar.Client, topic: str) -
     with pytest.raises(pulsar.NotAllowedError):
         client.create_producer(topic, access_mode=pulsar.ProducerAccessMode.Exclusive)
     publish(client.create_producer(topic), "shared")
+
+
+def test_a_delayed_message_ends_its_producer_instead_of_looping(
+    client: pulsar.Client, topic: str
+) -> None:
+    producer = client.create_producer(topic)
+    with pytest.raises(pulsar.ProducerFenced):
+        producer.send(b"later", deliver_after=timedelta(seconds=5))
+    publish(client.create_producer(topic), "now")

@@ -172,12 +172,15 @@ class Publishing:
             error=refused.code,
             message=refused.text,
         )
+        barred = refused.text if refused.code == pb.NotAllowedError else ""
         self.pending_entries += 1
-        producer.when_answered(partial(self._refused, producer, encode(error)))
+        producer.when_answered(partial(self._refused, producer, encode(error), barred))
 
-    def _refused(self, producer: Producer, answer: bytes) -> None:
+    def _refused(self, producer: Producer, answer: bytes, barred: str) -> None:
         if not producer.closed:
             self._connection.send(answer)
+            if barred:
+                producer.bar(barred)
         self.published(1, 0)
 
 
