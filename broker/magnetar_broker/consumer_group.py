@@ -55,7 +55,7 @@ class ConsumerGroup:
         self._members.remove(consumer)
 
     def disconnect_others(self, consumer: Consumer, force: bool) -> None:
-        """Leave only this one, as UNSUBSCRIBE asks; `MetadataTrouble` for others without `force`."""
+        """Leave only one, as UNSUBSCRIBE asks; `MetadataTrouble` if `force` is lacking for it."""
         others = [member for member in self._members if member is not consumer]
         if others and not force:
             raise MetadataTrouble(

@@ -208,3 +208,43 @@ def test_a_consumer_whose_acknowledgements_cannot_be_kept() -> None:
     answer = client.ask(close_consumer(2))
     refused(answer, pb.MetadataError, "no room")
     assert isinstance(client.ask(subscribe(3)), pb.CommandSuccess)
+
+
+# What is looked at first ----------------------------------------------------------------
+
+WRONG: dict[str, dict[str, Any]] = {
+    "schema": {"schema": pb.Schema(name="s", type=pb.Schema.String, schema_data=b"")},
+    "type": {"subType": pb.CommandSubscribe.Key_Shared},
+    "name": {"subscription": "pulsar.dedup"},
+}
+NON_PERSISTENT = TOPIC.replace("persistent", "non-persistent")
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
+@pytest.mark.parametrize("topic", [TOPIC, NON_PERSISTENT])
+def test_a_full_topic_refuses_whatever_else_is_wrong(topic: str, wrong: dict[str, Any]) -> None:
+    world = SessionWorld(max_consumers_per_topic=1, allow_auto_subscription_creation=True)
+    world.client().ask(subscribe(1, topic=topic))
+    refused(world.client().ask(subscribe(1, topic=topic, **wrong)), pb.ConsumerBusy, "maxConsumers")
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
+def test_a_missing_subscription_is_missed_whatever_else_is_wrong(wrong: dict[str, Any]) -> None:
+    world = SessionWorld(allow_auto_subscription_creation=False)
+    client = world.client()
+    answer = client.ask(subscribe(1, **wrong))
+    refused(answer, pb.SubscriptionNotFound, "allowAutoSubscriptionCreation")
+    assert isinstance(client.ask(subscribe(2, durable=False)), pb.CommandSuccess)
+
+
+def test_a_missing_subscription_is_missed_where_there_could_be_no_more() -> None:
+    world = SessionWorld(max_subscriptions_per_topic=1, allow_auto_subscription_creation=False)
+    assert isinstance(world.client().ask(subscribe(1, durable=False)), pb.CommandSuccess)
+    answer = world.client().ask(subscribe(1, subscription="new"))
+    refused(answer, pb.SubscriptionNotFound, "allowAutoSubscriptionCreation")
+
+
+def test_the_schema_is_looked_at_before_the_type_and_the_name() -> None:
+    client = SessionWorld().client()
+    everything = {name: value for fields in WRONG.values() for name, value in fields.items()}
+    refused(client.ask(subscribe(1, **everything)), pb.IncompatibleSchema, "schema")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fakes.sessions import SessionWorld, by_request, close_producer, produce
+from fakes.sessions import TOPIC, SessionWorld, by_request, close_producer, produce
 from magnetar_proto import PulsarApi_pb2 as pb
 from raw_client import refused, send_frame
 
@@ -115,3 +115,36 @@ def test_a_producer_that_cannot_be_replaced_is_gone_all_the_same() -> None:
     refused(answer, pb.ProducerBusy, "taken")
     assert [p.name for p in world.topic().producers] == ["taken"]
     assert isinstance(client.ask(produce(3, producer_name="old")), pb.CommandProducerSuccess)
+
+
+# What is looked at first ----------------------------------------------------------------
+
+WRONG: dict[str, dict[str, Any]] = {
+    "schema": {"schema": pb.Schema(name="s", type=pb.Schema.String, schema_data=b"")},
+    "initial subscription": {"initial_subscription_name": "sub"},
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
+@pytest.mark.parametrize("topic", [TOPIC, TOPIC.replace("persistent", "non-persistent")])
+def test_a_full_topic_refuses_before_anything_is_made(topic: str, wrong: dict[str, Any]) -> None:
+    world = SessionWorld(max_producers_per_topic=1)
+    world.client().ask(produce(1, topic=topic))
+    answer = world.client().ask(produce(1, topic=topic, **wrong))
+    refused(answer, pb.ProducerBusy, "maxProducersPerTopic")
+    (loaded,) = world.broker.topics
+    assert loaded.subscriptions == {}
+
+
+def test_who_replaces_a_producer_needs_no_room_of_its_own() -> None:
+    world = SessionWorld(max_producers_per_topic=1)
+    client = world.client()
+    client.ask(produce(1, producer_name="p"))
+    again = client.ask(produce(2, producer_name="p", epoch=1))
+    assert isinstance(again, pb.CommandProducerSuccess)
+    other = world.client()
+    other.say(produce(1, producer_name="p"))
+    client.session.lost()
+    (answer,) = other.heard()
+    assert isinstance(answer, pb.CommandProducerSuccess)
+    assert len(world.topic().producers) == 1

@@ -44,12 +44,14 @@ async def on_subscribe(session: Session, command: pb.CommandSubscribe) -> None:
 
 async def _join(session: Session, topic_name: TopicName, command: pb.CommandSubscribe) -> Consumer:
     topic = await session.broker.topic(topic_name, create=command.force_topic_creation)
+    request = _request_of(command)
+    topic.check_subscribe(request)
     refuse_schema(command.HasField("schema"), command.schema)
-    _check_subscribe(session, topic_name, command)
-    return await topic.subscribe(session, _request_of(command))
+    _check_type_and_name(session, topic_name, command)
+    return await topic.subscribe(session, request)
 
 
-def _check_subscribe(session: Session, topic: TopicName, command: pb.CommandSubscribe) -> None:
+def _check_type_and_name(session: Session, topic: TopicName, command: pb.CommandSubscribe) -> None:
     """What the type and the name must be like."""
     sub_type = SubType.Name(command.subType)
     if command.read_compacted and command.subType not in (SubType.Exclusive, SubType.Failover):

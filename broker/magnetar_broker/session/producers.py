@@ -35,10 +35,11 @@ async def _create(session: Session, topic_name: TopicName, command: pb.CommandPr
     if command.producer_access_mode != ACCESS_MODE.Value("Shared"):
         raise NotAllowed("only the Shared access mode is supported on this broker yet")
     topic = await session.broker.topic(topic_name, create=True)
+    name = command.producer_name or session.broker.producer_name()
+    topic.producers.check_room(name)
     refuse_schema(command.HasField("schema"), command.schema)
     if command.initial_subscription_name:
         await topic.ensure_subscription(command.initial_subscription_name)
-    name = command.producer_name or session.broker.producer_name()
     return await topic.add_producer(session, command.producer_id, name, command.epoch)
 
 
