@@ -6,7 +6,13 @@ from functools import partial
 
 from magnetar_broker.connection import Connection
 from magnetar_broker.consumer import Consumer, SubscribeRequest
-from magnetar_broker.errors import BrokerError, NotAllowed, NotReady, SubscriptionMissing
+from magnetar_broker.errors import (
+    BrokerError,
+    NotAllowed,
+    NotReady,
+    SubscriptionMissing,
+    UnknownTrouble,
+)
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.metrics.meter import Meter
 from magnetar_broker.producer import Producer, Producers, Sends
@@ -148,8 +154,7 @@ class Topic:
         """Join a subscription, creating it if need be."""
         subscription = await self._admitted(request)
         if request.rollback_seconds:
-            since_ms = self.log.engine.clock.now_ms() - request.rollback_seconds * 1000
-            await subscription.seek(await self.first_since(since_ms))
+            await self._roll_back(subscription, request.rollback_seconds)
             subscription = await self._admitted(request)  # somebody may have come meanwhile
         self._check_open()
         consumer = Consumer(
@@ -163,6 +168,14 @@ class Topic:
         )
         subscription.join(consumer)
         return consumer
+
+    async def _roll_back(self, subscription: Subscription, seconds: int) -> None:
+        """Move the cursor to where it was so long ago; when that fails it stays where it is."""
+        since_ms = self.log.engine.clock.now_ms() - seconds * 1000
+        try:
+            await subscription.seek_to_time(since_ms)
+        except (UnknownTrouble, StorageError) as error:
+            logger.warning("%s of %s was not rolled back: %s", subscription.name, self.name, error)
 
     async def _admitted(self, request: SubscribeRequest) -> Subscription:
         """The subscription, with room for one more consumer of the type asked for."""

@@ -18,7 +18,7 @@ from magnetar_broker.errors import (
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.retention import Retention
 from magnetar_proto.ids import EARLIEST, LATEST, MessageId
-from magnetar_storage.errors import DiskFull
+from magnetar_storage.errors import Corrupt, DiskFull
 
 # Producers ------------------------------------------------------------------------------
 
@@ -306,6 +306,14 @@ def test_a_rollback_begins_so_many_seconds_ago() -> None:
     world.publish(*[entry(now - 1000 * ago) for ago in (30, 20, 10, 0)])
     consumer = world.subscribe(permits=9, rollback_seconds=20)
     assert world.offsets(consumer) == [1, 2, 3]
+
+
+def test_a_rollback_that_fails_does_not_keep_anybody_out() -> None:
+    world = TopicWorld(cache_bytes=0)
+    world.publish(*[entry(world.clock.now_ms() + n) for n in range(4)])
+    world.store.read_failure = Corrupt("file", 3, "rot")
+    consumer = world.subscribe(rollback_seconds=20, earliest=True)
+    assert consumer in list(world.subscription().consumers)
 
 
 def test_two_who_roll_back_at_once_do_not_both_become_exclusive() -> None:
