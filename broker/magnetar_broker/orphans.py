@@ -29,10 +29,7 @@ async def sweep(engine: Engine, candidates: set[SegmentId]) -> list[SegmentId]:
     """
     listed: set[SegmentId] = set()
     async for record in _records(engine.metadata):
-        listed.update(segment.id for segment in record.segments)
-        listed.update(record.trash)
-        if record.cursor_segment is not None:
-            listed.add(record.cursor_segment)
+        listed |= record.listed
     kept = []
     for segment in sorted(candidates - listed):
         with suppress(NoSegment):  # then a log has deleted it meanwhile

@@ -195,6 +195,7 @@ class CursorLog:
     async def _roll(self) -> None:
         """Start a new segment with the whole state, list it, drop the old one."""
         waiting: list[Done] = []
+        writer: SegmentWriter | None = None
         try:
             writer = await self._engine.store.create()
             self._events, self._dirty = [], {}
@@ -210,6 +211,8 @@ class CursorLog:
             await self._log.replace_cursor_segment(writer.segment)
         except StorageError as error:
             self._flushed(waiting, error)
+            if writer is not None:
+                await self._log.discard_unlisted(writer.segment)
         else:
             self._flushed(waiting, None)
 

@@ -7,6 +7,7 @@ the last segment, and only then create a new one, list it, append to it.
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -84,6 +85,7 @@ class Log:
         self._by_id: dict[SegmentId, int] = {}  # id -> base
         self._readers: dict[SegmentId, SegmentReader] = {}
         self._writer: SegmentWriter | None = None
+        self._unlisted: SegmentWriter | None = None  # of a new segment that is not in use yet
         self._open_entries = self._open_bytes = 0  # appended to the writer's segment
         self._queued = 0  # offset the next append gets
         self._switching: Promise | None = None  # unsettled while the writer is being replaced
@@ -139,13 +141,14 @@ class Log:
             try:
                 await self._next_segment()
             finally:
-                self._end_switch()
+                await self._end_switch()
 
     async def close(self) -> None:
         """Seal what is open; the log must not be used afterwards."""
         self.failed = self.failed or WriterFailed(f"{self.key} was closed")
         await self._switched()
         writer, self._writer = self._writer, None
+        await self._discard_unlisted()
         if writer is not None:
             await self._settle(writer)
         for reader in self._readers.values():
@@ -156,6 +159,7 @@ class Log:
         """Remove every segment, then the record."""
         self.failed = self.failed or WriterFailed(f"{self.key} was deleted")
         await self._switched()
+        await self._discard_unlisted()
         self._writer = None
         record = self._record
         doomed = [s.id for s in record.segments]
@@ -234,27 +238,46 @@ class Log:
         except StorageError as error:
             self.fail(error)
         finally:
-            self._end_switch()
+            await self._end_switch()
 
     async def _switched(self) -> None:
         """Wait until no writer is being replaced."""
         while self._switching is not None:
             await self._switching
 
-    def _end_switch(self) -> None:
+    async def _end_switch(self) -> None:
+        if self.failed is not None:
+            await self._discard_unlisted()
         switching, self._switching = self._switching, None
         if switching is not None:
             switching.set_result(None)
 
     async def _next_segment(self) -> None:
         """Create a segment, list it, and only then let appends go there."""
-        writer = await self.engine.store.create()
+        writer = self._unlisted or await self.engine.store.create()
+        self._unlisted = writer  # the next attempt's, should this one fail
         segment = Segment(writer.segment, self.engine.clock.now_ms())
         await self._commit(lambda record: replace(record, segments=(*record.segments, segment)))
+        self._unlisted = None
         self._by_id[segment.id] = self._queued
         self._index()
         self._writer = writer
         self._open_entries = self._open_bytes = 0
+
+    async def _discard_unlisted(self) -> None:
+        writer, self._unlisted = self._unlisted, None
+        if writer is not None:
+            await self.discard_unlisted(writer.segment)
+
+    async def discard_unlisted(self, segment: SegmentId) -> None:
+        """Delete a new segment that could not be listed, if the stored record lacks it indeed.
+
+        Where that cannot be found out it is left over, for the next start to find.
+        """
+        with suppress(StorageError):  # what made the listing fail was told already
+            found = await self.engine.metadata.get(self.key)
+            if found is None or segment not in LogRecord.decode(self.key, found.value).listed:
+                await self.engine.store.delete(segment)
 
     async def _settle(self, writer: SegmentWriter) -> None:
         end = await writer.seal()

@@ -44,6 +44,12 @@ class LogRecord:
     trash: tuple[SegmentId, ...] = ()
     properties: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def listed(self) -> set[SegmentId]:
+        """Every segment that the log knows of, those to be deleted included."""
+        cursors = set() if self.cursor_segment is None else {self.cursor_segment}
+        return {segment.id for segment in self.segments} | cursors | set(self.trash)
+
     def encode(self) -> bytes:
         """The stored form."""
         return json.dumps({"version": RECORD_VERSION} | asdict(self)).encode()

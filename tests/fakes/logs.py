@@ -1,12 +1,14 @@
 """Logs over stores in memory, in a world that the test moves by hand."""
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from fakes.moody_store import MoodyStore
 from fakes.world import ManualClock, ManualPromise, ManualTasks, run, start
 from magnetar_storage.cache import EntryCache
-from magnetar_storage.interfaces import MetadataStore, SegmentStore
+from magnetar_storage.errors import Unavailable
+from magnetar_storage.interfaces import MetadataStore, SegmentStore, Version
 from magnetar_storage.log import Engine, Log, RollLimits
 from magnetar_storage.memory import MemoryMetadata
 
@@ -52,6 +54,20 @@ class LogWorld:
         log.append(list(payloads), list(counts) or [1] * len(payloads), outcome.append)
         self.clock.pump()
         assert outcome == [None]
+
+    @contextmanager
+    def failing_metadata(self, lands: bool = False) -> Iterator[None]:
+        """Meanwhile every write of metadata fails, and took place all the same if it `lands`."""
+        put = self.metadata.put
+
+        async def fail(*asked: Any) -> Version:
+            if lands:
+                await put(*asked)
+            raise Unavailable("metadata cannot be written")
+
+        self.metadata.put = fail  # type: ignore[method-assign]
+        yield
+        self.metadata.put = put  # type: ignore[method-assign]
 
     def read_all(self, log: Log, step: int = 1000) -> list[bytes]:
         """Every entry from the first one kept, read run by run."""

@@ -47,7 +47,7 @@ class MoodyStore(MemoryStore):
 
     def break_writers(self, error: Exception) -> None:
         """What is pending did not happen, and nothing more can be appended to these segments."""
-        for content in self._segments.values():
+        for content in list(self._segments.values()):
             if content.sealed is not None:
                 continue
             content.refusal = content.refusal or error

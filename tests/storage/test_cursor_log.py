@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fakes.logs import KEY, LogWorld
 from magnetar_storage.cursor_log import CursorLog, DurableCursor, Kind
-from magnetar_storage.errors import Corrupt, DiskFull, NoSegment
+from magnetar_storage.errors import Corrupt, DiskFull, NoSegment, Unavailable
 from magnetar_storage.log import Log
 
 Outcomes = list[BaseException | None]
@@ -234,6 +234,32 @@ def test_a_segment_that_cannot_be_begun_fails_the_log() -> None:
     assert cursors.log.failed is error
     cursors.world.store.create_failure = None
     assert cursors.reopen().cursors == {}
+
+
+@pytest.mark.parametrize("lands", [False, True])
+def test_a_segment_that_cannot_be_listed_is_left_over_only_if_it_was(lands: bool) -> None:
+    cursors = Cursors()
+    cursors.create("a", 4)
+    for number in range(5):
+        cursors.reopen()
+        with cursors.world.failing_metadata(lands), pytest.raises(Unavailable):
+            cursors.create(f"b{number}")
+        assert len(cursors.world.store.ids()) == 1 + int(lands)
+    assert cursors.reopen().cursors["a"].mark_delete == 4
+    assert cursors.world.store.ids() == {cursors.log.cursor_segment}
+
+
+def test_a_segment_that_cannot_be_written_is_not_left_over() -> None:
+    cursors = Cursors()
+    cursors.create("a", 4)
+    cursors.reopen()
+    making = cursors.world.begin(cursors.all.create("b", 0, {}))
+    assert cursors.world.clock.step(), "the state is being written now"
+    cursors.world.store.break_writers(DiskFull("no room"))
+    cursors.pump()
+    with pytest.raises(DiskFull):
+        making.result()
+    assert cursors.world.store.ids() == {cursors.log.cursor_segment}
 
 
 def test_a_waiter_that_gave_up_disturbs_nobody() -> None:

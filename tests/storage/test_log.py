@@ -457,6 +457,79 @@ def test_empty_segments_do_not_pile_up() -> None:
     assert world.store.ids() == {log.segments[0].id}
 
 
+@pytest.mark.parametrize("lands", [False, True])
+def test_while_metadata_fails_one_segment_is_created_however_often_it_is_tried(
+    lands: bool,
+) -> None:
+    world = LogWorld()
+    log = world.open(writing=False)
+    with world.failing_metadata(lands):
+        for _ in range(5):
+            with pytest.raises((Unavailable, Fenced)):
+                world.do(log.start_writing())
+    assert len(world.store.created) == 1
+    if lands:
+        with pytest.raises(Fenced):
+            world.do(log.start_writing())
+        log = world.open()
+    world.do(log.start_writing())
+    world.append(log, b"a")
+    assert world.store.ids() == {log.segments[0].id}
+    assert world.read_all(world.open()) == [b"a"]
+
+
+@pytest.mark.parametrize("lands", [False, True])
+def test_a_log_that_is_closed_before_it_could_list_its_segment_leaves_none_over(
+    lands: bool,
+) -> None:
+    world = LogWorld()
+    log = world.open(writing=False)
+    with world.failing_metadata(lands), pytest.raises(Unavailable):
+        world.do(log.start_writing())
+    world.do(log.close())
+    assert len(world.store.ids()) == int(lands)
+    assert world.open(writing=False).end == 0
+    assert world.store.ids() == set()
+
+
+def test_an_owner_that_lost_the_record_deletes_the_segment_it_could_not_list() -> None:
+    world = LogWorld()
+    first = world.open(writing=False)
+    second = world.open()
+    with pytest.raises(Fenced):
+        world.do(first.start_writing())
+    assert world.store.ids() == {second.segments[0].id}
+
+
+@pytest.mark.parametrize("lands", [False, True])
+def test_a_roll_that_cannot_list_its_segment_leaves_none_over(lands: bool) -> None:
+    world = LogWorld(BY_THREE)
+    log = world.open()
+    with world.failing_metadata(lands):
+        world.append(log, *numbered(0, 3))
+    assert isinstance(log.failed, Unavailable)
+    assert len(world.store.ids()) == 1 + int(lands)
+    again = world.open(writing=False)
+    assert world.read_all(again) == numbered(0, 3)
+    assert world.store.ids() == {again.segments[0].id}
+
+
+def test_a_segment_of_which_nothing_is_known_is_left_for_the_next_start() -> None:
+    world = LogWorld()
+    log = world.open(writing=False)
+    get = world.metadata.get
+
+    async def fail(key: str) -> None:
+        raise Unavailable("metadata cannot be read")
+
+    with world.failing_metadata(), pytest.raises(Unavailable):
+        world.do(log.start_writing())
+    world.metadata.get = fail  # type: ignore[assignment,method-assign]
+    world.do(log.close())
+    world.metadata.get = get  # type: ignore[method-assign]
+    assert world.store.ids() == set(world.store.created)
+
+
 def test_deleting_removes_every_segment_and_the_record() -> None:
     world = LogWorld(BY_THREE)
     log = rolled(world, 8)
