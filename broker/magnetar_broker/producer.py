@@ -9,7 +9,6 @@ from magnetar_broker.errors import ProducerBusy, ProducerFenced
 from magnetar_proto.commands import encode_receipts
 from magnetar_proto.names import TopicName
 
-
 MAX_BARRED = 1000
 
 
