@@ -188,9 +188,9 @@ class CursorLog:
         if self._dirty or self._events or self._waiting:
             self._flush()
 
-    def _release(self, error: BaseException | None) -> None:
+    def _release(self, error: StorageError | None) -> None:
         for done in self._take_waiting():
-            done(error)
+            done(error.again() if error is not None else None)
 
     async def _roll(self) -> None:
         """Start a new segment with the whole state, list it, drop the old one."""

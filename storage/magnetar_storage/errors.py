@@ -13,11 +13,19 @@
 *Missing*, *unknown* and *corrupt* are never mistaken for one another.
 """
 
+from copy import copy
 from dataclasses import dataclass
+from typing import Self
 
 
 class StorageError(Exception):
     """Base of everything storage raises on purpose."""
+
+    def again(self) -> Self:
+        """The same for one more who is refused; what is raised twice keeps both their stacks."""
+        fresh = copy(self)
+        fresh.__cause__ = self
+        return fresh
 
 
 class NoSegment(StorageError):

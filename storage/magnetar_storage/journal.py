@@ -266,7 +266,7 @@ class Journal:
     def _fail(self, queued: list[Queued], error: Unavailable) -> None:
         """What was queued behind a failed round depends on it, and fails with it."""
         for record in queued:
-            record[4](error)
+            record[4](error.again())
         self._continue()
 
     def _continue(self) -> None:

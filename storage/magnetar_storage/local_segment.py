@@ -114,7 +114,7 @@ class LocalWriter:
         segment, index = self._segment, self._index
         first = index.firsts[-1]
         if segment.refusal is not None:
-            self._clock.soon(partial(done, segment.refusal))
+            self._clock.soon(partial(done, segment.refusal.again()))
             return first
         buffers, size = encode_entries(segment.id, first, payloads, counts)
         n = len(payloads)
@@ -127,7 +127,7 @@ class LocalWriter:
     async def seal(self) -> Sealed:
         segment = self._segment
         if segment.refusal is not None and segment.sealed is None:
-            raise segment.refusal
+            raise segment.refusal.again()
         return await self._seal(segment, WriterFailed(f"segment {segment.id} is sealed"))
 
     def _committed(self, error: BaseException | None) -> None:

@@ -135,7 +135,7 @@ class Log:
         """Create and list the segment that `append` needs; nothing to do when there is one."""
         await self._switched()
         if self.failed is not None:
-            raise self.failed
+            raise self.failed.again()
         if self._writer is None:
             self._switching = self.engine.clock.promise()
             try:
@@ -183,8 +183,10 @@ class Log:
         be read.  `start_writing` must have been awaited once.
         """
         writer = self._writer
-        if writer is None or self.failed is not None:
-            raise self.failed or WriterFailed(f"{self.key} is not open for writing")
+        if self.failed is not None:
+            raise self.failed.again()
+        if writer is None:
+            raise WriterFailed(f"{self.key} is not open for writing")
         offset = self._queued
         first = writer.append(
             payloads, counts, partial(self._appended, writer, offset, payloads, counts, done)

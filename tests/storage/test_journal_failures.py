@@ -70,6 +70,28 @@ def test_after_a_failed_sync_everything_is_refused_until_a_restart() -> None:
     machine.check()
 
 
+def test_a_journal_that_failed_keeps_no_stacks_of_those_it_refuses() -> None:
+    machine = Machine()
+    machine.open()
+    segment, idle = machine.create(), machine.create()
+    machine.disk.failing_syncs = 1
+    told = told_by(machine, segment, b"unknown")
+    trouble = machine.store.trouble
+    assert trouble is not None
+    for _ in range(3):
+        told += told_by(machine, segment, b"refused by the writer")
+        with pytest.raises(WriterFailed) as sealing:
+            machine.do(machine.writers[segment].seal())
+        with pytest.raises(Unavailable, match="restart") as creating:
+            machine.do(machine.store.create())
+        with pytest.raises(Unavailable, match="restart") as recovering:
+            machine.do(machine.store.recover(idle))
+        told += [sealing.value, creating.value, recovering.value]
+    assert len({id(error) for error in told}) == len(told) == 13
+    assert machine.store.trouble is trouble
+    assert trouble.__traceback__ is None
+
+
 def test_write_behind_that_fails_is_told_once_and_tried_again() -> None:
     machine = Machine()
     machine.open()

@@ -399,6 +399,22 @@ def test_an_append_that_fails_ends_the_log_and_is_told_once() -> None:
     assert world.read_all(log) == [b"kept", b"on"]
 
 
+def test_a_log_that_failed_keeps_no_stacks_of_those_it_refuses() -> None:
+    world = LogWorld()
+    log = world.open()
+    log.fail(DiskFull("no room"))
+    refusals: list[DiskFull] = []
+    for _ in range(3):
+        with pytest.raises(DiskFull, match="no room") as appending:
+            log.append([b"x"], [1], lambda _: None)
+        with pytest.raises(DiskFull, match="no room") as opening:
+            world.do(log.start_writing())
+        refusals += [appending.value, opening.value]
+    assert len({id(refusal) for refusal in refusals}) == 6
+    assert {id(refusal.__cause__) for refusal in refusals} == {id(log.failed)}
+    assert log.failed is not None and log.failed.__traceback__ is None
+
+
 def test_a_second_owner_fences_the_first() -> None:
     world = LogWorld()
     first = world.open()
