@@ -55,6 +55,7 @@ class BrokerWorld(LogWorld):
     def start(self) -> None:
         self.broker = Broker(self.settings, self.engine, SoleOwner("pulsar://here:6650"))
         self.do(self.broker.start())
+        self.clock.pump()
 
     def topic(self, name: TopicName = NAME, create: bool = True) -> Topic:
         topic = self.do(self.broker.topic(name, create))

@@ -37,6 +37,7 @@ class World:
         )
         self.broker = Broker(Settings(**settings), engine, SoleOwner("pulsar://host.test:6650"))
         run(self.broker.start(), self.clock)
+        self.clock.pump()
 
     def topic(self, name: str) -> Topic:
         topic = run(self.broker.topic(TopicName.parse(name), create=True), self.clock)
