@@ -75,7 +75,8 @@ class Server:
         self.start_ms = (time.perf_counter() - began) * 1000
         url = SERVICE_URL.search(banner)
         if url is None:
-            self._process.wait(STOP_SECONDS)
+            self._process.communicate(timeout=STOP_SECONDS)
+            self._process = None
             raise RuntimeError(f"{self.name} did not start: {banner}{self._log_path.read_text()}")
         self.port = int(url[1])
 

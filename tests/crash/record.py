@@ -118,6 +118,13 @@ class Record:
         with self._changed:
             self.life = self.kills
             self.ready_seconds.append(time.monotonic() - self._killed_at[-1])
+            self._changed.notify_all()
+
+    def await_life(self, seconds: float) -> int | None:
+        """The present life; None if the broker is still dead after so long."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.life is not None, seconds)
+            return self.life
 
     # Producers -------------------------------------------------------------------------
 

@@ -207,14 +207,17 @@ def _receive(run: Torture, consumer: pulsar.Consumer) -> tuple[pulsar.Message, i
     """A message and the life in which it came; None to look around and try again.
 
     What is left in the client of a lost connection is dropped here: it will be delivered
-    again, and an ack of it would go nowhere.
+    again, and an ack of it would go nowhere.  Nothing is taken before the new life is known:
+    it would be of that life, and not come again.
     """
-    life = run.record.life
+    life = run.record.await_life(POLL_MS / 1000)
+    if life is None:
+        return None
     try:
         message = consumer.receive(timeout_millis=POLL_MS)
     except pulsar.Timeout:
         return None
-    if life is None or life != run.record.life or not consumer.is_connected():
+    if life != run.record.life or not consumer.is_connected():
         return None
     return message, life
 
