@@ -75,6 +75,7 @@ class Record:
 
     def __init__(self) -> None:
         self.life: int | None = 0
+        self.coming = False
         self.kills = 0
         self.failed_sends: list[str] = []
         self.acked_again: list[str] = []
@@ -113,9 +114,15 @@ class Record:
             kill()
             self._changed.notify_all()
 
+    def starting(self) -> None:
+        """It is about to be started: whoever is connected from now on is connected to it."""
+        with self._changed:
+            self.coming = True
+
     def started(self) -> None:
         """It is ready again."""
         with self._changed:
+            self.coming = False
             self.life = self.kills
             self.ready_seconds.append(time.monotonic() - self._killed_at[-1])
             self._changed.notify_all()

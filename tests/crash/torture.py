@@ -89,6 +89,7 @@ class Torture:
             if self._random.random() < KILLED_AT_START:
                 self.broker.start_and_kill(self._random.uniform(0, LONGEST_START_SECONDS))
                 self.record.killed()
+            self.record.starting()
             self.broker.start()
             self.record.started()
         self._live()
@@ -207,17 +208,19 @@ def _receive(run: Torture, consumer: pulsar.Consumer) -> tuple[pulsar.Message, i
     """A message and the life in which it came; None to look around and try again.
 
     What is left in the client of a lost connection is dropped here: it will be delivered
-    again, and an ack of it would go nowhere.  Nothing is taken before the new life is known:
-    it would be of that life, and not come again.
+    again, and an ack of it would go nowhere.  What a new broker sends before it is known to be
+    ready belongs to its life.
     """
-    life = run.record.await_life(POLL_MS / 1000)
-    if life is None:
-        return None
+    life, coming = run.record.life, run.record.coming
     try:
         message = consumer.receive(timeout_millis=POLL_MS)
     except pulsar.Timeout:
         return None
-    if life != run.record.life or not consumer.is_connected():
+    if not consumer.is_connected():
+        return None
+    if life is None and coming:
+        life = run.record.await_life(CATCH_UP_SECONDS)
+    if life is None or life != run.record.life:
         return None
     return message, life
 
