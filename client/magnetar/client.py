@@ -4,11 +4,11 @@ import asyncio
 import itertools
 import uuid
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, TypeVar
 from weakref import WeakSet
 
 from magnetar.batching import BATCHED, UNBATCHED, BatchLimits
+from magnetar.closing import Closing
 from magnetar.concurrency import gather_all
 from magnetar.consumer import Consumer
 from magnetar.inbox import Inbox
@@ -47,7 +47,7 @@ class _Part(Protocol):
 P = TypeVar("P", bound=_Part)
 
 
-class Client:
+class Client(Closing):
     """Made by `connect`; `async with` closes it and everything it made."""
 
     def __init__(self, service_url: str, settings: Settings) -> None:
@@ -184,17 +184,6 @@ class Client:
             raise _first(errors) from None
         self._parts.update(parts)
         return parts
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
 
 
 def connect(service_url: str, **settings: float) -> Client:

@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import attrgetter
-from types import TracebackType
-from typing import Self
 
+from magnetar.closing import Closing
 from magnetar.concurrency import gather_all
 from magnetar.inbox import Inbox
 from magnetar.messages import Message
@@ -14,7 +13,7 @@ from magnetar.partition_consumer import PartitionConsumer
 _source_of = attrgetter("source")
 
 
-class Consumer:
+class Consumer(Closing):
     """Receives from a subscription; made by `Client.subscribe`, closed by `close`."""
 
     def __init__(
@@ -58,14 +57,3 @@ class Consumer:
     async def close(self) -> None:
         """Flush acknowledgements and leave the subscription, which stays at the broker."""
         await gather_all(partition.close() for partition in self._partitions)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()

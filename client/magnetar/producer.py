@@ -2,9 +2,8 @@
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import Self
 
+from magnetar.closing import Closing
 from magnetar.concurrency import gather_all
 from magnetar.messages import Outgoing
 from magnetar.partition_producer import PartitionProducer, Receipt
@@ -12,7 +11,7 @@ from magnetar_proto.hashes import murmur3_32
 from magnetar_proto.ids import MessageId
 
 
-class Producer:
+class Producer(Closing):
     """Sends to a topic; made by `Client.producer`, closed by `close` or `async with`.
 
     Messages of one key go to one partition in order; messages without key take turns, a batch
@@ -88,17 +87,6 @@ class Producer:
             self._turn = (self._turn + 1) % count
             producer = self._partitions[self._turn]
         return producer
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
 
 
 def partition_of(key: str | bytes, count: int) -> int:

@@ -1,9 +1,8 @@
 """Readers: they follow a topic from a position and leave nothing behind at the broker."""
 
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Self
 
+from magnetar.closing import Closing
 from magnetar.concurrency import gather_all
 from magnetar.inbox import Inbox
 from magnetar.messages import Entry, Message
@@ -11,7 +10,7 @@ from magnetar.partition_consumer import PartitionConsumer
 from magnetar_proto.ids import MessageId
 
 
-class Reader:
+class Reader(Closing):
     """Reads messages in order, by partition; made by `Client.reader`, closed by `close`."""
 
     def __init__(
@@ -43,19 +42,8 @@ class Reader:
         """Leave; nothing of the reader stays at the broker."""
         await gather_all(partition.close() for partition in self._partitions)
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-
-class EntryReader:
+class EntryReader(Closing):
     """Reads the stored entries of one partition, batches unopened; nothing is acknowledged."""
 
     def __init__(self, partition: PartitionConsumer[Entry], inbox: Inbox[Entry]) -> None:
@@ -76,14 +64,3 @@ class EntryReader:
     async def close(self) -> None:
         """Leave; nothing of the reader stays at the broker."""
         await self._partition.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()

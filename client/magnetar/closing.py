@@ -1,0 +1,24 @@
+"""What is closed at the end of an `async with`."""
+
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import Self
+
+
+class Closing(ABC):
+    """Closes itself when the block ends, however it ends."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Finish what is under way and give everything back."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
