@@ -91,10 +91,11 @@ def test_a_wrong_checksum(raw: RawClient, topic: str) -> None:
     raw.publish(6, b"right")
 
 
-def test_a_lowest_sequence_id_above_the_highest(raw: RawClient, topic: str) -> None:
+def test_a_highest_sequence_id_below_the_lowest_is_none(raw: RawClient, topic: str) -> None:
     raw.produce(topic)
-    error = send_error(raw, send_frame(7, b"x", highest_sequence_id=3))
-    assert (error.error, error.sequence_id) == (pb.MetadataError, 7)
+    raw.send_bytes(send_frame(7, b"x", highest_sequence_id=3))
+    receipt = raw.expect(pb.BaseCommand.SEND_RECEIPT)
+    assert (receipt.sequence_id, receipt.highest_sequence_id) == (7, 0)
 
 
 def test_messages_around_a_refused_one_are_stored(raw: RawClient, topic: str) -> None:

@@ -44,7 +44,6 @@ class Refusal(NamedTuple):
     text: str
 
 
-DISORDER = Refusal(pb.MetadataError, "the lowest sequence id is above the highest")
 DAMAGED = Refusal(
     pb.ChecksumError, "the checksum does not match the message: it was damaged; send it again"
 )
@@ -95,13 +94,14 @@ class Publishing:
                     continue
                 run, current_id = found, producer_id
             entry = buf[mid:end]
-            refused = _refusal(entry) if sequence_id <= highest_id or not highest_id else DISORDER
+            refused = _refusal(entry)
             if refused is not None:
                 self._refuse(runs, run.producer, max(sequence_id, highest_id), refused)
                 current_id = -1
                 continue
             run.sequence_ids.append(sequence_id)
-            run.highest_ids.append(highest_id)
+            # A highest id below the lowest is none: a running Pulsar 4.2.4 ignores it too.
+            run.highest_ids.append(highest_id if highest_id >= sequence_id else 0)
             run.counts.append(messages if messages > 0 else 1)
             run.payloads.append(entry)
         self._publish(runs)
