@@ -163,6 +163,25 @@ class Settings:
             pulsar="a fifth of direct memory",
         ),
     ] = 64
+    magnetar_write_behind_size_mb: Annotated[
+        int,
+        Key(
+            "magnetarWriteBehindSizeMB",
+            Integer(1, 128),
+            "Memory for entries that are in the journal and not yet in their topic's files.",
+            unit="MB",
+        ),
+    ] = 32
+    magnetar_checkpoint_size_mb: Annotated[
+        int,
+        Key(
+            "magnetarCheckpointSizeMB",
+            Integer(1),
+            "What the journal holds before a checkpoint is made: less makes the start after a "
+            "crash shorter, more saves writes.",
+            unit="MB",
+        ),
+    ] = 256
     managed_ledger_max_entries_per_ledger: Annotated[
         int,
         Key("managedLedgerMaxEntriesPerLedger", Integer(1), "Entries before a topic rolls over."),

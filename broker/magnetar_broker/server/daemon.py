@@ -22,6 +22,7 @@ from magnetar_broker.server.world import LoopClock, LoopTasks, ThreadWorkers
 from magnetar_broker.version import VERSION
 from magnetar_storage.cache import EntryCache
 from magnetar_storage.disk import LocalDisk
+from magnetar_storage.limits import Limits
 from magnetar_storage.local import LocalStore
 from magnetar_storage.log import Engine, RollLimits
 from magnetar_storage.recovery import Finding
@@ -70,6 +71,7 @@ class Daemon:
             disk,
             workers,
             clock,
+            store_limits(settings),
             observe=self._journal_stats.observe,
             timer=time.monotonic,
             report=_report,
@@ -146,6 +148,14 @@ def advertised_host(settings: Settings) -> str:
     if settings.bind_address in WILDCARDS:
         return socket.getfqdn()
     return settings.bind_address
+
+
+def store_limits(settings: Settings) -> Limits:
+    """How much storage keeps where."""
+    return Limits(
+        write_behind_bytes=settings.magnetar_write_behind_size_mb << 20,
+        checkpoint_bytes=settings.magnetar_checkpoint_size_mb << 20,
+    )
 
 
 def roll_limits(settings: Settings) -> RollLimits:
