@@ -99,3 +99,13 @@ def test_closing_all_reaches_what_is_being_made() -> None:
     with pytest.raises(NotReady):
         filling.result()
     assert (late.closed, slots) == (True, {})
+
+
+def test_nothing_is_opened_behind_the_end() -> None:
+    slots: Slots[Thing] = Slots("thing")
+    slots.close_all()
+    late = Thing()
+    late.ready.set_result(None)
+    with pytest.raises(NotReady, match="has gone"):
+        fill(slots, late.make).result()
+    assert slots == {}

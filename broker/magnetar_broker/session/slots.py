@@ -27,12 +27,16 @@ class Slots(dict[int, T]):
         super().__init__()
         self._kind = kind
         self._making: dict[int, object] = {}
+        self._over = False
 
     async def fill(self, number: int, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Open what `make` makes under an id; what was open there is closed before.
 
-        `NotReady` if another request is doing so, or if the id was freed meanwhile.
+        `NotReady` if another request is doing so, if the id was freed meanwhile, or if the client
+        has gone.
         """
+        if self._over:
+            raise NotReady(f"the client of {self._kind} {number} has gone")
         if number in self._making:
             raise NotReady(f"{self._kind} {number} is being created; wait for that answer")
         self.close(number)
@@ -60,7 +64,8 @@ class Slots(dict[int, T]):
             held.close()
 
     def close_all(self) -> None:
-        """Close everything; what is being made is closed as soon as it is."""
+        """Close everything, for good; what is being made is closed as soon as it is."""
+        self._over = True
         self._making.clear()
         for number in list(self):
             self.close(number)
