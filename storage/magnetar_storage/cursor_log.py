@@ -2,9 +2,11 @@
 
 Every change is an entry of the cursor segment, so an acknowledgement is durable with
 the journal's next commit round, and any storage engine that has segments can keep
-cursors.  While one write is under way further changes gather; they go along together
-in the next.  When the segment has grown, and on the first change after opening, the
-whole state starts a new segment and the old one is deleted.
+cursors.  A change that somebody waits for is written at the end of the turn; others
+gather for some milliseconds, so that acknowledgements do not cost the publishers of
+every message a second round.  While one write is under way further changes gather too;
+they go along together in the next.  When the segment has grown, and on the first change
+after opening, the whole state starts a new segment and the old one is deleted.
 
     entry    u8 kind, u32 cursor number, then
     CREATE   u32 name length, name, u32 length, JSON of the properties, whole state
@@ -22,10 +24,12 @@ from magnetar_storage.cursor import TrackedCursor
 from magnetar_storage.errors import Corrupt, StorageError
 from magnetar_storage.interfaces import SegmentWriter
 from magnetar_storage.log import Log
-from magnetar_storage.world import Done, settling
+from magnetar_storage.world import Done, Timer, settling
 
 _HEAD = Struct("<BI")
 _SIZE = Struct("<I")
+GATHER_SECONDS = 0.005
+"""How long a change that nobody waits for may wait for others."""
 READ_ENTRIES = 1000
 READ_BYTES = 4 << 20
 
@@ -67,6 +71,7 @@ class CursorLog:
         self._dirty: dict[int, DurableCursor] = {}
         self._events: list[bytes] = []  # creations, deletions, properties not yet written
         self._waiting: list[Done] = []
+        self._timer: Timer | None = None
         self._scheduled = self._busy = False
 
     @classmethod
@@ -118,7 +123,11 @@ class CursorLog:
         self._dirty[cursor.number] = cursor
         if done is not None:
             self._waiting.append(done)
-        if not self._scheduled and not self._busy:
+        if self._busy or self._scheduled:
+            return  # it goes along
+        if done is None:
+            self._flush_later()
+        else:
             self._scheduled = True
             self._engine.clock.soon(self._flush)
 
@@ -142,6 +151,9 @@ class CursorLog:
     def _flush(self) -> None:
         """Write what gathered, unless a write is under way: then it goes along after that."""
         self._scheduled = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if self._busy:
             return
         if self._log.failed is not None:
@@ -185,8 +197,14 @@ class CursorLog:
             self._log.fail(error)
         for done in waiting:
             done(error)
-        if self._dirty or self._events or self._waiting:
+        if self._events or self._waiting:
             self._flush()
+        elif self._dirty:
+            self._flush_later()
+
+    def _flush_later(self) -> None:
+        if self._timer is None:
+            self._timer = self._engine.clock.later(GATHER_SECONDS, self._flush)
 
     def _release(self, error: StorageError | None) -> None:
         for done in self._take_waiting():

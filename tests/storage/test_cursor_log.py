@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.logs import KEY, LogWorld
-from magnetar_storage.cursor_log import CursorLog, DurableCursor, Kind
+from magnetar_storage.cursor_log import GATHER_SECONDS, CursorLog, DurableCursor, Kind
 from magnetar_storage.errors import Corrupt, DiskFull, NoSegment, Unavailable
 from magnetar_storage.log import Log
 
@@ -99,7 +99,21 @@ def test_a_change_during_a_write_goes_along_in_the_next() -> None:
     assert cursors.reopen().cursors["a"].mark_delete == 2
 
 
-def test_a_change_that_nobody_waits_for_is_written_all_the_same() -> None:
+def test_changes_that_nobody_waits_for_gather_for_a_while_and_are_one_write() -> None:
+    cursors = Cursors()
+    cursor = cursors.create("a")
+    before = entries_written(cursors)
+    for offset in range(3):
+        cursor.ack([offset])
+        cursors.all.changed(cursor)
+        cursors.pump()
+    assert entries_written(cursors) == before
+    cursors.world.clock.advance(GATHER_SECONDS)
+    assert entries_written(cursors) == before + 1
+    assert cursors.reopen().cursors["a"].mark_delete == 2
+
+
+def test_a_change_during_a_write_that_nobody_waits_for_is_written_all_the_same() -> None:
     cursors = Cursors()
     cursor = cursors.create("a")
     before = entries_written(cursors)
@@ -108,8 +122,34 @@ def test_a_change_that_nobody_waits_for_is_written_all_the_same() -> None:
     cursor.ack([1])
     cursors.all.changed(cursor)
     cursors.pump()
+    assert entries_written(cursors) == before + 1
+    cursors.world.clock.advance(GATHER_SECONDS)
     assert entries_written(cursors) == before + 2
     assert cursors.reopen().cursors["a"].mark_delete == 1
+
+
+def test_a_change_that_somebody_waits_for_takes_along_what_gathered() -> None:
+    cursors = Cursors()
+    first, second = cursors.create("a"), cursors.create("b")
+    before = entries_written(cursors)
+    first.ack([0])
+    cursors.all.changed(first)
+    outcome = cursors.ack(second, 0)
+    cursors.pump()
+    assert outcome == [None]
+    assert entries_written(cursors) == before + 2
+    cursors.world.clock.advance(GATHER_SECONDS)
+    assert entries_written(cursors) == before + 2
+    assert {c.mark_delete for c in cursors.reopen().cursors.values()} == {0}
+
+
+def test_waiting_until_all_is_durable_takes_along_what_gathered() -> None:
+    cursors = Cursors()
+    cursor = cursors.create("a")
+    cursor.ack([0])
+    cursors.all.changed(cursor)
+    cursors.world.do(cursors.all.durable())
+    assert cursors.reopen().cursors["a"].mark_delete == 0
 
 
 def test_a_change_while_a_segment_is_begun_is_not_lost() -> None:
