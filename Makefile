@@ -5,10 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup java run test check bench proto docs clean
+.PHONY: help setup java run test check bench record-conformance proto docs clean
 
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## Create .venv with everything for running and developing
 
@@ -36,15 +36,21 @@ check: setup ## Style, types and layers
 test: check java ## Every check and every test
 	$(BIN)/pytest
 
-bench: setup ## Measure beside the floor; a table and bench/results/*.json
-	$(BIN)/python -m bench
+bench: setup ## Measure beside the floor (PEER=pulsar: and the original; ROWS=publish,latency ROUNDS=3)
+	$(BIN)/python -m bench $(if $(PEER),--peer $(PEER)) $(if $(ROWS),--rows $(ROWS)) \
+	  $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(BEFORE),--before $(BEFORE)) $(BENCH)
+
+SIDE ?= original
+record-conformance: setup ## Record what Apache Pulsar says to tests/conformance (needs Java and Maven)
+	PYTHONPATH=tests $(BIN)/python -m conformance.record $(SIDE) $(GROUPS)
 
 proto: setup ## Generate the protocol classes anew from PulsarApi.proto
 	$(BIN)/python -m grpc_tools.protoc -I proto/magnetar_proto \
 	  --python_out=proto/magnetar_proto --pyi_out=proto/magnetar_proto PulsarApi.proto
 
-docs: setup ## Generate docs/configuration.md anew from the settings
+docs: setup ## Generate docs/configuration.md anew from the settings, docs/differences.md from the traces
 	$(BIN)/python -m magnetar_broker.config.docs > docs/configuration.md
+	PYTHONPATH=tests $(BIN)/python -m conformance.docs
 
 clean: ## Remove what the build made (not ./data)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist

@@ -1,29 +1,32 @@
-"""`python -m bench`: measure, print a table, write JSON."""
+"""`python -m bench`: measure, print tables, write JSON."""
 
 import os
 import platform
 import sys
 import tempfile
 import time
-from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
 import click
 
+from bench.contest import Contest
+from bench.outcome import Results
 from bench.probe import probe_sync
-from bench.rows import FULL, QUICK, ROWS, Scale
-from bench.servers import COMMANDS, Server
-from bench.table import Results, table, verdict
+from bench.rows import ROWS, Row, crash_row
+from bench.servers import MagnetarBefore
+from bench.table import marks, table
 
 RESULTS_DIR = Path(__file__).parent / "results"
 PROBES = 300
+QUICK_SCALE = 0.1
+PEERS = {"pulsar": ["pulsar-fsync", "pulsar"]}
 
 
-def run(rows: list[str], scale: Scale, rounds: int, directory: Path) -> Results:
-    """Every row on every server, in turn, `rounds` times; a fresh server for each."""
+def machine(directory: Path) -> dict[str, str | int | float]:
+    """What the figures depend on."""
     sync = probe_sync(directory, PROBES)
-    machine: dict[str, str | int | float] = {
+    return {
         "magnetar": version("magnetar"),
         "python": platform.python_version(),
         "system": platform.platform(),
@@ -31,21 +34,29 @@ def run(rows: list[str], scale: Scale, rounds: int, directory: Path) -> Results:
         "fdatasync_p50_ms": sync["p50_ms"],
         "fdatasync_p99_ms": sync["p99_ms"],
     }
-    results = Results(machine, rounds, asdict(scale))
-    for row in rows:
-        title, measure = ROWS[row]
-        for number in range(rounds):
-            for name in COMMANDS:
-                click.echo(f"{title}: round {number + 1}, {name}", err=True)
-                with Server(name, directory / f"{row}-{number}-{name}") as server:
-                    results.add(row, name, measure(server, scale))
-    return results
+
+
+def chosen(rows: str, gigabytes: int) -> dict[str, Row]:
+    """The rows that are named, or begin with what is named."""
+    found: dict[str, Row] = {}
+    for name in filter(None, rows.split(",")):
+        some = {key: row for key, row in ROWS.items() if f"{key}-".startswith(f"{name}-")}
+        if not some:
+            raise click.BadParameter(f"no such row: {name}", param_hint="--rows")
+        found |= some
+    return found | ({"crash": crash_row(gigabytes)} if gigabytes else {})
 
 
 @click.command()
-@click.option("--rows", default=",".join(ROWS), show_default=True, help="Which, with commas.")
+@click.option("--rows", default=",".join(ROWS), show_default=True,
+              help="With commas; `publish` stands for all that begin so.")  # fmt: skip
 @click.option("--rounds", default=3, show_default=True, type=click.IntRange(1))
-@click.option("--quick", is_flag=True, help="A sixth of the messages, one round if not told.")
+@click.option("--quick", is_flag=True, help="A tenth of the messages, one round if not told.")
+@click.option("--seconds", default=10.0, show_default=True, help="The longest measurement.")
+@click.option("--peer", type=click.Choice(list(PEERS)), help="Measure the original, too.")
+@click.option("--before", type=click.Path(path_type=Path, exists=True),
+              help="Another working tree of Magnetar to measure, too.")  # fmt: skip
+@click.option("--gigabytes", default=0, help="Start after kill -9 with so much data, too.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path, dir_okay=False),
               help="Where to write the results; default: bench/results/<time>.json.")  # fmt: skip
 @click.option("--dir", "parent", type=click.Path(path_type=Path, file_okay=False, exists=True),
@@ -56,29 +67,38 @@ def main(
     rows: str,
     rounds: int,
     quick: bool,
+    seconds: float,
+    peer: str | None,
+    before: Path | None,
+    gigabytes: int,
     json_path: Path | None,
     parent: Path | None,
 ) -> None:
-    """Measure Magnetar beside the floor, every answer behind an fsync."""
-    chosen = rows.split(",")
-    unknown = sorted(set(chosen) - set(ROWS))
-    if unknown:
-        raise click.BadParameter(f"no such row: {', '.join(unknown)}", param_hint="--rows")
+    """Measure Magnetar beside the floor, with an fsync before every receipt."""
+    selected = chosen(rows, gigabytes)
     if quick and context.get_parameter_source("rounds") is click.core.ParameterSource.DEFAULT:
         rounds = 1
+    names = ["magnetar", "floor", *PEERS.get(peer or "", [])]
+    if before is not None:
+        names.insert(1, "before")
+        MagnetarBefore.tree = before.resolve()
     RESULTS_DIR.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="data-", dir=parent or RESULTS_DIR) as directory:
-        results = run(chosen, QUICK if quick else FULL, rounds, Path(directory))
     path = json_path or RESULTS_DIR / time.strftime("%Y-%m-%dT%H-%M-%S.json")
-    path.write_text(results.as_json())
-    machine = results.machine
+    scale = QUICK_SCALE if quick else 1.0
+    with tempfile.TemporaryDirectory(prefix="data-", dir=parent or RESULTS_DIR) as temporary:
+        directory = Path(temporary)
+        results = Results(machine(directory), rounds, scale, gigabytes)
+        with Contest(names, directory, scale, seconds) as contest:
+            for measured in contest.run(selected, rounds, lambda text: click.echo(text, err=True)):
+                results.add(*measured)
+                path.write_text(results.as_json())
+    known = results.machine
     click.echo(
-        f"Magnetar {machine['magnetar']}, Python {machine['python']}, {machine['cpus']} CPUs; "
-        f"fdatasync of 16 KiB: p50 {machine['fdatasync_p50_ms']:.2f} ms, "
-        f"p99 {machine['fdatasync_p99_ms']:.2f} ms; {rounds} rounds: median (lowest-highest)\n"
+        f"Magnetar {known['magnetar']}, Python {known['python']}, {known['cpus']} CPUs; "
+        f"fdatasync of 16 KiB: p50 {known['fdatasync_p50_ms']:.2f} ms, "
+        f"p99 {known['fdatasync_p99_ms']:.2f} ms; {rounds} rounds: median (lowest-highest)\n"
     )
-    click.echo(table(results))
-    click.echo(f"\n{verdict(results)}\nresults: {path}")
+    click.echo(f"{table(results)}\n\n{marks(results)}\n\nresults: {path}")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ from magnetar_proto.commands import encode
 
 SIZE = Struct(">I")
 SIZES = Struct(">II")
+RECORD = Struct(">II")
+"""Before each entry: its size and its messages."""
 FILE_NAME = "entries"
 READ_BYTES = 1 << 20
 SWITCH_INTERVAL_SECONDS = 0.0005
@@ -32,12 +34,12 @@ SWITCH_INTERVAL_SECONDS = 0.0005
 MAX_MESSAGE_SIZE = 5 << 20
 LEDGER = 1
 
-Sent = tuple["FloorConnection", int, int, bytes]
-"""From whom, producer id, sequence id, entry."""
+Sent = tuple["FloorConnection", int, int, int, bytes]
+"""From whom, producer id, sequence id, messages, entry."""
 
 
 class EntryFile:
-    """All entries in one file, each behind its size; one write and one sync a group."""
+    """All entries in one file, each behind its head; one write and one sync a group."""
 
     def __init__(self, path: Path, sync: Callable[[int], None] = os.fdatasync) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
@@ -81,8 +83,8 @@ class EntryFile:
     def _write(self, group: list[Sent]) -> int:
         """Runs in the thread: everything of the group is durable when it returns."""
         parts: list[bytes] = []
-        for _, _, _, entry in group:
-            parts += (SIZE.pack(len(entry)), entry)
+        for _, _, _, messages, entry in group:
+            parts += (RECORD.pack(len(entry), messages), entry)
         data = b"".join(parts)
         rest = memoryview(data)
         while rest:
@@ -96,7 +98,7 @@ class EntryFile:
         answer = pb.BaseCommand(type=pb.BaseCommand.SEND_RECEIPT)
         receipt = answer.send_receipt
         receipt.message_id.ledgerId = LEDGER
-        for connection, producer_id, sequence_id, _ in group:
+        for connection, producer_id, sequence_id, _, _ in group:
             receipt.producer_id = producer_id
             receipt.sequence_id = sequence_id
             receipt.message_id.entryId = self.entries
@@ -114,7 +116,7 @@ class EntryFile:
 
 
 class FloorConsumer:
-    """Sends the file from its start, as far as permits go; an entry counts as one message."""
+    """Sends the file from its start, as far as permits go; an entry may exceed them."""
 
     def __init__(self, consumer_id: int, file: EntryFile, write: Callable[[bytes], None]) -> None:
         self.permits = 0
@@ -132,9 +134,10 @@ class FloorConsumer:
         while self.permits > 0 and self._at < self._file.end:
             data, pos = self._file.read(self._at), 0
             output: list[bytes] = []
-            while self.permits > 0 and pos + SIZE.size <= len(data):
-                start = pos + SIZE.size
-                end = start + SIZE.unpack_from(data, pos)[0]
+            while self.permits > 0 and pos + RECORD.size <= len(data):
+                start = pos + RECORD.size
+                entry_size, messages = RECORD.unpack_from(data, pos)
+                end = start + entry_size
                 if end > len(data):
                     break
                 message_id.entryId = self._entry
@@ -142,7 +145,7 @@ class FloorConsumer:
                 sizes = SIZES.pack(4 + len(body) + end - start, len(body))
                 output += (sizes, body, data[start:end])
                 self._entry += 1
-                self.permits -= 1
+                self.permits -= messages
                 pos = end
             self._at += pos
             self._write(b"".join(output))
@@ -184,7 +187,8 @@ class FloorConnection(asyncio.Protocol):
             command.ParseFromString(buf[pos + SIZES.size : mid])
             if command.type == pb.BaseCommand.SEND:
                 send = command.send
-                sent.append((self, send.producer_id, send.sequence_id, buf[mid:end]))
+                messages, entry = send.num_messages, buf[mid:end]
+                sent.append((self, send.producer_id, send.sequence_id, messages, entry))
             else:
                 self._control(command)
             pos = end

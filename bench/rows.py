@@ -1,159 +1,106 @@
-"""The rows of the table: what is done to a fresh server, and what is measured."""
+"""The rows of the table, and the marks each has to reach."""
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from statistics import quantiles
+from functools import partial
 
-import uvloop
+from bench.frames import Shape
+from bench.scenarios import Trial, catch_up, crash, fan_out, latency, publish, start, tail
+from bench.usage import Measures
 
-from bench.load import (
-    Load,
-    PacedPublisher,
-    Publisher,
-    Receiver,
-    connected,
-    encode_load,
-    open_consumer,
-    open_producer,
-)
-from bench.servers import Server
-
-Measures = dict[str, float]
-"""By name, see `bench.table.COLUMNS`."""
-
-TOPIC = "persistent://public/default/bench"
-SIZE = 100
-BATCH = 100
-PACE_PER_SECOND = 1000
-WARM_UP_PERCENT = 10
-
-cached_load = cache(encode_load)
+SMALL, KIB, LARGE = Shape(100), Shape(1 << 10), Shape(64 << 10)
+SMALL_BATCH, KIB_BATCH = Shape(100, batch=100), Shape(1 << 10, batch=100)
+MANY_TOPICS = Shape(100, topics=1000)
+SUBSCRIPTIONS = 10
+PER_SECOND = 1000
+FSYNC, FLOOR = "pulsar-fsync", "floor"
 
 
 @dataclass(frozen=True)
-class Scale:
-    """How much is done in each row."""
+class Mark:
+    """What Magnetar has to reach."""
 
-    entries: int
-    """Of one message each."""
-    batches: int
-    paced: int
-
-
-FULL = Scale(entries=300_000, batches=15_000, paced=8_000)
-QUICK = Scale(entries=50_000, batches=2_000, paced=2_000)
+    measure: str
+    bound: float
+    of: str = ""
+    """The server whose measure the bound is a multiple of; none: the bound is absolute."""
+    at_most: bool = False
+    """Else at least."""
 
 
-@contextmanager
-def measured(server: Server, messages: int) -> Iterator[Measures]:
-    """Fills in what `messages` cost while the block ran."""
-    measures: Measures = {}
-    own, before, began = time.process_time(), server.usage(), time.perf_counter()
-    yield measures
-    seconds = time.perf_counter() - began
-    after = server.usage()
-    measures["messages"] = messages
-    measures["msg_per_s"] = messages / seconds
-    measures["cpu_us"] = (after.cpu_s - before.cpu_s) / messages * 1e6
-    measures["rss_mib"], measures["uss_mib"] = after.rss_mib, after.uss_mib
-    measures["generator_percent"] = (time.process_time() - own) / seconds * 100
+@dataclass(frozen=True)
+class Row:
+    """Something to measure."""
+
+    title: str
+    measure: Callable[[Trial], Measures]
+    marks: tuple[Mark, ...] = ()
+    fresh: bool = False
+    """Also a server that is slow to start is started anew for it."""
 
 
-def split(load: Load) -> tuple[list[tuple[bytes, int]], list[tuple[bytes, int]], int]:
-    """Writes to warm up with, writes to measure, and the messages in the latter."""
-    warm = max(1, len(load.writes) * WARM_UP_PERCENT // 100)
-    rest = load.writes[warm:]
-    return load.writes[:warm], rest, sum(entries for _, entries in rest) * load.batch
+def rate(bound: float, of: str) -> Mark:
+    return Mark("msg_per_s", bound, of)
 
 
-async def publish(server: Server, load: Load) -> Measures:
-    """One producer, as fast as receipts allow."""
-    warm_up, rest, messages = split(load)
-    async with connected(server.port) as connection:
-        await open_producer(connection, TOPIC)
-        publisher = Publisher(connection)
-        await publisher.publish(warm_up)
-        with measured(server, messages) as measures:
-            await publisher.publish(rest)
-    return measures
+PEAK = Mark("peak_mib", 512, at_most=True)
+KEPT_UP = (Mark("kept_up", 0.95), Mark("behind_ms", 500, at_most=True), PEAK)
 
 
-def publish_unbatched(server: Server, scale: Scale) -> Measures:
-    return uvloop.run(publish(server, cached_load(scale.entries, SIZE)))
+def publishing(shape: Shape, entries: int, *marks: Mark) -> Row:
+    measure = partial(publish, shape=shape, entries=entries)
+    return Row(f"publish {shape.title}", measure, (*marks, PEAK))
 
 
-def publish_batched(server: Server, scale: Scale) -> Measures:
-    return uvloop.run(publish(server, cached_load(scale.batches, SIZE, BATCH)))
+def tailing(shape: Shape, entries: int) -> Row:
+    measure = partial(tail, shape=shape, entries=entries)
+    return Row(f"publish and consume {shape.title}", measure, KEPT_UP)
 
 
-def catch_up(server: Server, scale: Scale) -> Measures:
-    """A subscription with a backlog; the server was restarted, so nothing is in its memory."""
-    load = cached_load(scale.entries, SIZE)
-    warm_up = load.entries * WARM_UP_PERCENT // 100
-
-    async def fill() -> None:
-        async with connected(server.port) as connection:
-            await open_consumer(connection, TOPIC)
-            await open_producer(connection, TOPIC)
-            await Publisher(connection).publish(load.writes)
-
-    async def consume() -> Measures:
-        async with connected(server.port) as connection:
-            await open_consumer(connection, TOPIC)
-            receiver = Receiver(connection)
-            await receiver.receive(warm_up)
-            before = len(receiver.arrivals)
-            with measured(server, load.entries - before) as measures:
-                await receiver.receive(load.entries)
-        return measures
-
-    uvloop.run(fill())
-    server.restart()
-    return uvloop.run(consume())
+def catching_up(shape: Shape, entries: int, *marks: Mark) -> Row:
+    measure = partial(catch_up, shape=shape, entries=entries)
+    return Row(f"catch up {shape.title}", measure, (*marks, PEAK))
 
 
-def deliver_paced(server: Server, scale: Scale) -> Measures:
-    """A thousand messages a second to a waiting consumer: from the send to the arrival."""
-    load = cached_load(scale.paced, SIZE, entries_per_write=1)
-
-    async def run() -> Measures:
-        async with connected(server.port) as consuming, connected(server.port) as producing:
-            await open_consumer(consuming, TOPIC)
-            await open_producer(producing, TOPIC)
-            receiver = Receiver(consuming)
-            publisher = PacedPublisher(producing, load, PACE_PER_SECOND)
-            with measured(server, load.entries) as measures:
-                await publisher.publish()
-                await receiver.receive(load.entries)
-        pairs = zip(publisher.sent_at, receiver.arrivals, strict=True)
-        latencies_ms = [(arrived - sent) * 1000 for sent, arrived in pairs]
-        percentiles = quantiles(latencies_ms[load.entries * WARM_UP_PERCENT // 100 :], n=100)
-        measures["p50_ms"], measures["p99_ms"] = percentiles[49], percentiles[98]
-        return measures
-
-    return uvloop.run(run())
-
-
-def start(server: Server, scale: Scale) -> Measures:
-    """From the start of the process, on an empty directory, until clients are served."""
-    return {"start_ms": server.start_ms}
-
-
-def idle(server: Server, scale: Scale) -> Measures:
-    """Memory of a server that has just started."""
-    usage = server.usage()
-    return {"rss_mib": usage.rss_mib, "uss_mib": usage.uss_mib}
-
-
-ROWS: dict[str, tuple[str, Callable[[Server, Scale], Measures]]] = {
-    "publish": (f"publish {SIZE} B, unbatched", publish_unbatched),
-    "publish-batched": (f"publish {BATCH} x {SIZE} B batches", publish_batched),
-    "catch-up": (f"catch-up consume {SIZE} B", catch_up),
-    "deliver": (f"publish to deliver, {PACE_PER_SECOND:,}/s", deliver_paced),
-    "start": ("start, empty", start),
-    "idle": ("idle memory", idle),
+ROWS: dict[str, Row] = {
+    "publish-100": publishing(
+        SMALL, 600_000, rate(0.8, FSYNC), Mark("cpu_us", 1.0, FSYNC, at_most=True), rate(0.5, FLOOR)
+    ),
+    "publish-1k": publishing(KIB, 300_000, rate(0.9, FSYNC)),
+    "publish-100x100": publishing(SMALL_BATCH, 60_000, rate(1.2, FSYNC)),
+    "publish-100x1k": publishing(KIB_BATCH, 10_000, rate(1.0, FSYNC), rate(0.4, FLOOR)),
+    "publish-64k": publishing(LARGE, 12_000, rate(1.0, FSYNC), rate(0.4, FLOOR)),
+    "topics-1000": publishing(MANY_TOPICS, 300_000, rate(0.7, FSYNC)),
+    "tail-100": tailing(SMALL, 300_000),
+    "tail-100x100": tailing(SMALL_BATCH, 40_000),
+    "catch-up-100": catching_up(SMALL, 300_000, rate(5.0, FSYNC)),
+    "catch-up-100x100": catching_up(SMALL_BATCH, 40_000, rate(1.2, FSYNC)),
+    "catch-up-100x1k": catching_up(KIB_BATCH, 10_000, rate(1.2, FSYNC)),
+    "fan-out-10": Row(
+        f"{SMALL.title} to {SUBSCRIPTIONS} subscriptions, deliveries",
+        partial(fan_out, shape=SMALL, entries=60_000, subscriptions=SUBSCRIPTIONS),
+        (rate(0.6, FSYNC), PEAK),
+    ),
+    "latency": Row(
+        f"publish to deliver at {PER_SECOND:,} msg/s",
+        partial(latency, shape=SMALL, entries=8 * PER_SECOND, per_second=PER_SECOND),
+        (Mark("p50_ms", 0.8, at_most=True), Mark("p99_ms", 3.0, at_most=True)),
+    ),
+    "start": Row(
+        "start, empty, and idle",
+        start,
+        (Mark("healthy_ms", 1000, at_most=True), Mark("rss_mib", 64, at_most=True)),
+        fresh=True,
+    ),
 }
-"""Title and measurement by key; each measurement gets a server that was just started."""
+"""By the name that `--rows` takes."""
+
+
+def crash_row(gigabytes: int) -> Row:
+    """Is asked for, since it takes its time."""
+    return Row(
+        f"start after kill -9 with {gigabytes} GB",
+        partial(crash, shape=KIB_BATCH, gigabytes=gigabytes),
+        (Mark("healthy_ms", 2000, at_most=True),),
+        fresh=True,
+    )

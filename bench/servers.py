@@ -1,58 +1,40 @@
-"""The servers under measurement: processes on free loopback ports, and what they use."""
+"""The servers under measurement: processes on free loopback ports."""
 
+import http.client
+import os
 import re
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
 from pathlib import Path
 
-import psutil
+from bench.usage import family
 
 ROOT = Path(__file__).parents[1]
-MIB = 1 << 20
 STOP_SECONDS = 60
-SERVICE_URL = re.compile(r"^  clients +pulsar://[^:]+:(\d+)$", re.MULTILINE)
-LAST_BANNER_LINE = "  durability"
+HEALTH_SECONDS = 60
+LOOK_SECONDS = 0.002
+HEALTH = "/admin/v2/brokers/health"
 
 
-def magnetar_command(data_dir: Path) -> list[str]:
-    """The daemon as it is installed, with its defaults."""
-    magnetar = str(Path(sys.executable).with_name("magnetar"))
-    ports = ["--port", "0", "--http-port", "0"]
-    return [magnetar, "standalone", *ports, "--data-dir", str(data_dir)]
+class Server(ABC):
+    """One server on a data directory of its own; may be started again after a stop."""
 
+    quick = True
+    """Whether it is at full speed at once.  Else it is started once for many rows, warmed, and
+    stands still while others are measured."""
 
-def floor_command(data_dir: Path) -> list[str]:
-    """See `bench.floor`."""
-    return [sys.executable, "-m", "bench.floor", "--data-dir", str(data_dir)]
-
-
-COMMANDS = {"magnetar": magnetar_command, "floor": floor_command}
-"""What is measured side by side, in the order of the table."""
-
-
-@dataclass(frozen=True)
-class Usage:
-    """Of a process and its children; CPU since their start."""
-
-    cpu_s: float
-    rss_mib: float
-    uss_mib: float
-    """What would be free if they ended."""
-
-
-class Server:
-    """One server on a data directory of its own; restart it to have it read its files."""
-
-    def __init__(self, name: str, data_dir: Path) -> None:
-        self.name = name
+    def __init__(self, data_dir: Path) -> None:
         self.data_dir = data_dir.absolute()
-        self.port = 0
-        self.start_ms = 0.0
-        """From the start of the process to its saying that it is ready."""
-        self._process: subprocess.Popen[str] | None = None
+        self.port = self.pid = 0
+        self.started_at = 0.0
+        """When its process was started, in seconds of `time.perf_counter`."""
+        self.healthy_ms = 0.0
+        """From then until it said that it was ready, and was healthy."""
 
     def __enter__(self) -> "Server":
         self.start()
@@ -61,36 +43,102 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
+    def start(self) -> None:
+        """Return when it is healthy; RuntimeError if it ends instead."""
+        self.started_at = time.perf_counter()
+        self._start()
+        self.healthy_ms = (time.perf_counter() - self.started_at) * 1000
+
+    @abstractmethod
+    def _start(self) -> None:
+        """Start, wait for health, set port and pid."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Stop in good order; RuntimeError unless it ends well.  Nothing if it does not run."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """SIGKILL, and wait for the end."""
+
+    def restart(self) -> None:
+        """Stop in good order and start again on what it has stored."""
+        self.stop()
+        self.start()
+
+    def renew(self) -> None:
+        """Stop, and start with nothing stored."""
+        self.stop()
+        shutil.rmtree(self.data_dir)
+        self.start()
+
+    def stand_still(self) -> None:
+        """It uses no CPU until `go_on`."""
+        for process in family(self.pid):
+            process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Return when it is itself again."""
+        for process in family(self.pid):
+            process.send_signal(signal.SIGCONT)
+
+    def stored_bytes(self) -> int:
+        """On disk."""
+        files = (path for path in self.data_dir.rglob("*") if path.is_file())
+        return sum(path.stat().st_size for path in files)
+
+
+class BannerServer(Server):
+    """A child process that says on its standard output where it listens."""
+
+    SERVICE_URL = re.compile(r"^  clients +pulsar://[^:]+:(\d+)$", re.MULTILINE)
+    HTTP_URL = re.compile(r"^  HTTP +http://[^:]+:(\d+)$", re.MULTILINE)
+    LAST_LINE = "  durability"
+
+    def __init__(self, data_dir: Path) -> None:
+        super().__init__(data_dir)
+        self.environment: dict[str, str] = {}
+        self._process: subprocess.Popen[str] | None = None
+
+    @abstractmethod
+    def command(self) -> list[str]:
+        """What is started."""
+
     @property
     def _log_path(self) -> Path:
         return self.data_dir.with_suffix(".log")
 
-    def start(self) -> None:
-        """Return when clients can connect; RuntimeError if the server ends instead."""
-        command = COMMANDS[self.name](self.data_dir)
-        began = time.perf_counter()
+    def _start(self) -> None:
         with self._log_path.open("a") as log:
-            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
-        banner = self._read_banner(self._process)
-        self.start_ms = (time.perf_counter() - began) * 1000
-        url = SERVICE_URL.search(banner)
+            self._process = process = subprocess.Popen(
+                self.command(),
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=os.environ | self.environment,
+            )
+        self.pid = process.pid
+        banner = self._read_banner(process)
+        url, http_url = self.SERVICE_URL.search(banner), self.HTTP_URL.search(banner)
         if url is None:
-            self._process.communicate(timeout=STOP_SECONDS)
+            process.communicate(timeout=STOP_SECONDS)
             self._process = None
-            raise RuntimeError(f"{self.name} did not start: {banner}{self._log_path.read_text()}")
+            log_text = self._log_path.read_text()
+            raise RuntimeError(f"{self.command()[0]} did not start: {banner}{log_text}")
         self.port = int(url[1])
+        if http_url is not None:
+            await_health(int(http_url[1]))
 
     def _read_banner(self, process: "subprocess.Popen[str]") -> str:
         assert process.stdout is not None
         lines = []
         for line in process.stdout:
             lines.append(line)
-            if line.startswith(LAST_BANNER_LINE):
+            if line.startswith(self.LAST_LINE):
                 break
         return "".join(lines)
 
     def stop(self) -> None:
-        """SIGTERM and wait; RuntimeError unless it ends well."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -102,22 +150,124 @@ class Server:
             process.communicate()
         if process.returncode != 0:
             log = self._log_path.read_text()
-            raise RuntimeError(f"{self.name} ended with {process.returncode}: {log}")
+            raise RuntimeError(f"{self.command()[0]} ended with {process.returncode}: {log}")
 
-    def restart(self) -> None:
-        """Stop in good order and start again, on another port."""
-        self.stop()
-        self.start()
+    def kill(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.communicate()
 
-    def usage(self) -> Usage:
-        """What the server has used until now."""
-        if self._process is None:
-            raise RuntimeError(f"{self.name} is not running")
-        parent = psutil.Process(self._process.pid)
-        cpu = rss = uss = 0.0
-        for process in (parent, *parent.children(recursive=True)):
-            times, memory = process.cpu_times(), process.memory_full_info()
-            cpu += times.user + times.system
-            rss += memory.rss
-            uss += memory.uss
-        return Usage(cpu, rss / MIB, uss / MIB)
+
+class Magnetar(BannerServer):
+    """The daemon as it is installed, with its defaults."""
+
+    def command(self) -> list[str]:
+        magnetar = str(Path(sys.executable).with_name("magnetar"))
+        ports = ["--port", "0", "--http-port", "0"]
+        return [magnetar, "standalone", *ports, "--data-dir", str(self.data_dir)]
+
+
+class MagnetarBefore(Magnetar):
+    """The same from another working tree, with the same installed libraries."""
+
+    tree = ROOT
+
+    def __init__(self, data_dir: Path) -> None:
+        super().__init__(data_dir)
+        roots = ("proto", "storage", "broker", "client")
+        self.environment["PYTHONPATH"] = os.pathsep.join(str(self.tree / root) for root in roots)
+
+
+class Floor(BannerServer):
+    """See `bench.floor`."""
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-m", "bench.floor", "--data-dir", str(self.data_dir)]
+
+
+class Pulsar(Server):
+    """The original, a standalone with the memory a released one takes."""
+
+    quick = False
+    STARTER = ROOT / "tests" / "conformance" / "original" / "pulsar.py"
+    HEAP_MB = 2048
+    DIRECT_MB = 4096
+    fsync = False
+    """Whether the journal is synced before a receipt; it is not in a released standalone."""
+
+    def __init__(self, data_dir: Path) -> None:
+        super().__init__(data_dir)
+        self.http_port = 0
+
+    def _run(self, verb: str, *options: str) -> str:
+        command = [sys.executable, str(self.STARTER), verb, "--port", str(self.port), *options]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"Pulsar did not {verb}: {done.stdout}")
+        return done.stdout
+
+    def _start(self) -> None:
+        self.port, self.http_port = free_port(), free_port()
+        options = [
+            *("--http-port", str(self.http_port)),
+            *("--data", str(self.data_dir)),
+            *("--memory", str(self.HEAP_MB)),
+            f"--java=-XX:MaxDirectMemorySize={self.DIRECT_MB}m",
+        ]
+        self.pid = int(self._run("start", *options, *(["--fsync"] if self.fsync else [])))
+
+    def stop(self) -> None:
+        if self.pid:
+            self._run("stop")
+            self.pid = 0
+
+    def kill(self) -> None:
+        self._run("stop", "--kill")
+        self.pid = 0
+
+    def go_on(self) -> None:
+        super().go_on()
+        await_health(self.http_port)
+
+
+class PulsarFsync(Pulsar):
+    """The original, with the promise that Magnetar makes."""
+
+    fsync = True
+
+
+SERVERS: dict[str, type[Server]] = {
+    "magnetar": Magnetar,
+    "before": MagnetarBefore,
+    "floor": Floor,
+    "pulsar-fsync": PulsarFsync,
+    "pulsar": Pulsar,
+}
+"""By name, in the order of the table."""
+
+
+def await_health(http_port: int) -> None:
+    """Return when the health check says so; RuntimeError after a minute."""
+    give_up = time.perf_counter() + HEALTH_SECONDS
+    while not _is_healthy(http_port):
+        if time.perf_counter() > give_up:
+            raise RuntimeError(f"not healthy after {HEALTH_SECONDS} s")
+        time.sleep(LOOK_SECONDS)
+
+
+def _is_healthy(http_port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", http_port, timeout=HEALTH_SECONDS)
+    try:
+        connection.request("GET", HEALTH)
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except ConnectionError:
+        return False  # not yet
+    finally:
+        connection.close()
+
+
+def free_port() -> int:
+    """One that nobody listens on now."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])

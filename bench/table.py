@@ -1,64 +1,30 @@
-"""Results as a table for people and as JSON for machines."""
+"""Results as tables for people."""
 
-import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import NamedTuple
 
-from bench.rows import ROWS, Measures
+from bench.outcome import Results, Verdict
 
-BUDGET = 2.5
-"""What an unbatched publish may cost in CPU, in multiples of the floor's."""
-BUDGET_ROW, BUDGET_MEASURE = "publish", "cpu_us"
-SUBJECT, REFERENCE = "magnetar", "floor"
-
-
-@dataclass
-class Results:
-    """All rounds: `measures[row][server]` has one `Measures` a round."""
-
-    machine: dict[str, str | int | float]
-    rounds: int
-    scale: dict[str, int]
-    measures: dict[str, dict[str, list[Measures]]] = field(default_factory=dict)
-
-    def add(self, row: str, server: str, measures: Measures) -> None:
-        """One more round of a row."""
-        self.measures.setdefault(row, {}).setdefault(server, []).append(measures)
-
-    def values(self, row: str, server: str, measure: str) -> list[float]:
-        """Of each round; empty if the row has no such measure."""
-        rounds = self.measures.get(row, {}).get(server, [])
-        return [measures[measure] for measures in rounds if measure in measures]
-
-    def ratio(self, row: str, measure: str) -> float | None:
-        """Subject to reference: the median over rounds, so that drift of the machine cancels."""
-        pairs = zip(
-            self.values(row, SUBJECT, measure), self.values(row, REFERENCE, measure), strict=False
-        )
-        ratios = [subject / reference for subject, reference in pairs if reference > 0]
-        return median(ratios) if ratios else None
-
-    def as_json(self) -> str:
-        """Everything measured, and the ratios."""
-        ratios = {
-            row: {column.measure: self.ratio(row, column.measure) for column in COLUMNS}
-            for row in self.measures
-        }
-        return json.dumps(asdict(self) | {"ratios": ratios}, indent=2) + "\n"
+TITLES = {
+    "magnetar": "Magnetar",
+    "before": "Magnetar before",
+    "floor": "floor",
+    "pulsar-fsync": "Pulsar, fsync",
+    "pulsar": "Pulsar, no fsync",
+}
+REFERENCES = ("before", "floor", "pulsar-fsync", "pulsar")
+CELL = Callable[[float], str]
 
 
-def whole(value: float) -> str:
-    return f"{value:,.0f}"
+def places(digits: int) -> CELL:
+    """A number as text."""
+    return lambda value: f"{value:,.{digits}f}"
 
 
-def tenths(value: float) -> str:
-    return f"{value:,.1f}"
-
-
-def hundredths(value: float) -> str:
-    return f"{value:,.2f}"
+def significant(value: float) -> str:
+    """Three digits at least."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 class Column(NamedTuple):
@@ -66,22 +32,36 @@ class Column(NamedTuple):
 
     measure: str
     heading: str
-    text: Callable[[float], str]
+    text: CELL
 
 
 COLUMNS = (
-    Column("msg_per_s", "msg/s", whole),
-    Column("cpu_us", "CPU us/msg", hundredths),
-    Column("p50_ms", "p50 ms", hundredths),
-    Column("p99_ms", "p99 ms", hundredths),
-    Column("start_ms", "start ms", whole),
-    Column("rss_mib", "RSS MiB", tenths),
-    Column("uss_mib", "USS MiB", tenths),
-    Column("generator_percent", "load CPU %", whole),
+    Column("msg_per_s", "msg/s", places(0)),
+    Column("mb_per_s", "MB/s", places(0)),
+    Column("cpu_us", "CPU us/msg", significant),
+    Column("cpu_percent", "CPU %", places(0)),
+    Column("peak_mib", "RSS peak", places(0)),
+    Column("pss_mib", "PSS MiB", places(0)),
+    Column("client_percent", "load CPU %", places(0)),
 )
+EXTRAS = (
+    Column("published_per_s", "published/s", places(0)),
+    Column("behind_messages", "most behind", places(0)),
+    Column("behind_ms", "behind ms", places(0)),
+    Column("kept_up", "kept up", places(2)),
+    Column("p50_ms", "p50 ms", places(2)),
+    Column("p99_ms", "p99 ms", places(2)),
+    Column("p999_ms", "p99.9 ms", places(2)),
+    Column("healthy_ms", "healthy ms", places(0)),
+    Column("first_ms", "first message ms", places(0)),
+    Column("rss_mib", "RSS MiB", places(0)),
+    Column("uss_mib", "USS MiB", places(0)),
+)
+"""Only some rows have them; the memory columns are told here once more where that is the point."""
+HEADINGS = {column.measure: column for column in (*COLUMNS, *EXTRAS)}
 
 
-def cell(values: list[float], text: Callable[[float], str]) -> str:
+def cell(values: list[float], text: CELL) -> str:
     """The median and the range, if there is one."""
     if not values:
         return ""
@@ -89,34 +69,73 @@ def cell(values: list[float], text: Callable[[float], str]) -> str:
     return middle if low == high else f"{middle} ({low}-{high})"
 
 
-def table(results: Results) -> str:
-    """A line for each row and server, and one with their ratios."""
-    lines = [["", "", *(column.heading for column in COLUMNS)]]
-    for row, servers in results.measures.items():
-        title = ROWS[row][0]
-        for server in servers:
-            cells = [cell(results.values(row, server, c.measure), c.text) for c in COLUMNS]
-            lines.append([title, server, *cells])
-            title = ""
-        ratios = [results.ratio(row, column.measure) for column in COLUMNS]
-        lines.append(["", "ratio", *("" if r is None else f"{r:.2f}x" for r in ratios)])
+def head() -> list[str]:
+    """Of the table of all measures."""
+    return ["", *(column.heading for column in COLUMNS), ""]
+
+
+def lines_of(results: Results, row: str) -> list[list[str]]:
+    """A line for each server, and one with the ratio to each of the others."""
+    lines = []
+    for server in results.measures[row]:
+        cells = [cell(results.values(row, server, c.measure), c.text) for c in COLUMNS]
+        lines.append([TITLES[server], *cells, extras(results, row, server)])
+    for other in REFERENCES:
+        ratios = [results.ratio(row, column.measure, other) for column in COLUMNS[:-1]]
+        if any(ratios):
+            cells = ["" if r is None else f"{r:.2f}x" for r in ratios]
+            lines.append([f"  / {TITLES[other]}", *cells, "", ""])
+    return lines
+
+
+def extras(results: Results, row: str, server: str) -> str:
+    """The measures that have no column of their own."""
+    columns = [c for c in EXTRAS if results.values(row, server, c.measure)]
+    if not any(c.measure not in ("rss_mib", "uss_mib") for c in columns):
+        return ""
+    return "  ".join(
+        f"{c.heading} {cell(results.values(row, server, c.measure), c.text)}" for c in columns
+    )
+
+
+def words(verdict: Verdict) -> list[str]:
+    """A mark, what was reached, and whether that is enough."""
+    mark, column = verdict.mark, HEADINGS[verdict.mark.measure]
+    relation = "at most" if mark.at_most else "at least"
+    of = f" of {TITLES[mark.of]}" if mark.of else ""
+    wanted = f"{relation} {mark.bound:g}{'x' if mark.of else ''}{of}"
+    if verdict.value is None:
+        return [column.heading, wanted, "", "not measured"]
+    reached = f"{verdict.value:.2f}x" if mark.of else column.text(verdict.value)
+    return [column.heading, wanted, reached, "pass" if verdict.passed else "MISS"]
+
+
+def aligned(lines: list[list[str]], left: set[int]) -> str:
+    """Columns under each other; those in `left` begin at the same place."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(
-            text.ljust(width) if at < 2 else text.rjust(width)
+            text.ljust(width) if at in left else text.rjust(width)
             for at, (text, width) in enumerate(zip(line, widths, strict=True))
         ).rstrip()
         for line in lines
     )
 
 
-def verdict(results: Results) -> str:
-    """Whether an unbatched publish keeps its budget."""
-    ratio = results.ratio(BUDGET_ROW, BUDGET_MEASURE)
-    if ratio is None:
-        return "budget: not measured"
-    kept = "kept" if ratio <= BUDGET else "EXCEEDED"
-    return (
-        f"budget: {kept}: an unbatched publish costs {ratio:.2f} times the floor's CPU, "
-        f"{BUDGET} allowed"
-    )
+def table(results: Results) -> str:
+    """Every measure of every row and server."""
+    lines = [head()]
+    blank = [""] * len(lines[0])
+    for key, row in results.rows.items():
+        lines += [blank, [row.title, *blank[1:]], *lines_of(results, key)]
+    return aligned(lines, {0, len(blank) - 1})
+
+
+def marks(results: Results) -> str:
+    """Every mark, and whether it is reached."""
+    lines = [
+        [row.title, *words(verdict)]
+        for key, row in results.rows.items()
+        for verdict in results.verdicts(key)
+    ]
+    return aligned([["mark", "", "wanted", "reached", ""], *lines], {0, 1, 2, 4})

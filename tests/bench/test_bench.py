@@ -10,36 +10,38 @@ from threading import Event
 
 import pytest
 from bench.__main__ import main
-from bench.floor import EntryFile, serve
-from bench.load import (
+from bench.connection import (
+    Command,
     Connection,
     LoadError,
-    PacedPublisher,
-    Publisher,
-    Receiver,
     connected,
-    encode_load,
     look_up,
     open_consumer,
     open_producer,
 )
+from bench.consuming import Receiver
+from bench.contest import Contest
+from bench.floor import EntryFile, serve
+from bench.frames import Load, Shape, encode_load
+from bench.outcome import Results
 from bench.probe import probe_sync
-from bench.rows import ROWS, Scale
-from bench.servers import COMMANDS, Server
-from bench.table import Results, table, verdict
+from bench.publishing import WINDOW_ENTRIES, PacedPublisher, Publisher
+from bench.rows import ROWS, Mark, Row
+from bench.scenarios import OPENING, Trial, crash, publish
+from bench.servers import SERVERS, Floor
+from bench.table import marks, table
+from bench.usage import Measures
 from click.testing import CliRunner
 
-from bench import load as bench_load
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.batch import decode_batch
-from magnetar_proto.commands import decode_send
+from magnetar_proto.commands import decode_send, encode
 from magnetar_proto.entries import parse_metadata, verify_checksum
 from magnetar_proto.frames import FrameDecoder
 
 TOPIC = "persistent://public/default/t"
-TINY = Scale(entries=3000, batches=100, paced=120)
-MESSAGES = {"publish": 2700, "publish-batched": 5000, "deliver": 120}
-RATE_MEASURES = {"messages", "msg_per_s", "cpu_us", "rss_mib", "uss_mib", "generator_percent"}
+SMALL = Shape(20)
+SECONDS = 60.0
 
 
 @asynccontextmanager
@@ -56,57 +58,95 @@ async def floor(file: EntryFile) -> AsyncIterator[int]:
 # The load ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("batch", [1, 3])
-def test_a_load_is_valid_frames_in_sequence(batch: int) -> None:
-    load = encode_load(entries=7, size=10, batch=batch, entries_per_write=3)
-    assert [entries for _, entries in load.writes] == [3, 3, 1]
-    frames = FrameDecoder(1 << 20).feed(b"".join(data for data, _ in load.writes))
+@pytest.mark.parametrize("shape", [Shape(10), Shape(10, batch=3), Shape(5000), Shape(10, topics=3)])
+def test_a_load_is_valid_frames_in_sequence(shape: Shape) -> None:
+    load = encode_load(shape, entries=7, write_entries=3)
+    assert [write.entries for write in load.writes] == [3, 3, 1]
+    frames = FrameDecoder(1 << 20).feed(b"".join(b for write in load.writes for b in write.buffers))
     assert len(frames) == load.entries == 7
     for number, (kind, buf, start, mid, end) in enumerate(frames):
         assert kind == pb.BaseCommand.SEND
-        assert decode_send(buf, start, mid) == (bench_load.PRODUCER_ID, number, batch, 0)
-        entry = buf[mid:end]
+        sequence_id, topic = divmod(number, shape.topics)
+        assert decode_send(buf, start, mid) == (topic + 1, sequence_id, shape.batch, 0)
+        entry = bytes(buf[mid:end])
         assert verify_checksum(entry, 0, len(entry))
         metadata, body = parse_metadata(entry)
-        assert metadata.sequence_id == number
+        assert metadata.sequence_id == sequence_id
         messages = [entry[body:]]
-        if batch > 1:
-            messages = [payload for _, payload in decode_batch(entry[body:], batch)]
-        assert [len(message) for message in messages] == [10] * batch
+        if shape.batch > 1:
+            messages = [payload for _, payload in decode_batch(entry[body:], shape.batch)]
+        assert [len(message) for message in messages] == [shape.size] * shape.batch
 
 
-def test_what_is_published_is_received_in_order(tmp_path: Path) -> None:
-    load = encode_load(entries=5000, size=20)
+def test_a_load_is_split_between_writes() -> None:
+    load = encode_load(SMALL, entries=1000)
+    first, rest = load.split(10)
+    assert (first.entries, rest.entries) == (100, 900)
+    assert [*first.writes, *rest.writes] == load.writes
+
+
+@pytest.mark.parametrize("shape", [SMALL, Shape(20, batch=5)])
+def test_what_is_published_is_received(shape: Shape, tmp_path: Path) -> None:
+    load = encode_load(shape, entries=9000)
 
     async def run() -> None:
-        entries: list[int] = []
         async with floor(EntryFile(tmp_path / "f")) as port, connected(port) as connection:
             await open_consumer(connection, TOPIC)
             await open_producer(connection, TOPIC)
             publisher = Publisher(connection)
-            await publisher.publish(load.writes[:10])
-            assert publisher.answered == 500
-            await publisher.publish(load.writes[10:])
-            await publisher.publish([])
-            assert publisher.answered == 5000
-            receiver = Receiver(connection)
-            taken = connection.on_messages
-
-            def spy(frames: list[bench_load.Frame]) -> None:
-                for _, buf, _, mid, end in frames:
-                    entries.append(parse_metadata(buf[mid:end])[0].sequence_id)
-                taken(frames)
-
-            connection.on_messages = spy
-            await receiver.receive(5000)
-            assert len(receiver.arrivals) == 5000
-        assert entries == list(range(5000))
+            first, rest = load.split(10)
+            assert await publisher.publish(first, SECONDS) == 900
+            assert await publisher.publish(rest, SECONDS) == 8100
+            assert await publisher.publish(Load(shape, [], 0), SECONDS) == 0
+            receiver = Receiver(connection, shape.batch)
+            await receiver.receive(9000, SECONDS)
+            assert receiver.entries == sum(count for _, count in receiver.arrivals) == 9000
 
     asyncio.run(run())
 
 
+def test_a_receiver_knows_how_far_it_was_behind() -> None:
+    async def run() -> None:
+        connection = Connection()
+        connection.write = lambda data: None  # type: ignore[method-assign]
+        published = 10
+        receiver = Receiver(connection, 1, lambda: published)
+        message = pb.CommandMessage(
+            consumer_id=1, message_id=pb.MessageIdData(ledgerId=1, entryId=0)
+        )
+        connection.data_received(encode(message) * 7)
+        published = 12
+        connection.data_received(encode(message) * 5)
+        assert receiver.entries == 12
+        assert receiver.most_behind == 10
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("cut", range(1, 60, 7))
+def test_commands_are_counted_however_they_are_cut(cut: int) -> None:
+    receipt = pb.CommandSendReceipt(
+        producer_id=1, sequence_id=5, message_id=pb.MessageIdData(ledgerId=1, entryId=0)
+    )
+    data = encode(receipt) * 5
+
+    async def run() -> int:
+        connection = Connection()
+        counts: list[int] = []
+
+        def count(receipts: int, last: Command) -> None:
+            counts.append(receipts)
+
+        connection.on_receipts = count
+        for at in range(0, len(data), cut):
+            connection.data_received(data[at : at + cut])
+        return sum(counts)
+
+    assert asyncio.run(run()) == 5
+
+
 def test_the_publisher_keeps_within_its_window(tmp_path: Path) -> None:
-    load = encode_load(entries=3000, size=20)
+    load = encode_load(SMALL, entries=WINDOW_ENTRIES * 2)
     released = Event()
 
     def sync(fd: int) -> None:
@@ -117,19 +157,38 @@ def test_the_publisher_keeps_within_its_window(tmp_path: Path) -> None:
         async with floor(EntryFile(tmp_path / "f", sync)) as port, connected(port) as connection:
             await open_producer(connection, TOPIC)
             publisher = Publisher(connection)
-            publishing = asyncio.create_task(publisher.publish(load.writes))
+            publishing = asyncio.create_task(publisher.publish(load, SECONDS))
             await look_up(connection, TOPIC)
-            assert publisher.sent == bench_load.PENDING_ENTRIES
+            assert publisher.sent == WINDOW_ENTRIES
             assert publisher.answered == 0
             released.set()
-            await publishing
-            assert publisher.sent == publisher.answered == 3000
+            assert await publishing == WINDOW_ENTRIES * 2
+
+    asyncio.run(run())
+
+
+def test_a_publisher_whose_time_is_over_sends_nothing_more(tmp_path: Path) -> None:
+    load = encode_load(SMALL, entries=WINDOW_ENTRIES * 2)
+    released = Event()
+
+    def sync(fd: int) -> None:
+        assert released.wait(10)
+
+    async def run() -> None:
+        async with floor(EntryFile(tmp_path / "f", sync)) as port, connected(port) as connection:
+            await open_producer(connection, TOPIC)
+            publisher = Publisher(connection)
+            publishing = asyncio.create_task(publisher.publish(load, SECONDS))
+            await look_up(connection, TOPIC)
+            publisher.until = 0.0
+            released.set()
+            assert await publishing == publisher.sent == WINDOW_ENTRIES
 
     asyncio.run(run())
 
 
 def test_a_paced_publisher_sends_everything(tmp_path: Path) -> None:
-    load = encode_load(entries=30, size=20, entries_per_write=1)
+    load = encode_load(SMALL, entries=30, write_entries=1)
 
     async def run() -> None:
         async with floor(EntryFile(tmp_path / "f")) as port, connected(port) as connection:
@@ -170,11 +229,10 @@ def test_an_unexpected_receipt_fails_the_load() -> None:
         connection = Connection()
         publisher = Publisher(connection)
         waiting = connection.promise()
-        receipt = bench_load.encode(
-            pb.CommandSendReceipt(producer_id=1, sequence_id=5, message_id=pb.MessageIdData(
-                ledgerId=1, entryId=0))
-        )  # fmt: skip
-        connection.data_received(receipt)
+        receipt = pb.CommandSendReceipt(
+            producer_id=1, sequence_id=5, message_id=pb.MessageIdData(ledgerId=1, entryId=0)
+        )
+        connection.data_received(encode(receipt))
         assert publisher.answered == 1
         with pytest.raises(LoadError, match="receipt 1 is for sequence id 5"):
             await waiting
@@ -186,7 +244,7 @@ def test_an_unexpected_receipt_fails_the_load() -> None:
 
 
 def test_the_floor_answers_only_behind_its_sync(tmp_path: Path) -> None:
-    load = encode_load(entries=50, size=20)
+    load = encode_load(SMALL, entries=50)
     path = tmp_path / "f"
     entered, released = Event(), Event()
     sizes: list[int] = []
@@ -202,33 +260,32 @@ def test_the_floor_answers_only_behind_its_sync(tmp_path: Path) -> None:
         async with floor(EntryFile(path, sync)) as port, connected(port) as connection:
             await open_producer(connection, TOPIC)
             publisher = Publisher(connection)
-            publishing = asyncio.create_task(publisher.publish(load.writes))
+            publishing = asyncio.create_task(publisher.publish(load, SECONDS))
             assert await loop.run_in_executor(None, entered.wait, 10)
             # An answer that came too early would have come before this one.
             await look_up(connection, TOPIC)
             assert publisher.answered == 0
             released.set()
-            await publishing
-            assert publisher.answered == 50
+            assert await publishing == 50
 
     asyncio.run(run())
     assert sizes and path.stat().st_size == sizes[-1]
 
 
 def test_the_floor_keeps_its_entries_when_it_is_opened_again(tmp_path: Path) -> None:
-    load = encode_load(entries=100, size=20)
+    load = encode_load(SMALL, entries=100)
 
     async def fill() -> None:
         async with floor(EntryFile(tmp_path / "f")) as port, connected(port) as connection:
             await open_producer(connection, TOPIC)
-            await Publisher(connection).publish(load.writes)
+            await Publisher(connection).publish(load, SECONDS)
 
     async def read() -> int:
         async with floor(EntryFile(tmp_path / "f")) as port, connected(port) as connection:
             await open_consumer(connection, TOPIC)
             receiver = Receiver(connection)
-            await receiver.receive(100)
-            return len(receiver.arrivals)
+            await receiver.receive(100, SECONDS)
+            return receiver.entries
 
     asyncio.run(fill())
     assert asyncio.run(read()) == 100
@@ -237,31 +294,88 @@ def test_the_floor_keeps_its_entries_when_it_is_opened_again(tmp_path: Path) -> 
 # The rows, the table and the command --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", ROWS)
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_row_measures(row: str, name: str, tmp_path: Path) -> None:
-    with Server(name, tmp_path / "data") as server:
-        measures = ROWS[row][1](server, TINY)
-    if row == "start":
-        assert measures["start_ms"] > 0
+RATE = {"messages", "msg_per_s", "mb_per_s", "cpu_us", "peak_mib", "client_percent"}
+ALSO = {
+    "tail": {"published_per_s", "behind_messages", "behind_ms", "kept_up"},
+    "latency": {"p50_ms", "p99_ms", "p999_ms"},
+}
+TINY = 0.003
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        ("publish-64k", "floor"),
+        ("publish-100x100", "magnetar"),
+        ("tail-100x100", "magnetar"),
+        ("catch-up-100", "magnetar"),
+        ("catch-up-100x100", "floor"),
+        ("fan-out-10", "magnetar"),
+        ("latency", "magnetar"),
+        ("start", "magnetar"),
+        ("start", "floor"),
+    ],
+)
+def test_a_row_measures(key: str, name: str, tmp_path: Path) -> None:
+    with SERVERS[name](tmp_path / "data") as server:
+        scale = 0.015 if key == "latency" else TINY
+        measures = ROWS[key].measure(Trial(server, TOPIC, scale, SECONDS))
+    if key == "start":
+        assert 0 < measures["healthy_ms"] < measures["first_ms"]
+        assert 0 < measures["uss_mib"] <= measures["pss_mib"] <= measures["rss_mib"]
         return
-    assert 0 < measures["uss_mib"] <= measures["rss_mib"]
-    if row == "idle":
-        return
-    assert measures.keys() >= RATE_MEASURES
-    if row == "catch-up":
-        assert 0 < measures["messages"] <= 2700
-    else:
-        assert measures["messages"] == MESSAGES[row]
-    assert measures["msg_per_s"] > 0 and measures["cpu_us"] >= 0
-    if row == "deliver":
-        assert 0 < measures["p50_ms"] <= measures["p99_ms"]
+    assert measures.keys() >= RATE | ALSO.get(key.partition("-")[0], set())
+    assert measures["messages"] > 0 and measures["msg_per_s"] > 0 and measures["cpu_us"] >= 0
+    assert 0 < measures["uss_mib"] <= measures["peak_mib"]
+
+
+def test_a_load_may_have_many_topics(tmp_path: Path) -> None:
+    shape = Shape(100, topics=OPENING + 3)
+    with Floor(tmp_path / "data") as server:
+        measures = publish(Trial(server, TOPIC, 1.0, SECONDS), shape=shape, entries=1000)
+    assert measures["messages"] == 900
+
+
+def test_a_killed_server_is_started_again_on_its_data(tmp_path: Path) -> None:
+    with SERVERS["magnetar"](tmp_path / "data") as server:
+        trial = Trial(server, TOPIC, 1.0, SECONDS)
+        measures = crash(trial, shape=Shape(100, batch=10), gigabytes=0.0001)
+    assert 0 < measures["healthy_ms"] < measures["first_ms"]
+
+
+class Lasting(Floor):
+    """A floor that is said to start slowly."""
+
+    quick = False
+
+
+def test_servers_take_turns_and_a_lasting_one_is_warmed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SERVERS, "lasting", Lasting)
+    seen: list[tuple[int, str]] = []
+
+    def measure(trial: Trial) -> Measures:
+        seen.append((trial.server.pid, trial.topic))
+        return {"msg_per_s": float(len(seen))}
+
+    with Contest(["floor", "lasting"], tmp_path, TINY, SECONDS) as contest:
+        turns = list(contest.run({"a": Row("a", measure)}, 2, lambda text: None))
+    assert [(row, name, measures["msg_per_s"]) for row, name, measures in turns] == [
+        ("a", "floor", 1),
+        ("a", "lasting", 3),
+        ("a", "floor", 4),
+        ("a", "lasting", 5),
+    ]
+    pids = [pid for pid, _ in seen]
+    assert pids[1] == pids[2] == pids[4] and len(set(pids)) == 3
+    assert len({topic for _, topic in seen}) == 5
 
 
 def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("not a directory")
     with pytest.raises(RuntimeError, match="did not start"):
-        Server("floor", tmp_path / "data").start()
+        Floor(tmp_path / "data").start()
 
 
 def test_the_probe_reports_two_percentiles(tmp_path: Path) -> None:
@@ -270,37 +384,52 @@ def test_the_probe_reports_two_percentiles(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def results(subject: list[float], reference: list[float]) -> Results:
-    made = Results({}, len(subject), {})
-    for name, values in (("magnetar", subject), ("floor", reference)):
+def results(subject: list[float], other: list[float], measure: str = "msg_per_s") -> Results:
+    made = Results({}, len(subject), 1.0)
+    for name, values in (("magnetar", subject), ("floor", other)):
         for value in values:
-            made.add("publish", name, {"cpu_us": value})
+            made.add("publish-100", name, {measure: value})
     return made
 
 
 def test_the_ratio_is_the_median_over_rounds() -> None:
-    assert results([2, 30, 9], [1, 10, 3]).ratio("publish", "cpu_us") == 3
-    assert results([2], [0]).ratio("publish", "cpu_us") is None
-    assert results([2], [1]).ratio("publish", "p50_ms") is None
+    assert results([2, 30, 9], [1, 10, 3]).ratio("publish-100", "msg_per_s", "floor") == 3
+    assert results([2], [0]).ratio("publish-100", "msg_per_s", "floor") is None
+    assert results([2], [1]).ratio("publish-100", "p50_ms", "floor") is None
 
 
 @pytest.mark.parametrize(
-    ("cost", "words"), [(25.0, "budget: kept"), (25.1, "budget: EXCEEDED"), (None, "not measured")]
+    ("subject", "passed", "word"), [(5.0, True, "pass"), (4.9, False, "MISS"), (None, False, "not")]
 )
-def test_the_verdict(cost: float | None, words: str) -> None:
-    made = results([] if cost is None else [cost], [10.0])
-    assert words in verdict(made)
+def test_a_mark_is_passed_missed_or_not_measured(
+    subject: float | None, passed: bool, word: str
+) -> None:
+    made = results([] if subject is None else [subject], [10.0])
+    verdicts = {(v.mark.measure, v.mark.of): v for v in made.verdicts("publish-100")}
+    assert verdicts["msg_per_s", "floor"].passed is passed
+    assert not verdicts["msg_per_s", "pulsar-fsync"].passed
+    line = next(line for line in marks(made).splitlines() if "of floor" in line)
+    assert word in line
+
+
+def test_a_mark_may_be_an_upper_bound() -> None:
+    made = results([512.0, 513.0, 1.0], [1.0], "peak_mib")
+    peak = made.verdicts("publish-100")[-1]
+    assert peak.mark == Mark("peak_mib", 512, at_most=True)
+    assert peak.passed
 
 
 def test_the_table_shows_medians_ranges_and_ratios() -> None:
-    head, subject, reference, ratio = table(results([4, 6, 5], [2, 2, 2])).splitlines()
+    lines = table(results([4, 6, 5], [2, 2, 2])).splitlines()
+    head, _, title, subject, other, ratio = lines
     assert "CPU us/msg" in head
-    assert "publish 100 B, unbatched" in subject and "5.00 (4.00-6.00)" in subject
-    assert reference.split() == ["floor", "2.00"]
-    assert ratio.split() == ["ratio", "2.50x"]
+    assert title == "publish 100 B"
+    assert subject.split() == ["Magnetar", "5", "(4-6)"]
+    assert other.split() == ["floor", "2"]
+    assert ratio.split() == ["/", "floor", "2.50x"]
 
 
-def test_the_command_prints_a_table_and_writes_json(tmp_path: Path) -> None:
+def test_the_command_prints_tables_and_writes_json(tmp_path: Path) -> None:
     path = tmp_path / "out.json"
     options = ["--rows", "start", "--quick", "--json", str(path), "--dir", str(tmp_path)]
     done = CliRunner().invoke(main, options, catch_exceptions=False)
@@ -308,7 +437,8 @@ def test_the_command_prints_a_table_and_writes_json(tmp_path: Path) -> None:
     written = json.loads(path.read_text())
     assert written["rounds"] == 1
     assert written["measures"]["start"].keys() == {"magnetar", "floor"}
-    assert written["ratios"]["start"]["start_ms"] > 0
+    assert [mark["measure"] for mark in written["marks"]["start"]] == ["healthy_ms", "rss_mib"]
+    assert Results.load(path).as_json() == path.read_text()
     assert [p.name for p in tmp_path.iterdir()] == ["out.json"]
 
 

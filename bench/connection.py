@@ -1,0 +1,193 @@
+"""A client's connection that costs little: receipts and messages are counted, not decoded."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from struct import Struct
+from typing import Any, NamedTuple, cast
+
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import FIELDS, decode, encode
+
+PROTOCOL_VERSION = 19
+WRITE_BUFFER = 1 << 20
+"""Unsent bytes that make a publisher wait."""
+HEAD = Struct(">IIBB")
+"""Size of the rest, size of the command, tag of its type (the first field of all), type."""
+TYPE_TAG = 8
+RETRIES = 50
+RETRY_SECONDS = 0.2
+CONSUMER_ID = 1
+SUBSCRIPTION = "bench"
+
+
+class LoadError(Exception):
+    """The server did something else than the load expects; there is nothing to measure."""
+
+
+class Command(NamedTuple):
+    """An encoded command within received bytes."""
+
+    buf: bytes
+    start: int
+    mid: int
+
+
+class Connection(asyncio.Protocol):
+    """When it is lost or refused something, whoever waits on it gets a `LoadError`."""
+
+    def __init__(self) -> None:
+        self.on_receipts: Callable[[int, Command], None] = self._unexpected
+        """Takes how many came, and the last of them."""
+        self.on_messages: Callable[[int, Command], None] = self._unexpected
+        self.on_writable: Callable[[], None] = lambda: None
+        self.writable = True
+        self._rest = b""
+        self._replies: dict[int, asyncio.Future[pb.BaseCommand]] = {}
+        self._waiting: set[asyncio.Future[Any]] = set()
+        self._transport: asyncio.Transport
+        self._request_id = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=WRITE_BUFFER)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.fail(f"the connection was lost: {error or 'closed by the server'}")
+
+    def pause_writing(self) -> None:
+        self.writable = False
+
+    def resume_writing(self) -> None:
+        self.writable = True
+        self.on_writable()
+
+    def data_received(self, data: bytes) -> None:
+        buf = self._rest + data if self._rest else data
+        pos, size, unpack = 0, len(buf), HEAD.unpack_from
+        receipts = messages = 0
+        receipt = message = (0, 0)
+        while size - pos >= HEAD.size:
+            total, command_size, tag, kind = unpack(buf, pos)
+            end = pos + 4 + total
+            if end > size:
+                break
+            if kind == pb.BaseCommand.SEND_RECEIPT and tag == TYPE_TAG:
+                receipts += 1
+                receipt = pos + 8, pos + 8 + command_size
+            elif kind == pb.BaseCommand.MESSAGE and tag == TYPE_TAG:
+                messages += 1
+                message = pos + 8, pos + 8 + command_size
+            else:
+                self._control(decode(buf, pos + 8, pos + 8 + command_size))
+            pos = end
+        self._rest = buf[pos:]
+        if receipts:
+            self.on_receipts(receipts, Command(buf, *receipt))
+        if messages:
+            self.on_messages(messages, Command(buf, *message))
+
+    def _control(self, command: pb.BaseCommand) -> None:
+        answer = getattr(command, FIELDS[command.type])
+        request_id = getattr(answer, "request_id", 0)
+        if command.type == pb.BaseCommand.PING:
+            self.write(encode(pb.CommandPong()))
+        elif command.type == pb.BaseCommand.ERROR:
+            self.fail(f"refused: {command.error}")
+        elif request_id in self._replies:
+            self._replies.pop(request_id).set_result(command)
+        elif command.type != pb.BaseCommand.ACTIVE_CONSUMER_CHANGE:
+            self.fail(f"unexpected answer: {command}")
+
+    def _unexpected(self, *_: object) -> None:
+        self.fail("a receipt or a message nobody waits for")
+
+    def fail(self, why: str) -> None:
+        """Whoever waits gets a `LoadError`."""
+        for future in list(self._waiting):
+            if not future.done():
+                future.set_exception(LoadError(why))
+
+    def promise(self) -> asyncio.Future[Any]:
+        """A future that fails with the connection."""
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.add(future)
+        future.add_done_callback(self._waiting.discard)
+        return future
+
+    def write(self, data: bytes) -> None:
+        """Send; look at `writable` before sending much."""
+        self._transport.write(data)
+
+    def write_all(self, buffers: list[bytes]) -> None:
+        """Send without joining."""
+        self._transport.writelines(buffers)
+
+    def close(self) -> None:
+        """Close without telling the server."""
+        self._transport.close()
+
+    def request_id(self) -> int:
+        """A new one."""
+        self._request_id += 1
+        return self._request_id
+
+    async def call(self, command: Any) -> pb.BaseCommand:
+        """Send a command and await its answer; `LoadError` if it is refused."""
+        request_id = getattr(command, "request_id", 0)
+        future = self._replies[request_id] = self.promise()
+        self.write(encode(command))
+        return cast(pb.BaseCommand, await future)
+
+
+@asynccontextmanager
+async def connected(port: int) -> AsyncIterator[Connection]:
+    """A connection to a server on this machine, after its handshake."""
+    loop = asyncio.get_running_loop()
+    _, connection = await loop.create_connection(Connection, "127.0.0.1", port)
+    try:
+        await connection.call(
+            pb.CommandConnect(client_version="bench", protocol_version=PROTOCOL_VERSION)
+        )
+        yield connection
+    finally:
+        connection.close()
+
+
+async def look_up(connection: Connection, topic: str) -> None:
+    """What a client asks before it opens anything on a topic; asks on until there is an owner."""
+    request_id = connection.request_id()
+    await connection.call(pb.CommandPartitionedTopicMetadata(topic=topic, request_id=request_id))
+    for _ in range(RETRIES):
+        request_id = connection.request_id()
+        reply = await connection.call(pb.CommandLookupTopic(topic=topic, request_id=request_id))
+        if reply.lookupTopicResponse.response == pb.CommandLookupTopicResponse.Connect:
+            return
+        await asyncio.sleep(RETRY_SECONDS)
+    raise LoadError(f"the topic is not served here: {reply.lookupTopicResponse}")
+
+
+async def open_producer(connection: Connection, topic: str, producer_id: int = 1) -> None:
+    """Return when the producer may send."""
+    await look_up(connection, topic)
+    request_id = connection.request_id()
+    await connection.call(
+        pb.CommandProducer(topic=topic, producer_id=producer_id, request_id=request_id)
+    )
+
+
+async def open_consumer(
+    connection: Connection, topic: str, subscription: str = SUBSCRIPTION
+) -> None:
+    """The one consumer of a connection: exclusive, durable, from the first message on."""
+    await look_up(connection, topic)
+    await connection.call(
+        pb.CommandSubscribe(
+            topic=topic,
+            subscription=subscription,
+            subType=pb.CommandSubscribe.Exclusive,
+            consumer_id=CONSUMER_ID,
+            request_id=connection.request_id(),
+            initialPosition=pb.CommandSubscribe.Earliest,
+        )
+    )

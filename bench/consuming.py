@@ -1,0 +1,64 @@
+"""A consumer that takes messages as fast as they come and acknowledges them cumulatively."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from bench.connection import CONSUMER_ID, Command, Connection
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import decode_message, encode_ack, encode_flow
+
+PERMITS = 20_000
+"""Messages it takes ahead."""
+
+
+class Receiver:
+    """Starts to take messages at once; counts entries."""
+
+    def __init__(
+        self, connection: Connection, batch: int = 1, published: Callable[[], int] = lambda: 0
+    ) -> None:
+        self.entries = 0
+        self.arrivals: list[tuple[float, int]] = []
+        """When entries came, in seconds of `time.perf_counter`, and how many then."""
+        self.most_behind = 0
+        """The most entries that were published, going by `published`, and had not come."""
+        self._connection = connection
+        self._batch = batch
+        self._published = published
+        self._awaited = 0
+        self._used = 0
+        self._done: asyncio.Future[None]
+        connection.on_messages = self._messages
+        connection.write(encode_flow(CONSUMER_ID, PERMITS))
+
+    async def receive(self, entries: int, seconds: float) -> None:
+        """Return when so many have come altogether, or when the time is over."""
+        self._awaited = entries
+        self._done = self._connection.promise()
+        timer = asyncio.get_running_loop().call_later(seconds, self._end)
+        if self.entries >= entries:
+            self._end()
+        try:
+            await self._done
+        finally:
+            timer.cancel()
+
+    def _end(self) -> None:
+        self._awaited = 0
+        if not self._done.done():
+            self._done.set_result(None)
+
+    def _messages(self, count: int, last: Command) -> None:
+        self.most_behind = max(self.most_behind, self._published() - self.entries)
+        self.entries += count
+        self.arrivals.append((time.perf_counter(), count))
+        delivery = decode_message(*last)
+        message_id = (delivery.ledger, delivery.entry, ())
+        self._connection.write(encode_ack(CONSUMER_ID, pb.CommandAck.Cumulative, [message_id]))
+        self._used += count * self._batch
+        if self._used >= PERMITS // 2:
+            self._connection.write(encode_flow(CONSUMER_ID, self._used))
+            self._used = 0
+        if 0 < self._awaited <= self.entries:
+            self._end()

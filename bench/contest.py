@@ -1,0 +1,85 @@
+"""Servers take turns: every row on every server, again and again."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from bench.rows import Row
+from bench.scenarios import Trial
+from bench.servers import SERVERS, Server
+from bench.usage import Measures
+
+TOPIC = "persistent://public/default/bench"
+STORED_LIMIT = 6 << 30
+"""A server that lasts gets an empty disk when it has filled so many bytes."""
+
+
+class Contest:
+    """Use as a context manager, which stops what was started.
+
+    A server that starts quickly is started for each measurement; another one lasts, stands still
+    while it is not its turn, and does every row once more, in its first round, to get warm.
+    """
+
+    def __init__(self, names: list[str], directory: Path, scale: float, seconds: float) -> None:
+        self.names = names
+        self._directory = directory
+        self._scale = scale
+        self._seconds = seconds
+        self._lasting: dict[str, Server] = {}
+        self._warmed: set[tuple[str, str]] = set()
+        self._stack = ExitStack()
+        self._trials = 0
+
+    def __enter__(self) -> "Contest":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for server in self._lasting.values():
+            server.go_on()
+        self._stack.close()
+
+    def run(
+        self, rows: dict[str, Row], rounds: int, tell: Callable[[str], None]
+    ) -> Iterator[tuple[str, str, Measures]]:
+        """Row, server and what was measured, in turn."""
+        for key, row in rows.items():
+            for number in range(rounds):
+                for name in self.names:
+                    tell(f"{row.title}: round {number + 1} of {rounds}, {name}")
+                    yield key, name, self._measure(key, row, name)
+
+    def _measure(self, key: str, row: Row, name: str) -> Measures:
+        if row.fresh or SERVERS[name].quick:
+            with self._fresh(name) as server:
+                return row.measure(self._trial(server))
+        with self._lasting_server(name) as server:
+            if (key, name) not in self._warmed:
+                self._warmed.add((key, name))
+                row.measure(self._trial(server))
+            return row.measure(self._trial(server))
+
+    def _trial(self, server: Server) -> Trial:
+        self._trials += 1
+        return Trial(server, f"{TOPIC}-{self._trials}", self._scale, self._seconds)
+
+    @contextmanager
+    def _fresh(self, name: str) -> Iterator[Server]:
+        directory = self._directory / f"{name}-{self._trials}"
+        with SERVERS[name](directory) as server:
+            yield server
+        shutil.rmtree(directory)
+
+    @contextmanager
+    def _lasting_server(self, name: str) -> Iterator[Server]:
+        server = self._lasting.get(name)
+        if server is None:
+            server = self._stack.enter_context(SERVERS[name](self._directory / name))
+            self._lasting[name] = server
+        else:
+            server.go_on()
+            if server.stored_bytes() > STORED_LIMIT:
+                server.renew()
+        yield server
+        server.stand_still()

@@ -1,0 +1,81 @@
+"""What is sent: SEND frames, encoded before any clock starts."""
+
+import random
+import time
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.batch import encode_batch
+from magnetar_proto.commands import encode_send
+
+WRITE_BYTES = 256 << 10
+WRITE_ENTRIES = 50
+SHARED_PAYLOAD = 4 << 10
+"""From this size on all frames share one payload in memory instead of having a copy each."""
+
+
+class Write(NamedTuple):
+    """Whole frames that go out together."""
+
+    buffers: list[bytes]
+    entries: int
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a message is like, how it is packed, and over how many topics it is spread."""
+
+    size: int
+    batch: int = 1
+    """Messages an entry; 1 is sent as no batch."""
+    topics: int = 1
+
+    @property
+    def title(self) -> str:
+        size = f"{self.size} B" if self.size < 1024 else f"{self.size >> 10} KiB"
+        batch = f"{self.batch} x " if self.batch > 1 else ""
+        topics = f" over {self.topics:,} topics" if self.topics > 1 else ""
+        return batch + size + topics
+
+
+@dataclass(frozen=True)
+class Load:
+    """Entries of one connection: round robin over its producers 1, 2, ..., one a topic."""
+
+    shape: Shape
+    writes: list[Write]
+    entries: int
+
+    def split(self, percent: int) -> "tuple[Load, Load]":
+        """The first part, at least one write, and the rest."""
+        at = max(1, len(self.writes) * percent // 100)
+        first, rest = self.writes[:at], self.writes[at:]
+        count = sum(write.entries for write in first)
+        return Load(self.shape, first, count), Load(self.shape, rest, self.entries - count)
+
+
+@lru_cache(maxsize=2)
+def encode_load(shape: Shape, entries: int, write_entries: int = WRITE_ENTRIES) -> Load:
+    """Sequence ids count from 0 for each producer; `write_entries` is the most of a write."""
+    payload = random.Random(7).randbytes(shape.size)
+    metadata = pb.MessageMetadata(producer_name="bench", publish_time=time.time_ns() // 1_000_000)
+    if shape.batch > 1:
+        metadata.num_messages_in_batch = shape.batch
+        payload = encode_batch([(pb.SingleMessageMetadata(), payload)] * shape.batch)
+    shared = len(payload) >= SHARED_PAYLOAD
+    frames = []
+    for number in range(entries):
+        sequence_id, topic = divmod(number, shape.topics)
+        metadata.sequence_id = sequence_id
+        encoded = metadata.SerializeToString()
+        frame = encode_send(topic + 1, sequence_id, shape.batch, encoded, payload)
+        frames.append(frame[: -len(payload)] if shared else frame)
+    together = max(1, min(write_entries, WRITE_BYTES // len(payload)))
+    writes = []
+    for start in range(0, entries, together):
+        group = frames[start : start + together]
+        buffers = [b for head in group for b in (head, payload)] if shared else [b"".join(group)]
+        writes.append(Write(buffers, len(group)))
+    return Load(shape, writes, entries)

@@ -1,0 +1,104 @@
+"""Publishers: one that is as fast as its receipts allow, one that keeps a pace."""
+
+import asyncio
+import time
+
+from bench.connection import Command, Connection
+from bench.frames import Load, Write
+from magnetar_proto.commands import decode_receipt
+
+WINDOW_ENTRIES = 5000
+"""Entries without a receipt, at most."""
+PACE_SECONDS = 0.001
+"""How often a paced publisher looks what is due; the loop's timers are no finer."""
+
+
+class Publisher:
+    """Keeps a window of entries on their way."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.sent = self.answered = 0
+        self.answered_at = 0.0
+        """When the last receipt came, in seconds of `time.perf_counter`."""
+        self._connection = connection
+        self._in_order = True
+        self._writes: list[Write] = []
+        self.until = 0.0
+        """Nothing is sent after this time."""
+        self._done: asyncio.Future[None]
+        connection.on_receipts = self._receipts
+        connection.on_writable = self._write
+
+    async def publish(self, load: Load, seconds: float) -> int:
+        """Send a load that goes on where the last one ended, or what of it can be sent in time.
+
+        All that was sent is answered on return, and counted in entries.
+        """
+        before = self.answered
+        if load.writes:
+            self._in_order = load.shape.topics == 1
+            self._writes = load.writes[::-1]
+            self.until = time.perf_counter() + seconds
+            self._done = self._connection.promise()
+            self._write()
+            await self._done
+        return self.answered - before
+
+    def _write(self) -> None:
+        if self._writes and time.perf_counter() > self.until:
+            self._writes.clear()
+        while self._writes and self._connection.writable:
+            buffers, entries = self._writes[-1]
+            if self.sent > self.answered and self.sent + entries > self.answered + WINDOW_ENTRIES:
+                break
+            del self._writes[-1]
+            self.sent += entries
+            self._connection.write_all(buffers)
+
+    def _receipts(self, count: int, last: Command) -> None:
+        self.answered += count
+        self.answered_at = time.perf_counter()
+        if self._in_order:
+            sequence_id = decode_receipt(*last)[1]
+            if sequence_id != self.answered - 1:
+                self._connection.fail(f"receipt {self.answered} is for sequence id {sequence_id}")
+                return
+        self._write()
+        if not self._writes and self.answered == self.sent:
+            self._done.set_result(None)
+
+
+class PacedPublisher:
+    """Sends evenly spaced in time, whatever the answers do; what is late is sent at once."""
+
+    def __init__(self, connection: Connection, load: Load, per_second: int) -> None:
+        self.sent_at: list[float] = []
+        """When each write was made, in seconds of `time.perf_counter`."""
+        self._connection = connection
+        self._load = load
+        self._per_second = per_second
+        self._answered = 0
+        self._begin = time.perf_counter()
+        self._done: asyncio.Future[None]
+        connection.on_receipts = self._receipts
+
+    async def publish(self) -> None:
+        """Send the whole load; all of it is answered on return."""
+        self._begin = time.perf_counter()
+        self._done = self._connection.promise()
+        self._send_due()
+        await self._done
+
+    def _send_due(self) -> None:
+        writes = self._load.writes
+        due = int((time.perf_counter() - self._begin) * self._per_second) + 1
+        for buffers, _ in writes[len(self.sent_at) : due]:
+            self.sent_at.append(time.perf_counter())
+            self._connection.write_all(buffers)
+        if len(self.sent_at) < len(writes) and not self._done.done():
+            asyncio.get_running_loop().call_later(PACE_SECONDS, self._send_due)
+
+    def _receipts(self, count: int, last: Command) -> None:
+        self._answered += count
+        if self._answered == self._load.entries:
+            self._done.set_result(None)

@@ -1,0 +1,250 @@
+"""What is done to a server, and what is measured while it is done."""
+
+import asyncio
+import gc
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import chain, repeat
+from statistics import quantiles
+
+import uvloop
+
+from bench.connection import SUBSCRIPTION, connected, open_consumer, open_producer
+from bench.consuming import Receiver
+from bench.frames import Load, Shape, encode_load
+from bench.publishing import PacedPublisher, Publisher
+from bench.servers import Server
+from bench.usage import Measures, Meter, memory
+
+WARM_UP_PERCENT = 10
+STALL_SECONDS = 120
+"""When a server has not done in this time what should take seconds, it never will."""
+OPENING = 50
+"""Topics that are opened at once."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One measurement of one server."""
+
+    server: Server
+    topic: str
+    """A name of its own, never used before."""
+    scale: float
+    """How much of the full load is used."""
+    seconds: float
+    """No measurement lasts longer."""
+
+    def load(self, shape: Shape, entries: int, write_entries: int | None = None) -> Load:
+        """So many entries, scaled."""
+        count = max(20, int(entries * self.scale))
+        return encode_load(shape, count, *([] if write_entries is None else [write_entries]))
+
+    def run(self, work: Callable[[], Awaitable[Measures]]) -> Measures:
+        """In a loop of its own, with no collector at work; TimeoutError if nothing goes on."""
+
+        async def bounded() -> Measures:
+            async with asyncio.timeout(self.seconds * 2 + STALL_SECONDS):
+                return await work()
+
+        with _no_garbage_collected():
+            return uvloop.run(bounded())
+
+
+@contextmanager
+def _no_garbage_collected() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def publish(trial: Trial, shape: Shape, entries: int) -> Measures:
+    """One connection, one producer a topic, as fast as receipts allow."""
+    warm_up, rest = trial.load(shape, entries).split(WARM_UP_PERCENT)
+    names = [trial.topic] if shape.topics == 1 else [
+        f"{trial.topic}-{number}" for number in range(shape.topics)
+    ]  # fmt: skip
+
+    async def work() -> Measures:
+        async with connected(trial.server.port) as connection:
+            for first in range(0, shape.topics, OPENING):
+                some = enumerate(names[first : first + OPENING], first + 1)
+                await asyncio.gather(*(open_producer(connection, t, at) for at, t in some))
+            publisher = Publisher(connection)
+            await publisher.publish(warm_up, trial.seconds)
+            meter = Meter(trial.server.pid)
+            published = await publisher.publish(rest, trial.seconds)
+            return meter.stop(published * shape.batch, shape.size)
+
+    return trial.run(work)
+
+
+def tail(trial: Trial, shape: Shape, entries: int) -> Measures:
+    """A consumer reads what a publisher, as fast as it can be, writes."""
+    warm_up, rest = trial.load(shape, entries).split(WARM_UP_PERCENT)
+
+    async def work() -> Measures:
+        port = trial.server.port
+        async with connected(port) as consuming, connected(port) as producing:
+            await open_consumer(consuming, trial.topic)
+            await open_producer(producing, trial.topic)
+            publisher = Publisher(producing)
+            receiver = Receiver(consuming, shape.batch, lambda: publisher.answered)
+            await publisher.publish(warm_up, trial.seconds)
+            await receiver.receive(publisher.sent, trial.seconds)
+            receiver.most_behind = 0
+            before = receiver.entries
+            meter = Meter(trial.server.pid)
+            published = await publisher.publish(rest, trial.seconds)
+            await receiver.receive(publisher.sent, trial.seconds)
+            measures = meter.stop((receiver.entries - before) * shape.batch, shape.size)
+        publishing_seconds = publisher.answered_at - meter.began
+        measures["published_per_s"] = published * shape.batch / publishing_seconds
+        measures["behind_messages"] = receiver.most_behind * shape.batch
+        measures["behind_ms"] = receiver.most_behind / published * publishing_seconds * 1000
+        measures["kept_up"] = min(1.0, publishing_seconds / measures["seconds"])
+        return measures
+
+    return trial.run(work)
+
+
+def catch_up(trial: Trial, shape: Shape, entries: int) -> Measures:
+    """A subscription with a backlog; a server that starts quickly has nothing in its memory."""
+    load = trial.load(shape, entries)
+
+    async def fill() -> Measures:
+        async with connected(trial.server.port) as connection:
+            await open_consumer(connection, trial.topic)
+            await open_producer(connection, trial.topic)
+            return {"entries": await Publisher(connection).publish(load, trial.seconds)}
+
+    stored = int(trial.run(fill)["entries"])
+    if trial.server.quick:
+        trial.server.restart()
+
+    async def work() -> Measures:
+        async with connected(trial.server.port) as connection:
+            await open_consumer(connection, trial.topic)
+            receiver = Receiver(connection, shape.batch)
+            await receiver.receive(stored * WARM_UP_PERCENT // 100, trial.seconds)
+            before = receiver.entries
+            meter = Meter(trial.server.pid)
+            await receiver.receive(stored, trial.seconds)
+            return meter.stop((receiver.entries - before) * shape.batch, shape.size)
+
+    return trial.run(work)
+
+
+def fan_out(trial: Trial, shape: Shape, entries: int, subscriptions: int) -> Measures:
+    """A publisher, and subscriptions with a connection each; deliveries are counted."""
+    warm_up, rest = trial.load(shape, entries).split(WARM_UP_PERCENT)
+
+    async def work() -> Measures:
+        async with AsyncExitStack() as stack:
+            receivers = []
+            for number in range(subscriptions):
+                connection = await stack.enter_async_context(connected(trial.server.port))
+                await open_consumer(connection, trial.topic, f"{SUBSCRIPTION}-{number}")
+                receivers.append(Receiver(connection, shape.batch))
+            connection = await stack.enter_async_context(connected(trial.server.port))
+            await open_producer(connection, trial.topic)
+            publisher = Publisher(connection)
+
+            async def deliver(load: Load) -> int:
+                await publisher.publish(load, trial.seconds)
+                await asyncio.gather(*(r.receive(publisher.sent, trial.seconds) for r in receivers))
+                return sum(receiver.entries for receiver in receivers)
+
+            before = await deliver(warm_up)
+            meter = Meter(trial.server.pid)
+            delivered = await deliver(rest) - before
+            return meter.stop(delivered * shape.batch, shape.size)
+
+    return trial.run(work)
+
+
+def latency(trial: Trial, shape: Shape, entries: int, per_second: int) -> Measures:
+    """An even load to a waiting consumer: from before the send to the arrival."""
+    load = trial.load(shape, entries, write_entries=1)
+
+    async def work() -> Measures:
+        port = trial.server.port
+        async with connected(port) as consuming, connected(port) as producing:
+            await open_consumer(consuming, trial.topic)
+            await open_producer(producing, trial.topic)
+            receiver = Receiver(consuming)
+            publisher = PacedPublisher(producing, load, per_second)
+            meter = Meter(trial.server.pid)
+            await publisher.publish()
+            await receiver.receive(load.entries, trial.seconds)
+            measures = meter.stop(load.entries, shape.size)
+        arrived = chain.from_iterable(repeat(at, count) for at, count in receiver.arrivals)
+        pairs = zip(publisher.sent_at, arrived, strict=True)
+        taken_ms = [(arrived_at - sent_at) * 1000 for sent_at, arrived_at in pairs]
+        cuts = quantiles(taken_ms[load.entries * WARM_UP_PERCENT // 100 :], n=1000)
+        measures["p50_ms"], measures["p99_ms"] = cuts[499], cuts[989]
+        measures["p999_ms"] = cuts[998]
+        return measures
+
+    return trial.run(work)
+
+
+def start(trial: Trial) -> Measures:
+    """An empty server, just started: how long that took, and its memory before any client."""
+    used = memory(trial.server.pid)
+    load = encode_load(Shape(100), 1)
+    return {
+        "healthy_ms": trial.server.healthy_ms,
+        "first_ms": _first_delivery_ms(trial, load),
+        "peak_mib": used.peak,
+        "rss_mib": used.rss,
+        "pss_mib": used.pss,
+        "uss_mib": used.uss,
+    }
+
+
+def crash(trial: Trial, shape: Shape, gigabytes: float) -> Measures:
+    """Fill a server, kill -9 it under that load's last words, and start it again."""
+    load = encode_load(shape, int(gigabytes * 1e9) // (shape.size * shape.batch))
+
+    async def fill() -> Measures:
+        async with connected(trial.server.port) as connection:
+            await open_consumer(connection, trial.topic)
+            await open_producer(connection, trial.topic)
+            return {
+                "entries": await Publisher(connection).publish(
+                    load, STALL_SECONDS * max(1, gigabytes)
+                )
+            }
+
+    trial.run(fill)
+    trial.server.kill()
+    trial.server.start()
+    used = memory(trial.server.pid)
+    return {
+        "healthy_ms": trial.server.healthy_ms,
+        "first_ms": _first_delivery_ms(trial, None),
+        "rss_mib": used.rss,
+        "pss_mib": used.pss,
+        "uss_mib": used.uss,
+    }
+
+
+def _first_delivery_ms(trial: Trial, load: Load | None) -> float:
+    """From the start of the process; publishes the load first, if there is one."""
+
+    async def work() -> Measures:
+        async with connected(trial.server.port) as connection:
+            await open_consumer(connection, trial.topic)
+            receiver = Receiver(connection)
+            if load is not None:
+                await open_producer(connection, trial.topic)
+                await Publisher(connection).publish(load, trial.seconds)
+            await receiver.receive(1, STALL_SECONDS)
+        return {"ms": (receiver.arrivals[0][0] - trial.server.started_at) * 1000}
+
+    return trial.run(work)["ms"]
