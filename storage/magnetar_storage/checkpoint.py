@@ -134,15 +134,25 @@ def _has_journal_from(disk: Disk, first: int) -> bool:
     return bool(present) and present == list(range(first, present[-1] + 1))
 
 
-def write(disk: Disk, checkpoint: Checkpoint) -> None:
-    """Make the checkpoint durable, then remove what it makes superfluous."""
+def write(disk: Disk, checkpoint: Checkpoint, spare_files: int) -> None:
+    """Make the checkpoint durable, then remove what it makes superfluous.
+
+    So many journal files are kept for being used again.
+    """
     write_file(disk, file_name(checkpoint.number), encode(checkpoint))
     for number in numbers(disk):
         if number < checkpoint.number:
             disk.remove(file_name(number))
-    for name in disk.list("journal"):
+    names = disk.list("journal")
+    room = spare_files - sum(name.endswith(".spare") for name in names)
+    for name in names:
         file = rounds.file_number(name)
-        if file is not None and file < checkpoint.position.file:
+        if file is None or file >= checkpoint.position.file:
+            continue
+        if room > 0:
+            disk.rename(f"journal/{name}", rounds.spare_name(file))
+            room -= 1
+        else:
             disk.remove(f"journal/{name}")
 
 

@@ -19,7 +19,12 @@ JOIN_BELOW_BYTES = 4096
 """Buffers smaller than this on average are cheaper to join than to list for the kernel."""
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-NO_ALLOCATION = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+NOT_HERE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+"""What a file system answers when it does not know a call."""
+
+SYNCED_WRITE = getattr(os, "RWF_DSYNC", 0)
+"""Linux: a write that syncs itself, so that a thread gives up the interpreter once, not twice."""
+
 REMEDIES = {
     errno.EMFILE: "raise the limit of open files (ulimit -n)",
     errno.ENFILE: "the system is out of file handles",
@@ -35,6 +40,12 @@ class File(Protocol):
 
     def write(self, offset: int, buffers: Sequence[bytes]) -> None:
         """Write all buffers one behind the other; after an error any part may be written."""
+
+    def write_through(self, offset: int, buffers: Sequence[bytes]) -> None:
+        """Write, and have what was written durable on return; earlier writes may not be.
+
+        After `DiskFull` any part may be written; after any other error its fate is unknown.
+        """
 
     def read(self, offset: int, size: int) -> bytes:
         """Up to `size` bytes; fewer only at the end of the file."""
@@ -108,6 +119,7 @@ class LocalFile:
         self._fd = fd
         self._path = path
         self._durable = durable
+        self._synced_write = SYNCED_WRITE if durable else 0
 
     def write(self, offset: int, buffers: Sequence[bytes]) -> None:
         with _explained("write", self._path):
@@ -120,6 +132,25 @@ class LocalFile:
                 if written < size:
                     self._write_rest(offset + written, b"".join(chunk)[written:])
                 offset += size
+
+    def write_through(self, offset: int, buffers: Sequence[bytes]) -> None:
+        if self._synced_write and len(buffers) <= IOV_MAX:
+            with _explained("write", self._path):
+                written = self._write_synced(offset, buffers)
+            if written == sum(map(len, buffers)):
+                return
+        self.write(offset, buffers)
+        self.sync()
+
+    def _write_synced(self, offset: int, buffers: Sequence[bytes]) -> int:
+        """How many bytes are durable; 0 where the file system does not know such a write."""
+        try:
+            return os.pwritev(self._fd, buffers, offset, SYNCED_WRITE)
+        except OSError as error:
+            if error.errno not in NOT_HERE:
+                raise
+            self._synced_write = 0
+            return 0
 
     def _write_rest(self, offset: int, data: bytes) -> None:
         rest = memoryview(data)
@@ -158,7 +189,7 @@ class LocalFile:
             try:
                 os.posix_fallocate(self._fd, 0, size)
             except OSError as error:
-                if error.errno not in NO_ALLOCATION:
+                if error.errno not in NOT_HERE:
                     raise
 
     def close(self) -> None:

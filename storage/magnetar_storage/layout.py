@@ -8,7 +8,7 @@ from magnetar_storage.journal import Position
 
 FORMAT_FILE = "FORMAT"
 LOCK_FILE = "LOCK"
-VERSION = 1
+VERSION = 2
 FORMAT = b"magnetar data directory, format "
 FIRST_SEGMENT = 1
 

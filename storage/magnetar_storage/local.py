@@ -87,9 +87,7 @@ class LocalStore:
         `observe` is told of every commit round; `timer` is a monotonic clock for it, which
         the journal's worker calls.
         """
-        lock, recovered = await workers.background.run(
-            partial(_open, disk, limits.write_behind_bytes)
-        )
+        lock, recovered = await workers.background.run(partial(_open, disk, limits))
         return cls(disk, workers, clock, limits, recovered, lock, observe, timer, report)
 
     @property
@@ -266,11 +264,11 @@ def _settle(one: Segment, sealed: Sealed) -> None:
     one.sealed = sealed
 
 
-def _open(disk: Disk, flush_bytes: int) -> tuple[Lock, Recovered]:
+def _open(disk: Disk, limits: Limits) -> tuple[Lock, Recovered]:
     lock = disk.lock(layout.LOCK_FILE)
     try:
         layout.prepare(disk)
-        return lock, recovery.recover(disk, flush_bytes)
+        return lock, recovery.recover(disk, limits)
     except BaseException:
         lock.close()
         raise

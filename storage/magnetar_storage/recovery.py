@@ -17,7 +17,9 @@ from magnetar_storage.disk import Disk
 from magnetar_storage.errors import Corrupt
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.journal import Position
+from magnetar_storage.limits import Limits
 from magnetar_storage.record import (
+    CRC_BYTES,
     CREATE,
     DELETE,
     ENTRIES,
@@ -32,6 +34,7 @@ from magnetar_storage.record import (
     records_in,
 )
 from magnetar_storage.rounds import (
+    CLEAN_END,
     DIRECTORY_BYTES_PER_RECORD,
     FIRST_ROUND_AT,
     ROUND_HEADER,
@@ -99,16 +102,18 @@ class JournalScan:
             if later is None and not self.complete:
                 self.torn_at = at
                 return
-            end = later.at if later else self.end or len(self.data)
-            yield from self._salvage(at, end)
             if later is None:
+                yield from self._salvage_last(at)
                 return
+            yield from self._salvage(at, later.at)
             at = later.at
 
     def _item(self, place: Place) -> Record | Place:
         record = record_at(self.data, place.at)
-        intact = record is not None and (record.segment, record.size) == (place.segment, place.size)
-        return record if record is not None and intact else place
+        if record is None or (record.segment, record.size) != (place.segment, place.size):
+            return place
+        # Where a file is used again an old record may stand, intact, in the new one's place.
+        return record if place.crc == _crc_at(self.data, place.at) else place
 
     def _synced(self, at: int, number: int) -> bool:
         later = rounds.next_round(self.data, at, self.seed, number)
@@ -117,7 +122,14 @@ class JournalScan:
     def _ends_at(self, at: int) -> bool:
         if self.complete:
             return self.end is not None and at >= self.end
-        return self.data.count(0, at) == len(self.data) - at
+        return not any(self.data[at : at + len(CLEAN_END)])
+
+    def _salvage_last(self, at: int) -> Iterator[Item]:
+        """The same at the end of a file; unless that is known, old records may stand behind it."""
+        if self.end is None:
+            yield Lost(at, len(self.data))
+        else:
+            yield from self._salvage(at, self.end)
 
     def _salvage(self, at: int, end: int) -> Iterator[Item]:
         """The records of rounds whose header is damaged; `Lost` unless none can be missing."""
@@ -255,12 +267,12 @@ APPLY = {
 }
 
 
-def recover(disk: Disk, flush_bytes: int) -> Recovered:
+def recover(disk: Disk, limits: Limits) -> Recovered:
     """Bring everything to where the journal is empty; safe to be interrupted and repeated."""
     start = checkpoints.read_newest(disk)
     found = [segment.segment_of(name) for name in disk.list("segments")]
     files = {number for number in found if number is not None}
-    rebuild = Rebuild(disk, start.rows, start.next_segment, files, flush_bytes)
+    rebuild = Rebuild(disk, start.rows, start.next_segment, files, limits.write_behind_bytes)
     position = _replay(disk, start.position, rebuild)
     if position != start.position:
         rebuild.flush()
@@ -269,7 +281,7 @@ def recover(disk: Disk, flush_bytes: int) -> Recovered:
         disk.sync_dir("segments")
         start = Checkpoint(start.number + 1, position, rebuild.next_segment, rebuild.rows)
         # Before the next journal file: its presence says that the one before was complete.
-        checkpoints.write(disk, start)
+        checkpoints.write(disk, start, limits.spare_journal_files)
     return Recovered(start, files - set(start.rows) - rebuild.deleted, rebuild.findings)
 
 
@@ -292,7 +304,7 @@ def _replay(disk: Disk, start: Position, rebuild: Rebuild) -> Position:
             contents.append(checkpoints.read_file(disk, rounds.file_name(number + 1)))
         name = rounds.file_name(number)
         at = start.offset if number == start.file and start.offset else FIRST_ROUND_AT
-        scan = _scan_of(name, data, contents[0] if following else None, last_round)
+        scan = _scan_of(number, data, contents[0] if following else None, last_round)
         if scan is None:
             continue
         for item in scan.items(at):
@@ -304,16 +316,20 @@ def _replay(disk: Disk, start: Position, rebuild: Rebuild) -> Position:
 
 
 def _scan_of(
-    name: str, data: bytes, following: bytes | None, last_round: int
+    number: int, data: bytes, following: bytes | None, last_round: int
 ) -> JournalScan | None:
     """How to read a journal file; None if it was only being made and holds no round."""
+    name = rounds.file_name(number)
     complete, end = following is not None, None
     next_head = rounds.decode_file_head(following or b"")
     if next_head is not None:
         complete, end = next_head.previous_end > 0, next_head.previous_end or None
     candidates = rounds.seeds(data)
-    if rounds.decode_file_head(data) is None:
-        if not complete and data.count(0, FIRST_ROUND_AT) == max(0, len(data) - FIRST_ROUND_AT):
+    head = rounds.decode_file_head(data)
+    if head is not None and head.file != number:
+        raise Corrupt(name, 0, f"it holds journal file {head.file}; restore the file from a copy")
+    if head is None:
+        if not complete and not any(data[FIRST_ROUND_AT : FIRST_ROUND_AT + len(CLEAN_END)]):
             return None
         candidates = [
             seed
@@ -323,6 +339,10 @@ def _scan_of(
         if not candidates:
             raise Corrupt(name, 0, "neither its head nor any round is intact; restore the file")
     return JournalScan(data, candidates[0], complete, end, last_round)
+
+
+def _crc_at(data: bytes, at: int) -> int:
+    return int.from_bytes(data[at : at + CRC_BYTES], "little")
 
 
 def _save_torn(disk: Disk, name: str, data: bytes, at: int) -> Finding:

@@ -10,7 +10,7 @@ from crc32c import crc32c
 from magnetar_storage.record import from_bytes, to_bytes
 
 FILE_MAGIC = b"MAGNJRNL"
-FILE_VERSION = 1
+FILE_VERSION = 2
 FILE_HEADER = Struct("<8sIIQQQQ")
 """magic, version, zero, file number, salt, first round, where the file before ends."""
 
@@ -21,8 +21,11 @@ ROUND_MAGIC = b"MRND"
 ROUND_HEADER = Struct("<4sIQIIQ")
 """magic, crc32c of the rest and the directory, number, records, zero, bytes of all records."""
 
+CLEAN_END = bytes(ROUND_HEADER.size)
+"""Stands behind the last round: where a file is used again, old bytes would follow."""
+
 SUMMED_FROM = 8
-DIRECTORY_BYTES_PER_RECORD = 16
+DIRECTORY_BYTES_PER_RECORD = 20
 
 
 class FileHead(NamedTuple):
@@ -42,6 +45,8 @@ class Place(NamedTuple):
     n: int
     at: int
     size: int
+    crc: int
+    """The checksum the record begins with: an old record in its place has another."""
 
 
 class Round(NamedTuple):
@@ -59,6 +64,11 @@ class Round(NamedTuple):
 
 def file_name(file: int) -> str:
     return f"journal/{file:016x}.wal"
+
+
+def spare_name(file: int) -> str:
+    """A file that held rounds once and waits for being used again."""
+    return f"journal/{file:016x}.spare"
 
 
 def file_number(name: str) -> int | None:
@@ -100,12 +110,19 @@ def seeds(data: bytes) -> list[int]:
 
 
 def encode_round(
-    number: int, seed: int, sizes: Sequence[int], segments: Sequence[int], ns: Sequence[int]
+    number: int,
+    seed: int,
+    sizes: Sequence[int],
+    segments: Sequence[int],
+    ns: Sequence[int],
+    crcs: Sequence[bytes],
 ) -> bytes:
-    """Header and directory of a round; the records follow.  No records: the END round."""
-    directory = (
-        to_bytes(array("Q", segments)) + to_bytes(array("I", sizes)) + to_bytes(array("I", ns))
-    )
+    """Header and directory of a round; the records follow.  No records: the END round.
+
+    `crcs` are the records' own checksums, the first four bytes of each.
+    """
+    tables = array("Q", segments), array("I", sizes), array("I", ns)
+    directory = b"".join((*map(to_bytes, tables), *crcs))
     packed = ROUND_HEADER.pack(ROUND_MAGIC, 0, number, len(sizes), 0, sum(sizes))
     crc = crc32c(directory, crc32c(packed[SUMMED_FROM:], seed))
     return b"".join((packed[:4], CRC.pack(crc), packed[SUMMED_FROM:], directory))
@@ -125,8 +142,9 @@ def round_at(data: bytes, at: int, seed: int) -> Round | None:
     segments = from_bytes(data[table : table + 8 * records], "Q")
     rest = from_bytes(data[table + 8 * records : start])
     places = []
-    for segment, size, n in zip(segments, rest[:records], rest[records:], strict=True):
-        places.append(Place(segment, n, start, size))
+    sizes, ns, crcs = (rest[i * records : (i + 1) * records] for i in range(3))
+    for segment, size, n, of_record in zip(segments, sizes, ns, crcs, strict=True):
+        places.append(Place(segment, n, start, size, of_record))
         start += size
     return Round(number, at, start, places)
 

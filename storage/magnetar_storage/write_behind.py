@@ -117,7 +117,9 @@ class WriteBehind:
             for done in waiters:
                 done(error)
 
-        self._worker.submit(partial(_checkpoint, self._disk, flushes, doomed, made), written)
+        spare_files = self._limits.spare_journal_files
+        job = partial(_checkpoint, self._disk, flushes, doomed, made, spare_files)
+        self._worker.submit(job, written)
 
     def _begin_flush(self) -> None:
         """The segments with most to write, until half of the limit is left."""
@@ -179,10 +181,14 @@ def _unwritten_bytes(one: Segment) -> int:
 
 
 def _checkpoint(
-    disk: Disk, flushes: Sequence[Flush], doomed: set[SegmentId], made: Checkpoint
+    disk: Disk,
+    flushes: Sequence[Flush],
+    doomed: set[SegmentId],
+    made: Checkpoint,
+    spare_files: int,
 ) -> None:
     checkpoints.flush(disk, flushes)
     for number in sorted(doomed):
         disk.remove(segment.file_name(number))
     disk.sync_dir("segments")
-    checkpoints.write(disk, made)
+    checkpoints.write(disk, made, spare_files)

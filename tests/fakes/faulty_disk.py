@@ -1,12 +1,14 @@
 """A disk in memory that forgets what was not synced, tears writes, fills up and fails.
 
 Per file it keeps the synced content and the list of changes since; per directory the
-synced names and the list of changes since.  `crash` lets any of them survive.
+synced names and the list of changes since.  `crash` lets any of them survive; `fork` makes
+a second disk of the same state, so that one history can be crashed in many places.
 """
 
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from magnetar_storage.errors import DataDirLocked, DiskFull, Unavailable
 
@@ -18,42 +20,104 @@ class Crash(BaseException):
     """The machine stops here."""
 
 
+Change = tuple[int, bytes] | int
+"""A write as (offset, data), a truncation or extension as a size."""
+
+
 @dataclass
 class Content:
     """A file's bytes: as synced, as seen, and the changes between the two."""
 
     synced: bytearray = field(default_factory=bytearray)
     seen: bytearray = field(default_factory=bytearray)
-    changes: list[tuple[int, bytes] | int] = field(default_factory=list)
-    """Writes as (offset, data), truncations as a size."""
+    changes: list[Change] = field(default_factory=list)
+    """Since the last sync; any of them may survive a crash, in any order."""
+    doubtful: list[tuple[Change, bool]] = field(default_factory=list)
+    """Changes since the first sync that failed, and whether a later sync vouches for each.
 
-    def change(self, change: tuple[int, bytes] | int) -> None:
+    As with a real system, the others are written again by no sync: they may be on the disk.
+    """
+
+    def change(self, change: Change) -> None:
         _apply(self.seen, change)
         self.changes.append(change)
 
     def sync(self) -> None:
-        self.synced = bytearray(self.seen)
+        for change in self.changes:
+            self._synced(change)
         self.changes.clear()
+
+    def sync_last(self) -> None:
+        """Sync the last write alone; what shares bytes with it goes along, and so does the size."""
+        last = self.changes.pop()
+        earlier, self.changes = self.changes, []
+        for change in earlier:
+            if isinstance(change, int) or _overlap(change, last):
+                self._synced(change)
+            else:
+                self.changes.append(change)
+        self._synced(last)
+
+    def _synced(self, change: Change) -> None:
+        if self.doubtful:
+            self.doubtful.append((change, True))
+        else:
+            _apply(self.synced, change)
+
+    def fail_to_sync(self) -> None:
+        self.doubtful += [(change, False) for change in self.changes]
+        self.changes.clear()
+
+    def replace(self, data: bytes) -> None:
+        """Be something else from now on, durably."""
+        self.synced, self.seen = bytearray(data), bytearray(data)
+        self.changes.clear()
+        self.doubtful.clear()
 
     def crash(self, survives: Survives) -> None:
         """Keep any of the unsynced changes, in any order, each write torn anywhere."""
-        changes, self.changes = self.changes, []
+        for change, certain in self.doubtful:
+            if certain or survives(2):
+                _apply(self.synced, change)
+        changes = self.changes
         while changes:
             change = changes.pop(survives(len(changes)))
-            if isinstance(change, int):
-                if survives(2):
-                    _apply(self.synced, change)
-                continue
-            offset, data = change
-            kept = (0, len(data), survives(len(data) + 1))[survives(3)]
-            if survives(2):
-                _apply(self.synced, (offset, data[:kept]))
-            elif kept < len(data):
-                _apply(self.synced, (offset + kept, data[kept:]))
+            for part in _torn(change, survives):
+                _apply(self.synced, part)
+        self.doubtful.clear()
         self.seen = bytearray(self.synced)
 
+    def copy(self) -> "Content":
+        return Content(
+            bytearray(self.synced), bytearray(self.seen), self.changes[:], self.doubtful[:]
+        )
 
-def _apply(data: bytearray, change: tuple[int, bytes] | int) -> None:
+
+def _torn(change: Change, survives: Survives) -> list[Change]:
+    """What of an unsynced change is there after a crash."""
+    if isinstance(change, int):
+        return [change] if survives(2) else []
+    offset, data = change
+    match survives(4):
+        case 0:
+            return []
+        case 1:
+            cut = survives(len(data) + 1)
+            return [(offset, data[:cut]) if survives(2) else (offset + cut, data[cut:])]
+        case 2:
+            size = max(1 + survives(64), len(data) // 16)
+            parts = range(0, len(data), size)
+            return [(offset + at, data[at : at + size]) for at in parts if survives(2)]
+        case _:
+            return [change]
+
+
+def _overlap(one: tuple[int, bytes], other: Change) -> bool:
+    assert not isinstance(other, int)
+    return one[0] < other[0] + len(other[1]) and other[0] < one[0] + len(one[1])
+
+
+def _apply(data: bytearray, change: Change) -> None:
     if isinstance(change, int):
         if change < len(data):
             del data[change:]
@@ -79,6 +143,20 @@ def nothing(ways: int) -> int:
     return 0
 
 
+class NameChange(NamedTuple):
+    """A file gets a name (`new`), loses one (`old`), or both."""
+
+    content: Content
+    old: str | None
+    new: str | None
+
+    def apply(self, names: dict[str, Content]) -> None:
+        if self.old is not None and names.get(self.old) is self.content:
+            del names[self.old]
+        if self.new is not None:
+            names[self.new] = self.content
+
+
 class FaultyFile:
     """An open file of a `FaultyDisk`."""
 
@@ -86,9 +164,12 @@ class FaultyFile:
         self._disk = disk
         self._name = name
         self._content = content
+        self._open = True
+        disk.open_files.add(self)
 
     def write(self, offset: int, buffers: Sequence[bytes]) -> None:
         self._disk.operation("write", self._name)
+        assert self._open, f"{self._name} was closed"
         data = b"".join(buffers)
         room = self._disk.room - max(0, offset + len(data) - len(self._content.seen))
         if room < 0:
@@ -98,18 +179,27 @@ class FaultyFile:
         self._disk.room = room
         self._content.change((offset, data))
 
+    def write_through(self, offset: int, buffers: Sequence[bytes]) -> None:
+        self.write(offset, buffers)
+        self._sync(self._content.sync_last)
+
     def read(self, offset: int, size: int) -> bytes:
-        self._disk.check_alive()
+        self._disk.look("read", self._name)
         return bytes(self._content.seen[offset : offset + size])
 
     def sync(self) -> None:
+        self._sync(self._content.sync)
+
+    def _sync(self, how: Callable[[], None]) -> None:
         self._disk.operation("sync", self._name)
         if self._disk.failing_syncs:
             self._disk.failing_syncs -= 1
+            self._content.fail_to_sync()
             raise Unavailable(f"cannot sync {self._name}: it was told to fail")
-        self._content.sync()
+        how()
 
     def size(self) -> int:
+        self._disk.look("look at", self._name)
         return len(self._content.seen)
 
     def truncate(self, size: int) -> None:
@@ -126,7 +216,9 @@ class FaultyFile:
             self._content.change(size)
 
     def close(self) -> None:
-        """Nothing is held."""
+        assert self._open, f"{self._name} was closed already"
+        self._open = False
+        self._disk.open_files.discard(self)
 
 
 class HeldLock:
@@ -152,36 +244,54 @@ class FaultyDisk:
         self.room = 1 << 40
         """Bytes until the disk is full."""
         self.dead = False
+        self.open_files: set[FaultyFile] = set()
+        self.fault: Callable[[str, str], BaseException | None] | None = None
+        """Asked before everything, with what is to be done and the name: an error to raise."""
+        self.before: Callable[[str, str], None] | None = None
+        """Told of every change to the disk before it happens."""
         self.locks: set[str] = set()
         self.log: list[str] = []
         self._names: dict[str, Content] = {}
         self._synced_names: dict[str, Content] = {}
-        self._changes: dict[str, list[tuple[str, Content | None]]] = {}
+        self._changes: dict[str, list[NameChange]] = {}
 
     def operation(self, what: str, name: str) -> None:
         """Count a change to the disk; the chosen one stops the machine instead."""
-        self.check_alive()
+        if self.before is not None:
+            self.before(what, name)
+        self.look(what, name)
         if self.operations == self.crash_at:
             self.dead = True
             raise Crash(f"operation {self.operations}: {what} {name}")
         self.operations += 1
         self.log.append(f"{what} {name}")
 
-    def check_alive(self) -> None:
+    def look(self, what: str, name: str) -> None:
+        """Before anything is done: fail if told to."""
         if self.dead:
             raise Crash("the machine has stopped")
+        if self.fault is not None and (error := self.fault(what, name)) is not None:
+            raise error
 
     def crash(self, survives: Survives) -> None:
-        """Stop and start the machine: everything not synced may or may not be there."""
+        """Stop and start the machine: everything not synced may or may not be there.
+
+        Of the changes to a directory the first ones survive, or any but in each file's order.
+        """
         for directory in sorted(self._changes):
             changes = self._changes[directory]
-            for group in changes[: survives(len(changes) + 1)]:
-                self._put(self._synced_names, group)
+            if survives(2):
+                kept = _any_of(changes, survives)
+            else:
+                kept = changes[: survives(len(changes) + 1)]
+            for change in kept:
+                change.apply(self._synced_names)
         self._changes.clear()
         self._names = dict(self._synced_names)
         for content in {id(one): one for one in self._names.values()}.values():
             content.crash(survives)
         self.dead, self.crash_at = False, None
+        self.open_files.clear()
         self.locks.clear()
 
     def content(self, name: str) -> bytes:
@@ -189,9 +299,7 @@ class FaultyDisk:
 
     def replace_content(self, name: str, data: bytes) -> None:
         """Rot: the content is something else from now on."""
-        content = self._names[name]
-        content.seen = bytearray(data)
-        content.sync()
+        self._names[name].replace(data)
 
     def flip_bit(self, name: str, offset: int, bit: int = 0) -> None:
         data = bytearray(self.content(name))
@@ -209,28 +317,47 @@ class FaultyDisk:
         twin._synced_names = dict(twin._names)
         return twin
 
+    def fork(self) -> "FaultyDisk":
+        """A second disk in the same state, what is not synced included."""
+        twin = FaultyDisk()
+        copies: dict[int, Content] = {}
+
+        def copied(content: Content) -> Content:
+            if id(content) not in copies:
+                copies[id(content)] = content.copy()
+            return copies[id(content)]
+
+        twin.room = self.room
+        twin._names = {name: copied(content) for name, content in self._names.items()}
+        twin._synced_names = {name: copied(one) for name, one in self._synced_names.items()}
+        twin._changes = {
+            directory: [NameChange(copied(one), old, new) for one, old, new in changes]
+            for directory, changes in self._changes.items()
+        }
+        return twin
+
     def open(self, name: str, create: bool = False) -> FaultyFile:
-        self.check_alive()
+        self.look("open", name)
         if name not in self._names:
             if not create:
                 raise FileNotFoundError(name)
             self.operation("create", name)
-            self._change(name, Content())
+            self._change(name, NameChange(Content(), None, name))
         return FaultyFile(self, name, self._names[name])
 
     def rename(self, old: str, new: str) -> None:
         self.operation("rename", f"{old} {new}")
         content = self._names[old]
         assert _directory(old) == _directory(new), "renames stay within a directory"
-        self._rename(old, new, content)
+        self._change(old, NameChange(content, old, new))
 
     def remove(self, name: str) -> None:
         if name in self._names:
             self.operation("remove", name)
-            self._change(name, None)
+            self._change(name, NameChange(self._names[name], name, None))
 
     def list(self, directory: str) -> list[str]:
-        self.check_alive()
+        self.look("list", directory)
         prefix = f"{directory}/" if directory else ""
         inside = [name[len(prefix) :] for name in self._names if name.startswith(prefix)]
         return sorted(name for name in inside if "/" not in name)
@@ -244,7 +371,7 @@ class FaultyDisk:
             self.failing_syncs -= 1
             raise Unavailable(f"cannot sync {directory}: it was told to fail")
         for change in self._changes.pop(directory, []):
-            self._put(self._synced_names, change)
+            change.apply(self._synced_names)
 
     def lock(self, name: str) -> HeldLock:
         if name in self.locks:
@@ -255,25 +382,22 @@ class FaultyDisk:
     def path_of(self, name: str) -> str:
         raise NotImplementedError("this disk has no paths")
 
-    def _change(self, name: str, content: Content | None) -> None:
-        change = (name, content)
-        self._put(self._names, change)
+    def _change(self, name: str, change: NameChange) -> None:
+        change.apply(self._names)
         self._changes.setdefault(_directory(name), []).append(change)
 
-    def _rename(self, old: str, new: str, content: Content) -> None:
-        self._change(f"{old}\0{new}", content)
 
-    @staticmethod
-    def _put(names: dict[str, Content], change: tuple[str, Content | None]) -> None:
-        name, content = change
-        if content is None:
-            names.pop(name, None)
-            return
-        old, _, new = name.partition("\0")
-        if new:
-            names.pop(old, None)
-        names[new or old] = content
+def _any_of(changes: list[NameChange], survives: Survives) -> list[NameChange]:
+    """Any of the changes; but where one is lost, the later ones of the same file are lost too."""
+    kept: list[NameChange] = []
+    lost: set[int] = set()
+    for change in changes:
+        if id(change.content) not in lost and survives(2):
+            kept.append(change)
+        else:
+            lost.add(id(change.content))
+    return kept
 
 
 def _directory(name: str) -> str:
-    return name.partition("\0")[0].rpartition("/")[0]
+    return name.rpartition("/")[0]

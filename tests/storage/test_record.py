@@ -101,7 +101,8 @@ def test_rounds_are_found_by_those_who_know_the_seed(
 ) -> None:
     records = [encode(SEAL, number, body) for number, body in enumerate(bodies)]
     sizes = list(map(len, records))
-    header = encode_round(3, seed, sizes, range(len(records)), [0] * len(records))
+    crcs = [record[:4] for record in records]
+    header = encode_round(3, seed, sizes, range(len(records)), [0] * len(records), crcs)
     data = noise + header + b"".join(records)
     found = next_round(data, 0, seed, above=2)
     assert found is not None and found == round_at(data, len(noise), seed)
@@ -109,6 +110,7 @@ def test_rounds_are_found_by_those_who_know_the_seed(
     assert found.ends_file == (not records)
     for place, record in zip(found.places, records, strict=True):
         assert data[place.at : place.at + place.size] == record
+        assert place.crc == int.from_bytes(record[:4], "little")
     assert next_round(data, 0, seed, above=3) is None
     assert round_at(data, len(noise), seed ^ 1) is None
     assert round_at(data[:-1], len(noise), seed) is None

