@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup java run test check bench record-conformance proto docs clean
+.PHONY: help setup java run test check bench record-conformance fuzz proto docs clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -43,6 +43,11 @@ bench: setup ## Measure beside the floor (PEER=pulsar: and the original; ROWS=pu
 SIDE ?= original
 record-conformance: setup ## Record what Apache Pulsar says to tests/conformance (needs Java and Maven)
 	PYTHONPATH=tests $(BIN)/python -m conformance.record $(SIDE) $(GROUPS)
+
+MINUTES ?= 10
+fuzz: setup ## Feed parsers, stores and a broker what nobody sends: MINUTES=10 TARGET=name
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/pip install --quiet -e '.[fuzz]'
+	@PYTHONPATH=tests $(BIN)/python -m fuzz run --minutes $(MINUTES) $(if $(TARGET),--target $(TARGET))
 
 proto: setup ## Generate the protocol classes anew from PulsarApi.proto
 	$(BIN)/python -m grpc_tools.protoc -I proto/magnetar_proto \
