@@ -1,0 +1,47 @@
+"""Checkpoints, the FORMAT file and names of files that no store wrote: refused, or read as meant.
+
+Input: flags (1: set checksums right; 2: of a store that was closed), then FORMAT, then the newest
+checkpoint, then names and contents of further files, in turn.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from fuzz.directories import BETWEEN, SMALL, base, check, replaced, summed
+
+LONGEST: Final = 1024
+BASES: Final = (base(SMALL, tidy=False), base(SMALL, tidy=True))
+DIRECTORIES: Final = ("journal", "segments", "")
+
+
+def run(data: bytes) -> None:
+    flags, parts = (data[0] if data else 0), data[1:].split(BETWEEN)
+    of = BASES[flags >> 1 & 1]
+    forged = bool(flags & 1)
+    if forged and len(parts) > 1:
+        parts[1] = summed(parts[1], len(parts[1]) - 4, 0, len(parts[1]) - 4)
+    names = ["FORMAT", of.files("checkpoint-")[-1], *map(path, parts[2::2])]
+    check(of, replaced(of, names, parts[:2] + parts[3::2]), forged)
+
+
+def path(name: bytes) -> str:
+    """A file that could lie in the directory."""
+    directory = DIRECTORIES[name[0] % len(DIRECTORIES)] if name else "segments"
+    text = name[1:].decode("utf-8", "replace").replace("/", "").replace("\0", "")
+    return f"{directory}/{text or '_'}".lstrip("/")
+
+
+def seeds() -> Iterator[bytes]:
+    for number, of in enumerate(BASES):
+        newest = of.disk.content(of.files("checkpoint-")[-1])
+        usual = [of.disk.content("FORMAT"), newest]
+        for forged in (0, 1):
+            flags = bytes([number << 1 | forged])
+            yield flags + BETWEEN.join(usual)
+            for name in (
+                b"\x0000000000000000ff.wal", b"\x0000000000000000zz.wal",
+                b"\x0100000000000000ff.seg", b"\x01-00000000000000f.seg",
+                b"\x02checkpoint-00000000000000ff", b"\x02checkpoint-zz000000000000zz",
+                b"\x02checkpoint-00000000000000ff.tmp",
+            ):  # fmt: skip
+                yield flags + BETWEEN.join([*usual, name, newest])

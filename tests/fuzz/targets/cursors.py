@@ -1,0 +1,88 @@
+"""Cursor segments that no cursor log wrote: refused as damaged, or cursors that work.
+
+Input: the entries of the segment, with a mark between two.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from fakes.logs import KEY, LogWorld
+from fuzz.directories import BETWEEN
+from magnetar_storage.cursor_log import CursorLog
+from magnetar_storage.errors import Corrupt
+from magnetar_storage.log_record import LogRecord
+
+LONGEST: Final = 1024
+
+State = dict[str, tuple[int, list[tuple[int, int]], dict[int, int], dict[str, str]]]
+
+
+def run(data: bytes) -> None:
+    world = LogWorld()
+    payloads = data.split(BETWEEN)
+    writer = world.do(world.store.create())
+    writer.append(payloads, [0] * len(payloads), lambda error: None)
+    record = replace(LogRecord(), cursor_segment=writer.segment)
+    world.do(world.metadata.put(KEY, record.encode()))
+    log = world.open()
+    try:
+        cursors = world.do(CursorLog.open(log))
+    except Corrupt as error:
+        assert error.segment == writer.segment
+        return
+    check(cursors)
+    for cursor in cursors.cursors.values():
+        cursor.ack((cursor.mark_delete + 1, cursor.mark_delete + 3))
+        cursors.changed(cursor)
+    world.do(cursors.durable())
+    check(cursors)
+    before = state(cursors)
+    world.do(cursors.close())
+    assert state(world.do(CursorLog.open(log))) == before, "what was written is read differently"
+
+
+def check(cursors: CursorLog) -> None:
+    """The cursors are such that the broker can work with them."""
+    for name, cursor in cursors.cursors.items():
+        assert cursor.name == name
+        last = cursor.mark_delete + 1
+        for start, stop in cursor.acked:
+            assert last < start < stop, "ranges are in order, and none touches another"
+            last = stop
+        for offset, mask in cursor.partial.items():
+            assert not cursor.is_acked(offset) and mask > 0
+        assert not cursor.is_acked(cursor.next_unacked(-1))
+        assert all(isinstance(text, str) for pair in cursor.properties.items() for text in pair)
+
+
+def state(cursors: CursorLog) -> State:
+    return {
+        name: (cursor.mark_delete, list(cursor.acked), dict(cursor.partial), cursor.properties)
+        for name, cursor in cursors.cursors.items()
+    }
+
+
+def seeds() -> Iterator[bytes]:
+    world = LogWorld()
+    log = world.open()
+    cursors = world.do(CursorLog.open(log))
+    one = world.do(cursors.create("one", 5, {"key": "value"}))
+    two = world.do(cursors.create("two", -1, {}))
+    for turn in range(3):
+        one.ack((7 + turn, 20 + 2 * turn))
+        two.ack_batch(turn, 0b1011)
+        cursors.changed(one)
+        cursors.changed(two)
+        world.do(cursors.durable())
+    world.do(cursors.set_properties(two, {"a": "b"}))
+    one.reset(3)
+    cursors.changed(one)
+    world.do(cursors.durable())
+    world.do(cursors.delete("two"))
+    assert log.cursor_segment is not None
+    reader = world.do(world.store.reader(log.cursor_segment))
+    payloads = world.do(reader.read(0, 100, 1 << 20)).payloads
+    yield BETWEEN.join(payloads)
+    for payload in payloads:
+        yield BETWEEN.join([payloads[0], payload])
