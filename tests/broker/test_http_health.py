@@ -2,18 +2,18 @@
 
 import asyncio
 import contextlib
+import http.client
 import json
 import logging
 from collections.abc import Awaitable, Callable
 
-import aiohttp
 import pytest
 
 from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
-from magnetar_broker.metrics.prometheus import JournalStats
+from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.ownership import SoleOwner
-from magnetar_broker.server import http
+from magnetar_broker.server import http as http_port
 from magnetar_broker.server.http import HttpServer
 from magnetar_broker.server.world import LoopClock, LoopTasks
 from magnetar_storage.cache import EntryCache
@@ -54,11 +54,13 @@ class Port:
 
     async def get(self, path: str) -> tuple[int, str]:
         """Status and body of an answer."""
-        async with (
-            aiohttp.ClientSession() as session,
-            session.get(f"http://127.0.0.1:{self.port}{path}") as answer,
-        ):
-            return answer.status, await answer.text()
+        return await asyncio.to_thread(self._get, path)
+
+    def _get(self, path: str) -> tuple[int, str]:
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port)) as connection:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
 
     async def refusal(self, path: str) -> tuple[int, str]:
         """Status and reason of a refusal."""
@@ -158,7 +160,7 @@ def test_connections_beyond_the_limit_are_closed(monkeypatch: pytest.MonkeyPatch
             writer.close()
             await writer.wait_closed()
 
-    monkeypatch.setattr(http, "MAX_CONNECTIONS", 1)
+    monkeypatch.setattr(http_port, "MAX_CONNECTIONS", 1)
     with_port(test)
 
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from magnetar_broker.metrics.figures import Figures, Load, SubscriptionFigures, TopicFigures
-from magnetar_broker.metrics.prometheus import JournalStats, render
+from magnetar_broker.metrics.journal import JournalStats
+from magnetar_broker.metrics.prometheus import render
 from magnetar_broker.version import VERSION
 
 TOPIC = "persistent://public/default/orders"
@@ -68,7 +69,7 @@ def samples(
     figures: Figures, stats: JournalStats | None = None
 ) -> dict[str, list[tuple[dict[str, str], float]]]:
     """Every sample of the page by name, read back by Prometheus's own parser."""
-    journal = (stats or JournalStats()).families(figures.cluster)
+    journal = (stats or JournalStats()).figures()
     found: dict[str, list[tuple[dict[str, str], float]]] = {}
     for family in text_string_to_metric_families(render(figures, journal).decode()):
         for sample in family.samples:
@@ -185,7 +186,7 @@ def test_the_journal_s_rounds() -> None:
 
 
 def test_each_name_is_declared_once() -> None:
-    page = render(FIGURES, JournalStats().families("standalone")).decode()
+    page = render(FIGURES, JournalStats().figures()).decode()
     declared = [line.split()[2] for line in page.splitlines() if line.startswith("# TYPE")]
     assert len(declared) == len(set(declared))
 

@@ -2,8 +2,15 @@
 
 from bisect import bisect_left
 from itertools import accumulate
+from typing import NamedTuple
 
-from prometheus_client.core import HistogramMetricFamily
+
+class Counts(NamedTuple):
+    """A histogram at one moment."""
+
+    buckets: tuple[tuple[str, int], ...]
+    """Each upper bound, `+Inf` last, and how many values were not above it."""
+    sum: float
 
 
 class Histogram:
@@ -21,10 +28,7 @@ class Histogram:
         self._counts[bisect_left(self._bounds, value)] += 1
         self._sum += value
 
-    def family(self, name: str, text: str, labels: dict[str, str]) -> HistogramMetricFamily:
-        """The present state as Prometheus wants it: cumulative, with +Inf."""
+    def counts(self) -> Counts:
+        """The present state."""
         bounds = [*(format(bound, "g") for bound in self._bounds), "+Inf"]
-        buckets = list(zip(bounds, map(float, accumulate(self._counts)), strict=True))
-        family = HistogramMetricFamily(name, text, labels=list(labels))
-        family.add_metric(list(labels.values()), buckets, self._sum)
-        return family
+        return Counts(tuple(zip(bounds, accumulate(self._counts), strict=True)), self._sum)

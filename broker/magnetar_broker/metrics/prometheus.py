@@ -8,52 +8,23 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from prometheus_client import GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from magnetar_broker.metrics.figures import Figures, Load, SubscriptionFigures, total
-from magnetar_broker.metrics.histogram import Histogram
+from magnetar_broker.metrics.histogram import Counts
+from magnetar_broker.metrics.journal import JournalFigures
 from magnetar_broker.version import VERSION
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-RECORD_BOUNDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
-SECOND_BOUNDS = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0)
 
 Labels = dict[str, str]
 Measured = Sequence[tuple[Labels, object]]
 """Things of one kind with the labels that tell them apart."""
-
-
-class JournalStats:
-    """What the journal tells of its commit rounds, since the start."""
-
-    def __init__(self) -> None:
-        self.records = Histogram(RECORD_BOUNDS)
-        self.seconds = Histogram(SECOND_BOUNDS)
-        self.bytes_total = 0
-
-    def observe(self, records: int, size: int, seconds: float | None) -> None:
-        """A round of so many records and bytes is durable; `seconds` on the disk, if timed."""
-        self.records.observe(records)
-        self.bytes_total += size
-        if seconds is not None:
-            self.seconds.observe(seconds)
-
-    def families(self, cluster: str) -> list[Metric]:
-        """The present state; it does not change with later rounds."""
-        labels = {"cluster": cluster}
-        return [
-            self.records.family(
-                "magnetar_journal_round_records", "Records that shared one fsync", labels
-            ),
-            self.seconds.family(
-                "magnetar_journal_fsync_seconds", "Seconds to write and sync a round", labels
-            ),
-            _family(Row("magnetar_journal_bytes_total", "Bytes of records made durable",
-                        lambda stats: stats.bytes_total), [(labels, self)]),
-        ]  # fmt: skip
 
 
 class Row(NamedTuple):
@@ -200,16 +171,32 @@ def _family(row: Row, measured: Measured) -> Metric:
     return family
 
 
+def _journal(journal: JournalFigures, labels: Labels) -> Iterator[Metric]:
+    yield _histogram("magnetar_journal_round_records", "Records that shared one fsync",
+                     labels, journal.records)  # fmt: skip
+    yield _histogram("magnetar_journal_fsync_seconds", "Seconds to write and sync a round",
+                     labels, journal.seconds)  # fmt: skip
+    yield _family(Row("magnetar_journal_bytes_total", "Bytes of records made durable",
+                      lambda figures: figures.bytes_total), [(labels, journal)])  # fmt: skip
+
+
+def _histogram(name: str, text: str, labels: Labels, counts: Counts) -> Metric:
+    family = HistogramMetricFamily(name, text, labels=list(labels))
+    buckets = [(bound, float(count)) for bound, count in counts.buckets]
+    family.add_metric(list(labels.values()), buckets, counts.sum)
+    return family
+
+
 class Exposition(Collector):
     """Everything of one scrape, in the order of the page."""
 
-    def __init__(self, figures: Figures, journal: list[Metric]) -> None:
+    def __init__(self, figures: Figures, journal: JournalFigures) -> None:
         self._figures = figures
         self._journal = journal
 
     def collect(self) -> Iterator[Metric]:
         yield from families(self._figures)
-        yield from self._journal
+        yield from _journal(self._journal, {"cluster": self._figures.cluster})
         for metric in PROCESS.collect():
             for at, sample in enumerate(metric.samples):
                 labels = {"cluster": self._figures.cluster, **sample.labels}
@@ -217,7 +204,7 @@ class Exposition(Collector):
             yield metric
 
 
-def render(figures: Figures, journal: list[Metric]) -> bytes:
+def render(figures: Figures, journal: JournalFigures) -> bytes:
     """The page in Prometheus's text format.  Touches nothing that changes: fit for a thread."""
     return generate_latest(Exposition(figures, journal))
 

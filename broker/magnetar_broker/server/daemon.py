@@ -14,7 +14,7 @@ import uvloop
 
 from magnetar_broker.broker import Broker
 from magnetar_broker.config import Durability, Settings
-from magnetar_broker.metrics.prometheus import JournalStats
+from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.ownership import SoleOwner
 from magnetar_broker.server.http import HttpServer
 from magnetar_broker.server.listener import Listener

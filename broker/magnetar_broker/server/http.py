@@ -1,15 +1,15 @@
 """The HTTP port: health, metrics, and what clients with an http:// service URL ask."""
 
 import asyncio
-
-from aiohttp import web
+from dataclasses import replace
 
 from magnetar_broker.broker import Broker
-from magnetar_broker.metrics.prometheus import JournalStats
-from magnetar_broker.server.http_errors import as_json
-from magnetar_broker.server.http_routes import BROKER, JOURNAL, ROUTES, SCRAPING
+from magnetar_broker.metrics.journal import JournalStats
+from magnetar_broker.server.http_connection import HttpConnection
+from magnetar_broker.server.http_errors import refusal_of
+from magnetar_broker.server.http_messages import Request, Response
+from magnetar_broker.server.http_routes import ROUTES, Site
 
-MAX_BODY = 64 * 1024
 MAX_CONNECTIONS = 1024
 STOP_SECONDS = 1.0
 """How long requests that are under way may still take when the broker stops."""
@@ -26,22 +26,14 @@ class HttpServer:
     """One port; `start` once, `stop` once."""
 
     def __init__(self, broker: Broker, journal: JournalStats) -> None:
-        self._broker = broker
-        self._journal = journal
-        self._runner: web.AppRunner | None = None
+        self._site = Site(broker, journal)
         self._listener: asyncio.Server | None = None
+        self._connections: set[HttpConnection] = set()
 
     async def start(self, bind: str, port: int | None) -> int | None:
         """Answer on this port (0: any free one) and return its number; None is off."""
         if port is None:
             return None
-        app = web.Application(middlewares=[as_json], client_max_size=MAX_BODY)
-        app[BROKER] = self._broker
-        app[JOURNAL] = self._journal
-        app[SCRAPING] = asyncio.Lock()
-        app.add_routes(ROUTES)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=STOP_SECONDS)
-        await self._runner.setup()
         self._listener = await asyncio.get_running_loop().create_server(self._accept, bind, port)
         return int(self._listener.sockets[0].getsockname()[1])
 
@@ -49,11 +41,23 @@ class HttpServer:
         """Close the port; requests that are under way have a moment to end."""
         if self._listener is not None:
             self._listener.close()
-        if self._runner is not None:
-            await self._runner.cleanup()
+        for connection in list(self._connections):
+            connection.stop()
+        if tasks := [c.task for c in self._connections if c.task is not None]:
+            await asyncio.wait(tasks, timeout=STOP_SECONDS)
+        for connection in list(self._connections):
+            if connection.task is not None:
+                connection.abort()
+
+    async def answer(self, request: Request) -> Response:
+        """What a request is answered with, refusals included; raises nothing."""
+        try:
+            handler, parameters = ROUTES.find(request.method, request.path)
+            return await handler(self._site, replace(request, parameters=parameters))
+        except Exception as error:
+            return refusal_of(request, error)
 
     def _accept(self) -> asyncio.BaseProtocol:
-        assert self._runner is not None and self._runner.server is not None
-        if len(self._runner.server.connections) >= MAX_CONNECTIONS:
+        if len(self._connections) >= MAX_CONNECTIONS:
             return HangUp()
-        return self._runner.server()
+        return HttpConnection(self.answer, self._connections)

@@ -2,9 +2,6 @@
 
 import logging
 
-from aiohttp import web
-from aiohttp.typedefs import Handler
-
 from magnetar_broker.errors import (
     BrokerError,
     InvalidName,
@@ -17,6 +14,8 @@ from magnetar_broker.errors import (
     as_refusal,
 )
 from magnetar_broker.namespaces import AlreadyExists
+from magnetar_broker.server.http_messages import Request, Response, json_response
+from magnetar_broker.server.http_table import NoRoute
 
 logger = logging.getLogger(__name__)
 
@@ -41,26 +40,23 @@ class Refused(Exception):
         self.status = status
 
 
-def refusal(status: int, reason: str) -> web.Response:
+def refusal(status: int, reason: str, **headers: str) -> Response:
     """An answer that says what went wrong."""
-    return web.json_response({"reason": reason}, status=status)
+    return json_response({"reason": reason}, status, headers)
 
 
-@web.middleware
-async def as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer what a handler raises."""
-    try:
-        return await handler(request)
-    except Refused as error:
+def refusal_of(request: Request, error: Exception) -> Response:
+    """The answer to a request that ended with this error."""
+    if isinstance(error, Refused):
         return refusal(error.status, str(error))
-    except web.HTTPException as error:
-        answer = refusal(error.status, f"{request.method} {request.path}: {error.reason}")
-        if "Allow" in error.headers:
-            answer.headers["Allow"] = error.headers["Allow"]
-        return answer
-    except Exception as error:
-        known = as_refusal(error)
-        if known is None:
-            logger.exception("%s %s failed; this is a defect", request.method, request.path)
-            return refusal(500, "the broker met a defect of its own; see its log")
-        return refusal(STATUSES.get(type(known), 500), str(known))
+    if isinstance(error, NoRoute):
+        asked = f"{request.method} {request.path}"
+        if not error.methods:
+            return refusal(404, f"{asked}: nothing answers on this path")
+        allowed = ", ".join(sorted(error.methods))
+        return refusal(405, f"{asked}: this path answers {allowed}", Allow=allowed)
+    known = as_refusal(error)
+    if known is None:
+        logger.error("%s %s failed; this is a defect", request.method, request.path, exc_info=error)
+        return refusal(500, "the broker met a defect of its own; see its log")
+    return refusal(STATUSES.get(type(known), 500), str(known))

@@ -1,0 +1,195 @@
+"""One client's HTTP connection: requests are answered one after the other."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import cast
+from urllib.parse import parse_qsl
+
+import h11
+
+from magnetar_broker.server.http_messages import Request, Response, json_response
+
+Answer = Callable[[Request], Awaitable[Response]]
+"""Whatever goes wrong is an answer too; nothing is raised."""
+
+MAX_HEAD = 16 * 1024
+MAX_BODY = 64 * 1024
+PATIENCE_SECONDS = 75.0
+"""From the connection, or the last answer, to the next whole request."""
+LINGER_SECONDS = 2.0
+"""How long a client that was refused may go on sending, so that it reads why."""
+
+
+class HttpConnection(asyncio.Protocol):
+    """It is in `connections` for as long as it is open or answers something."""
+
+    def __init__(self, answer: Answer, connections: set["HttpConnection"]) -> None:
+        self.task: asyncio.Task[None] | None = None
+        """Answers the present request."""
+        self._answer = answer
+        self._connections = connections
+        self._loop = asyncio.get_running_loop()
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
+        self._head: h11.Request | None = None
+        self._body = bytearray()
+        self._transport: asyncio.Transport
+        self._timer: asyncio.TimerHandle
+        self._full = self._refused = self._stopping = False
+
+    # asyncio's side -----------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._connections.add(self)
+        self._timer = self._loop.call_later(PATIENCE_SECONDS, self._transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._refused:
+            self._http.receive_data(data)
+            self._proceed()
+
+    def eof_received(self) -> bool:
+        """A client that has said everything still gets its answer."""
+        if self._refused:
+            return False
+        self._http.receive_data(b"")
+        self._proceed()
+        return self.task is not None
+
+    def pause_writing(self) -> None:
+        self._full = True
+
+    def resume_writing(self) -> None:
+        self._full = False
+        self._proceed()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._timer.cancel()
+        if self.task is None:
+            self._connections.discard(self)
+
+    # The server's side --------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Answer what is being answered, then close."""
+        self._stopping = True
+        if self.task is None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._transport.abort()
+        if self.task is not None:
+            self.task.cancel()
+
+    # Requests -----------------------------------------------------------------------
+
+    def _proceed(self) -> None:
+        """Take what has come, up to the end of a request; the next waits for its answer."""
+        try:
+            while not (self.task or self._full or self._refused or self._transport.is_closing()):
+                event = self._http.next_event()
+                if event is h11.NEED_DATA:
+                    self._encourage()
+                    break
+                self._take(event)
+        except h11.RemoteProtocolError as error:
+            self._refuse(error.error_status_hint, str(error))
+        if self.task or self._full:
+            self._transport.pause_reading()
+        elif not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def _take(self, event: object) -> None:
+        if isinstance(event, h11.Request):
+            self._head = event
+            self._body.clear()
+        elif isinstance(event, h11.Data):
+            self._body += event.data
+            if len(self._body) > MAX_BODY:
+                self._refuse(413, f"the body is larger than {MAX_BODY} bytes")
+        elif isinstance(event, h11.EndOfMessage):
+            self._timer.cancel()
+            assert self._head is not None
+            self.task = self._loop.create_task(self._respond(self._request(self._head)))
+        else:  # the client closed, or wants another protocol
+            self._transport.close()
+
+    def _encourage(self) -> None:
+        """Some clients ask before they send a body."""
+        if self._http.they_are_waiting_for_100_continue:
+            go_on = h11.InformationalResponse(status_code=100, headers=[])
+            self._transport.write(self._http.send(go_on) or b"")
+
+    def _request(self, head: h11.Request) -> Request:
+        path, _, query = _origin_form(head.target.decode()).partition("?")
+        headers: dict[str, str] = {}
+        for raw_name, raw_value in head.headers:
+            name, value = raw_name.decode(), raw_value.decode("latin-1")
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        return Request(
+            method=head.method.decode(),
+            path=path,
+            query=dict(reversed(parse_qsl(query, keep_blank_values=True))),
+            headers=headers,
+            body=bytes(self._body),
+            port=self._transport.get_extra_info("sockname")[1],
+        )
+
+    # Answers ------------------------------------------------------------------------
+
+    async def _respond(self, request: Request) -> None:
+        try:
+            response = await self._answer(request)
+            if not self._transport.is_closing():
+                self._send(response)
+                self._timer = self._loop.call_later(PATIENCE_SECONDS, self._transport.abort)
+        except BaseException:
+            self._transport.abort()  # rather than half an answer
+            raise
+        finally:
+            self.task = None
+            if self._transport.is_closing():
+                self._connections.discard(self)
+        if self._http.our_state is h11.DONE:
+            self._http.start_next_cycle()
+            self._head = None
+            self._proceed()
+        else:
+            self._transport.close()
+
+    def _send(self, response: Response) -> None:
+        headers = {"Date": formatdate(usegmt=True), **response.headers}
+        if response.status != 204:
+            headers["Content-Type"] = response.content_type
+            headers["Content-Length"] = str(len(response.body))
+        if self._stopping or self._refused:
+            headers["Connection"] = "close"
+        head = h11.Response(
+            status_code=response.status,
+            headers=list(headers.items()),
+            reason=HTTPStatus(response.status).phrase,
+        )
+        events: list[h11.Event] = [head, h11.EndOfMessage()]
+        if response.body and (self._head is None or self._head.method != b"HEAD"):
+            events.insert(1, h11.Data(data=response.body))
+        self._transport.write(b"".join(self._http.send(event) or b"" for event in events))
+
+    def _refuse(self, status: int, reason: str) -> None:
+        """Say what is wrong with a request that is not whole, and take no more."""
+        self._refused = True
+        self._timer.cancel()
+        if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            self._send(json_response({"reason": reason}, status))
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        self._timer = self._loop.call_later(LINGER_SECONDS, self._transport.abort)
+
+
+def _origin_form(target: str) -> str:
+    """The target without scheme and host, which clients send to proxies."""
+    if target.startswith("/"):
+        return target
+    return "/" + target.partition("://")[2].partition("/")[2]

@@ -1,0 +1,49 @@
+"""Which route a method and a path find."""
+
+import pytest
+
+from magnetar_broker.server.http_table import NoRoute, Route, Table
+
+TABLE = Table(
+    [
+        Route("GET", "/metrics", "metrics"),
+        Route("GET", "/v2/{kind:one|other}/{name}", "get"),
+        Route("PUT", "/v2/{kind:one|other}/{name}", "put"),
+        Route("GET", "/v2/{first}/{second}", "later"),
+        Route("GET", "/v2/{kind:one|other}/{name}/parts", "parts"),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "handler", "parameters"),
+    [
+        ("GET", "/metrics", "metrics", {}),
+        ("HEAD", "/metrics", "metrics", {}),
+        ("GET", "/%6Detrics", "metrics", {}),
+        ("GET", "/v2/one/a", "get", {"kind": "one", "name": "a"}),
+        ("PUT", "/v2/other/a", "put", {"kind": "other", "name": "a"}),
+        ("GET", "/v2/one/a%2Fb%20+", "get", {"kind": "one", "name": "a%2Fb%20+"}),
+        ("GET", "/v2/two/a", "later", {"first": "two", "second": "a"}),
+        ("GET", "/v2/one/a/parts", "parts", {"kind": "one", "name": "a"}),
+    ],
+)
+def test_the_first_that_fits(
+    method: str, path: str, handler: str, parameters: dict[str, str]
+) -> None:
+    assert TABLE.find(method, path) == (handler, parameters)
+
+
+@pytest.mark.parametrize(
+    "path", ["", "/", "/metrics/", "/other", "/v2/one/", "/v2//a", "/v2/one/a/b", "/v2/two/a/parts"]
+)
+def test_nothing_fits(path: str) -> None:
+    with pytest.raises(NoRoute) as raised:
+        TABLE.find("GET", path)
+    assert raised.value.methods == set()
+
+
+def test_another_method_would_fit() -> None:
+    with pytest.raises(NoRoute) as raised:
+        TABLE.find("DELETE", "/v2/one/a")
+    assert raised.value.methods == {"GET", "PUT"}
