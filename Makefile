@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup java run test check bench record-conformance fuzz proto docs clean
+.PHONY: help setup java run test check bench record-conformance fuzz torture proto docs clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -48,6 +48,9 @@ MINUTES ?= 10
 fuzz: setup ## Feed parsers, stores and a broker what nobody sends: MINUTES=10 TARGET=name
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/pip install --quiet -e '.[fuzz]'
 	@PYTHONPATH=tests $(BIN)/python -m fuzz run --minutes $(MINUTES) $(if $(TARGET),--target $(TARGET))
+
+torture: setup ## Kill the broker CYCLES times under load and compare (SEED=s repeats a run)
+	@cd tests && ../$(BIN)/python -m crash.torture --cycles $(or $(CYCLES),100) $(if $(SEED),--seed $(SEED))
 
 proto: setup ## Generate the protocol classes anew from PulsarApi.proto
 	$(BIN)/python -m grpc_tools.protoc -I proto/magnetar_proto \

@@ -10,7 +10,7 @@ from running_broker import RunningBroker
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--cycles", type=int, default=10, help="how many times tests/crash kills the broker"
+        "--cycles", type=int, default=25, help="how many times tests/crash kills the broker"
     )
 
 

@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 READY_SECONDS = 60
@@ -51,7 +50,7 @@ class RunningBroker:
 
     def start(self) -> "RunningBroker":
         """Start and wait until the daemon says that it is ready."""
-        self._spawn()
+        self.begin()
         self.banner = self._read_banner()
         clients, http = CLIENTS.search(self.banner), HTTP.search(self.banner)
         assert clients is not None and http is not None, self.banner + self.log
@@ -59,15 +58,8 @@ class RunningBroker:
         self.http_port = int(http[1].rsplit(":", 1)[1])
         return self
 
-    def start_and_kill(self, seconds: float) -> None:
-        """Start, and SIGKILL so soon that it may not even have recovered."""
-        process = self._spawn()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(seconds)
-            raise AssertionError(f"it ended by itself: {self.log}")
-        self.kill()
-
-    def _spawn(self) -> "subprocess.Popen[str]":
+    def begin(self) -> None:
+        """Start without waiting; `kill` may follow before it has even recovered."""
         command = [
             str(Path(sys.executable).with_name("magnetar")), "standalone",
             "--data-dir", str(self.data_dir),
@@ -78,7 +70,6 @@ class RunningBroker:
             self._process = subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=log, text=True, env=os.environ | prefixed
             )
-        return self._process
 
     def _read_banner(self) -> str:
         """Lines until the banner is complete; the process may end instead."""

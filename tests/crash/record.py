@@ -1,7 +1,6 @@
 """What clients did and saw, kept apart from the broker, and the verdict over it."""
 
 import threading
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -10,8 +9,11 @@ from typing import NamedTuple
 
 import pulsar
 
+from crash.lives import Lives, Tally
+
 WINDOW_SECONDS = 1.0
-"""An ack without an answer counts as safe when it was made so long before a kill."""
+"""An ack without an answer counts as safe when one was answered that was made so much later:
+time alone proves nothing while a full broker is behind."""
 SHOWN = 10
 """Problems of one kind that a report spells out."""
 
@@ -43,9 +45,8 @@ class Acked(NamedTuple):
 
 @dataclass
 class Report:
-    """Figures of a run; it went well when there are no `problems`."""
+    """What one load did and saw; it went well when there are no `problems`."""
 
-    kills: int = 0
     sent: int = 0
     receipts: int = 0
     stored: int = 0
@@ -53,97 +54,77 @@ class Report:
     deliveries: int = 0
     acks_tested: int = 0
     acked_again_in_window: int = 0
-    ready_seconds: list[float] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    backlogs: dict[tuple[str, str], int] = field(default_factory=dict)
+    """What the broker must count for a topic's subscription when nobody works any more."""
+
+    def __add__(self, other: "Report") -> "Report":
+        summed = {
+            name: getattr(self, name) + getattr(other, name)
+            for name in vars(self)
+            if name != "backlogs"
+        }
+        return Report(**summed, backlogs=self.backlogs | other.backlogs)
 
     def __str__(self) -> str:
-        starts = sorted(self.ready_seconds)
         figures = [
-            f"{self.kills} kills; {self.sent} messages sent, {self.receipts} receipts",
-            f"{self.stored} stored, {self.stored_again} of them sent again by a client whose "
+            f"{self.sent:,} messages sent, {self.receipts:,} receipts",
+            f"{self.stored:,} stored, {self.stored_again:,} of them sent again by a client whose "
             "receipt was lost",
-            f"{self.deliveries} deliveries; {self.acks_tested} acks had to survive a kill; "
-            f"{self.acked_again_in_window} younger ones came again",
-            f"ready again after {starts[len(starts) // 2]:.2f} s (median), "
-            f"{starts[-1]:.2f} s at most",
+            f"{self.deliveries:,} deliveries; {self.acks_tested:,} acks had to survive a kill; "
+            f"{self.acked_again_in_window:,} younger ones came again",
         ]
         return "\n".join(figures + (self.problems or ["no problems"]))
 
 
 class Record:
-    """Thread-safe.  A *life* is the time between two kills; `life` is None in between."""
+    """Of the official clients of one process and one topic; thread-safe."""
 
-    def __init__(self) -> None:
-        self.life: int | None = 0
-        self.coming = False
-        self.kills = 0
+    def __init__(self, lives: Lives, tally: Tally) -> None:
+        self.lives = lives
+        self.tally = tally
         self.failed_sends: list[str] = []
         self.acked_again: list[str] = []
         self.in_window = 0
-        self.deliveries = 0
-        self.ready_seconds: list[float] = []
-        self._killed_at: list[float] = []
         self._changed = threading.Condition()
         self._trap: tuple[Promise, Callable[[], None]] | None = None
         self._sent: dict[Message, int] = {}
         self._receipts: dict[Message, int] = {}
         self._first_life: dict[str, dict[Key, int]] = defaultdict(dict)
         self._acks: dict[str, dict[Key, Acked]] = defaultdict(dict)
+        self._answered_at: dict[int, float] = {}
 
-    # The broker ------------------------------------------------------------------------
-
-    def killed(self) -> None:
-        """The broker is about to be killed."""
-        with self._changed:
-            self._trap = None
-            self.life = None
-            self.kills += 1
-            self._killed_at.append(time.monotonic())
+    # The trap --------------------------------------------------------------------------
 
     def kill_at_next(self, promise: Promise, kill: Callable[[], None], seconds: float) -> bool:
         """Kill in the very moment in which a client hears such a promise; False if none came."""
         with self._changed:
-            kills = self.kills
             self._trap = (promise, kill)
-            return self._changed.wait_for(lambda: self.kills > kills, seconds)
+            sprung = self._changed.wait_for(lambda: self._trap is None, seconds)
+            self._trap = None
+            return sprung
 
     def _promised(self, promise: Promise) -> None:
         if self._trap is not None and self._trap[0] is promise:
             kill = self._trap[1]
-            self.killed()
+            self._trap = None
             kill()
             self._changed.notify_all()
-
-    def starting(self) -> None:
-        """It is about to be started: whoever is connected from now on is connected to it."""
-        with self._changed:
-            self.coming = True
-
-    def started(self) -> None:
-        """It is ready again."""
-        with self._changed:
-            self.coming = False
-            self.life = self.kills
-            self.ready_seconds.append(time.monotonic() - self._killed_at[-1])
-            self._changed.notify_all()
-
-    def await_life(self, seconds: float) -> int | None:
-        """The present life; None if the broker is still dead after so long."""
-        with self._changed:
-            self._changed.wait_for(lambda: self.life is not None, seconds)
-            return self.life
 
     # Producers -------------------------------------------------------------------------
 
     def sent(self, message: Message) -> None:
         """A client was asked to publish."""
-        self._sent[message] = self.kills
+        with self._changed:
+            self.tally.sent.value += 1
+            self._sent[message] = self.lives.kills
 
     def answered(self, message: Message, result: pulsar.Result) -> None:
         """A client was told how that went."""
         if result == pulsar.Result.Ok:
             with self._changed:
-                self._receipts[message] = self.kills
+                self.tally.receipts.value += 1
+                self._receipts[message] = self.lives.kills
                 self._promised(Promise.RECEIPT)
         else:
             self.failed_sends.append(f"{message} failed: {result}")
@@ -153,7 +134,7 @@ class Record:
     def delivered(self, subscription: str, key: Key, life: int) -> int:
         """A message came; returns how many lives ago it first did."""
         with self._changed:
-            self.deliveries += 1
+            self.tally.deliveries.value += 1
             acked = self._acks[subscription].pop(key, None)
             if acked is not None:
                 self._came_again(subscription, key, acked, life)
@@ -166,21 +147,33 @@ class Record:
             why = "in the same life"
         elif acked.answered:
             why = "though that had been answered"
-        elif (age := self._killed_at[acked.life] - acked.at) >= WINDOW_SECONDS:
-            why = f"{age:.2f} s before a kill"
+        elif self._is_safe(acked):
+            why = f"{self._answered_at[acked.life] - acked.at:.2f} s before one that was answered"
         else:
             self.in_window += 1
             return
         self.acked_again.append(f"{subscription}: {key} acknowledged {why} came again in {life}")
 
-    def acked(self, subscription: str, keys: Sequence[Key], life: int, answered: bool) -> None:
+    def _is_safe(self, acked: Acked) -> bool:
+        last = self._answered_at.get(acked.life, acked.at)
+        return acked.answered or last - acked.at >= WINDOW_SECONDS
+
+    def acked(self, subscription: str, keys: Sequence[Key], life: int, at: float) -> None:
         """Messages of one life were acknowledged in it; not noted when that is over."""
+        self._note(subscription, keys, Acked(life, at, False))
+
+    def ack_answered(self, subscription: str, keys: Sequence[Key], life: int, at: float) -> None:
+        """The same, and the answer came."""
         with self._changed:
-            if self.life == life:
-                ack = Acked(life, time.monotonic(), answered)
-                self._acks[subscription].update(dict.fromkeys(keys, ack))
-                if answered:
-                    self._promised(Promise.ACK)
+            self._answered_at[life] = max(at, self._answered_at.get(life, at))
+            self._note(subscription, keys, Acked(life, at, True))
+            self._promised(Promise.ACK)
+
+    def _note(self, subscription: str, keys: Sequence[Key], acked: Acked) -> None:
+        with self._changed:
+            if self.lives.life == acked.life:
+                self.tally.acks.value += len(keys)
+                self._acks[subscription].update(dict.fromkeys(keys, acked))
 
     def await_deliveries(self, subscription: str, keys: set[Key], seconds: float) -> set[Key]:
         """Wait until all these came at least once; those that never did."""
@@ -206,15 +199,13 @@ class Record:
             *few("acknowledged, delivered again", self.acked_again),
         ]
         return Report(
-            kills=self.kills,
             sent=len(self._sent),
             receipts=len(self._receipts),
             stored=len(stored),
             stored_again=len(stored) - len(copies),
-            deliveries=self.deliveries,
+            deliveries=self.tally.deliveries.value,
             acks_tested=self._acks_tested(),
             acked_again_in_window=self.in_window,
-            ready_seconds=self.ready_seconds,
             problems=problems,
         )
 
@@ -223,14 +214,14 @@ class Record:
         return [
             message
             for message, count in copies.items()
-            if count > 1 + self._receipts.get(message, self.kills) - self._sent.get(message, 0)
+            if count
+            > 1 + self._receipts.get(message, self.lives.kills) - self._sent.get(message, 0)
         ]
 
     def _acks_tested(self) -> int:
         """Acknowledgements that were safe when a kill came, and did not come again."""
         return sum(
-            acked.life < len(self._killed_at)
-            and (acked.answered or self._killed_at[acked.life] - acked.at >= WINDOW_SECONDS)
+            acked.life < self.lives.kills and self._is_safe(acked)
             for acks in self._acks.values()
             for acked in acks.values()
         )

@@ -1,356 +1,382 @@
-"""Clients that publish and acknowledge while the broker is killed under them, and what they saw.
+"""Kill the broker under load, again and again, and compare what it promised with what it kept.
 
-Run it alone for a long time: `python -m crash.torture --cycles 100` from the tests directory.
-Every client writes what it did and saw into a `Record`; `verdict` is all that judges it.
-
-Clients: official producers, batched and not, which live through every kill; official consumers
-with cumulative, individual and batch-index acknowledgements; and a consumer of our own that asks
-for an answer to every acknowledgement, because the official client of Python does not.
+`make torture CYCLES=n [SEED=s]`.  Each era has topics and clients of its own: official ones in
+this process and in another one, raw ones in a third.  At its end everything is read and
+compared, the broker is restarted in good order, compared again, and the topics are emptied.
 """
 
-import itertools
 import os
 import random
+import shutil
 import signal
+import sys
 import tempfile
-import threading
-from collections.abc import Callable
-from contextlib import suppress
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import click
-import pulsar
+from prometheus_client.parser import text_string_to_metric_families
 
-from crash.record import Key, Message, Promise, Record, Report, few
+from crash.clients import Clients
+from crash.file_events import FileEvents
+from crash.lives import CONTEXT, Lives, Setup
+from crash.raw_load import raw_load
+from crash.record import Promise, Report, few
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.batch import decode_batch
-from magnetar_proto.entries import parse_metadata
-from magnetar_proto.ids import ack_set_to_mask, mask_to_ack_set
-from official import TIMEOUT_MS, connect
-from raw_client import Closed, RawClient, Received, id_of
+from raw_client import RawClient
 from running_broker import RunningBroker
 
-TOPIC = "persistent://public/default/torture"
-AUDIT, CUMULATIVE, HOLES, ANSWERED = "audit", "cumulative", "holes", "answered"
-POLL_MS = 100
-BURST = 10
-BURST_PAUSE_SECONDS = 0.02
-LARGEST_PAYLOAD = 2000
-LONGEST_LIFE_SECONDS = 3.0
-KILLED_AT_START = 0.25
-"""How often the next broker is killed too, before or after it is ready."""
-LONGEST_START_SECONDS = 1.0
-RETRY_SECONDS = 0.05
-CATCH_UP_SECONDS = 60
-PERMITS = 1000
-CUMULATIVE_EVERY = 10
-HOLE_LIVES = 2
-"""Lives after which a message that was left out is acknowledged at last."""
+CYCLES_OF_AN_ERA = 25
+LONGEST_LIFE_SECONDS = 2.5
+LONGEST_WAIT_SECONDS = 2.0
+"""For a moment that may not come in this life."""
+LONGEST_DELAY_SECONDS = 0.01
+"""Between a file event and the kill."""
+KILLED_AT_START = 0.3
+"""How often the next start is killed too, and the one after that, ..."""
+LONGEST_START_SECONDS = 0.8
+KILLS_OF_A_CYCLE = 8
+START_SECONDS = 60
+END_SECONDS = 400
+FILES = {
+    "in a checkpoint": "checkpoint-",
+    "in write-behind": "segments/",
+    "at a new journal file": "journal/",
+    "in metadata": "metadata.db",
+}
+MOMENTS = (
+    "at random", "at random", "at a receipt", "at an answered ack", *FILES
+)  # fmt: skip
+STORAGE: tuple[dict[str, str], ...] = (
+    {},
+    {"magnetarCheckpointSizeMB": "1"},
+    {"magnetarCheckpointSizeMB": "16", "magnetarWriteBehindSizeMB": "1"},
+    {"magnetarCheckpointSizeMB": "4", "magnetarWriteBehindSizeMB": "2"},
+)
+"""Settings that make what is rare frequent; a start takes one of them."""
+SETTINGS = {
+    "managedLedgerMaxEntriesPerLedger": "5000",
+    "managedLedgerMinLedgerRolloverTimeMinutes": "0",
+    "retentionCheckIntervalInSeconds": "1",
+    "activeConsumerFailoverDelayTimeMillis": "0",
+}
 
 
-def parse(payload: bytes) -> Message:
-    """Who wrote a message, and which it is."""
-    producer, number, _ = payload.split(b":", 2)
-    return Message(producer.decode(), int(number))
+@dataclass
+class Summary:
+    """What came of a run."""
+
+    report: Report = field(default_factory=Report)
+    cycles: int = 0
+    kills: Counter[str] = field(default_factory=Counter)
+    ready_seconds: list[float] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        starts = sorted(self.ready_seconds)
+        kinds = ", ".join(f"{count} {kind}" for kind, count in self.kills.most_common())
+        return "\n".join([
+            f"{self.cycles} cycles, {self.kills.total()} kills: {kinds}",
+            f"ready again after {starts[len(starts) // 2]:.2f} s (median), {starts[-1]:.2f} s at "
+            "most",
+            str(self.report),
+        ])  # fmt: skip
 
 
-def is_hole(message: Message) -> bool:
-    """Every third message is not acknowledged when it first comes."""
-    return message.number % 3 == 0
+class Child:
+    """A load in a process of its own."""
+
+    def __init__(self, load: Callable[..., Report], setup: Setup) -> None:
+        self.setup = setup
+        self._stop, self._started = CONTEXT.Event(), CONTEXT.Event()
+        self._result, theirs = CONTEXT.Pipe(duplex=False)
+        self._process = CONTEXT.Process(
+            target=_in_child, args=(load, setup, self._started, self._stop, theirs), daemon=True
+        )
+        self._process.start()
+        theirs.close()
+
+    def start(self) -> None:
+        """Wait until it works."""
+        if not self._started.wait(START_SECONDS):
+            raise RuntimeError("a load did not start")
+
+    def stop(self) -> None:
+        """Let it end and compare."""
+        self._stop.set()
+
+    def finish(self) -> Report:
+        """What it found."""
+        self.stop()
+        try:
+            if not self._result.poll(END_SECONDS):
+                return Report(problems=[f"{self.setup.topic}: its clients do not end"])
+            found: Report = self._result.recv()
+        except EOFError:
+            return Report(problems=[f"{self.setup.topic}: its clients ended without a verdict"])
+        self._process.join()
+        return found
+
+    def abandon(self) -> None:
+        """End it without a verdict."""
+        self._process.kill()
+        self._process.join()
+
+
+def _in_child(
+    load: Callable[..., Report], setup: Setup, started: Any, stop: Any, result: Any
+) -> None:
+    try:
+        result.send(load(setup, started, stop))
+    except BaseException as error:
+        result.send(Report(problems=[f"{setup.topic}: {error!r}"]))
+        raise
+
+
+def official_load(setup: Setup, started: Any, stop: Any) -> Report:
+    """Official clients, for a process."""
+    clients = Clients(setup)
+    clients.start()
+    started.set()
+    stop.wait()
+    return clients.finish()
 
 
 class Torture:
-    """One run; `go` does it all."""
+    """One run over one broker; `go` does it all."""
 
-    def __init__(self, broker: RunningBroker, seed: int) -> None:
+    def __init__(
+        self, broker: RunningBroker, seed: int, cycles: int, say: Callable[[str], None] = print
+    ) -> None:
         self.broker = broker
-        self.record = Record()
-        self.stop_producing, self.stop_consuming = threading.Event(), threading.Event()
-        self.answered_client: RawClient | None = None
+        self.summary = Summary()
+        self.seed = seed
+        self.cycles = cycles
+        self._say = say
         self._random = random.Random(seed)
-        self._failures: list[BaseException] = []
+        self._lives = Lives(KILLS_OF_A_CYCLE * cycles + 1)
+        self._alarms = CONTEXT.SimpleQueue()
+        self._kind = ""
 
-    def go(self, cycles: int) -> Report:
-        """Kill the broker so many times under load, then compare."""
-        self._subscribe_first()
-        producers = [
-            self._start(produce, name, batched)
-            for name, batched in (("single", False), ("batched", True), ("other", True))
-        ]
-        consumers = [
-            self._start(consume_cumulatively),
-            self._start(consume_individually),
-            self._start(consume_individually),
-            self._start(consume_with_answers),
-        ]
-        for _ in range(cycles):
-            self._live()
-            self._kill()
-            if self._random.random() < KILLED_AT_START:
-                self.broker.start_and_kill(self._random.uniform(0, LONGEST_START_SECONDS))
-                self.record.killed()
-            self.record.starting()
-            self.broker.start()
-            self.record.started()
-        self._live()
-        self.stop_producing.set()
-        self._join(producers)
-        stored = self._read_all()
-        never_came = [
-            problem
-            for name in (CUMULATIVE, HOLES, ANSWERED)
-            for problem in few(
-                f"never came to {name}",
-                sorted(self.record.await_deliveries(name, set(stored), CATCH_UP_SECONDS)),
-            )
-        ]
-        self.stop_consuming.set()
-        if self.answered_client is not None:
-            with suppress(OSError):  # it is between two connections
-                self.answered_client.abort()
-        self._join(consumers)
-        report = self.record.report(list(stored.values()))
-        report.problems += never_came
+    def go(self) -> Summary:
+        """Kill the broker so many times, in as many eras as that takes."""
+        with FileEvents(self.broker.data_dir, "segments", "journal") as events:
+            self._events = events
+            while self.summary.cycles < self.cycles and not self.summary.report.problems:
+                self._era(min(CYCLES_OF_AN_ERA, self.cycles - self.summary.cycles))
         if "Traceback" in self.broker.log:
-            report.problems.append(f"the broker met a defect, see {self.broker.log_path}")
-        return report
+            self.summary.report.problems.append(
+                f"the broker met a defect, see {self.broker.log_path}"
+            )
+        return self.summary
 
-    def _kill(self) -> None:
-        """At any moment, or just when a client heard a promise that is now to be kept."""
-        promise = self._random.choice((None, *Promise))
-        pid = self.broker.pid
-        if promise is None or not self.record.kill_at_next(
-            promise, lambda: os.kill(pid, signal.SIGKILL), LONGEST_LIFE_SECONDS
-        ):
-            self.record.killed()
-        self.broker.kill()
+    # An era ---------------------------------------------------------------------------------
+
+    def _era(self, cycles: int) -> None:
+        name = f"torture-{self.seed}-{self.summary.cycles}"
+        children = [
+            Child(raw_load, self._setup(f"{name}-raw")),
+            Child(official_load, self._setup(f"{name}-apart")),
+        ]
+        here = self._here = Clients(self._setup(f"{name}-here"))
+        self._setups = [here.setup, *(child.setup for child in children)]
+        try:
+            here.start()
+            for child in children:
+                child.start()
+            for _ in range(cycles):
+                self._cycle()
+                if not self._alarms.empty():
+                    self.broker.kill()  # leave everything as it is
+                    self.summary.report.problems += list(self._heard())
+                    return
+            self._live()
+            for child in children:
+                child.stop()
+            report = here.finish()
+            for child in children:
+                report += child.finish()
+        finally:
+            for child in children:
+                child.abandon()
+        report.problems += list(self._heard())
+        if not report.problems:
+            report.problems += self._compare_counts(report)
+        self.summary.report += report
+        self._say(f"  compared {report.stored:,} messages: "
+                  f"{'FAILED' if report.problems else 'all is well'}")  # fmt: skip
+
+    def _setup(self, topic: str) -> Setup:
+        return Setup(topic, self.broker.port, self._lives, self._alarms)
+
+    def _heard(self) -> Iterator[str]:
+        while not self._alarms.empty():
+            yield self._alarms.get()
+
+    def _compare_counts(self, report: Report) -> list[str]:
+        """The broker's own counts, before and after a restart in good order."""
+        expected = report.backlogs
+        problems = few("backlogs differ", differences(self.broker, expected))
+        self._lives.killed()
+        self._lives.starting()
+        self.broker.restart()
+        self._lives.started()
+        with RawClient(self.broker.port) as client:
+            for number, (topic, name) in enumerate(expected):
+                # This also loads the topic, for its figures to be there.
+                client.subscribe(topic, name, pb.CommandSubscribe.Shared, consumer_id=number)
+            problems += few("backlogs differ after a restart", differences(self.broker, expected))
+            for number, _ in enumerate(expected):
+                client.request(pb.CommandUnsubscribe(consumer_id=number, request_id=0))
+        return problems
+
+    # A cycle --------------------------------------------------------------------------------
+
+    def _cycle(self) -> None:
+        before = self._figures()
+        began = time.monotonic()
+        moment = self._random.choice(MOMENTS)
+        self._live()
+        moment = self._kill_at(moment)
+        lived = time.monotonic() - began
+        kinds = [moment]
+        self.broker.settings = SETTINGS | self._random.choice(STORAGE)
+        while self._random.random() < KILLED_AT_START and len(kinds) < KILLS_OF_A_CYCLE:
+            kinds.append(self._start_and_kill())
+        began = time.monotonic()
+        self._lives.starting()
+        self.broker.start()
+        self._lives.started()
+        self.summary.ready_seconds.append(time.monotonic() - began)
+        self.summary.kills.update(kinds)
+        self.summary.cycles += 1
+        sent, receipts, deliveries, acks = (
+            now - then for now, then in zip(self._figures(), before, strict=True)
+        )
+        self._say(
+            f"{self.summary.cycles:>4}  lived {lived:4.1f} s, ready after "
+            f"{self.summary.ready_seconds[-1]:.2f} s  {sent:>8,} sent {receipts:>8,} receipts "
+            f"{deliveries:>8,} deliveries {acks:>8,} acks  killed {', '.join(kinds)}"
+        )
+
+    def _figures(self) -> list[int]:
+        return [sum(of) for of in zip(*(one.tally.figures for one in self._setups), strict=True)]
 
     def _live(self) -> None:
-        """Let the clients work for a while; no longer when one of them failed."""
-        self.stop_producing.wait(self._random.uniform(0, LONGEST_LIFE_SECONDS))
+        """Let the clients work for a while."""
+        time.sleep(self._random.uniform(0, LONGEST_LIFE_SECONDS))
 
-    def _start(self, work: Callable[..., None], *args: object) -> threading.Thread:
-        def run() -> None:
-            try:
-                work(self, *args)
-            except BaseException as error:  # raised by `_join`
-                self._failures.append(error)
-                self.stop_producing.set()
+    def _kill_at(self, moment: str) -> str:
+        """Kill the broker then; returns what the moment was."""
+        if moment in FILES:
+            self._events.forget()
+            if self._events.await_change(FILES[moment], LONGEST_WAIT_SECONDS):
+                self._delay()
+            else:
+                moment = "at random"
+        elif moment != "at random":
+            promise = Promise.RECEIPT if "receipt" in moment else Promise.ACK
+            if self._here.record.kill_at_next(promise, self._kill, LONGEST_WAIT_SECONDS):
+                self.broker.kill()
+                return moment
+            moment = "at random"
+        self._kill()
+        self.broker.kill()
+        return moment
 
-        thread = threading.Thread(target=run, name=f"{work.__name__}{args}", daemon=True)
-        thread.start()
-        return thread
+    def _kill(self) -> None:
+        """Whoever waits for the process comes later."""
+        self._lives.killed()
+        os.kill(self.broker.pid, signal.SIGKILL)
 
-    def _join(self, threads: list[threading.Thread]) -> None:
-        for thread in threads:
-            thread.join(CATCH_UP_SECONDS)
-            assert not thread.is_alive(), thread
-        if self._failures:
-            raise self._failures[0]
-
-    def _subscribe_first(self) -> None:
-        """Subscriptions exist before the first message; one of them keeps everything stored."""
-        client = connect(self.broker.service_url)
-        for name in (AUDIT, CUMULATIVE, HOLES, ANSWERED):
-            client.subscribe(TOPIC, name)
-        client.close()
-
-    def _read_all(self) -> dict[Key, Message]:
-        """The topic as it is now, in order."""
-        client = connect(self.broker.service_url)
-        reader = client.create_reader(TOPIC, pulsar.MessageId.earliest)
-        found = {}
-        while reader.has_message_available():
-            message = reader.read_next(timeout_millis=TIMEOUT_MS)
-            found[key_of(message)] = parse(message.data())
-        client.close()
-        return found
-
-
-# Producers ------------------------------------------------------------------------------------
-
-
-def produce(run: Torture, name: str, batched: bool) -> None:
-    """Publish in bursts; the client brings what was not answered to the next broker itself."""
-    client = connect(run.broker.service_url)
-    producer = client.create_producer(
-        TOPIC,
-        name,
-        batching_enabled=batched,
-        batching_max_publish_delay_ms=2,
-        send_timeout_millis=0,
-        block_if_queue_full=True,
-    )
-    sizes = random.Random(name)
-    numbers = itertools.count()
-    while not run.stop_producing.wait(BURST_PAUSE_SECONDS):
-        for number in itertools.islice(numbers, BURST):
-            message = Message(name, number)
-            run.record.sent(message)
-            producer.send_async(
-                b"%s:%d:%s" % (name.encode(), number, b"x" * sizes.randrange(LARGEST_PAYLOAD)),
-                lambda result, _, message=message: run.record.answered(message, result),
-            )
-    producer.flush()
-    client.close()
-
-
-# Official consumers -----------------------------------------------------------------------------
-
-
-def key_of(message: pulsar.Message) -> Key:
-    """Where a message is stored."""
-    place = message.message_id()
-    return place.ledger_id(), place.entry_id(), place.batch_index()
-
-
-def _receive(run: Torture, consumer: pulsar.Consumer) -> tuple[pulsar.Message, int] | None:
-    """A message and the life in which it came; None to look around and try again.
-
-    What is left in the client of a lost connection is dropped here: it will be delivered
-    again, and an ack of it would go nowhere.  What a new broker sends before it is known to be
-    ready belongs to its life.
-    """
-    life, coming = run.record.life, run.record.coming
-    try:
-        message = consumer.receive(timeout_millis=POLL_MS)
-    except pulsar.Timeout:
-        return None
-    if not consumer.is_connected():
-        return None
-    if life is None and coming:
-        life = run.record.await_life(CATCH_UP_SECONDS)
-    if life is None or life != run.record.life:
-        return None
-    return message, life
-
-
-def consume_cumulatively(run: Torture) -> None:
-    """Acknowledge all up to every tenth message."""
-    client = connect(run.broker.service_url)
-    consumer = client.subscribe(TOPIC, CUMULATIVE, batch_index_ack_enabled=True)
-    received: list[Key] = []
-    last_life = 0
-    while not run.stop_consuming.is_set():
-        found = _receive(run, consumer)
-        if found is None:
-            continue
-        message, life = found
-        if life != last_life:
-            received, last_life = [], life
-        run.record.delivered(CUMULATIVE, key_of(message), life)
-        received.append(key_of(message))
-        if len(received) >= CUMULATIVE_EVERY:
-            consumer.acknowledge_cumulative(message)
-            if consumer.is_connected():
-                run.record.acked(CUMULATIVE, received, life, answered=False)
-            received = []
-    client.close()
-
-
-def consume_individually(run: Torture) -> None:
-    """Acknowledge all but the holes, batch indexes included."""
-    client = connect(run.broker.service_url)
-    consumer = client.subscribe(
-        TOPIC, HOLES, pulsar.ConsumerType.Shared, batch_index_ack_enabled=True
-    )
-    while not run.stop_consuming.is_set():
-        found = _receive(run, consumer)
-        if found is None:
-            continue
-        message, life = found
-        key = key_of(message)
-        age = run.record.delivered(HOLES, key, life)
-        if age >= HOLE_LIVES or not is_hole(parse(message.data())):
-            consumer.acknowledge(message)
-            if consumer.is_connected():
-                run.record.acked(HOLES, [key], life, answered=False)
-    client.close()
-
-
-# A consumer of our own ----------------------------------------------------------------------------
-
-
-def consume_with_answers(run: Torture) -> None:
-    """The same, one raw connection a life, and every ack waits for its answer."""
-    while not run.stop_consuming.is_set():
-        life = run.record.life
-        if life is None:
-            run.stop_consuming.wait(RETRY_SECONDS)
-            continue
-        try:
-            with RawClient(run.broker.port) as client:
-                run.answered_client = client
-                _consume_until_closed(run, client, life)
-        except (Closed, ConnectionError):
-            run.stop_consuming.wait(RETRY_SECONDS)
-
-
-def _consume_until_closed(run: Torture, client: RawClient, life: int) -> None:
-    answer = client.subscribe(TOPIC, ANSWERED, pb.CommandSubscribe.Shared)
-    assert isinstance(answer, pb.CommandSuccess), answer
-    client.flow(PERMITS)
-    while not run.stop_consuming.is_set():
-        acks: list[tuple[int, int, tuple[int, ...]]] = []
-        acked: list[Key] = []
-        permits = 0
-        try:
-            messages = client.next_messages()
-        except TimeoutError:
-            return  # nothing to do; what is missing in the end will be told then
-        for received in messages:
-            keys, mask, size = _choose(run, received, life)
-            permits += size
-            if keys:
-                place = id_of(received)
-                acks.append((place.ledger, place.entry, mask_to_ack_set(mask)))
-                acked += keys
-        if acks:
-            answer = client.ack(acks)
-            assert not answer.HasField("error"), answer
-            run.record.acked(ANSWERED, acked, life, answered=True)
-        client.flow(permits)
-
-
-def _choose(run: Torture, received: Received, life: int) -> tuple[list[Key], int, int]:
-    """Of one entry: what to acknowledge, the mask of what not, and how many messages came."""
-    place = id_of(received)
-    keys, mask = [], 0
-    messages = messages_of(received)
-    for index, said in messages:
-        key = (place.ledger, place.entry, index)
-        age = run.record.delivered(ANSWERED, key, life)
-        if age >= HOLE_LIVES or not is_hole(said):
-            keys.append(key)
+    def _start_and_kill(self) -> str:
+        """Start it, and kill it before it is ready or just then."""
+        moment = self._random.choice(("while starting", "in recovery"))
+        self._events.forget()
+        self._lives.starting()
+        self.broker.begin()
+        if moment == "while starting":
+            time.sleep(self._random.uniform(0, LONGEST_START_SECONDS))
         else:
-            mask |= 1 << max(index, 0)
-    return keys, mask, len(messages)
+            prefix = self._random.choice(("checkpoint-", "segments/", "journal/"))
+            if self._events.await_change(prefix, LONGEST_START_SECONDS):
+                self._delay()
+            else:
+                moment = "while starting"
+        self._kill()
+        self.broker.kill()
+        return moment
+
+    def _delay(self) -> None:
+        time.sleep(self._random.choice((0.0, self._random.uniform(0, LONGEST_DELAY_SECONDS))))
 
 
-def messages_of(received: Received) -> list[tuple[int, Message]]:
-    """(batch index, message) of what an entry holds that is not acknowledged yet."""
-    metadata, at = parse_metadata(received.entry)
-    if not metadata.HasField("num_messages_in_batch"):
-        return [(-1, parse(received.entry[at:]))]
-    ack_set = received.command.ack_set
-    wanted = ack_set_to_mask(ack_set) if ack_set else -1
-    batch = decode_batch(received.entry[at:], metadata.num_messages_in_batch)
-    return [(index, parse(body)) for index, (_, body) in enumerate(batch) if wanted >> index & 1]
+def differences(broker: RunningBroker, expected: dict[tuple[str, str], int]) -> list[str]:
+    """Where the broker's own backlogs are not what they should be."""
+    with urllib.request.urlopen(f"{broker.http_url}/metrics/") as page:
+        families = text_string_to_metric_families(page.read().decode())
+    found = {
+        (sample.labels["topic"], sample.labels["subscription"]): int(sample.value)
+        for family in families
+        if family.name == "pulsar_subscription_back_log"
+        for sample in family.samples
+    }
+    return [
+        f"{topic} {name}: {found.get((topic, name))} instead of {count}"
+        for (topic, name), count in expected.items()
+        if found.get((topic, name)) != count
+    ]
+
+
+class Progress:
+    """Lines, and on a terminal a last one that says how far it is."""
+
+    def __init__(self, cycles: int) -> None:
+        self._cycles = cycles
+        self._began = time.monotonic()
+        self._live = sys.stdout.isatty()
+
+    def __call__(self, line: str) -> None:
+        if self._live:
+            click.echo("\r\x1b[K", nl=False)
+        click.echo(line)
+        done = line.split(maxsplit=1)[0]
+        if self._live and done.isdigit():
+            spent = time.monotonic() - self._began
+            left = spent / int(done) * (self._cycles - int(done))
+            bar = "#" * (30 * int(done) // self._cycles)
+            click.echo(f"[{bar:<30}] {spent / 60:.1f} min, about {left / 60:.1f} min left",
+                       nl=False)  # fmt: skip
 
 
 @click.command()
 @click.option("--cycles", default=100, show_default=True, help="How many times to kill it.")
-@click.option("--seed", default=0, show_default=True, help="Of the moments of the kills.")
-def main(cycles: int, seed: int) -> None:
+@click.option("--seed", type=int, help="Of the moments of the kills; a new one each time.")
+def main(cycles: int, seed: int | None) -> None:
     """Kill a broker under load again and again, and say what came of it."""
-    with tempfile.TemporaryDirectory() as directory:
-        broker = RunningBroker(Path(directory) / "data").start()
-        try:
-            report = Torture(broker, seed).go(cycles)
-        finally:
-            broker.close()
-    print(report)
-    raise SystemExit(bool(report.problems))
+    seed = random.randrange(1 << 32) if seed is None else seed
+    directory = Path(tempfile.mkdtemp(prefix="magnetar-torture-"))
+    click.echo(f"seed {seed}, data in {directory}")
+    broker = RunningBroker(directory / "data", **SETTINGS).start()
+    try:
+        summary = Torture(broker, seed, cycles, Progress(cycles)).go()
+        good = not summary.report.problems
+        click.echo(f"\n{summary}")
+    except BaseException:
+        good = False
+        raise
+    finally:
+        broker.kill()
+        if good:
+            shutil.rmtree(directory)
+        else:
+            click.echo(f"The data directory and the broker's log are kept in {directory}; "
+                       f"repeat it with make torture CYCLES={cycles} SEED={seed}")  # fmt: skip
+    raise SystemExit(not good)
 
 
 if __name__ == "__main__":
