@@ -196,7 +196,8 @@ class FaultyFile:
             self._disk.failing_syncs -= 1
             self._content.fail_to_sync()
             raise Unavailable(f"cannot sync {self._name}: it was told to fail")
-        how()
+        if self._disk.lies is None or not self._disk.lies("sync", self._name):
+            how()
 
     def size(self) -> int:
         self._disk.look("look at", self._name)
@@ -247,6 +248,8 @@ class FaultyDisk:
         self.open_files: set[FaultyFile] = set()
         self.fault: Callable[[str, str], BaseException | None] | None = None
         """Asked before everything, with what is to be done and the name: an error to raise."""
+        self.lies: Callable[[str, str], bool] | None = None
+        """Asked with "sync" or "sync_dir" and the name whether to do nothing and say it is done."""
         self.before: Callable[[str, str], None] | None = None
         """Told of every change to the disk before it happens."""
         self.locks: set[str] = set()
@@ -327,7 +330,7 @@ class FaultyDisk:
                 copies[id(content)] = content.copy()
             return copies[id(content)]
 
-        twin.room = self.room
+        twin.room, twin.lies = self.room, self.lies
         twin._names = {name: copied(content) for name, content in self._names.items()}
         twin._synced_names = {name: copied(one) for name, one in self._synced_names.items()}
         twin._changes = {
@@ -370,6 +373,8 @@ class FaultyDisk:
         if self.failing_syncs:
             self.failing_syncs -= 1
             raise Unavailable(f"cannot sync {directory}: it was told to fail")
+        if self.lies is not None and self.lies("sync_dir", directory):
+            return
         for change in self._changes.pop(directory, []):
             change.apply(self._synced_names)
 

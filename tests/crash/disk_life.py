@@ -1,0 +1,331 @@
+"""One life of a store with topics and cursors, from opening it to its crash or close.
+
+Everything that is asked of it is told to the models, and so is everything it confirms.
+"""
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from typing import Any
+
+from crash.disk_model import CursorModel, State, TopicModel
+from crash.disk_world import DurableMetadata, World
+from fakes.faulty_disk import FaultyDisk
+from fakes.world import ManualPromise, ManualTasks, start
+from magnetar_storage.cache import EntryCache
+from magnetar_storage.cursor_log import CursorLog, DurableCursor
+from magnetar_storage.errors import StorageError
+from magnetar_storage.limits import Limits
+from magnetar_storage.local import LocalStore
+from magnetar_storage.log import Engine, Log, RollLimits
+from magnetar_storage.memory import MemoryMetadata
+from magnetar_storage.world import Done
+
+NAMES = ("a", "b", "c")
+CACHE_BYTES = 200
+"""So little that most reads go to the files."""
+CURSOR_ROLL_BYTES = 300
+LARGEST_MESSAGES = 5
+
+
+@dataclass
+class Topic:
+    """A topic that is open, and what must be true of it."""
+
+    model: TopicModel
+    log: Log
+    cursors: CursorLog
+    work: ManualPromise | None = None
+    """The last thing that was begun and not waited for."""
+
+    @property
+    def idle(self) -> bool:
+        return self.work is None or self.work.done()
+
+
+class Life:
+    """`open`, then `act` as often as wanted, then nothing or `close`."""
+
+    def __init__(
+        self,
+        disk: FaultyDisk,
+        metadata: MemoryMetadata | None,
+        models: list[TopicModel],
+        world: World,
+        limits: Limits,
+        dice: Random,
+    ) -> None:
+        self.disk = disk
+        self.metadata = DurableMetadata(world.clock, disk, metadata)
+        self.models = models
+        self.world = world
+        self.trouble = False
+        """The disk is being troublesome: whatever is asked of the store may fail."""
+        self._limits = limits
+        self._dice = dice
+        self._topics: list[Topic] = []
+
+    # Opening and checking -------------------------------------------------------
+
+    def open(self) -> None:
+        """Recover, and compare everything with the models."""
+        clock = self.world.clock
+        self.store = self.world.drive(
+            LocalStore.open(self.disk, self.world.workers, clock, self._limits)
+        )
+        lost = [finding.text for finding in self.store.findings if finding.data_lost]
+        assert not lost, f"damage where there is none: {lost}"
+        self._engine = Engine(
+            self.store, self.metadata, EntryCache(CACHE_BYTES), clock, ManualTasks(clock),
+            RollLimits(max_entries=6, min_age_ms=0),
+        )  # fmt: skip
+        for model in self.models:
+            if not model.deleted:
+                self._open_topic(model)
+
+    def _open_topic(self, model: TopicModel) -> None:
+        if model.delete_asked:
+            self._delete_again(model)
+            return
+        log = self.world.drive(Log.open(model.key, self._engine, create=True))
+        assert log is not None
+        cursors = self.world.drive(CursorLog.open(log))
+        cursors._roll_bytes = CURSOR_ROLL_BYTES
+        topic = Topic(model, log, cursors)
+        self.check(topic)
+        self._topics.append(topic)
+
+    def _delete_again(self, model: TopicModel) -> None:
+        """A deletion that was cut short can be finished."""
+        log = self.world.drive(Log.open(model.key, self._engine, create=False))
+        if log is not None:
+            self.world.drive(log.delete())
+        model.deleted = True
+        assert self.metadata.now(model.key) is None
+
+    def check(self, topic: Topic) -> None:
+        """Compare a topic that was just opened; what is there is durable from now on."""
+        log, model = topic.log, topic.model
+        found: list[tuple[bytes, int]] = []
+        while True:
+            offset = log.first_offset + len(found)
+            run = self.world.drive(log.read(offset, 1 + self._dice.randrange(9), 300))
+            if not run.payloads:
+                break
+            assert run.first == offset
+            found += zip(run.payloads, run.counts, strict=True)
+        assert log.end == log.first_offset + len(found)
+        model.check(log.first_offset, found, log.messages_end)
+        for name in sorted(topic.cursors.cursors.keys() | model.cursors):
+            cursor = topic.cursors.cursors.get(name)
+            expected = model.cursors.setdefault(name, CursorModel())
+            expected.check(_state(cursor, log.end), f"cursor {name} of {model.key}")
+
+    # Acting ---------------------------------------------------------------------
+
+    def act(self) -> None:
+        """One thing that is asked of the store; its outcome is not waited for."""
+        topic = self._dice.choice(self._topics) if self._topics else None
+        if topic is None or topic.log.failed is not None:
+            return
+        action = self._dice.choices(tuple(ACTIONS), tuple(ACTIONS.values()))[0]
+        try:
+            action(self, topic)
+        except StorageError:
+            if not self.trouble:
+                raise
+
+    def append(self, topic: Topic) -> None:
+        """A run of entries, now and then larger than a round of the journal."""
+        if not topic.idle:
+            return
+        if topic.log._writer is None:
+            self._begin(topic, topic.log.start_writing())
+            self._finish(topic)
+        dice, model = self._dice, topic.model
+        entries = [self._entry(len(model.appended) + number) for number in range(_size(dice))]
+        if dice.random() < 0.05:
+            entries[0] = (entries[0][0] + bytes(dice.randrange(1, 256) for _ in range(700)), 1)
+        end = len(model.appended) + len(entries)
+        told = self._told(partial(_appended, model, end))
+        topic.log.append([payload for payload, _ in entries], [n for _, n in entries], told)
+        model.appended += entries
+
+    def _entry(self, offset: int) -> tuple[bytes, int]:
+        dice = self._dice
+        text = b"%d:%d:" % (offset, dice.randrange(1 << 30)) + b"x" * dice.randrange(40)
+        return text, 1 + dice.randrange(LARGEST_MESSAGES)
+
+    def acknowledge(self, topic: Topic) -> None:
+        """Singly, of a batch, or all up to a place."""
+        chosen = self._cursor(topic)
+        if chosen is None or not topic.model.durable:
+            return
+        cursor, expected = chosen
+        dice, durable = self._dice, topic.model.durable
+        offset = dice.randrange(durable)
+        kind = dice.randrange(5)
+        if kind == 0:
+            cursor.ack_up_to(offset)
+            number = expected.ack(range(offset + 1))
+        elif kind == 1:
+            mask = dice.randrange(1 << topic.model.appended[offset][1])
+            cursor.ack_batch(offset, mask)
+            number = expected.ack_batch(offset, mask)
+        else:
+            offsets = [dice.randrange(durable) for _ in range(_size(dice))]
+            cursor.ack(offsets)
+            number = expected.ack(offsets)
+        topic.cursors.changed(cursor, self._told(partial(expected.durable, number)))
+
+    def seek(self, topic: Topic) -> None:
+        chosen = self._cursor(topic)
+        if chosen is not None:
+            cursor, expected = chosen
+            mark_delete = self._dice.randrange(-1, topic.model.durable)
+            cursor.reset(mark_delete)
+            number = expected.reset(mark_delete)
+            topic.cursors.changed(cursor, self._told(partial(expected.durable, number)))
+
+    def subscribe(self, topic: Topic) -> None:
+        name = self._dice.choice(NAMES)
+        if name not in topic.cursors.cursors and topic.idle:
+            mark_delete = self._dice.randrange(-1, topic.model.durable)
+            expected = topic.model.cursors.setdefault(name, CursorModel())
+            number = expected.create(mark_delete)
+            work = topic.cursors.create(name, mark_delete, {"made at": str(mark_delete)})
+            self._begin(topic, work, partial(expected.durable, number))
+
+    def unsubscribe(self, topic: Topic) -> None:
+        chosen = self._cursor(topic)
+        if chosen is not None and topic.idle:
+            cursor, expected = chosen
+            number = expected.delete()
+            work = topic.cursors.delete(cursor.name)
+            self._begin(topic, work, partial(expected.durable, number))
+
+    def trim(self, topic: Topic) -> None:
+        if topic.idle:
+            log, model = topic.log, topic.model
+            before = self._dice.randrange(log.first_offset, log.end + 1)
+            model.trim_asked = max(model.trim_asked, before)
+            self._begin(topic, log.trim(before), partial(_trimmed, model, log))
+
+    def checkpoint(self, topic: Topic) -> None:
+        if topic.idle:
+            self._begin(topic, self.store.checkpoint())
+
+    def reopen(self, topic: Topic) -> None:
+        """As a broker does when a topic is unloaded, or when its log has failed."""
+        self._finish(topic)
+        self._topics.remove(topic)
+        if topic.log.failed is None:
+            self.world.drive(topic.cursors.close())
+            self.world.drive(topic.log.close())
+        self._open_topic(topic.model)
+
+    def mend(self) -> None:
+        """The trouble is over: whatever failed is opened anew."""
+        self.world.clock.advance(self._limits.retry_seconds)
+        while self.world.step():
+            pass
+        self.trouble = False
+        for topic in [topic for topic in self._topics if topic.log.failed is not None]:
+            self.reopen(topic)
+
+    def delete(self, topic: Topic) -> None:
+        """The topic and all it has."""
+        self._finish(topic)
+        topic.model.delete_asked = True
+        self.world.drive(topic.log.delete())
+        topic.model.deleted = True
+        self._topics.remove(topic)
+
+    def close(self) -> None:
+        """Stop in good order; nothing is left behind that nobody needs."""
+        for topic in self._topics:
+            self._finish(topic)
+            self.world.drive(topic.cursors.close())
+            self.world.drive(topic.log.close())
+        self.world.drive(self.store.close())
+        while self.world.step():
+            pass
+        assert not self.disk.open_files, "files were left open"
+        present = {f"{number:016x}.seg" for number in self.world.drive(_segments(self.store))}
+        assert set(self.disk.list("segments")) <= present, "files of deleted segments are left"
+
+    def _cursor(self, topic: Topic) -> tuple[DurableCursor, CursorModel] | None:
+        cursors = list(topic.cursors.cursors.values())
+        if not cursors:
+            return None
+        cursor = self._dice.choice(cursors)
+        return cursor, topic.model.cursors[cursor.name]
+
+    def _begin(
+        self, topic: Topic, work: Coroutine[Any, Any, Any], then: Callable[[], None] | None = None
+    ) -> None:
+        """Start something; `then` when it is done, unless it failed."""
+        topic.work = outcome = start(work)
+
+        def done() -> None:
+            try:
+                outcome.result()
+            except StorageError:
+                if not self.trouble:
+                    raise
+            else:
+                if then is not None:
+                    then()
+
+        outcome.when_done(done)
+
+    def _finish(self, topic: Topic) -> None:
+        while not topic.idle:
+            assert self.world.step(), "it waits for something that will never come"
+
+    def _told(self, then: Callable[[], None]) -> Done:
+        def told(error: BaseException | None) -> None:
+            if error is None:
+                then()
+            elif not self.trouble:
+                raise error
+
+        return told
+
+
+ACTIONS: dict[Callable[[Life, Topic], None], float] = {
+    Life.append: 10,
+    Life.acknowledge: 8,
+    Life.seek: 0.5,
+    Life.subscribe: 1.5,
+    Life.unsubscribe: 0.4,
+    Life.trim: 1,
+    Life.checkpoint: 0.7,
+    Life.reopen: 0.2,
+}
+"""How often each is done, compared with the others."""
+
+
+def _size(dice: Random) -> int:
+    return dice.choice((1, 1, 1, 2, 3, 6))
+
+
+def _appended(model: TopicModel, end: int) -> None:
+    assert model.durable < end, "confirmations come in order"
+    model.durable = end
+
+
+def _trimmed(model: TopicModel, log: Log) -> None:
+    model.trimmed = log.first_offset
+
+
+def _state(cursor: DurableCursor | None, end: int) -> State:
+    if cursor is None:
+        return None
+    acked = frozenset(offset for offset in range(end) if cursor.is_acked(offset))
+    return acked, frozenset(cursor.partial.items())
+
+
+async def _segments(store: LocalStore) -> list[int]:
+    return [segment async for segment in store.segments()]
