@@ -178,7 +178,8 @@ class Broker:
             raise NotReady(f"{name} is not served by this broker; look it up again")
         partitions = await self.namespaces.partitions(name)
         if name.partition >= partitions and name.partition >= 0:
-            raise NotAllowed(f"{name} is no partition: {name.base} has {partitions}")
+            missing = TopicMissing if partitions else NotAllowed
+            raise missing(f"{name} is no partition: {name.base} has {partitions}")
         if name.partition < 0 < partitions:
             raise NotAllowed(f"{name} is partitioned: use one of its {partitions} partitions")
 

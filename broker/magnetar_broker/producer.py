@@ -149,7 +149,7 @@ class Producers:
             if same and epoch > holder.epoch:
                 holder.close()
                 continue
-            if await holder.connection.is_alive():
+            if holder.connection is connection or await holder.connection.is_alive():
                 raise ProducerBusy(
                     f"a producer named {name} is connected to {self._topic} "
                     f"from {holder.connection.address}; use another name or close that one"

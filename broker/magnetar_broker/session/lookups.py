@@ -1,5 +1,7 @@
 """PARTITIONED_METADATA, LOOKUP and GET_TOPICS_OF_NAMESPACE."""
 
+from urllib.parse import urlsplit
+
 from magnetar_broker.errors import BrokerError, MetadataTrouble, as_refusal
 from magnetar_broker.session.session import Session
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -48,6 +50,8 @@ async def on_lookup(session: Session, command: pb.CommandLookupTopic) -> None:
             owner = await session.broker.ownership.locate(topic, command.authoritative)
         answer.brokerServiceUrl = owner.service_url
         answer.authoritative = True
+        # A loopback address may mean another machine to the client: it had better stay here.
+        answer.proxy_through_service_url = owner.is_self and _is_loopback(owner.service_url)
         answer.response = (
             pb.CommandLookupTopicResponse.Connect
             if owner.is_self
@@ -58,6 +62,11 @@ async def on_lookup(session: Session, command: pb.CommandLookupTopic) -> None:
         answer.response = pb.CommandLookupTopicResponse.Failed
         answer.error, answer.message = refusal.code, str(refusal)
     session.reply(answer)
+
+
+def _is_loopback(service_url: str) -> bool:
+    host = urlsplit(service_url).hostname or ""
+    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 async def on_topics_of_namespace(session: Session, command: pb.CommandGetTopicsOfNamespace) -> None:

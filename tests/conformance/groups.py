@@ -1,0 +1,48 @@
+"""The traces: every public function of every module in traces/, in the order of the text."""
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from conformance import traces
+from conformance.differences import Difference, difference_of
+from conformance.trace import ConnectionIsClosed, Target, Trace
+
+Script = Callable[[Trace], None]
+
+
+class Entry(NamedTuple):
+    """One trace: where it stands, what it does, and why the two brokers differ in it, if so."""
+
+    group: str
+    name: str
+    script: Script
+    difference: Difference | None
+
+
+def all_traces() -> Iterator[Entry]:
+    """Every trace, group by group."""
+    for module in sorted(pkgutil.iter_modules(traces.__path__), key=lambda module: module.name):
+        yield from traces_of(module.name)
+
+
+def traces_of(group: str) -> Iterator[Entry]:
+    """The traces of one group."""
+    module = importlib.import_module(f"{traces.__name__}.{group}")
+    for name, script in vars(module).items():
+        own = callable(script) and getattr(script, "__module__", "") == module.__name__
+        if own and not name.startswith("_"):
+            yield Entry(group, name, script, difference_of(script))
+
+
+def play(entry: Entry, target: Target) -> str:
+    """Run a trace against a broker; its transcript."""
+    trace = Trace(target)
+    try:
+        with suppress(ConnectionIsClosed):
+            entry.script(trace)
+        return trace.ends()
+    finally:
+        trace.breaks_off()

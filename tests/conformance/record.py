@@ -1,0 +1,81 @@
+"""Records transcripts: `python -m conformance.record original|magnetar [group...]`.
+
+`original` starts an Apache Pulsar, plays every trace, and stops it.  `magnetar` plays those in
+which Magnetar differs.  Look at the change with `git diff` before you commit it.
+"""
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+
+from conformance.groups import all_traces, play
+from conformance.original.pulsar import VERSION, RunningPulsar
+from conformance.trace import Target, warm_up
+from conformance.transcript import MAGNETAR, ORIGINAL, Transcripts
+from running_broker import RunningBroker
+
+PORT, HTTP_PORT = 16650, 18080
+SETTLE_SECONDS = 0.3
+SETTINGS = {
+    "activeConsumerFailoverDelayTimeMillis": "0",
+    "connectionLivenessCheckTimeoutMillis": "1000",
+}
+"""For both brokers: what would only make everybody wait."""
+
+
+@contextmanager
+def original() -> Iterator[Target]:
+    """An Apache Pulsar with an empty data directory."""
+    with tempfile.TemporaryDirectory() as data:
+        pulsar = RunningPulsar(PORT, HTTP_PORT, Path(data), settings=SETTINGS)
+        with pulsar:
+            yield Target(PORT, HTTP_PORT, SETTLE_SECONDS)
+
+
+@contextmanager
+def magnetar(folder: Path) -> Iterator[Target]:
+    """The daemon of this repository."""
+    broker = RunningBroker(folder / "data", **SETTINGS)
+    try:
+        broker.start()
+        target = Target(broker.port, broker.http_port, 0)
+        warm_up(target)
+        yield target
+    finally:
+        broker.close()
+
+
+def record_original(groups: list[str]) -> None:
+    """Play all traces, or those of some groups, and write down what the original says."""
+    head = f"# Apache Pulsar {VERSION}, recorded on {datetime.now(UTC).date()}"
+    with original() as target:
+        warm_up(target)
+        _record(ORIGINAL, groups, target, head)
+
+
+def record_magnetar(groups: list[str]) -> None:
+    """The same for Magnetar, where it differs."""
+    with tempfile.TemporaryDirectory() as folder, magnetar(Path(folder)) as target:
+        _record(MAGNETAR, groups, target, "# Magnetar, where it differs")
+
+
+def _record(side: str, groups: list[str], target: Target, head: str) -> None:
+    for group, entries in groupby(all_traces(), lambda entry: entry.group):
+        if groups and group not in groups:
+            continue
+        transcripts = Transcripts(side, group)
+        transcripts.by_trace = {
+            entry.name: play(entry, target)
+            for entry in entries
+            if side == ORIGINAL or entry.difference is not None
+        }
+        transcripts.write(head)
+        print(f"{side} {group}: {len(transcripts.by_trace)} traces")
+
+
+if __name__ == "__main__":
+    {ORIGINAL: record_original, MAGNETAR: record_magnetar}[sys.argv[1]](sys.argv[2:])

@@ -1,0 +1,51 @@
+"""Every trace against the real daemon: it must say what the original said."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from conformance.groups import Entry, all_traces, play
+from conformance.record import magnetar
+from conformance.trace import Target
+from conformance.transcript import MAGNETAR, ORIGINAL, TRANSCRIPTS, Transcripts
+
+TRACES = list(all_traces())
+DIFFERENT = [trace for trace in TRACES if trace.difference is not None]
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    """One daemon for all traces; each has a topic of its own."""
+    with magnetar(tmp_path_factory.mktemp("conformance")) as running:
+        yield running
+
+
+def _recorded(entry: Entry, side: str) -> str:
+    recorded = Transcripts(side, entry.group).by_trace
+    assert entry.name in recorded, f"run `make record-conformance SIDE={side}`"
+    return recorded[entry.name]
+
+
+def _label(entry: Entry) -> str:
+    return f"{entry.group}.{entry.name}"
+
+
+@pytest.mark.parametrize("entry", TRACES, ids=_label)
+def test_magnetar_says_what_was_recorded(entry: Entry, target: Target) -> None:
+    side = ORIGINAL if entry.difference is None else MAGNETAR
+    assert play(entry, target).splitlines() == _recorded(entry, side).splitlines()
+
+
+@pytest.mark.parametrize("entry", DIFFERENT, ids=_label)
+def test_a_difference_is_one(entry: Entry) -> None:
+    assert _recorded(entry, ORIGINAL) != _recorded(entry, MAGNETAR)
+
+
+@pytest.mark.parametrize("side", [ORIGINAL, MAGNETAR])
+def test_nothing_is_recorded_but_the_traces(side: str) -> None:
+    played = TRACES if side == ORIGINAL else DIFFERENT
+    files = (TRANSCRIPTS / side).glob("*.txt")
+    recorded = {
+        (path.stem, name) for path in files for name in Transcripts(side, path.stem).by_trace
+    }
+    assert recorded == {(entry.group, entry.name) for entry in played}

@@ -1,0 +1,379 @@
+"""A trace: a short dialogue with a broker, on one or more connections.
+
+Every step is written down as it happens.  While a step waits, all connections are read and
+their PINGs answered, so that two clients can take part in one thread.
+"""
+
+import json
+import selectors
+import socket
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from conformance.transcript import Roles
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import FIELDS, decode, encode
+from magnetar_proto.entries import encode_entry
+from magnetar_proto.frames import FrameDecoder
+from raw_client import Received, metadata, send_frame_of
+
+TIMEOUT_SECONDS = 20.0
+MAX_FRAME = 16 << 20
+READ_BYTES = 1 << 18
+NAMESPACE = "public/default"
+LOOKUPS_THAT_REACH_ALL_BUNDLES = 40
+
+Kind = pb.BaseCommand
+Ids = Sequence[pb.MessageIdData]
+SubType = pb.CommandSubscribe
+EXCLUSIVE, SHARED, FAILOVER = SubType.Exclusive, SubType.Shared, SubType.Failover
+KEY_SHARED = SubType.Key_Shared
+INDIVIDUAL, CUMULATIVE = pb.CommandAck.Individual, pb.CommandAck.Cumulative
+
+
+class ConnectionIsClosed(Exception):
+    """The broker closed a connection on which an answer was waited for: the trace ends here."""
+
+
+class Target(NamedTuple):
+    """The broker that is listened to."""
+
+    port: int
+    http_port: int
+    settle_seconds: float
+    """How long to wait for what should not come, after all that was sent has been handled."""
+
+
+class Voice:
+    """One connection; its methods are the steps."""
+
+    def __init__(self, trace: "Trace", name: str, version: int | None) -> None:
+        self.name = name
+        self.closed = self.mute = False
+        self.topic = trace.topic
+        self._trace = trace
+        self._socket = socket.create_connection(("127.0.0.1", trace.target.port), TIMEOUT_SECONDS)
+        self._decoder = FrameDecoder(MAX_FRAME)
+        self._waiting: deque[Received] = deque()
+        self._last_request = 0
+        self._connected = version is not None
+        trace.selector.register(self._socket, selectors.EVENT_READ, self)
+        if version is not None:
+            self._send(pb.CommandConnect(client_version="trace", protocol_version=version))
+            self._await(lambda frame: frame.kind == Kind.CONNECTED)
+
+    # Steps --------------------------------------------------------------------------------
+
+    def says(self, command: Any) -> None:
+        """Send a command; no answer is waited for."""
+        self._note(">", _title(command), self._trace.roles.sent(command))
+        self._send(command)
+
+    def says_bytes(self, described: str, data: bytes) -> None:
+        """Send anything."""
+        self._note(">", described)
+        self._send_bytes(data)
+
+    def asks(self, command: Any) -> Any:
+        """Send a request and wait for its answer."""
+        request_id = self.begins(command)
+        return self.is_answered(request_id)
+
+    def begins(self, command: Any) -> int:
+        """Send a request, whose answer a later `is_answered` waits for."""
+        self._last_request += 1
+        command.request_id = self._last_request
+        self.says(command)
+        return self._last_request
+
+    def is_answered(self, request_id: int) -> Any:
+        """Wait for the answer to a request."""
+        return self._hear(lambda frame: getattr(frame.command, "request_id", None) == request_id)
+
+    def hears(self, kind: int, count: int = 1) -> list[Any]:
+        """Wait for the next commands of a kind."""
+        return [self._hear(lambda frame: frame.kind == kind) for _ in range(count)]
+
+    def hears_outcome(self) -> Any:
+        """Wait for the next SEND_RECEIPT or SEND_ERROR."""
+        return self._hear(lambda frame: frame.kind in (Kind.SEND_RECEIPT, Kind.SEND_ERROR))
+
+    def hears_nothing(self) -> None:
+        """Show that all that was said is handled; what has come is written down."""
+        if not self._settle():
+            self._note("<", "nothing")
+
+    def is_closed(self) -> None:
+        """Wait until the broker closes the connection; what it still says is written down."""
+        while not self.closed:
+            self._trace.read()
+        self._tell_waiting()
+
+    def leaves(self) -> None:
+        """Close the connection without a word."""
+        self._note(">", "leaves")
+        self.hang_up()
+
+    # Everyday steps -----------------------------------------------------------------------
+
+    def looks_up(self, topic: str, **fields: Any) -> Any:
+        """LOOKUP."""
+        return self.asks(pb.CommandLookupTopic(topic=topic, request_id=0, **fields))
+
+    def asks_partitions(self, topic: str, **fields: Any) -> Any:
+        """PARTITIONED_METADATA."""
+        command = pb.CommandPartitionedTopicMetadata(topic=topic, request_id=0, **fields)
+        return self.asks(command)
+
+    def produces(self, topic: str = "", producer_id: int = 1, **fields: Any) -> Any:
+        """PRODUCER on the trace's topic, or another."""
+        return self.asks(producer(topic or self.topic, producer_id, **fields))
+
+    def closes_producer(self, producer_id: int = 1) -> Any:
+        """CLOSE_PRODUCER."""
+        return self.asks(pb.CommandCloseProducer(producer_id=producer_id, request_id=0))
+
+    def sends(self, sequence_id: int, payload: bytes = b"x", **fields: Any) -> None:
+        """SEND; its receipt is waited for by `publishes` or `hears`."""
+        self.sends_entry(sequence_id, encode_entry(metadata(sequence_id), payload), **fields)
+
+    def sends_entry(
+        self, sequence_id: int, entry: bytes, producer_id: int = 1, **fields: Any
+    ) -> None:
+        """SEND of bytes that are a message, or should be."""
+        roles = self._trace.roles
+        command = pb.CommandSend(producer_id=producer_id, sequence_id=sequence_id, **fields)
+        self._note(">", "SEND", roles.sent(command), roles.entry(entry))
+        self._send_bytes(send_frame_of(entry, sequence_id, producer_id, **fields))
+
+    def publishes(
+        self, count: int = 1, first: int = 0, producer_id: int = 1
+    ) -> list[pb.MessageIdData]:
+        """SEND messages one after the other; the ids of their receipts."""
+        ids = []
+        for sequence_id in range(first, first + count):
+            self.sends(sequence_id, b"m%d" % sequence_id, producer_id=producer_id)
+            [receipt] = self.hears(Kind.SEND_RECEIPT)
+            ids.append(receipt.message_id)
+        return ids
+
+    def subscribes(
+        self, sub_type: pb.CommandSubscribe.SubType = EXCLUSIVE, consumer_id: int = 1, **fields: Any
+    ) -> Any:
+        """SUBSCRIBE to the trace's topic as `sub`, from the earliest message, if not told so."""
+        return self.asks(self.subscription(sub_type, consumer_id, **fields))
+
+    def subscription(
+        self, sub_type: pb.CommandSubscribe.SubType = EXCLUSIVE, consumer_id: int = 1, **fields: Any
+    ) -> pb.CommandSubscribe:
+        """The command of `subscribes`."""
+        fields.setdefault("topic", self.topic)
+        fields.setdefault("subscription", "sub")
+        fields.setdefault("initialPosition", pb.CommandSubscribe.Earliest)
+        return pb.CommandSubscribe(
+            subType=sub_type, consumer_id=consumer_id, request_id=0, **fields
+        )
+
+    def permits(self, messages: int, consumer_id: int = 1) -> None:
+        """FLOW."""
+        self.says(pb.CommandFlow(consumer_id=consumer_id, messagePermits=messages))
+
+    def receives(self, count: int = 1) -> list[Any]:
+        """Wait for MESSAGEs; their ids."""
+        return [message.message_id for message in self.hears(Kind.MESSAGE, count)]
+
+    def acks(
+        self, ids: Ids, ack_type: pb.CommandAck.AckType = INDIVIDUAL, consumer_id: int = 1
+    ) -> Any:
+        """ACK with a request id; waits for the ACK_RESPONSE."""
+        return self.asks(pb.CommandAck(consumer_id=consumer_id, ack_type=ack_type, message_id=ids))
+
+    def closes_consumer(self, consumer_id: int = 1) -> Any:
+        """CLOSE_CONSUMER."""
+        return self.asks(pb.CommandCloseConsumer(consumer_id=consumer_id, request_id=0))
+
+    # What the trace itself needs ----------------------------------------------------------
+
+    def hang_up(self) -> None:
+        """Close the connection, if it is open."""
+        if not self.closed:
+            self.closed = True
+            self._trace.selector.unregister(self._socket)
+            self._socket.close()
+
+    def read(self) -> None:
+        """Take what has come; PINGs are answered at once."""
+        try:
+            data = self._socket.recv(READ_BYTES)
+        except ConnectionError:
+            data = b""
+        if not data:
+            self._waiting.append(Received(0, None, b""))
+            self.hang_up()
+            return
+        for kind, buf, start, mid, end in self._decoder.feed(data):
+            command = getattr(decode(buf, start, mid), FIELDS[kind])
+            frame = Received(kind, command, buf[mid:end])
+            if kind == Kind.PING and not self.mute:
+                self._tell(frame)
+                self._send(pb.CommandPong())
+            else:
+                self._waiting.append(frame)
+        assert self._decoder.error is None, self._decoder.error
+
+    def finish(self) -> None:
+        """Write down what was not waited for, and leave."""
+        self._settle()
+        self.hang_up()
+
+    def _settle(self) -> bool:
+        """Write down all that comes until nothing more does; whether anything did."""
+        with suppress(ConnectionIsClosed):
+            if self._connected and not self.closed:
+                self._send(pb.CommandPing())
+                self._await(lambda frame: frame.kind == Kind.PONG)
+        self._trace.read_for(self._trace.target.settle_seconds)
+        return self._tell_waiting()
+
+    def _tell_waiting(self) -> bool:
+        told = bool(self._waiting)
+        while self._waiting:
+            self._tell(self._waiting.popleft())
+        return told
+
+    def _send(self, command: Any) -> None:
+        self._send_bytes(encode(command))
+
+    def _send_bytes(self, data: bytes) -> None:
+        if not self.closed:
+            with suppress(ConnectionError):  # that it is closed is noted when it is read
+                self._socket.sendall(data)
+
+    def _hear(self, wanted: Callable[[Received], bool]) -> Any:
+        frame = self._await(wanted)
+        self._tell(frame)
+        return frame.command
+
+    def _await(self, wanted: Callable[[Received], bool]) -> Received:
+        """Take the first such frame."""
+        seen = 0
+        while True:
+            for index in range(seen, len(self._waiting)):
+                if wanted(self._waiting[index]):
+                    frame = self._waiting[index]
+                    del self._waiting[index]
+                    return frame
+            seen = len(self._waiting)
+            if self.closed:
+                raise ConnectionIsClosed
+            self._trace.read()
+
+    def _tell(self, frame: Received) -> None:
+        if frame.kind == 0:
+            self._note("<", "the connection is closed")
+            return
+        roles = self._trace.roles
+        entry = roles.entry(frame.entry) if frame.entry else ""
+        self._note("<", _title(frame.command), roles.fields(frame.command), entry)
+
+    def _note(self, direction: str, *words: str) -> None:
+        self._trace.lines.append(" ".join([self.name, direction, *filter(None, words)]))
+
+
+class Trace:
+    """One dialogue while it goes on; `lines` is its transcript so far."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.selector = selectors.DefaultSelector()
+        self.lines: list[str] = []
+        self.token = f"trace-{uuid.uuid4().hex}"
+        self.topic = f"persistent://{NAMESPACE}/{self.token}"
+        self.roles = Roles(self.token, [f"{h}:{target.port}" for h in ("127.0.0.1", "localhost")])
+        self._voices: list[Voice] = []
+
+    def connects(self, version: int | None = 21) -> Voice:
+        """A further client: `a`, then `b`, ...; without a handshake if it has no version."""
+        voice = Voice(self, "abcdef"[len(self._voices)], version)
+        self._voices.append(voice)
+        return voice
+
+    def has_partitions(self, count: int) -> None:
+        """Make the topic a partitioned one."""
+        self.lines.append(f"- the topic has {count} partitions")
+        self._rest("PUT", f"persistent/{NAMESPACE}/{self.token}/partitions", count)
+
+    def has_namespace(self) -> str:
+        """Make a namespace that nobody else uses."""
+        namespace = f"public/{self.token}"
+        self.lines.append(f"- the namespace {self.roles.text(namespace)} is new")
+        with suppress(urllib.error.HTTPError):  # where namespaces come with their first topic
+            self._rest("PUT", f"namespaces/{namespace}", {"bundles": {"numBundles": 1}})
+        warm_up(self.target, namespace)
+        return namespace
+
+    def read(self) -> None:
+        """Let every connection take what has come; wait until something does."""
+        ready = self.selector.select(TIMEOUT_SECONDS)
+        assert ready, "nothing comes:\n" + "\n".join(self.lines)
+        for key, _ in ready:
+            key.data.read()
+
+    def read_for(self, seconds: float) -> None:
+        """Let every connection take what comes within this time."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            for key, _ in self.selector.select(left):
+                key.data.read()
+
+    def ends(self) -> str:
+        """Every client leaves; the whole transcript."""
+        for voice in self._voices:
+            voice.finish()
+        self.selector.close()
+        return "\n".join(self.lines)
+
+    def breaks_off(self) -> None:
+        """Leave without looking back."""
+        for voice in self._voices:
+            voice.hang_up()
+        self.selector.close()
+
+    def _rest(self, method: str, path: str, body: Any) -> None:
+        url = f"http://127.0.0.1:{self.target.http_port}/admin/v2/{path}"
+        request = urllib.request.Request(
+            url, json.dumps(body).encode(), {"Content-Type": "application/json"}, method=method
+        )
+        urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS).close()
+
+
+def producer(topic: str, producer_id: int = 1, **fields: Any) -> pb.CommandProducer:
+    """PRODUCER."""
+    return pb.CommandProducer(topic=topic, producer_id=producer_id, request_id=0, **fields)
+
+
+def warm_up(target: Target, namespace: str = NAMESPACE) -> None:
+    """Look up so many topics that every bundle of a namespace has an owner."""
+    trace = Trace(target)
+    voice = trace.connects()
+    for _ in range(LOOKUPS_THAT_REACH_ALL_BUNDLES):
+        voice.looks_up(f"persistent://{namespace}/{uuid.uuid4().hex}")
+    voice.produces(f"persistent://{namespace}/warm-up")
+    trace.ends()
+
+
+def _title(command: Any) -> str:
+    request_id = getattr(command, "request_id", 0)
+    number = f"#{request_id} " if 0 < request_id < 1 << 63 else ""
+    return number + TITLES[type(command)]
+
+
+TITLES = {
+    type(getattr(pb.BaseCommand(), name)): Kind.Type.Name(kind) for kind, name in FIELDS.items()
+}

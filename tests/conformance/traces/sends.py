@@ -1,0 +1,245 @@
+"""SEND: receipts, refusals, and what ends the connection."""
+
+from conformance.differences import Difference, differs
+from conformance.trace import NAMESPACE, Kind, Trace
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.entries import encode_entry
+from raw_client import metadata, send_frame
+
+DELAYED = Difference(
+    "a message with a delivery time",
+    "stored, and delivered when it is due",
+    "SEND_ERROR NotAllowedError",
+    on_purpose=False,
+)
+
+
+def _broken() -> bytes:
+    entry = bytearray(encode_entry(metadata(5), b"payload"))
+    entry[-1] ^= 1
+    return bytes(entry)
+
+
+def messages_one_by_one(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    a.publishes(3)
+
+
+def messages_all_at_once(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    a.says_bytes("three SENDs", b"".join(send_frame(number, b"x") for number in range(3)))
+    a.hears(Kind.SEND_RECEIPT, 3)
+
+
+def sequence_ids_need_not_rise(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    for sequence_id in (7, 7, 3, 2**63 - 1, 0):
+        a.sends(sequence_id)
+        a.hears_outcome()
+
+
+def a_highest_sequence_id(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    a.sends(5, highest_sequence_id=9, num_messages=5)
+    a.hears_outcome()
+
+
+def a_highest_sequence_id_equal_to_the_lowest(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    a.sends(5, highest_sequence_id=5)
+    a.hears_outcome()
+
+
+def a_highest_sequence_id_below_the_lowest(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    a.sends(7, highest_sequence_id=3)
+    a.hears_outcome()
+
+
+def a_batch(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    entry = encode_entry(metadata(4, num_messages_in_batch=3), b"three messages")
+    a.sends_entry(4, entry, num_messages=3, highest_sequence_id=6)
+    a.hears_outcome()
+
+
+def a_batch_of_no_messages(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    a.sends(0, num_messages=0)
+    a.hears_outcome()
+
+
+def a_chunk(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    said = {"uuid": "u", "num_chunks_from_msg": 2, "total_chunk_msg_size": 4}
+    for chunk in range(2):
+        entry = encode_entry(metadata(0, chunk_id=chunk, **said), b"xy")
+        a.sends_entry(0, entry, is_chunk=True)
+        a.hears_outcome()
+
+
+def an_empty_message(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    a.sends(0, b"")
+    a.hears_outcome()
+
+
+def a_message_without_a_checksum(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    a.sends_entry(0, encode_entry(metadata(0), b"unchecked", checksum=False))
+    a.hears_outcome()
+
+
+def a_wrong_checksum(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    a.sends_entry(5, _broken())
+    a.hears_outcome()
+    a.publishes(1, first=6)
+
+
+def a_wrong_checksum_with_a_highest_sequence_id(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    a.sends_entry(5, _broken(), highest_sequence_id=8)
+    a.hears_outcome()
+
+
+def a_message_that_brings_its_id(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    a.sends(3, message_id=pb.MessageIdData(ledgerId=424242, entryId=1))
+    a.hears_outcome()
+    a.publishes(1, first=4)
+
+
+def a_message_of_a_transaction(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    a.sends(0, txnid_least_bits=1, txnid_most_bits=1)
+    a.hears_outcome()
+
+
+@differs(
+    Difference(
+        "a message that is a marker (of replication or a transaction)",
+        "stored, never delivered",
+        "SEND_ERROR NotAllowedError",
+        on_purpose=False,
+    )
+)
+def a_marker(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    a.sends(0, marker=True)
+    a.hears_outcome()
+
+
+def a_message_of_a_producer_that_never_was(t: Trace) -> None:
+    a = t.connects()
+    a.sends(0, producer_id=99)
+    a.is_closed()
+
+
+def a_message_of_a_producer_that_was_refused(t: Trace) -> None:
+    a = t.connects()
+    a.produces("a/b")
+    a.sends(0)
+    a.is_closed()
+
+
+def a_message_of_a_closed_producer(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    a.publishes()
+    a.closes_producer()
+    a.sends(1)
+    a.is_closed()
+
+
+def closing_waits_for_receipts(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    a.sends(0)
+    a.sends(1)
+    closing = a.begins(pb.CommandCloseProducer(producer_id=1, request_id=0))
+    a.hears(Kind.SEND_RECEIPT, 2)
+    a.is_answered(closing)
+
+
+def a_message_of_the_largest_size(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    a.sends(0, b"x" * (5 * 1024 * 1024 - 200))
+    a.hears_outcome()
+
+
+def a_message_that_is_a_little_too_large(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    a.sends(0, b"x" * (5 * 1024 * 1024 + 5_000))
+    a.hears_outcome()
+
+
+def a_message_that_is_far_too_large(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    a.sends(0, b"x" * (5 * 1024 * 1024 + 20_000))
+    a.is_closed()
+
+
+def producers_of_two_topics_on_one_connection(t: Trace) -> None:
+    a = t.connects()
+    a.produces(producer_id=1)
+    a.produces(t.topic + "-2", producer_id=2)
+    a.publishes(2, producer_id=1)
+    a.publishes(2, producer_id=2)
+
+
+def producers_of_one_topic(t: Trace) -> None:
+    a, b = t.connects(), t.connects()
+    a.produces()
+    b.produces()
+    a.publishes()
+    b.publishes()
+    a.publishes(1, first=1)
+
+
+def a_non_persistent_message(t: Trace) -> None:
+    a = t.connects()
+    a.produces(f"non-persistent://{NAMESPACE}/{t.token}")
+    a.publishes(2)
+
+
+def a_non_persistent_batch(t: Trace) -> None:
+    a = t.connects()
+    a.produces(f"non-persistent://{NAMESPACE}/{t.token}")
+    entry = encode_entry(metadata(4, num_messages_in_batch=3), b"three messages")
+    a.sends_entry(4, entry, num_messages=3, highest_sequence_id=6)
+    a.hears_outcome()
+
+
+def a_non_persistent_wrong_checksum(t: Trace) -> None:
+    a = t.connects()
+    a.produces(f"non-persistent://{NAMESPACE}/{t.token}")
+    a.sends_entry(5, _broken())
+    a.hears_outcome()
+
+
+@differs(DELAYED)
+def a_message_that_should_come_later(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    a.sends_entry(0, encode_entry(metadata(0, deliver_at_time=1 << 42), b"later"))
+    a.hears_outcome()
