@@ -12,6 +12,7 @@ from crc32c import crc32c
 from magnetar_storage import rounds, segment
 from magnetar_storage.disk import Disk, File
 from magnetar_storage.errors import Corrupt
+from magnetar_storage.file_names import number_in
 from magnetar_storage.interfaces import Sealed, SegmentId
 from magnetar_storage.journal import Position
 from magnetar_storage.record import Buffers
@@ -57,12 +58,8 @@ def file_name(number: int) -> str:
 
 def numbers(disk: Disk) -> list[int]:
     """The checkpoints there are, newest first."""
-    found = []
-    for name in disk.list(""):
-        stem, _, number = name.partition("-")
-        if stem == "checkpoint" and len(number) == 16:
-            found.append(int(number, 16))
-    return sorted(found, reverse=True)
+    found = [number_in(name, "checkpoint-") for name in disk.list("")]
+    return sorted((number for number in found if number is not None), reverse=True)
 
 
 def encode(checkpoint: Checkpoint) -> bytes:
@@ -107,7 +104,7 @@ def read_newest(disk: Disk) -> Checkpoint:
     found = numbers(disk)
     for number in found:
         checkpoint = decode(read_file(disk, file_name(number)))
-        if checkpoint is None:
+        if checkpoint is None or checkpoint.number != number:
             continue
         if number == found[0] or _has_journal_from(disk, checkpoint.position.file):
             return checkpoint

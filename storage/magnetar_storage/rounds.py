@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
+from magnetar_storage.file_names import number_in
 from magnetar_storage.record import from_bytes, to_bytes
 
 FILE_MAGIC = b"MAGNJRNL"
@@ -73,13 +74,7 @@ def spare_name(file: int) -> str:
 
 def file_number(name: str) -> int | None:
     """The number in a journal file's name (without directory); None for other files."""
-    stem, dot, suffix = name.partition(".")
-    if not dot or suffix != "wal" or len(stem) != 16:
-        return None
-    try:
-        return int(stem, 16)
-    except ValueError:
-        return None
+    return number_in(name, suffix=".wal")
 
 
 def encode_file_head(head: FileHead) -> bytes:

@@ -15,6 +15,7 @@ from crc32c import crc32c
 
 from magnetar_storage.disk import Disk, File
 from magnetar_storage.errors import Corrupt, NoSegment
+from magnetar_storage.file_names import number_in
 from magnetar_storage.interfaces import Run, Sealed, SegmentId
 from magnetar_storage.record import (
     CRC_BYTES,
@@ -58,13 +59,7 @@ def file_name(segment: SegmentId) -> str:
 
 def segment_of(name: str) -> SegmentId | None:
     """The segment of a file name (without directory); None for other files."""
-    stem, dot, suffix = name.partition(".")
-    if not dot or suffix != "seg" or len(stem) != 16:
-        return None
-    try:
-        return int(stem, 16)
-    except ValueError:
-        return None
+    return number_in(name, suffix=".seg")
 
 
 def encode_file_head(segment: SegmentId) -> bytes:
@@ -302,6 +297,8 @@ class _Window:
         """Where these bytes are next; the end if nowhere."""
         while at + len(wanted) <= self._end:
             self.cover(at, len(wanted))
+            if len(self.data) < len(wanted):
+                break  # the file is shorter than it should be
             found = self.data.find(wanted, at - self.base)
             if found >= 0:
                 return self.base + found

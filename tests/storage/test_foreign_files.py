@@ -1,0 +1,51 @@
+"""Files that the store did not write, or not so long: ignored, or refused at once."""
+
+import pytest
+
+from fakes.faulty_disk import FaultyDisk
+from fakes.local_store import Machine
+from magnetar_storage import checkpoint as checkpoints
+from magnetar_storage import rounds, segment
+
+
+def put(disk: FaultyDisk, name: str, data: bytes) -> None:
+    disk.open(name, create=True).write(0, [data])
+
+
+@pytest.mark.parametrize(
+    "stem", ["zz000000000000zz", "-00000000000000f", "0x0000000000000f", "0000_0000_0000_f"]
+)
+def test_a_number_is_sixteen_digits(stem: str) -> None:
+    machine = Machine()
+    machine.open()
+    machine.close()
+    for name in (f"checkpoint-{stem}", f"journal/{stem}.wal", f"segments/{stem}.seg"):
+        put(machine.disk, name, b"anything")
+    assert rounds.file_number(f"{stem}.wal") is None
+    assert segment.segment_of(f"{stem}.seg") is None
+    assert len(checkpoints.numbers(machine.disk)) == 1
+    machine.open()
+    machine.check_still_works()
+
+
+def test_a_copy_of_a_checkpoint_under_another_name_is_not_used() -> None:
+    machine = Machine()
+    machine.open()
+    number = machine.create()
+    machine.append(number, [b"first"], [1])
+    machine.pump()
+    newest = checkpoints.file_name(checkpoints.numbers(machine.disk)[0])
+    put(machine.disk, checkpoints.file_name(255), machine.disk.content(newest))
+    machine.disk.locks.clear()
+    for _ in range(2):
+        machine.open()
+        machine.check()
+        machine.close()
+
+
+def test_a_file_that_is_far_too_short_is_scanned_to_its_end() -> None:
+    """Not byte by byte to where it should end."""
+    disk = FaultyDisk()
+    put(disk, segment.file_name(1), segment.encode_file_head(1))
+    index = segment.load_unfinished(disk, 1, length=1 << 60, entries=3, messages=5)
+    assert (index.entries, index.messages[-1]) == (3, 5)
