@@ -8,68 +8,21 @@ async with magnetar.connect("pulsar://localhost:6650") as client:
     consumer.ack(batch)
 """
 
-from magnetar.batching import BatchLimits
-from magnetar.client import Client, connect
-from magnetar.consumer import Consumer
-from magnetar.errors import (
-    BrokerError,
-    Busy,
-    Closed,
-    ConnectionLost,
-    Denied,
-    IncompatibleSchema,
-    InvalidName,
-    MagnetarError,
-    MessageTooLarge,
-    NotAllowed,
-    NotFound,
-    NotReady,
-    OperationTimeout,
-    ProducerFenced,
-    QueueFull,
-    QuotaExceeded,
-    TopicTerminated,
-    Unreadable,
-)
-from magnetar.messages import Entry, Message, Outgoing
-from magnetar.partition_producer import Receipt
-from magnetar.producer import Producer
-from magnetar.reader import EntryReader, Reader
-from magnetar.settings import Settings
-from magnetar_proto.ids import EARLIEST, LATEST, MessageId
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "EARLIEST",
-    "LATEST",
-    "BatchLimits",
-    "BrokerError",
-    "Busy",
-    "Client",
-    "Closed",
-    "ConnectionLost",
-    "Consumer",
-    "Denied",
-    "Entry",
-    "EntryReader",
-    "IncompatibleSchema",
-    "InvalidName",
-    "MagnetarError",
-    "Message",
-    "MessageId",
-    "MessageTooLarge",
-    "NotAllowed",
-    "NotFound",
-    "NotReady",
-    "OperationTimeout",
-    "Outgoing",
-    "Producer",
-    "ProducerFenced",
-    "QueueFull",
-    "QuotaExceeded",
-    "Reader",
-    "Receipt",
-    "Settings",
-    "TopicTerminated",
-    "Unreadable",
-    "connect",
-]
+if TYPE_CHECKING:
+    from magnetar.api import *  # noqa: F403
+
+
+def __getattr__(name: str) -> object:
+    """Import it all when something is asked for: `magnetar standalone` needs nothing of it."""
+    api = import_module("magnetar.api")
+    globals().update({public: getattr(api, public) for public in ("__all__", *api.__all__)})
+    if name in globals():
+        return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *import_module("magnetar.api").__all__]

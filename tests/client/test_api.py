@@ -1,0 +1,42 @@
+"""What `import magnetar` offers, and what it costs those who do not use it."""
+
+import subprocess
+import sys
+
+import pytest
+
+import magnetar
+from magnetar import api
+
+
+def test_every_public_name() -> None:
+    for name in api.__all__:
+        assert getattr(magnetar, name) is getattr(api, name)
+    assert set(api.__all__) <= set(dir(magnetar))
+    with pytest.raises(AttributeError, match="nothing_of_this_name"):
+        _ = magnetar.nothing_of_this_name  # type: ignore[attr-defined]
+
+
+def test_all_names_at_once() -> None:
+    names: dict[str, object] = {}
+    exec("from magnetar import *", names)
+    assert set(api.__all__) <= set(names)
+
+
+@pytest.mark.parametrize(
+    ("entry", "spared"),
+    [
+        ("magnetar.cli", {"asyncio", "magnetar.client", "magnetar_proto"}),
+        ("magnetar_broker.cli", {"magnetar", "magnetar_broker.server"}),
+        (
+            "magnetar_broker.server.daemon",
+            {"magnetar", "aiohttp", "prometheus_client", "snappy", "lz4", "zstandard"},
+        ),
+    ],
+)
+def test_a_start_imports_only_what_it_needs(entry: str, spared: set[str]) -> None:
+    script = f"import sys, {entry}; print(*sys.modules)"
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert spared & set(found.stdout.split()) == set()
