@@ -251,7 +251,7 @@ class CursorLog:
                 run = await reader.read(at, READ_ENTRIES, READ_BYTES)
                 for entry, payload in enumerate(run.payloads, at):
                     try:
-                        self._apply(numbered, payload)
+                        replay(numbered, payload)
                     except (StructError, ValueError, KeyError) as error:
                         why = f"this is no cursor record: {error!r}"
                         raise Corrupt("cursor segment", 0, why, segment, entry, entry) from error
@@ -261,17 +261,22 @@ class CursorLog:
         self._next_number = max(numbered, default=-1) + 1
         self.cursors = {cursor.name: cursor for cursor in numbered.values()}
 
-    def _apply(self, numbered: dict[int, DurableCursor], payload: bytes) -> None:
-        kind, number = _HEAD.unpack_from(payload)
-        body = payload[_HEAD.size :]
-        if kind == Kind.CREATE:
-            numbered[number] = _create(number, body)
-        elif kind == Kind.DELETE:
-            del numbered[number]
-        elif kind == Kind.PROPERTIES:
-            numbered[number].properties = json.loads(body)
-        else:
-            numbered[number].apply(Kind(kind) is Kind.WHOLE, body)
+
+def replay(numbered: dict[int, DurableCursor], payload: bytes) -> None:
+    """Apply an entry of a cursor segment to the cursors by number.
+
+    Raises `struct.error`, ValueError or KeyError if the entry is none, or out of place.
+    """
+    kind, number = _HEAD.unpack_from(payload)
+    body = payload[_HEAD.size :]
+    if kind == Kind.CREATE:
+        numbered[number] = _create(number, body)
+    elif kind == Kind.DELETE:
+        del numbered[number]
+    elif kind == Kind.PROPERTIES:
+        numbered[number].properties = json.loads(body)
+    else:
+        numbered[number].apply(Kind(kind) is Kind.WHOLE, body)
 
 
 def _created(cursor: DurableCursor) -> bytes:

@@ -55,6 +55,8 @@ class Finding:
     text: str
     segment: SegmentId | None = None
     data_lost: bool = False
+    first_entry: int | None = None
+    last_entry: int | None = None
 
 
 class Lost(NamedTuple):
@@ -237,26 +239,38 @@ class Rebuild:
             self.rows[number] = Row()
         row = self.rows.get(number)
         if row is None or row.sealed or not place.n:
-            self._find(name, place.at, "a record without entries is damaged", number, lost=False)
+            self._find(name, place.at, "a record without entries is damaged", number)
             return
         first, last = row.entries, row.entries + place.n - 1
         text = f"entries {first} to {last} are damaged; they cannot be read, all others can"
-        self._find(name, place.at, text, number, lost=True)
+        self._find(name, place.at, text, number, (first, last))
         self._add(number, place.n, place.n, data[place.at : place.at + place.size])
 
     def _lost(self, name: str, lost: Lost) -> None:
         """Any segment that was open may have lost its last entries, until more is known."""
-        text = f"{lost.end - lost.at} bytes are damaged, and whose entries they held is unknown"
-        self._find(name, lost.at, text, None, lost=True)
+        text = (
+            f"{name} at byte {lost.at}: {lost.end - lost.at} bytes are damaged, and whose entries "
+            "they held is unknown"
+        )
+        self.findings.append(Finding(name, lost.at, text, None, data_lost=True))
         for row in self.rows.values():
             if not row.sealed:
-                row.suspect = f"{name} at byte {lost.at}: {text}"
+                row.suspect = text
         self.next_segment += IDS_SKIPPED_AFTER_LOSS
 
-    def _find(self, name: str, at: int, what: str, number: SegmentId | None, lost: bool) -> None:
-        whose = "" if number is None else f"segment {number}: "
-        text = f"{name} at byte {at}: {whose}{what}"
-        self.findings.append(Finding(name, at, text, number, lost))
+    def _find(
+        self,
+        name: str,
+        at: int,
+        what: str,
+        number: SegmentId,
+        lost: tuple[int, int] | None = None,
+    ) -> None:
+        """Something about a segment, and the first and last entry it lost if it did."""
+        text = f"{name} at byte {at}: segment {number}: {what}"
+        self.findings.append(
+            Finding(name, at, text, number, lost is not None, *(lost or (None, None)))
+        )
 
 
 APPLY = {
