@@ -57,6 +57,13 @@ def write(directory: Path, inputs: Iterable[bytes]) -> None:
         (directory / file_name(data)).write_bytes(data)
 
 
+def prepare(name: str) -> None:
+    """Put the seeds and what is stored to what is worked with."""
+    (WORK / name / "findings").mkdir(parents=True, exist_ok=True)
+    write(WORK / name / "corpus", target(name).seeds())
+    write(WORK / name / "corpus", (path.read_bytes() for path in stored(name)))
+
+
 def keep(name: str) -> int:
     """Store the fewest small inputs that reach all that is reached; returns how many are new.
 

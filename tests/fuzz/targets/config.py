@@ -13,7 +13,7 @@ from magnetar_broker.config.load import ConfigError, interpret
 from magnetar_broker.config.settings import KEYS
 from magnetar_broker.config.values import render
 
-LONGEST: Final = 2048
+LONGEST: Final = 512
 CONF: Final = Path(__file__).parents[3] / "conf"
 
 
@@ -50,7 +50,7 @@ def escaped(text: str) -> str:
 def seeds() -> Iterator[bytes]:
     for path in sorted(CONF.glob("*.conf")):
         lines = iter(path.read_bytes().splitlines())
-        while part := list(islice(lines, 30)):
+        while part := list(islice(lines, 8)):
             yield b"\n".join(part)[:LONGEST]
     yield b"a\\\n  b : c\\u0041\\t\n! comment\n# comment\nkey value\nblank=\n = x\n"
     yield b"brokerServicePort=0\nwebServicePort=\nbindAddress=::1\nallowAutoTopicCreation=TRUE"

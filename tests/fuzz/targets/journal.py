@@ -1,7 +1,7 @@
 """Journal files that are not what was written: recovery refuses, or gives back what was.
 
-Input: flags (1: set checksums right; 2: a directory whose journal holds all), then the contents of
-the journal files, oldest first.
+Input: flags (1: set checksums right; the others: which directory), then the contents of the journal
+files, oldest first.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,11 @@ from fuzz.directories import (
 )
 
 LONGEST: Final = 4096
-BASES: Final = (base(SMALL, tidy=False), base(ALL_IN_JOURNAL, tidy=False))
+BASES: Final = (
+    base(SMALL, tidy=False),
+    base(ALL_IN_JOURNAL, tidy=False),
+    base(SMALL, tidy=False, turns=14),
+)
 PADDING: Final = bytes(64)
 """Files are preallocated: zeros follow the last round."""
 
@@ -28,7 +32,7 @@ def run(data: bytes) -> None:
     forged = bool(flags & 1)
     if forged:
         contents = [with_rounds(content) for content in contents]
-    of = BASES[flags >> 1 & 1]
+    of = BASES[(flags >> 1) % len(BASES)]
     disk = replaced(of, of.files("journal/"), [content + PADDING for content in contents])
     check(of, disk, forged)
 
