@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup java run test check torture-disk bench record-conformance fuzz torture proto docs clean
+.PHONY: help setup java run test check torture-disk bench record-conformance fuzz torture soak proto docs clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -55,6 +55,9 @@ fuzz: setup ## Feed parsers, stores and a broker what nobody sends: MINUTES=10 T
 
 torture: setup ## Kill the broker CYCLES times under load and compare (SEED=s repeats a run)
 	@cd tests && ../$(BIN)/python -m crash.torture --cycles $(or $(CYCLES),100) $(if $(SEED),--seed $(SEED))
+
+soak: setup ## Half speed for MINUTES with clients that come and go: does anything grow?
+	@cd tests && ../$(BIN)/python -m crash.soak --minutes $(or $(MINUTES),30)
 
 proto: setup ## Generate the protocol classes anew from PulsarApi.proto
 	$(BIN)/python -m grpc_tools.protoc -I proto/magnetar_proto \

@@ -230,12 +230,14 @@ class Consumer:
         self._wire.write(encode_ack(1, kind, ids, request_id))
 
 
-def subscribe(topic: str, name: str, kind: int, **fields: Any) -> pb.CommandSubscribe:
-    """From the first message on."""
+def subscribe(
+    topic: str, name: str, kind: pb.CommandSubscribe.SubType, **fields: Any
+) -> pb.CommandSubscribe:
+    """From the first message on, unless told otherwise."""
+    fields.setdefault("initialPosition", pb.CommandSubscribe.Earliest)
     return pb.CommandSubscribe(
-        topic=topic, subscription=name, subType=kind, consumer_id=1, request_id=0,
-        initialPosition=pb.CommandSubscribe.Earliest, **fields,
-    )  # fmt: skip
+        topic=topic, subscription=name, subType=kind, consumer_id=1, request_id=0, **fields
+    )
 
 
 class Topic:
