@@ -56,8 +56,9 @@ fuzz: setup ## Feed parsers, stores and a broker what nobody sends: MINUTES=10 T
 torture: setup ## Kill the broker CYCLES times under load and compare (SEED=s repeats a run)
 	@cd tests && ../$(BIN)/python -m crash.torture --cycles $(or $(CYCLES),100) $(if $(SEED),--seed $(SEED))
 
+soak: MINUTES = 30
 soak: setup ## Half speed for MINUTES with clients that come and go: does anything grow?
-	@cd tests && ../$(BIN)/python -m crash.soak --minutes $(or $(MINUTES),30)
+	@cd tests && ../$(BIN)/python -m crash.soak --minutes $(MINUTES)
 
 proto: setup ## Generate the protocol classes anew from PulsarApi.proto
 	$(BIN)/python -m grpc_tools.protoc -I proto/magnetar_proto \
