@@ -249,20 +249,53 @@ class LocalDisk:
             os.close(fd)
 
     def lock(self, name: str) -> Lock:
-        path = self.path_of(name)
         file = self.open(name, create=True)
+        self._lock(file, name, fcntl.LOCK_EX)
+        file.truncate(0)
+        file.write(0, [b"%d\n" % os.getpid()])
+        return file
+
+    def _lock(self, file: LocalFile, name: str, how: int) -> None:
         try:
-            fcntl.flock(file._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file._fd, how | fcntl.LOCK_NB)
         except OSError as error:
             holder = file.read(0, 32).decode("ascii", "replace").strip() or "unknown"
             file.close()
             raise DataDirLocked(
                 f"{self._root} is in use by process {holder}: stop it first, "
-                f"or give this one another data directory ({path})"
+                f"or give this one another data directory ({self.path_of(name)})"
             ) from error
-        file.truncate(0)
-        file.write(0, [b"%d\n" % os.getpid()])
-        return file
 
     def path_of(self, name: str) -> str:
         return os.path.join(self._root, name)
+
+
+class ReadOnlyDisk(LocalDisk):
+    """The same for somebody who only looks: nothing is made, and no file can be written."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._durable = True
+        if not os.path.isdir(root):
+            raise Unavailable(f"{root} is no directory")
+
+    def open(self, name: str, create: bool = False) -> LocalFile:
+        path = self.path_of(name)
+        with _explained("open", path):
+            return LocalFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path, self._durable)
+
+    def lock(self, name: str) -> Lock:
+        """Keep those away who would write; where there is no lock file, nobody ever wrote."""
+        try:
+            file = self.open(name)
+        except FileNotFoundError:
+            return _NoLock()
+        self._lock(file, name, fcntl.LOCK_SH)
+        return file
+
+
+class _NoLock:
+    """The lock of a directory that nobody has ever opened for writing."""
+
+    def close(self) -> None:
+        """Nothing is held."""
