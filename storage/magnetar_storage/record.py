@@ -98,12 +98,14 @@ def record_at(data: bytes, at: int) -> Record | None:
     return Record(kind, segment, first, n, at, size)
 
 
-def size_claimed_at(data: bytes, at: int) -> int:
-    """The size that the bytes at an offset claim for a record; 0 if they are no header."""
+def claimed_at(data: bytes, at: int) -> Record | None:
+    """What the bytes at an offset claim to be the header of; nothing is verified."""
     if at + HEADER.size > len(data):
-        return 0
-    _, magic, kind, zero, body, *_ = HEADER.unpack_from(data, at)
-    return HEADER.size + int(body) if magic == MAGIC and kind in KINDS and not zero else 0
+        return None
+    _, magic, kind, zero, body, n, segment, first = HEADER.unpack_from(data, at)
+    if magic != MAGIC or kind not in KINDS or zero:
+        return None
+    return Record(kind, segment, first, n, at, HEADER.size + body)
 
 
 def next_record(data: bytes, at: int) -> Record | None:

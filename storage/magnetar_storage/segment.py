@@ -25,11 +25,11 @@ from magnetar_storage.record import (
     MAGIC,
     TABLE_BYTES_PER_ENTRY,
     Record,
+    claimed_at,
     counts_of,
     encode,
     from_bytes,
     record_at,
-    size_claimed_at,
     take_entries,
     to_bytes,
 )
@@ -51,6 +51,8 @@ INDEX_BODY = Struct("<II")
 """Number of blocks; 1 if a table of messages per entry follows, 0 if all hold one."""
 
 SCAN_BYTES = 8 << 20
+WALK_BYTES = 16 << 10
+"""Read at a time: of whole records, and of their headers."""
 
 
 def file_name(segment: SegmentId) -> str:
@@ -232,6 +234,7 @@ def scan(file: File, segment: SegmentId, end: int, entries: int, messages: int) 
     `entries` and `messages` are known from elsewhere; they tell what the holes held.
     """
     index = Index()
+    walked = _walk(file, segment, end, entries, messages, index)
     holes: list[int] = []
 
     def hole(until: int, at: int) -> None:
@@ -239,7 +242,7 @@ def scan(file: File, segment: SegmentId, end: int, entries: int, messages: int) 
         holes.append(index.entries)
         index.add(n, [0] * n, at - index.offsets[-1])
 
-    for base, data, record in records_of(file, FIRST_BLOCK_AT, end):
+    for base, data, record in records_of(file, walked, end):
         at = base + record.at
         if record.kind != ENTRIES or record.segment != segment or record.first < index.entries:
             continue
@@ -253,6 +256,40 @@ def scan(file: File, segment: SegmentId, end: int, entries: int, messages: int) 
     return index
 
 
+def _walk(
+    file: File, segment: SegmentId, end: int, entries: int, messages: int, index: Index
+) -> int:
+    """Fill the index from headers alone, as far as each leads to the next; returns how far.
+
+    What the headers do not cover is verified when a block is read.
+    """
+    window, at = _Window(file, end, WALK_BYTES), FIRST_BLOCK_AT
+    while at < end:
+        window.cover(at, HEADER.size)
+        claim = claimed_at(window.data, at - window.base)
+        if claim is None or not _follows(claim, segment, index, end - at):
+            break
+        window.cover(at, HEADER.size + TABLE_BYTES_PER_ENTRY * claim.n)
+        claim = claim._replace(at=at - window.base)
+        index.add(claim.n, counts_of(window.data, claim), claim.size)
+        at += claim.size
+    if at < end or index.entries != entries:
+        # The last header may be the one that is wrong.
+        index.keep_blocks(max(0, index.blocks - 1))
+    elif index.messages[-1] != messages:
+        # Any table may be the one that is wrong.
+        index.keep_blocks(0)
+    return index.offsets[-1]
+
+
+def _follows(claim: Record, segment: SegmentId, index: Index, room: int) -> bool:
+    """Whether a header can be the one of the next block."""
+    tables = HEADER.size + TABLE_BYTES_PER_ENTRY * claim.n
+    wanted = (ENTRIES, segment, index.entries)
+    found = (claim.kind, claim.segment, claim.first)
+    return found == wanted and claim.n > 0 and tables <= claim.size <= room
+
+
 def _count_lost(index: Index, entry: int, messages: int) -> None:
     """Which entry of a hole held how many messages is lost: the first takes them all."""
     for later in range(entry + 1, len(index.messages)):
@@ -264,16 +301,16 @@ def records_of(file: File, at: int, end: int) -> Iterator[tuple[int, bytes, Reco
 
     Yields where those bytes begin, the bytes, and the record within them.
     """
-    window = _Window(file, end)
+    window = _Window(file, end, SCAN_BYTES)
     while at + HEADER.size <= end:
         window.cover(at, HEADER.size)
-        size = size_claimed_at(window.data, at - window.base)
-        if size and at + size <= end:
-            window.cover(at, size)
+        claim = claimed_at(window.data, at - window.base)
+        if claim is not None and at + claim.size <= end:
+            window.cover(at, claim.size)
             record = record_at(window.data, at - window.base)
             if record is not None:
                 yield window.base, window.data, record
-                at += size
+                at += claim.size
                 continue
         at = window.find(MAGIC, at + CRC_BYTES + 1) - CRC_BYTES
 
@@ -281,9 +318,10 @@ def records_of(file: File, at: int, end: int) -> Iterator[tuple[int, bytes, Reco
 class _Window:
     """The part of a file that is being looked at."""
 
-    def __init__(self, file: File, end: int) -> None:
+    def __init__(self, file: File, end: int, step: int) -> None:
         self._file = file
         self._end = end
+        self._step = step
         self.base = 0
         self.data = b""
 
@@ -291,7 +329,7 @@ class _Window:
         """Have these bytes in `data`, which begins at `base`, as far as the file goes."""
         if at < self.base or at + size > self.base + len(self.data):
             self.base = at
-            self.data = self._file.read(at, min(max(size, SCAN_BYTES), self._end - at))
+            self.data = self._file.read(at, min(max(size, self._step), self._end - at))
 
     def find(self, wanted: bytes, at: int) -> int:
         """Where these bytes are next; the end if nowhere."""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakes.faulty_disk import FaultyDisk
+from fakes.faulty_disk import FaultyDisk, FaultyFile
 from magnetar_storage import segment
 from magnetar_storage.checkpoint import Flush, flush
 from magnetar_storage.errors import Corrupt, NoSegment
@@ -35,6 +35,19 @@ def same(left: Index, right: Index) -> bool:
     )  # fmt: skip
 
 
+class CountingFile(FaultyFile):
+    """Counts what is read of a file."""
+
+    def __init__(self, file: FaultyFile) -> None:
+        vars(self).update(vars(file))
+        self.bytes_read = 0
+
+    def read(self, offset: int, size: int) -> bytes:
+        data = super().read(offset, size)
+        self.bytes_read += len(data)
+        return data
+
+
 @given(RUNS)
 def test_a_footer_is_read_back(runs: list[list[tuple[bytes, int]]]) -> None:
     disk, index = written(runs)
@@ -48,15 +61,23 @@ def test_a_scan_finds_what_the_footer_says(
     runs: list[list[tuple[bytes, int]]], window: int
 ) -> None:
     disk, index = written(runs)
-    sealed, usual = index.sealed(), segment.SCAN_BYTES
-    segment.SCAN_BYTES = window
+    sealed, usual = index.sealed(), (segment.SCAN_BYTES, segment.WALK_BYTES)
+    segment.SCAN_BYTES = segment.WALK_BYTES = window
     try:
         found = segment.scan(
             disk.open(segment.file_name(7)), 7, index.offsets[-1], sealed.entries, sealed.messages
         )
     finally:
-        segment.SCAN_BYTES = usual
+        segment.SCAN_BYTES, segment.WALK_BYTES = usual
     assert same(found, index)
+
+
+def test_a_scan_of_what_is_intact_reads_headers_only() -> None:
+    disk, index = written([[(bytes(100_000), 1)] * 3] * 20)
+    file, sealed = CountingFile(disk.open(segment.file_name(7))), index.sealed()
+    found = segment.scan(file, 7, index.offsets[-1], sealed.entries, sealed.messages)
+    assert same(found, index)
+    assert file.bytes_read <= 20 * segment.WALK_BYTES
 
 
 @given(RUNS.filter(bool), st.data())
