@@ -14,6 +14,7 @@ from magnetar_broker.config import Settings
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.ownership import SoleOwner
 from magnetar_broker.server import http as http_port
+from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.http import HttpServer
 from magnetar_broker.server.world import LoopClock, LoopTasks
 from magnetar_storage.cache import EntryCache
@@ -49,7 +50,7 @@ class Port:
         self.store, self.metadata = MemoryStore(clock), Metadata(clock)
         engine = Engine(self.store, self.metadata, EntryCache(1 << 20), clock, LoopTasks(loop))
         self.broker = Broker(Settings(), engine, SoleOwner("pulsar://127.0.0.1:6650"))
-        self.server = HttpServer(self.broker, JournalStats())
+        self.server = HttpServer(self.broker, JournalStats(), Descriptors())
         self.port: int | None = None
 
     async def get(self, path: str) -> tuple[int, str]:

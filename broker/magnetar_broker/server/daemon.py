@@ -16,6 +16,7 @@ from magnetar_broker.broker import Broker
 from magnetar_broker.config import Durability, Settings
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.ownership import SoleOwner
+from magnetar_broker.server.descriptors import Descriptors, raise_limit
 from magnetar_broker.server.http import HttpServer
 from magnetar_broker.server.listener import Listener
 from magnetar_broker.server.world import LoopClock, LoopTasks, ThreadWorkers
@@ -93,8 +94,9 @@ class Daemon:
         settings = self.settings
         ownership = SoleOwner("")
         broker = Broker(settings, engine, ownership)
-        listener = Listener(broker)
-        http = HttpServer(broker, self._journal_stats)
+        descriptors = Descriptors()
+        listener = Listener(broker, descriptors)
+        http = HttpServer(broker, self._journal_stats, descriptors)
         port = await listener.bind(settings.bind_address, settings.broker_service_port)
         host = advertised_host(settings)
         ownership.announce(f"pulsar://{host}:{port}")
@@ -102,8 +104,8 @@ class Daemon:
             http_port = await http.start(settings.bind_address, settings.web_service_port)
             await broker.start()
             await listener.start()
-            gc.collect()
             gc.freeze()
+            gc.enable()
             self._banner(f"pulsar://{host}:{port}", host, http_port)
             await self._stop.wait()
             logger.info("stopping: closing clients, sealing topics, writing a checkpoint")
@@ -171,6 +173,7 @@ def roll_limits(settings: Settings) -> RollLimits:
 def serve(settings: Settings, warnings: list[str]) -> None:
     """Run a broker in this process until it is told to stop."""
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
+    raise_limit()
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )

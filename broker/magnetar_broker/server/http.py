@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from magnetar_broker.broker import Broker
 from magnetar_broker.metrics.journal import JournalStats
+from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.http_connection import HttpConnection
 from magnetar_broker.server.http_errors import refusal_of
 from magnetar_broker.server.http_messages import Request, Response
@@ -25,8 +26,9 @@ class HangUp(asyncio.Protocol):
 class HttpServer:
     """One port; `start` once, `stop` once."""
 
-    def __init__(self, broker: Broker, journal: JournalStats) -> None:
+    def __init__(self, broker: Broker, journal: JournalStats, descriptors: Descriptors) -> None:
         self._site = Site(broker, journal)
+        self._descriptors = descriptors
         self._listener: asyncio.Server | None = None
         self._connections: set[HttpConnection] = set()
 
@@ -34,7 +36,8 @@ class HttpServer:
         """Answer on this port (0: any free one) and return its number; None is off."""
         if port is None:
             return None
-        self._listener = await asyncio.get_running_loop().create_server(self._accept, bind, port)
+        guarded = self._descriptors.guarded(self._accept)
+        self._listener = await asyncio.get_running_loop().create_server(guarded, bind, port)
         return int(self._listener.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:

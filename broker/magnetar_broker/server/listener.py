@@ -6,6 +6,7 @@ from functools import partial
 from typing import cast
 
 from magnetar_broker.broker import Broker
+from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.session.handlers import HANDLERS
 from magnetar_broker.session.session import Session
 
@@ -118,8 +119,9 @@ class ClientConnection(asyncio.Protocol):
 class Listener:
     """Accepts clients on one port; `connections` are those that are open."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, descriptors: Descriptors) -> None:
         self._broker = broker
+        self._descriptors = descriptors
         self._server: asyncio.Server | None = None
         self.connections: set[ClientConnection] = set()
 
@@ -127,7 +129,8 @@ class Listener:
         """Open the port, without answering yet; returns its number."""
         loop = asyncio.get_running_loop()
         connect = partial(ClientConnection, self._broker, self.connections)
-        self._server = await loop.create_server(connect, host, port, start_serving=False)
+        guarded = self._descriptors.guarded(connect)
+        self._server = await loop.create_server(guarded, host, port, start_serving=False)
         return int(self._server.sockets[0].getsockname()[1])
 
     async def start(self) -> None:
