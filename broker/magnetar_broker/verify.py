@@ -1,0 +1,130 @@
+"""What `magnetar verify` does: check a data directory offline, and say what is wrong with it."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from tempfile import TemporaryDirectory
+from urllib.parse import unquote_plus
+
+import click
+
+from magnetar_broker.topic import TOPICS
+from magnetar_storage import layout
+from magnetar_storage.disk import ReadOnlyDisk
+from magnetar_storage.errors import Corrupt
+from magnetar_storage.sqlite import FILE as METADATA_FILE
+from magnetar_storage.sqlite import Database
+from magnetar_storage.verify import Problem, Progress, Report, size_of, verify
+
+PAGE = 1000
+SHOW_PROGRESS_FROM_BYTES = 256 << 20
+COLUMNS = ("file", "offset", "segment", "entries", "topic", "what")
+
+
+def check(data_dir: str, with_progress: bool) -> Report:
+    """Check a data directory that nobody uses; `StorageError` if that cannot be done."""
+    disk = ReadOnlyDisk(data_dir)
+    lock = disk.lock(layout.LOCK_FILE)
+    try:
+        records, trouble = _log_records(disk)
+        with _progress(size_of(disk) if with_progress else 0) as progress:
+            report = verify(disk, records, progress)
+    finally:
+        lock.close()
+    report.problems[:0] = trouble
+    report.problems[:] = [_named(problem) for problem in report.problems]
+    return report
+
+
+def _log_records(disk: ReadOnlyDisk) -> tuple[dict[str, bytes] | None, list[Problem]]:
+    """The topics' records by key, or why there are none.
+
+    SQLite writes to what it opens, so it gets a copy.
+    """
+    names = [name for name in disk.list("") if name.startswith(METADATA_FILE)]
+    if METADATA_FILE not in names:
+        return None, [Problem(METADATA_FILE, 0, "the file is missing: no topic is known")]
+    with TemporaryDirectory() as directory:
+        for name in names:
+            shutil.copy(disk.path_of(name), directory)
+        try:
+            database = Database(os.path.join(directory, METADATA_FILE))
+        except Corrupt as error:
+            return None, [Problem(METADATA_FILE, error.offset, error.why)]
+        try:
+            return dict(_values(database)), []
+        except Corrupt as error:
+            return None, [Problem(METADATA_FILE, error.offset, error.why)]
+        finally:
+            database.close()
+
+
+def _values(database: Database) -> Iterator[tuple[str, bytes]]:
+    after = ""
+    while keys := database.keys(TOPICS, after, PAGE):
+        for key in keys:
+            found = database.get(key)
+            if found is not None:
+                yield key, found.value
+        after = keys[-1]
+
+
+def _named(problem: Problem) -> Problem:
+    """With the topic's name in place of its key."""
+    if problem.topic is None:
+        return problem
+    tenant, namespace, domain, local = problem.topic.removeprefix(TOPICS).split("/", 3)
+    name = f"{domain}://{tenant}/{namespace}/{unquote_plus(local)}"
+    return replace(problem, topic=name)
+
+
+@contextmanager
+def _progress(size: int) -> Iterator[Progress]:
+    """A bar on a terminal, where there is much to do."""
+    if size < SHOW_PROGRESS_FROM_BYTES or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    with click.progressbar(length=size, label="checking", file=sys.stderr) as bar:
+        yield bar.update
+
+
+def as_json(report: Report) -> str:
+    """The report for a program."""
+    problems = [asdict(problem) | {"entries": problem.entries} for problem in report.problems]
+    counts = {name: getattr(report, name) for name in ("topics", "segments", "entries", "bytes")}
+    return json.dumps({"damaged": report.damaged, "checked": counts, "problems": problems})
+
+
+def as_text(report: Report) -> str:
+    """The report for a person: a table if there is anything to tell, and a last line."""
+    lines = _table([_row(problem) for problem in report.problems]) if report.problems else []
+    damaged = [problem for problem in report.problems if problem.damage]
+    lost = sum(problem.entries for problem in damaged)
+    verdict = f"{len(damaged)} damaged, {lost} entries lost" if damaged else "no damage"
+    lines.append(
+        f"{report.topics} topics, {report.segments} segments, {report.entries} entries, "
+        f"{report.bytes / 1e6:.1f} MB checked: {verdict}"
+    )
+    return "\n".join(lines)
+
+
+def _row(problem: Problem) -> tuple[str, ...]:
+    entries = "-"
+    if problem.first_entry is not None:
+        entries = f"{problem.first_entry}-{problem.last_entry}"
+    segment = "-" if problem.segment is None else str(problem.segment)
+    what = problem.text if problem.damage else f"(harmless) {problem.text}"
+    return problem.file, str(problem.offset), segment, entries, problem.topic or "-", what
+
+
+def _table(rows: list[tuple[str, ...]]) -> list[str]:
+    table = [tuple(name.upper() for name in COLUMNS), *rows]
+    widths = [max(len(row[column]) for row in table) for column in range(len(COLUMNS) - 1)]
+    return [
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])
+        for row in table
+    ]
