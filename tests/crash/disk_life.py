@@ -55,7 +55,10 @@ class Life:
         world: World,
         limits: Limits,
         dice: Random,
+        uniform: bool = False,
     ) -> None:
+        """`uniform`: all appends of a size, to few segments, so that in files that are used again
+        old rounds lie exactly where new ones are written."""
         self.disk = disk
         self.metadata = DurableMetadata(world.clock, disk, metadata)
         self.models = models
@@ -64,11 +67,12 @@ class Life:
         """The disk is being troublesome: whatever is asked of the store may fail."""
         self._limits = limits
         self._dice = dice
+        self._uniform = uniform
         self._topics: list[Topic] = []
 
     # Opening and checking -------------------------------------------------------
 
-    def open(self) -> None:
+    def open(self, after_close: bool = False) -> None:
         """Recover, and compare everything with the models."""
         clock = self.world.clock
         self.store = self.world.drive(
@@ -76,9 +80,10 @@ class Life:
         )
         lost = [finding.text for finding in self.store.findings if finding.data_lost]
         assert not lost, f"damage where there is none: {lost}"
+        assert not (after_close and self.store.findings), f"after a stop: {self.store.findings}"
         self._engine = Engine(
             self.store, self.metadata, EntryCache(CACHE_BYTES), clock, ManualTasks(clock),
-            RollLimits(max_entries=6, min_age_ms=0),
+            RollLimits(max_entries=1000 if self._uniform else 6, min_age_ms=0),
         )  # fmt: skip
         for model in self.models:
             if not model.deleted:
@@ -144,8 +149,9 @@ class Life:
             self._begin(topic, topic.log.start_writing())
             self._finish(topic)
         dice, model = self._dice, topic.model
-        entries = [self._entry(len(model.appended) + number) for number in range(_size(dice))]
-        if dice.random() < 0.05:
+        size = 1 if self._uniform else _size(dice)
+        entries = [self._entry(len(model.appended) + number) for number in range(size)]
+        if dice.random() < 0.05 and not self._uniform:
             entries[0] = (entries[0][0] + bytes(dice.randrange(1, 256) for _ in range(700)), 1)
         end = len(model.appended) + len(entries)
         told = self._told(partial(_appended, model, end))
@@ -154,7 +160,8 @@ class Life:
 
     def _entry(self, offset: int) -> tuple[bytes, int]:
         dice = self._dice
-        text = b"%d:%d:" % (offset, dice.randrange(1 << 30)) + b"x" * dice.randrange(40)
+        fill = 0 if self._uniform else dice.randrange(40)
+        text = b"%04d:%010d:" % (offset, dice.randrange(1 << 30)) + b"x" * fill
         return text, 1 + dice.randrange(LARGEST_MESSAGES)
 
     def acknowledge(self, topic: Topic) -> None:

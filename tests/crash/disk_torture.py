@@ -83,6 +83,7 @@ class History:
         self._next = 0
         self._dice = Random(seed)
         self._limits = self._dice.choice(LIMITS)
+        self._uniform = self._dice.randrange(3) == 0
         self._disk = disk or FaultyDisk()
         self._models = [TopicModel(f"/topics/{n}") for n in range(self._dice.randint(1, 3))]
         self._made = len(self._models)
@@ -100,19 +101,22 @@ class History:
         return self.outcome
 
     def _run(self) -> None:
+        closed = False
         for _ in range(1 + self._dice.randrange(3)):
             with SteppedWorld(self._disk, self._dice, self._point) as world:
                 metadata = None if self._life is None else self._life.metadata
                 self._life = Life(
-                    self._disk, metadata, self._models, world, self._limits, self._dice
-                )
-                self._life.open()
-                self._live(self._life)
+                    self._disk, metadata, self._models, world, self._limits, self._dice,
+                    self._uniform,
+                )  # fmt: skip
+                self._life.open(closed)
+                closed = self._live(self._life)
             # Without close the process was killed: what it wrote is there, synced or not.
             self._disk.locks.clear()
             self._disk.open_files.clear()
 
-    def _live(self, life: Life) -> None:
+    def _live(self, life: Life) -> bool:
+        """A life, up to a stop in good order (True) or a kill."""
         for _ in range(self._dice.randrange(4, LONGEST_HISTORY)):
             self._turn(life)
         what = self._dice.randrange(6)
@@ -124,6 +128,7 @@ class History:
             self._made += 1
         elif what < 4:
             life.close()
+        return what in (2, 3)
 
     def _turn(self, life: Life) -> None:
         life.act()
@@ -175,7 +180,9 @@ class History:
             disk.crash(dice.randrange)
             if again < more:
                 disk.crash_at = disk.operations + dice.randrange(40)
-            life = Life(disk, metadata, models, InlineWorld(), self._limits, dice)
+            life = Life(
+                disk, metadata, models, InlineWorld(), self._limits, dice, self._uniform
+            )  # fmt: skip
             metadata = life.metadata
             try:
                 life.open()
@@ -187,7 +194,7 @@ class History:
             except Crash:
                 continue
         life = Life(disk, metadata, models, InlineWorld(), self._limits, dice)
-        life.open()
+        life.open(after_close=True)
         life.close()
         return more + 1
 
