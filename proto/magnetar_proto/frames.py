@@ -23,9 +23,16 @@ FRAME_PADDING: Final = 10 * 1024
 
 SIZE: Final = Struct(">I")
 SIZES: Final = Struct(">II")
+FRAME_HEAD: Final = Struct(">IIBB")
+"""The sizes, and the first two bytes of the command: nearly always its type."""
 TYPE_TAG: Final = 0x08
 # A command has at least a type, which takes two bytes, behind its own size.
 SMALLEST_TOTAL: Final = SIZE.size + 2
+
+VIEW_FROM: Final = 4096
+"""The start of a frame is kept as a view of the read it came in, if it has so many bytes."""
+MAX_PIECES: Final = 64
+"""Of one frame; more are joined, so that one in tiny pieces takes no more memory than its size."""
 
 
 def encode_frame(command: bytes, payload: bytes = b"") -> bytes:
@@ -40,13 +47,14 @@ class FrameDecoder:
     it may be changed between feeds.
     """
 
-    __slots__ = ("_need", "_partial", "error", "max_frame")
+    __slots__ = ("_have", "_need", "_pieces", "error", "max_frame")
 
     def __init__(self, max_frame: int) -> None:
         self.max_frame = max_frame
         self.error: RemoteError | None = None
-        self._partial = bytearray()  # the start of a frame that continues in the next feed
-        self._need = SIZE.size  # size of that frame, or of its length word while unknown
+        self._pieces: list[bytes | memoryview] = []  # of a frame that continues in the next feed
+        self._have = 0  # bytes in the pieces
+        self._need = 0  # size of that frame; 0 while unknown, for lack of its length word
 
     def feed(self, data: bytes) -> list[Frame]:
         """Take received bytes; return the frames that they complete, in order.
@@ -59,7 +67,7 @@ class FrameDecoder:
         if self.error is not None:
             return frames
         try:
-            pos = self._complete_partial(data, frames) if self._partial else 0
+            pos = self._complete(data, frames) if self._pieces else 0
             self._scan(data, pos, frames)
         except RemoteError as error:
             self.error = error
@@ -67,13 +75,13 @@ class FrameDecoder:
 
     def _scan(self, data: bytes, pos: int, frames: list[Frame]) -> None:
         """Append the whole frames of data[pos:] and keep the rest."""
-        sizes = SIZES.unpack_from
+        unpack = FRAME_HEAD.unpack_from
         append = frames.append
         largest = self.max_frame - SIZE.size
         size = len(data)
-        last = size - SIZES.size  # no length words behind this position
+        last = size - FRAME_HEAD.size  # no frame begins behind this position and ends in `data`
         while pos <= last:
-            total, command = sizes(data, pos)
+            total, command, tag, kind = unpack(data, pos)
             if not SMALLEST_TOTAL <= total <= largest:
                 raise self._bad_total(total)
             start = pos + 8
@@ -83,41 +91,43 @@ class FrameDecoder:
             mid = start + command
             if mid > end or command < 2:
                 raise BadFrame(f"a command of {command} bytes in a frame of {total + 4}")
-            kind = data[start + 1]
-            if data[start] != TYPE_TAG or kind > 127:
+            if tag != TYPE_TAG or kind > 127:
                 kind = _find_kind(data, start, mid)
             append((kind, data, start, mid, end))
             pos = end
         if pos < size:
-            self._keep(data[pos:])
+            self._keep(data, pos)
 
-    def _keep(self, rest: bytes) -> None:
-        """Start a partial frame; refuse it by its length word, before buffering."""
-        self._need = SIZE.size
-        if len(rest) >= SIZE.size:
-            self._need += self._checked_total(rest)
-        self._partial += rest
+    def _keep(self, data: bytes, pos: int) -> None:
+        """data[pos:] starts a frame; refuse it by its length word, before more is taken."""
+        self._have = len(data) - pos
+        self._need = 0
+        if self._have >= SIZE.size:
+            self._need = SIZE.size + self._checked_total(data, pos)
+        self._pieces.append(data[pos:] if self._have < VIEW_FROM else memoryview(data)[pos:])
 
-    def _complete_partial(self, data: bytes, frames: list[Frame]) -> int:
-        """Add to the partial frame what it lacks of `data`; return the bytes taken."""
-        partial = self._partial
-        taken = 0
-        if len(partial) < SIZE.size:
-            taken = SIZE.size - len(partial)
-            partial += data[:taken]
-            if len(partial) < SIZE.size:
+    def _complete(self, data: bytes, frames: list[Frame]) -> int:
+        """Add to the started frame what it lacks of `data`; return the bytes taken."""
+        if not self._need:
+            head = b"".join(self._pieces) + data[: SIZE.size]
+            if len(head) < SIZE.size:
+                self._pieces, self._have = [head], len(head)
                 return len(data)
-            self._need = SIZE.size + self._checked_total(partial)
-        upto = taken + self._need - len(partial)
-        partial += data[taken:upto]
-        if len(partial) < self._need:
-            return len(data)
-        self._partial = bytearray()
-        self._scan(bytes(partial), 0, frames)
-        return upto
+            self._need = SIZE.size + self._checked_total(head, 0)
+        taken = min(self._need - self._have, len(data))
+        self._pieces.append(data[:taken])
+        self._have += taken
+        if self._have < self._need:
+            if len(self._pieces) > MAX_PIECES:
+                self._pieces = [b"".join(self._pieces)]
+            return taken
+        whole = b"".join(self._pieces)
+        self._pieces.clear()
+        self._scan(whole, 0, frames)
+        return taken
 
-    def _checked_total(self, head: bytes | bytearray) -> int:
-        total: int = SIZE.unpack_from(head)[0]
+    def _checked_total(self, data: bytes, pos: int) -> int:
+        total: int = SIZE.unpack_from(data, pos)[0]
         if not SMALLEST_TOTAL <= total <= self.max_frame - SIZE.size:
             raise self._bad_total(total)
         return total
