@@ -1,7 +1,6 @@
 """The commands `magnetar standalone`, `magnetar broker` and `magnetar verify`."""
 
 import gc
-import gc
 import os
 from collections.abc import Callable
 
@@ -70,7 +69,6 @@ def verify(data_dir: str, machine: bool) -> None:
 
 
 def _start(conf: str | None, options: dict[str, object]) -> None:
-    gc.disable()  # what a start makes stays; the daemon switches it on when it is ready
     gc.disable()  # what a start makes stays; the daemon switches it on when it is ready
     from magnetar_broker.server.daemon import serve  # noqa: PLC0415 (heavy, and not for --help)
 
