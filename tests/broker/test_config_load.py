@@ -107,7 +107,7 @@ def test_every_value_that_pulsar_ships_is_quiet() -> None:
         ("webServicePort=", "web_service_port", None),
         ("brokerServicePort=0", "broker_service_port", 0),
         ("advertisedAddress=broker.example.com", "advertised_address", "broker.example.com"),
-        ("maxMessagePublishBufferSizeInMB=", "max_message_publish_buffer_size_in_mb", 256),
+        ("maxMessagePublishBufferSizeInMB=", "max_message_publish_buffer_size_in_mb", 128),
         ("bindAddress=", "bind_address", "127.0.0.1"),
     ],
 )

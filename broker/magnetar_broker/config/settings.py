@@ -263,7 +263,7 @@ class Settings:
             unit="MB",
             pulsar="half of direct memory",
         ),
-    ] = 256
+    ] = 128
     max_producers_per_topic: Annotated[
         int,
         Key("maxProducersPerTopic", COUNT, "Producers on a topic; 0 is no limit.", pulsar="0"),
