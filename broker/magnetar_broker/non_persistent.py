@@ -18,6 +18,8 @@ from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
 from magnetar_storage.world import Clock, Done
 
+FAILOVER = pb.CommandSubscribe.Failover
+
 
 class NonPersistentSubscription:
     """Consumers under one name; it ends with the last of them."""
@@ -32,11 +34,13 @@ class NonPersistentSubscription:
         self._active: Consumer | None = None
 
     def join(self, consumer: Consumer, sub_type: int) -> None:
-        """Add an admitted consumer."""
+        """Add an admitted consumer; only who stands back from the start is told its part."""
         self.type = sub_type
         self.consumers.add(consumer)
         self._turns.add(consumer)
         self._choose()
+        if sub_type == FAILOVER and self._active is not consumer:
+            consumer.connection.active_changed(consumer.id, False)
 
     def remove_consumer(self, consumer: Consumer) -> None:
         """A consumer left."""

@@ -2,9 +2,18 @@
 
 from typing import Any
 
-from magnetar_broker.errors import NotAllowed, SchemaRefused, TopicMissing
+from magnetar_broker.errors import (
+    BrokerError,
+    InvalidName,
+    NotAllowed,
+    SchemaRefused,
+    TopicMissing,
+    as_refusal,
+)
 from magnetar_broker.session.session import Session
 from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.errors import InvalidTopicName
+from magnetar_proto.names import TopicName
 
 
 async def on_transaction(session: Session, command: Any) -> None:
@@ -26,21 +35,35 @@ def on_watch_topics_close(session: Session, command: pb.CommandWatchTopicListClo
 
 def on_get_schema(session: Session, command: pb.CommandGetSchema) -> None:
     """No topic has a schema."""
+    refusal: BrokerError = TopicMissing(
+        "this topic has no schema: schemas are not supported on this broker yet"
+    )
+    try:
+        TopicName.parse(command.topic)
+    except InvalidTopicName as error:
+        refusal = InvalidName(str(error))
+    if command.HasField("schema_version") and not command.schema_version:
+        refusal = SchemaRefused("an empty schema version is none: leave it out for the latest")
     session.reply(
         pb.CommandGetSchemaResponse(
             request_id=command.request_id,
-            error_code=TopicMissing.code,
-            error_message="this topic has no schema: schemas are not supported on this broker yet",
+            error_code=refusal.code,
+            error_message=str(refusal),
         )
     )
 
 
-def on_get_or_create_schema(session: Session, command: pb.CommandGetOrCreateSchema) -> None:
+async def on_get_or_create_schema(session: Session, command: pb.CommandGetOrCreateSchema) -> None:
     """As with schema auto-update switched off."""
+    refusal: BrokerError = SchemaRefused("schemas are not supported on this broker yet: use bytes")
+    try:
+        await session.broker.topic(TopicName.parse(command.topic), create=False)
+    except (BrokerError, InvalidTopicName) as error:
+        refusal = as_refusal(error) or refusal
     session.reply(
         pb.CommandGetOrCreateSchemaResponse(
             request_id=command.request_id,
-            error_code=SchemaRefused.code,
-            error_message="schemas are not supported on this broker yet: use bytes",
+            error_code=refusal.code,
+            error_message=str(refusal),
         )
     )
