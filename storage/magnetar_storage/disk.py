@@ -18,7 +18,11 @@ IOV_MAX = os.sysconf("SC_IOV_MAX")
 JOIN_BELOW_BYTES = 4096
 """Buffers smaller than this on average are cheaper to join than to list for the kernel."""
 
-FULL = (errno.ENOSPC, errno.EDQUOT)
+FULL = {
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some space, or raise the quota",
+    errno.EFBIG: "raise the limit of file sizes (ulimit -f)",
+}
 NOT_HERE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 """What a file system answers when it does not know a call."""
 
@@ -106,7 +110,7 @@ def _explained(action: str, path: str) -> Iterator[None]:
         raise
     except OSError as error:
         if error.errno in FULL:
-            raise DiskFull(f"no room to {action} {path}: free some space") from error
+            raise DiskFull(f"no room to {action} {path}: {FULL[error.errno]}") from error
         remedy = REMEDIES.get(error.errno or 0)
         hint = f" ({remedy})" if remedy else ""
         raise Unavailable(f"cannot {action} {path}: {error.strerror}{hint}") from error
