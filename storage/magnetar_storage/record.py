@@ -93,7 +93,7 @@ def record_at(data: bytes, at: int) -> Record | None:
     size = HEADER.size + body
     if magic != MAGIC or kind not in KINDS or zero or at + size > len(data):
         return None
-    if crc32c(memoryview(data)[at + CRC_BYTES : at + size]) != crc:
+    if crc32c(memoryview(data)[at + CRC_BYTES : at + size]) != crc or not _fits(kind, body, n):
         return None
     return Record(kind, segment, first, n, at, size)
 
@@ -106,6 +106,13 @@ def claimed_at(data: bytes, at: int) -> Record | None:
     if magic != MAGIC or kind not in KINDS or zero:
         return None
     return Record(kind, segment, first, n, at, HEADER.size + body)
+
+
+def _fits(kind: int, body: int, n: int) -> bool:
+    """Whether a body of this size can be what the rest of the header says."""
+    if kind == ENTRIES:
+        return body >= TABLE_BYTES_PER_ENTRY * n
+    return kind == INDEX or body == (SEALED_BODY.size if kind == SEAL else 0)
 
 
 def next_record(data: bytes, at: int) -> Record | None:

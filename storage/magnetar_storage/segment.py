@@ -269,7 +269,10 @@ def _walk(
         claim = claimed_at(window.data, at - window.base)
         if claim is None or not _follows(claim, segment, index, end - at):
             break
-        window.cover(at, HEADER.size + TABLE_BYTES_PER_ENTRY * claim.n)
+        tables = HEADER.size + TABLE_BYTES_PER_ENTRY * claim.n
+        window.cover(at, tables)
+        if len(window.data) < at - window.base + tables:
+            break  # the file is shorter than it should be
         claim = claim._replace(at=at - window.base)
         index.add(claim.n, counts_of(window.data, claim), claim.size)
         at += claim.size

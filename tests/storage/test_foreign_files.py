@@ -6,6 +6,8 @@ from fakes.faulty_disk import FaultyDisk
 from fakes.local_store import Machine
 from magnetar_storage import checkpoint as checkpoints
 from magnetar_storage import rounds, segment
+from magnetar_storage.errors import Corrupt
+from magnetar_storage.record import TABLE_BYTES_PER_ENTRY
 
 
 def put(disk: FaultyDisk, name: str, data: bytes) -> None:
@@ -49,3 +51,25 @@ def test_a_file_that_is_far_too_short_is_scanned_to_its_end() -> None:
     put(disk, segment.file_name(1), segment.encode_file_head(1))
     index = segment.load_unfinished(disk, 1, length=1 << 60, entries=3, messages=5)
     assert (index.entries, index.messages[-1]) == (3, 5)
+
+
+def test_a_file_cut_within_the_tables_of_a_block_is_damaged_there() -> None:
+    machine = Machine()
+    machine.open()
+    number = machine.create()
+    machine.append(number, [b"first"], [1])
+    machine.append(number, [b"a", b"b", b"c"], [1, 2, 3])
+    machine.pump()
+    machine.close()
+    name = segment.file_name(number)
+    whole = machine.disk.content(name)
+    tables = len(whole) - len(b"abc") - 3 * TABLE_BYTES_PER_ENTRY
+    for size in range(tables, len(whole)):
+        machine.disk.replace_content(name, whole[:size])
+        machine.open()
+        reader = machine.do(machine.store.reader(number))
+        assert machine.do(reader.read(0, 9, 1 << 20)).payloads == [b"first"]
+        assert [reader.messages_before(entry) for entry in (1, 4)] == [1, 7]
+        with pytest.raises(Corrupt, match="entries 1 to 3"):
+            machine.do(reader.read(1, 9, 1 << 20))
+        machine.disk.locks.clear()

@@ -5,8 +5,11 @@ from hypothesis import strategies as st
 
 from fakes.faulty_disk import FaultyDisk
 from magnetar_storage.record import (
+    CREATE,
+    DELETE,
     ENTRIES,
     HEADER,
+    INDEX,
     JOIN_BELOW_BYTES,
     SEAL,
     counts_of,
@@ -80,7 +83,7 @@ def test_entries_are_taken_within_the_limits(
 
 @given(st.lists(st.binary(max_size=30), max_size=6), st.binary(max_size=40))
 def test_records_are_found_among_other_bytes(bodies: list[bytes], noise: bytes) -> None:
-    records = [encode(SEAL, number, body) for number, body in enumerate(bodies)]
+    records = [encode(INDEX, number, body) for number, body in enumerate(bodies)]
     data = noise + noise.join(records)
     found, at = [], 0
     while (record := next_record(data, at)) is not None:
@@ -99,7 +102,7 @@ def test_records_are_found_among_other_bytes(bodies: list[bytes], noise: bytes) 
 def test_rounds_are_found_by_those_who_know_the_seed(
     bodies: list[bytes], seed: int, noise: bytes
 ) -> None:
-    records = [encode(SEAL, number, body) for number, body in enumerate(bodies)]
+    records = [encode(INDEX, number, body) for number, body in enumerate(bodies)]
     sizes = list(map(len, records))
     crcs = [record[:4] for record in records]
     header = encode_round(3, seed, sizes, range(len(records)), [0] * len(records), crcs)
@@ -114,3 +117,9 @@ def test_rounds_are_found_by_those_who_know_the_seed(
     assert next_round(data, 0, seed, above=3) is None
     assert round_at(data, len(noise), seed ^ 1) is None
     assert round_at(data[:-1], len(noise), seed) is None
+
+
+def test_a_record_whose_body_is_of_another_size_than_its_kind_is_none() -> None:
+    for kind, body in ((SEAL, b"short"), (CREATE, b"x"), (DELETE, b"x")):
+        assert record_at(encode(kind, 1, body), 0) is None
+    assert record_at(encode(ENTRIES, 1, bytes(15), n=2), 0) is None
