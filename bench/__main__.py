@@ -14,7 +14,7 @@ from bench.contest import Contest
 from bench.outcome import Results
 from bench.probe import probe_sync
 from bench.rows import ROWS, Row, crash_row
-from bench.servers import MagnetarBefore
+from bench.servers import SERVERS, MagnetarBefore
 from bench.table import marks, table
 
 RESULTS_DIR = Path(__file__).parent / "results"
@@ -54,6 +54,8 @@ def chosen(rows: str, gigabytes: int) -> dict[str, Row]:
 @click.option("--quick", is_flag=True, help="A tenth of the messages, one round if not told.")
 @click.option("--seconds", default=10.0, show_default=True, help="The longest measurement.")
 @click.option("--peer", type=click.Choice(list(PEERS)), help="Measure the original, too.")
+@click.option("--servers", default="magnetar,floor", show_default=True,
+              help="Which, with commas.")  # fmt: skip
 @click.option("--before", type=click.Path(path_type=Path, exists=True),
               help="Another working tree of Magnetar to measure, too.")  # fmt: skip
 @click.option("--gigabytes", default=0, help="Start after kill -9 with so much data, too.")
@@ -69,6 +71,7 @@ def main(
     quick: bool,
     seconds: float,
     peer: str | None,
+    servers: str,
     before: Path | None,
     gigabytes: int,
     json_path: Path | None,
@@ -78,10 +81,12 @@ def main(
     selected = chosen(rows, gigabytes)
     if quick and context.get_parameter_source("rounds") is click.core.ParameterSource.DEFAULT:
         rounds = 1
-    names = ["magnetar", "floor", *PEERS.get(peer or "", [])]
     if before is not None:
-        names.insert(1, "before")
         MagnetarBefore.tree = before.resolve()
+    named = {*servers.split(","), *PEERS.get(peer or "", []), *(["before"] if before else [])}
+    if named - set(SERVERS):
+        raise click.BadParameter("no such server", param_hint="--servers")
+    names = [name for name in SERVERS if name in named]
     RESULTS_DIR.mkdir(exist_ok=True)
     path = json_path or RESULTS_DIR / time.strftime("%Y-%m-%dT%H-%M-%S.json")
     scale = QUICK_SCALE if quick else 1.0
@@ -99,6 +104,9 @@ def main(
         f"p99 {known['fdatasync_p99_ms']:.2f} ms; {rounds} rounds: median (lowest-highest)\n"
     )
     click.echo(f"{table(results)}\n\n{marks(results)}\n\nresults: {path}")
+    for failure in results.failures:
+        click.echo(f"FAILED: {': '.join(failure)}")
+    context.exit(1 if results.failures else 0)
 
 
 if __name__ == "__main__":

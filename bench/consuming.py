@@ -28,9 +28,14 @@ class Receiver:
         self._published = published
         self._awaited = 0
         self._used = 0
+        self._warm: tuple[int, Callable[[], None]] | None = None
         self._done: asyncio.Future[None]
         connection.on_messages = self._messages
         connection.write(encode_flow(CONSUMER_ID, PERMITS))
+
+    def when_warm(self, entries: int, begin: Callable[[], None]) -> None:
+        """Call `begin` as soon as so many have come; an awaiting task would see many more."""
+        self._warm = entries, begin
 
     async def receive(self, entries: int, seconds: float) -> None:
         """Return when so many have come altogether, or when the time is over."""
@@ -60,5 +65,8 @@ class Receiver:
         if self._used >= PERMITS // 2:
             self._connection.write(encode_flow(CONSUMER_ID, self._used))
             self._used = 0
+        if self._warm is not None and self._warm[0] <= self.entries:
+            begin, self._warm = self._warm[1], None
+            begin()
         if 0 < self._awaited <= self.entries:
             self._end()

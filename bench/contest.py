@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from bench.connection import LoadError
 from bench.rows import Row
 from bench.scenarios import Trial
 from bench.servers import SERVERS, Server
@@ -42,13 +43,18 @@ class Contest:
 
     def run(
         self, rows: dict[str, Row], rounds: int, tell: Callable[[str], None]
-    ) -> Iterator[tuple[str, str, Measures]]:
-        """Row, server and what was measured, in turn."""
+    ) -> Iterator[tuple[str, str, Measures | str]]:
+        """Row, server and what was measured, in turn; or why it could not be."""
         for key, row in rows.items():
             for number in range(rounds):
                 for name in self.names:
                     tell(f"{row.title}: round {number + 1} of {rounds}, {name}")
-                    yield key, name, self._measure(key, row, name)
+                    try:
+                        yield key, name, self._measure(key, row, name)
+                    except (LoadError, RuntimeError, TimeoutError) as error:
+                        reason = f"{type(error).__name__}: {error}"
+                        tell(f"FAILED: {reason}")
+                        yield key, name, reason
 
     def _measure(self, key: str, row: Row, name: str) -> Measures:
         if row.fresh or SERVERS[name].quick:
@@ -67,9 +73,11 @@ class Contest:
     @contextmanager
     def _fresh(self, name: str) -> Iterator[Server]:
         directory = self._directory / f"{name}-{self._trials}"
-        with SERVERS[name](directory) as server:
-            yield server
-        shutil.rmtree(directory)
+        try:
+            with SERVERS[name](directory) as server:
+                yield server
+        finally:
+            shutil.rmtree(directory)
 
     @contextmanager
     def _lasting_server(self, name: str) -> Iterator[Server]:
@@ -81,5 +89,7 @@ class Contest:
             server.go_on()
             if server.stored_bytes() > STORED_LIMIT:
                 server.renew()
-        yield server
-        server.stand_still()
+        try:
+            yield server
+        finally:
+            server.stand_still()

@@ -37,6 +37,8 @@ class Results:
     scale: float
     gigabytes: int = 0
     measures: dict[str, dict[str, list[Measures]]] = field(default_factory=dict)
+    failures: list[tuple[str, str, str]] = field(default_factory=list)
+    """Row, server and reason of what could not be measured."""
 
     @classmethod
     def load(cls, path: Path) -> "Results":
@@ -55,9 +57,13 @@ class Results:
         """Those that were measured, each once."""
         return list(dict.fromkeys(name for row in self.measures.values() for name in row))
 
-    def add(self, row: str, server: str, measures: Measures) -> None:
-        """One more round of a row."""
-        self.measures.setdefault(row, {}).setdefault(server, []).append(measures)
+    def add(self, row: str, server: str, measured: Measures | str) -> None:
+        """One more round of a row, or why there is none."""
+        rounds = self.measures.setdefault(row, {}).setdefault(server, [])
+        if isinstance(measured, str):
+            self.failures.append((row, server, measured))
+        else:
+            rounds.append(measured)
 
     def values(self, row: str, server: str, measure: str) -> list[float]:
         """Of each round; empty if the row has no such measure."""

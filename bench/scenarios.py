@@ -10,7 +10,7 @@ from statistics import quantiles
 
 import uvloop
 
-from bench.connection import SUBSCRIPTION, connected, open_consumer, open_producer
+from bench.connection import SUBSCRIPTION, LoadError, connected, open_consumer, open_producer
 from bench.consuming import Receiver
 from bench.frames import Load, Shape, encode_load
 from bench.publishing import PacedPublisher, Publisher
@@ -130,10 +130,15 @@ def catch_up(trial: Trial, shape: Shape, entries: int) -> Measures:
         async with connected(trial.server.port) as connection:
             await open_consumer(connection, trial.topic)
             receiver = Receiver(connection, shape.batch)
-            await receiver.receive(stored * WARM_UP_PERCENT // 100, trial.seconds)
-            before = receiver.entries
-            meter = Meter(trial.server.pid)
+            begun: list[tuple[int, Meter]] = []
+            receiver.when_warm(
+                stored * WARM_UP_PERCENT // 100,
+                lambda: begun.append((receiver.entries, Meter(trial.server.pid))),
+            )
             await receiver.receive(stored, trial.seconds)
+            if not begun:
+                raise LoadError(f"only {receiver.entries} of {stored} entries came in time")
+            before, meter = begun[0]
             return meter.stop((receiver.entries - before) * shape.batch, shape.size)
 
     return trial.run(work)
