@@ -55,6 +55,10 @@ class RawClient:
         """Leave without a word."""
         self._socket.close()
 
+    def fileno(self) -> int:
+        """The socket, to be watched."""
+        return self._socket.fileno()
+
     def abort(self) -> None:
         """End the connection under whoever waits on it in another thread: `Closed` there."""
         self._socket.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,174 @@
+"""What clients see while the daemon lacks room or file descriptors, or waits for a dead client."""
+
+import resource
+import select
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+
+import psutil
+import pulsar
+
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.entries import parse_metadata
+from official import TIMEOUT_MS, connect
+from raw_client import Closed, Kind, RawClient, send_frame
+from running_broker import RunningBroker
+
+Make = Callable[..., RunningBroker]
+
+TOPIC = "persistent://public/default/trouble"
+MEGABYTE = 1 << 20
+CLIENTS = 80
+
+
+@contextmanager
+def limited(broker: RunningBroker, what: int, least: int) -> Iterator[None]:
+    """The daemon may not have more of something for a while."""
+    soft, hard = resource.prlimit(broker.pid, what)
+    resource.prlimit(broker.pid, what, (least, hard))
+    try:
+        yield
+    finally:
+        resource.prlimit(broker.pid, what, (soft, hard))
+
+
+def publish(client: RawClient, numbers: Iterator[int], messages: int, size: int) -> list[int]:
+    """Publish one after the other; the numbers that were confirmed before the broker gave up."""
+    confirmed = []
+    for number in (next(numbers) for _ in range(messages)):
+        client.send_bytes(send_frame(number, b"x" * size))
+        answer = client.await_frame(
+            lambda frame: frame.kind in (Kind.SEND_RECEIPT, Kind.CLOSE_PRODUCER)
+        )
+        if answer.kind == Kind.CLOSE_PRODUCER:
+            return confirmed
+        assert answer.command.sequence_id == number
+        confirmed.append(number)
+    return confirmed
+
+
+def stored(broker: RunningBroker) -> list[int]:
+    """The numbers of what the topic holds."""
+    with RawClient(broker.port) as client:
+        client.subscribe(TOPIC, "reading", durable=False)
+        last = client.request(pb.CommandGetLastMessageId(consumer_id=1, request_id=0))
+        client.flow(1_000_000)
+        numbers = []
+        while True:
+            received = client.next_message()
+            numbers.append(parse_metadata(received.entry)[0].sequence_id)
+            place = received.command.message_id
+            if (place.ledgerId, place.entryId) == (
+                last.last_message_id.ledgerId, last.last_message_id.entryId,
+            ):  # fmt: skip
+                return numbers
+
+
+def test_no_room_for_a_while(make_broker: Make) -> None:
+    """Nothing is confirmed that is not stored, and publishing goes on when there is room again."""
+    broker, numbers = make_broker(), count()
+    with RawClient(broker.port) as client:
+        client.produce(TOPIC)
+        confirmed = publish(client, numbers, 4, MEGABYTE)
+        with limited(broker, resource.RLIMIT_FSIZE, 2 * MEGABYTE):
+            assert publish(client, numbers, 4, MEGABYTE) == []
+            client.ping()
+            assert "no room to write" in broker.log
+            assert isinstance(client.produce(TOPIC, producer_id=2), pb.CommandError)
+        assert isinstance(client.produce(TOPIC, producer_id=1), pb.CommandProducerSuccess)
+        confirmed += publish(client, numbers, 4, MEGABYTE)
+    assert len(confirmed) == 8
+    assert stored(broker) == confirmed
+    broker.kill()
+    broker.start()
+    assert stored(broker) == confirmed
+    assert "Traceback" not in broker.log
+
+
+def test_an_official_producer_lives_through_a_time_without_room(make_broker: Make) -> None:
+    broker = make_broker()
+    client = connect(broker.service_url)
+    client.subscribe(TOPIC, "kept").close()
+    producer = client.create_producer(TOPIC, send_timeout_millis=0, block_if_queue_full=True)
+    results: list[pulsar.Result] = []
+
+    def publish_some(size: int) -> None:
+        for _ in range(4):
+            producer.send_async(bytes(size), lambda result, _: results.append(result))
+
+    publish_some(MEGABYTE)
+    producer.flush()
+    with limited(broker, resource.RLIMIT_FSIZE, 2 * MEGABYTE), RawClient(broker.port) as other:
+        other.produce(TOPIC)
+        publish_some(MEGABYTE)
+        other.expect(Kind.CLOSE_PRODUCER)  # the topic's log failed
+    publish_some(10)
+    producer.flush()
+    assert results == [pulsar.Result.Ok] * 12
+    consumer = client.subscribe(TOPIC, "kept")
+    sizes = [len(consumer.receive(timeout_millis=TIMEOUT_MS).data()) for _ in range(12)]
+    assert sizes == [MEGABYTE] * 8 + [10] * 4
+    client.close()
+
+
+def test_too_many_clients_leave_descriptors_for_files(make_broker: Make) -> None:
+    """Whoever is one too many is hung up on; the others are served, and so is the disk."""
+    broker, numbers = make_broker(), count()
+    daemon = psutil.Process(broker.pid)
+    with RawClient(broker.port) as client:
+        client.produce(TOPIC)
+        confirmed = publish(client, numbers, 1, 10)
+        limit = 2 * (daemon.num_fds() + 10)
+        with limited(broker, resource.RLIMIT_NOFILE, limit):
+            others = [RawClient(broker.port, handshake=False) for _ in range(CLIENTS)]
+            served = [other for other in others if is_served(other)]
+            assert 0 < len(served) < CLIENTS
+            assert daemon.num_fds() < limit
+            # More than the present journal file holds, and more than stays in memory.
+            confirmed += publish(client, numbers, 100, MEGABYTE)
+            assert len(confirmed) == 101
+            for other in served:
+                other.ping()
+            assert broker.log.count("clients are turned away") == 1
+            served[0].close()
+            client.ping()
+            with RawClient(broker.port) as late:
+                late.ping()
+        for other in others:
+            other.close()
+    assert stored(broker) == confirmed
+
+
+def is_served(client: RawClient) -> bool:
+    """Whether the handshake succeeds."""
+    try:
+        client.send(pb.CommandConnect(client_version="raw", protocol_version=21))
+        client.expect(Kind.CONNECTED)
+    except Closed:
+        return False
+    return True
+
+
+def test_a_client_that_reads_nothing_is_cut_off_in_the_end(make_broker: Make) -> None:
+    """It was given up and does not even read that: the connection does not stay for ever."""
+    broker, numbers = make_broker(keepAliveIntervalSeconds="1"), count()
+    with RawClient(broker.port) as client:
+        client.produce(TOPIC)
+        publish(client, numbers, 24, MEGABYTE)
+    deaf, heir = RawClient(broker.port), RawClient(broker.port)
+    for number, one in enumerate((deaf, heir)):
+        one.subscribe(TOPIC, "sub", pb.CommandSubscribe.Failover, consumer_name=f"{number}")
+    deaf.flow(1000)
+    heir.await_frame(  # the other one was given up
+        lambda frame: frame.kind == Kind.ACTIVE_CONSUMER_CHANGE and frame.command.is_active
+    )
+    # What it says now nobody reads: that makes the end of the socket an error that shows at
+    # once, instead of an end behind all that was not read.
+    deaf.send(pb.CommandPing())
+    poll = select.poll()
+    poll.register(deaf, select.POLLERR)
+    assert poll.poll(30_000), "the connection is still there"
+    deaf.close()
+    heir.close()
+    assert "Traceback" not in broker.log
