@@ -1,16 +1,15 @@
 """Consumers: what one asks for, what it was given, and what it may ask of its subscription."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from magnetar_broker.connection import Connection
+from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.metrics.meter import Meter
-from magnetar_proto.commands import Ack, encode_message, encode_messages
+from magnetar_proto.commands import Ack, encode_message
 from magnetar_proto.ids import MessageId
 from magnetar_storage.world import Done
-
-FRAME_OVERHEAD = 40
-"""About what a MESSAGE command adds to an entry on the wire."""
 
 
 @dataclass(frozen=True)
@@ -123,19 +122,17 @@ class Consumer:
         return self.permits > 0 and not self.blocked and self.connection.has_room()
 
     def give_run(
-        self, ledger: int, first_entry: int, partition: int, payloads: list[bytes], messages: int
+        self,
+        frames: FrameCache,
+        ledger: int,
+        first_entry: int,
+        payloads: Sequence[bytes],
+        messages: int,
     ) -> None:
         """Send consecutive whole entries that nothing of was acknowledged or redelivered."""
-        if self.epoch >= 0:
-            for entry, payload in enumerate(payloads, first_entry):
-                self._give_one(ledger, entry, partition, payload, 0, ())
-        else:
-            frames: list[bytes] = []
-            encode_messages(self.id, ledger, first_entry, partition, payloads, frames)
-            size = sum(map(len, payloads))
-            self.connection.send_all(frames, size + FRAME_OVERHEAD * len(payloads))
-            self.bytes_out += size
-        self._count(messages)
+        buffers, size, payload_bytes = frames.of(self.id, self.epoch, ledger, first_entry, payloads)
+        self.connection.send_all(buffers, size)
+        self._count(messages, payload_bytes)
 
     def give_entry(
         self,
@@ -148,30 +145,19 @@ class Consumer:
         ack_set: tuple[int, ...],
     ) -> None:
         """Send one entry of which `messages` are not acknowledged yet."""
-        self._give_one(ledger, entry, partition, payload, redelivery_count, ack_set)
-        self._count(messages)
-        if redelivery_count:
-            self.messages_redelivered += messages
-
-    def _give_one(
-        self,
-        ledger: int,
-        entry: int,
-        partition: int,
-        payload: bytes,
-        redelivery_count: int,
-        ack_set: tuple[int, ...],
-    ) -> None:
         epoch = self.epoch if self.epoch >= 0 else None
         head = encode_message(
             self.id, ledger, entry, partition, payload, redelivery_count, ack_set, epoch
         )
         self.connection.send_all([head, payload], len(head) + len(payload))
-        self.bytes_out += len(payload)
+        self._count(messages, len(payload))
+        if redelivery_count:
+            self.messages_redelivered += messages
 
-    def _count(self, messages: int) -> None:
+    def _count(self, messages: int, payload_bytes: int) -> None:
         self.permits -= messages
         self.messages_out += messages
+        self.bytes_out += payload_bytes
 
     def close(self) -> None:
         """Leave the subscription; what it had pending goes to others."""

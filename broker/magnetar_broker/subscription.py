@@ -7,6 +7,7 @@ from typing import Protocol
 from magnetar_broker.consumer import Backlog, Consumer
 from magnetar_broker.consumer_group import EXCLUSIVE, ConsumerGroup
 from magnetar_broker.dispatch.base import Dispatcher, Stream
+from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.dispatch.shared import Shared
 from magnetar_broker.dispatch.single_active import SingleActive
 from magnetar_broker.errors import UnknownTrouble
@@ -36,6 +37,7 @@ class SubscribedTopic(Protocol):
 
     name: TopicName
     log: Log
+    frames: FrameCache
     cursors: CursorLog
     limits: TopicLimits
 
@@ -62,7 +64,9 @@ class Subscription:
         self.durable = isinstance(cursor, DurableCursor)
         self.consumers = ConsumerGroup(name, topic.limits.max_consumers_per_subscription)
         self.type: int = EXCLUSIVE
-        self._stream = Stream(topic.name, topic.log, cursor, topic.limits, self.durable)
+        self._stream = Stream(
+            topic.name, topic.log, topic.frames, cursor, topic.limits, self.durable
+        )
         self.dispatcher: Dispatcher = DISPATCHERS[self.type](self._stream)
         self.messages_out = self.bytes_out = 0
         """Sent by consumers that have left; add those of the present ones."""

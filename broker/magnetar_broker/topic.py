@@ -6,6 +6,7 @@ from functools import partial
 
 from magnetar_broker.connection import Connection
 from magnetar_broker.consumer import Consumer, SubscribeRequest
+from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.errors import (
     BrokerError,
     NotAllowed,
@@ -51,6 +52,7 @@ class Topic:
     ) -> None:
         self.name = name
         self.log = entries
+        self.frames = FrameCache(name.partition)
         self.cursors = cursors
         self.limits = limits
         self.closed = False
@@ -130,8 +132,11 @@ class Topic:
 
     def _wake(self) -> None:
         self._woken = False
-        for subscription in list(self.subscriptions.values()):
+        subscriptions = list(self.subscriptions.values())
+        self.frames.shared = len(subscriptions) > 1
+        for subscription in subscriptions:
             subscription.dispatcher.dispatch()
+        self.frames.forget()
 
     def totals(self) -> tuple[int, int, int, int]:
         """Messages and bytes in, messages and bytes out: what is metered."""

@@ -341,24 +341,48 @@ def test_receipts_across_the_steps_of_a_varint() -> None:
     signed_id,
     st.integers(0, 2**62) | st.integers(120, 130),
     st.integers(-1, 2**31 - 1),
-    st.lists(st.binary(max_size=20), max_size=6),
+    st.lists(st.binary(max_size=20), max_size=6) | st.lists(st.just(b"same size"), max_size=6),
+    maybe(u64),
 )
 def test_encode_messages(
-    consumer: int, ledger: int, first_entry: int, partition: int, payloads: list[bytes]
+    consumer: int,
+    ledger: int,
+    first_entry: int,
+    partition: int,
+    payloads: list[bytes],
+    epoch: int | None,
 ) -> None:
-    out: list[bytes] = [b""]
-    commands.encode_messages(consumer, ledger, first_entry, partition, payloads, out)
-    assert out[2::2] == payloads
+    out = commands.encode_messages(consumer, ledger, first_entry, partition, payloads, epoch)
     frames = frames_of(b"".join(out))
     assert [buf[mid:end] for _, buf, _, mid, end in frames] == payloads
     for entry, frame in enumerate(frames, first_entry):
-        expected = (consumer, ledger, entry, partition, 0, (), None)
+        expected = (consumer, ledger, entry, partition, 0, (), epoch)
         assert commands.decode_message(*frame[1:4]) == expected
         body = body_of(frame, "message")
         assert read_message(body) == expected
         assert body.message_id.HasField("partition") == (partition >= 0)
-        single = commands.encode_message(consumer, ledger, entry, partition, b"p" * 9)
+        single = commands.encode_message(
+            consumer, ledger, entry, partition, b"p" * 9, consumer_epoch=epoch
+        )
         assert body_of(frame_of(single + b"p" * 9), "message") == body
+
+
+@pytest.mark.parametrize("step", [128, 1 << 14, 2 << 14, 1 << 28, 1 << 42])
+def test_messages_across_the_steps_of_an_entry_id(step: int) -> None:
+    payloads = [b"%d" % index for index in range(20)]
+    frames = frames_of(b"".join(commands.encode_messages(1, 2, step - 10, -1, payloads)))
+    assert [commands.decode_message(*frame[1:4]).entry for frame in frames] == [
+        step - 10 + index for index in range(20)
+    ]
+    assert [buf[mid:end] for _, buf, _, mid, end in frames] == payloads
+
+
+def test_small_messages_are_one_buffer_and_large_payloads_are_not_copied() -> None:
+    assert len(commands.encode_messages(1, 2, 3, -1, [b"a", b"bc", b"def"])) == 1
+    payloads = [bytes(100_000), bytes(7), bytes(200_000)]
+    out = commands.encode_messages(1, 2, 3, -1, payloads)
+    assert [id(buffer) for buffer in out[1::2]] == list(map(id, payloads))
+    assert [buf[mid:end] for _, buf, _, mid, end in frames_of(b"".join(out))] == payloads
 
 
 @given(u64, signed_id, signed_id, u32, st.lists(word, max_size=12), maybe(u64), st.binary())
@@ -414,7 +438,7 @@ def test_ids_that_do_not_fit_are_our_fault() -> None:
     with pytest.raises(LocalError):
         commands.encode_receipts(1, [-1], [0], 1, 1)
     with pytest.raises(LocalError):
-        commands.encode_messages(1, 1, -1, -1, [b""], [])
+        commands.encode_messages(1, 1, -1, -1, [b""])
     with pytest.raises(LocalError):
         commands.encode_send(1, 2**64, 1, b"", b"")
 

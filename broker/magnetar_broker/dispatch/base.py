@@ -1,14 +1,18 @@
 """What a dispatcher is, whatever the subscription type."""
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import accumulate
 from typing import Protocol
 
 from magnetar_broker.consumer import Consumer
+from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_proto.ids import mask_to_ack_set
 from magnetar_proto.names import TopicName
 from magnetar_storage.cursor import Cursor
+from magnetar_storage.interfaces import Run
 from magnetar_storage.log import Log
 
 
@@ -53,15 +57,44 @@ class Stream:
 
     topic: TopicName
     log: Log
+    frames: FrameCache
     cursor: Cursor
     limits: DispatchLimits
     durable: bool
 
 
-def remaining(cursor: Cursor, offset: int, count: int) -> tuple[int, tuple[int, ...]]:
-    """How many of an entry's `count` messages are not acknowledged, and its ack set if some are."""
-    mask = cursor.partial.get(offset)
-    return (count, ()) if mask is None else (mask.bit_count(), mask_to_ack_set(mask))
+def unacked(cursor: Cursor, run: Run) -> Iterator[tuple[Run, tuple[int, ...]]]:
+    """What of a run is not acknowledged, with its ack set: () for runs of whole entries.
+
+    An entry that is acknowledged in part comes alone, and counts the messages that are left.
+    """
+    if cursor.is_plain and run.first > cursor.mark_delete:
+        yield run, ()
+        return
+    first, stop = max(run.first, cursor.mark_delete + 1), run.first + len(run.payloads)
+    for start, end in cursor.acked.missing(first, stop):
+        whole = start  # where whole entries begin that were not handed out
+        for offset in range(start, end) if cursor.partial else ():
+            mask = cursor.partial.get(offset)
+            if mask is not None:
+                if whole < offset:
+                    yield part_of(run, whole, offset), ()
+                left = [mask.bit_count()]
+                yield part_of(run, offset, offset + 1)._replace(counts=left), mask_to_ack_set(mask)
+                whole = offset + 1
+        if whole < end:
+            yield part_of(run, whole, end), ()
+
+
+def part_of(run: Run, start: int, stop: int) -> Run:
+    """The entries of a run from offset `start` to before `stop`."""
+    at, end = start - run.first, stop - run.first
+    return Run(start, run.payloads[at:end], run.counts[at:end])
+
+
+def entries_within(counts: Sequence[int], messages: int) -> int:
+    """How many entries to send where so many messages are wanted: the last may exceed them."""
+    return min(bisect_left(list(accumulate(counts)), messages) + 1, len(counts))
 
 
 class Dispatcher(Protocol):

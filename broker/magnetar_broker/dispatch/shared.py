@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from magnetar_broker.consumer import Consumer
-from magnetar_broker.dispatch.base import Blocker, Stream, remaining
+from magnetar_broker.dispatch.base import Blocker, Stream, entries_within, unacked
 from magnetar_broker.dispatch.feed import Feed
 from magnetar_broker.dispatch.replay import ReplayQueue
 from magnetar_broker.dispatch.selection import RoundRobin
@@ -23,6 +23,7 @@ class Shared:
         self._topic = stream.topic
         self._cursor = stream.cursor
         self._log = stream.log
+        self._frames = stream.frames
         self._limits = stream.limits
         self._durable = stream.durable
         self._turns: RoundRobin[Consumer] = RoundRobin()
@@ -83,8 +84,7 @@ class Shared:
 
     def dispatch(self) -> None:
         while (consumer := self._turns.next()) is not None:
-            limit = max(1, min(self._limits.max_round_robin_entries, self._room(consumer)))
-            if not self._replay_to(consumer, limit) and not self._advance_to(consumer, limit):
+            if not self._replay_to(consumer) and not self._advance_to(consumer):
                 return
 
     def _room(self, consumer: Consumer) -> int:
@@ -94,8 +94,15 @@ class Shared:
             return consumer.permits
         return min(consumer.permits, limit - consumer.unacked)
 
-    def _replay_to(self, consumer: Consumer, limit: int) -> bool:
+    def _room_for_new(self, consumer: Consumer) -> int:
+        """The same for what nobody holds yet: the subscription's limit counts as well."""
+        room, limit = self._room(consumer), self._limits.max_unacked_per_subscription
+        return min(room, limit - self._unacked) if limit > 0 and self._durable else room
+
+    def _replay_to(self, consumer: Consumer) -> bool:
         """Give a run from the replay queue; False when that is empty or not in memory yet."""
+        room = self._room(consumer)
+        limit = max(1, min(self._limits.max_round_robin_entries, room))
         while (found := self._replay.first_run(limit)) is not None:
             offset, length = found
             if offset < self._log.first_offset or self._cursor.is_acked(offset):
@@ -104,53 +111,61 @@ class Shared:
             run = self._replay_feed.take(offset, length, self._limits.max_read_bytes)
             if run is None:
                 return False
-            self._give(consumer, run, replayed=True)
+            self._give_again(consumer, run)
             return True
         return False
 
-    def _advance_to(self, consumer: Consumer, limit: int) -> bool:
+    def _advance_to(self, consumer: Consumer) -> bool:
         """Give new entries; False when there are none or the subscription is full."""
         if self._full:
             return False
+        limit = max(1, min(self._limits.max_round_robin_entries, self._room_for_new(consumer)))
         offset = self._cursor.next_unacked(max(self.read_offset, self._log.first_offset))
         self.read_offset = offset
         run = self._feed.take(offset, limit, self._limits.max_read_bytes)
         if run is None:
             return False
-        self.read_offset = self._give(consumer, run, replayed=False)
-        return True
+        for part, ack_set in unacked(self._cursor, run):
+            room = self._room_for_new(consumer)
+            if room <= 0:
+                break
+            if ack_set:
+                self._give_one(consumer, part.first, part.payloads[0], part.counts[0], ack_set)
+                self.read_offset = part.first + 1
+            else:
+                self._give_run(consumer, part, room)
+        return self.read_offset > offset
 
-    def _give(self, consumer: Consumer, run: Run, replayed: bool) -> int:
-        """Send entries of a run while the consumer can take them; the offset it stopped at."""
-        if not replayed and self._cursor.is_plain:  # what is new was never asked for again
-            messages = sum(run.counts)
-            if messages <= self._room(consumer):
-                return self._give_whole(consumer, run, messages)
-        for offset, (payload, count) in enumerate(
-            zip(run.payloads, run.counts, strict=True), run.first
-        ):
-            if consumer.permits <= 0 or consumer.blocked:
-                return offset
-            self._replay.discard(offset)
-            if not self._cursor.is_acked(offset):
-                self._give_one(consumer, offset, payload, count)
-        return run.first + len(run.payloads)
-
-    def _give_whole(self, consumer: Consumer, run: Run, messages: int) -> int:
-        after = run.first + len(run.payloads)
-        consumer.pending.update(zip(range(run.first, after), run.counts, strict=True))
+    def _give_run(self, consumer: Consumer, run: Run, room: int) -> None:
+        """Send whole entries that are new, as far as there is room."""
+        payloads, counts, messages = run.payloads, run.counts, sum(run.counts)
+        if messages > room:
+            n = entries_within(counts, room)
+            payloads, counts, messages = payloads[:n], counts[:n], sum(counts[:n])
+        self.read_offset = run.first + len(payloads)
+        consumer.pending.update(zip(range(run.first, self.read_offset), counts, strict=True))
         ledger, entry = self._log.position(run.first)
-        partition = self._topic.partition
-        consumer.give_run(ledger, entry, partition, run.payloads, messages)
+        consumer.give_run(self._frames, ledger, entry, payloads, messages)
         self._given(consumer, messages)
-        return after
 
-    def _give_one(self, consumer: Consumer, offset: int, payload: bytes, count: int) -> None:
-        left, ack_set = remaining(self._cursor, offset, count)
+    def _give_again(self, consumer: Consumer, run: Run) -> None:
+        """Send entries of the replay queue, as far as there is room."""
+        for part, ack_set in unacked(self._cursor, run):
+            entries = zip(part.payloads, part.counts, strict=True)
+            for offset, (payload, left) in enumerate(entries, part.first):
+                if self._room(consumer) <= 0:
+                    return
+                self._replay.discard(offset)
+                self._give_one(consumer, offset, payload, left, ack_set)
+
+    def _give_one(
+        self, consumer: Consumer, offset: int, payload: bytes, left: int, ack_set: tuple[int, ...]
+    ) -> None:
+        """Send an entry of which so many messages are `left`."""
         consumer.pending[offset] = left
         ledger, entry = self._log.position(offset)
-        partition = self._topic.partition
         redelivered = self._redelivered.get(offset, 0)
+        partition = self._topic.partition
         consumer.give_entry(ledger, entry, partition, payload, left, redelivered, ack_set)
         self._given(consumer, left)
 

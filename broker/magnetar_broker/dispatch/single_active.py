@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from magnetar_broker.consumer import Consumer
-from magnetar_broker.dispatch.base import Blocker, Stream, remaining
+from magnetar_broker.dispatch.base import Blocker, Stream, entries_within, unacked
 from magnetar_broker.dispatch.feed import Feed
 from magnetar_broker.dispatch.selection import pick_active
 from magnetar_storage.interfaces import Run
@@ -21,6 +21,7 @@ class SingleActive:
         self._topic = stream.topic
         self._cursor = stream.cursor
         self._log = stream.log
+        self._frames = stream.frames
         self._limits = stream.limits
         self._failover = failover
         self._feed = Feed(self._log, self.dispatch)
@@ -93,29 +94,25 @@ class SingleActive:
 
     def _give(self, consumer: Consumer, run: Run) -> None:
         """Send a run up to the consumer's permits; the last entry may exceed them."""
-        counts = run.counts
-        messages = sum(counts)
-        plain = self._cursor.is_plain
-        if plain and messages <= consumer.permits:
-            ledger, entry = self._log.position(run.first)
-            partition = self._topic.partition
-            consumer.give_run(ledger, entry, partition, run.payloads, messages)
-            self.read_offset = run.first + len(run.payloads)
-        else:
-            for offset, (payload, count) in enumerate(
-                zip(run.payloads, counts, strict=True), run.first
-            ):
-                if consumer.permits <= 0:
-                    return
-                self.read_offset = offset + 1
-                if not self._cursor.is_acked(offset):
-                    self._give_one(consumer, offset, payload, count)
+        for part, ack_set in unacked(self._cursor, run):
+            if consumer.permits <= 0:
+                return
+            ledger, entry = self._log.position(part.first)
+            if ack_set:
+                partition = self._topic.partition
+                payload, left = part.payloads[0], part.counts[0]
+                consumer.give_entry(ledger, entry, partition, payload, left, 0, ack_set)
+                self.read_offset = part.first + 1
+            else:
+                self._give_run(consumer, ledger, entry, part)
 
-    def _give_one(self, consumer: Consumer, offset: int, payload: bytes, count: int) -> None:
-        left, ack_set = remaining(self._cursor, offset, count)
-        ledger, entry = self._log.position(offset)
-        partition = self._topic.partition
-        consumer.give_entry(ledger, entry, partition, payload, left, 0, ack_set)
+    def _give_run(self, consumer: Consumer, ledger: int, entry: int, run: Run) -> None:
+        payloads, messages = run.payloads, sum(run.counts)
+        if messages > consumer.permits:
+            n = entries_within(run.counts, consumer.permits)
+            payloads, messages = payloads[:n], sum(run.counts[:n])
+        consumer.give_run(self._frames, ledger, entry, payloads, messages)
+        self.read_offset = run.first + len(payloads)
 
     # Acknowledging ----------------------------------------------------------------
 

@@ -80,10 +80,7 @@ def messages(choices: Choices) -> None:
     consumer, ledger = choices.number(), signed(choices.number(), 64)
     first, partition = choices.number(SIGNED - 64), choices.number(MAX31) - 1
     payloads = [choices.data() for _ in range(choices.below(6))]
-    out: list[bytes] = [b"before"]
-    commands.encode_messages(consumer, ledger, first, partition, payloads, out)
-    assert out[0] == b"before" and out[2::2] == payloads
-    answers = read(b"".join(out[1:]))
+    answers = read(b"".join(commands.encode_messages(consumer, ledger, first, partition, payloads)))
     for entry, (payload, answer) in enumerate(zip(payloads, answers, strict=True), first):
         same(answer[0], delivered(consumer, ledger, entry, partition))
         assert answer[1] == payload
@@ -156,7 +153,7 @@ def impossible(choices: Choices) -> None:
         lambda: commands.encode_receipts(0, [bad], [0], 0, 0),
         lambda: commands.encode_ack(bad, 0, []),
         lambda: commands.encode_flow(bad, 1),
-        lambda: commands.encode_messages(bad, 0, 0, -1, [b""], []),
+        lambda: commands.encode_messages(bad, 0, 0, -1, [b""]),
     ):
         try:
             encode()
