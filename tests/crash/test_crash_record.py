@@ -1,0 +1,132 @@
+"""The judge of official clients finds what it is there to find; file events are heard."""
+
+from pathlib import Path
+
+import pulsar
+import pytest
+
+from crash.file_events import FileEvents
+from crash.lives import Lives, Tally
+from crash.record import Message, Promise, Record, Report
+
+OK = pulsar.Result.Ok
+KEY = (1, 2, -1)
+
+
+@pytest.fixture
+def record() -> Record:
+    return Record(Lives(8), Tally())
+
+
+def die(record: Record) -> None:
+    """The next life begins."""
+    record.lives.killed()
+    record.lives.starting()
+    record.lives.started()
+
+
+def confirmed(record: Record, *numbers: int) -> list[Message]:
+    """Messages that were sent and got a receipt."""
+    messages = [Message("p", number) for number in numbers]
+    for message in messages:
+        record.sent(message)
+        record.answered(message, OK)
+    return messages
+
+
+def test_what_is_as_promised(record: Record) -> None:
+    messages = confirmed(record, 0, 1, 2)
+    assert not record.report(messages).problems
+
+
+def test_lost_invented_and_out_of_order(record: Record) -> None:
+    first, second, third = confirmed(record, 0, 1, 2)
+    assert "1 lost after their receipt" in record.report([first, third]).problems[0]
+    stranger = Message("p", 7)
+    problems = record.report([first, second, third, stranger]).problems
+    assert "1 stored but never sent" in problems[0]
+    assert "out of order" in record.report([second, first, third]).problems[0]
+
+
+def test_a_copy_needs_a_kill(record: Record) -> None:
+    (message,) = confirmed(record, 0)
+    assert "more often" in record.report([message, message]).problems[0]
+    late = Message("p", 1)
+    record.sent(late)
+    die(record)
+    record.answered(late, OK)
+    assert not record.report([message, late, late]).problems
+    assert record.report([message, late, late, late]).problems
+
+
+def test_a_failed_send_is_told(record: Record) -> None:
+    record.sent(Message("p", 0))
+    record.answered(Message("p", 0), pulsar.Result.Timeout)
+    assert "sends failed" in record.report([]).problems[0]
+
+
+def test_an_answered_ack_is_safe_at_once(record: Record) -> None:
+    record.delivered("sub", KEY, 0)
+    record.ack_answered("sub", [KEY], 0, at=10.0)
+    die(record)
+    record.delivered("sub", KEY, 1)
+    assert "though that had been answered" in record.report([]).problems[0]
+
+
+@pytest.mark.parametrize(("answered_at", "safe"), [(10.5, False), (11.5, True)])
+def test_another_ack_is_safe_once_a_later_one_was_answered(
+    record: Record, answered_at: float, safe: bool
+) -> None:
+    record.delivered("sub", KEY, 0)
+    record.acked("sub", [KEY], 0, at=10.0)
+    record.ack_answered("other", [(1, 1, -1)], 0, at=answered_at)
+    die(record)
+    record.delivered("sub", KEY, 1)
+    assert bool(record.report([]).problems) is safe
+
+
+def test_an_ack_of_a_life_that_is_over_counts_for_nothing(record: Record) -> None:
+    record.delivered("sub", KEY, 0)
+    die(record)
+    record.acked("sub", [KEY], 0, at=1.0)
+    record.delivered("sub", KEY, 1)
+    assert not record.report([]).problems
+
+
+def test_a_trap_springs_in_the_moment_of_a_promise(record: Record) -> None:
+    assert not record.kill_at_next(Promise.RECEIPT, lambda: None, seconds=0.01)
+    kills: list[int] = []
+    record._trap = (Promise.RECEIPT, lambda: kills.append(1))
+    confirmed(record, 0, 1)
+    assert kills == [1]
+
+
+def test_a_life_that_ends_before_it_was_ready_is_none(record: Record) -> None:
+    lives = record.lives
+    lives.killed()
+    assert lives.connectable is None and lives.life is None
+    lives.starting()
+    assert lives.connectable == 1
+    assert lives.await_life(0.01) is None
+    lives.started()
+    assert lives.await_life(1.0) == 1
+
+
+def test_reports_add_up() -> None:
+    total = Report(sent=1, problems=["a"], backlogs={("t", "s"): 1}) + Report(
+        sent=2, problems=["b"], backlogs={("u", "s"): 2}
+    )
+    assert (total.sent, total.problems, len(total.backlogs)) == (3, ["a", "b"], 2)
+
+
+def test_file_events(tmp_path: Path) -> None:
+    (tmp_path / "segments").mkdir()
+    with FileEvents(tmp_path, "segments") as events:
+        (tmp_path / "checkpoint-1.tmp").write_text("x")
+        (tmp_path / "segments" / "1.seg").write_text("x")
+        assert events.await_change("segments/", 5.0)
+        (tmp_path / "checkpoint-2.tmp").write_text("x")
+        events.forget()
+        assert not events.await_change("checkpoint-", 0.01)
+        (tmp_path / "checkpoint-2.tmp").rename(tmp_path / "checkpoint-2")
+        assert events.await_change("checkpoint-2", 5.0)
