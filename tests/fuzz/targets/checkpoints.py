@@ -7,7 +7,8 @@ checkpoint, then names and contents of further files, in turn.
 from collections.abc import Iterator
 from typing import Final
 
-from fuzz.directories import BETWEEN, SMALL, base, check, replaced, summed
+from fuzz.directories import BETWEEN, MOST_FORGED, SMALL, base, check, replaced, summed
+from magnetar_storage.checkpoint import HEADER, ROW
 
 LONGEST: Final = 1024
 BASES: Final = (base(SMALL, tidy=False), base(SMALL, tidy=True))
@@ -18,10 +19,17 @@ def run(data: bytes) -> None:
     flags, parts = (data[0] if data else 0), data[1:].split(BETWEEN)
     of = BASES[flags >> 1 & 1]
     forged = bool(flags & 1)
-    if forged and len(parts) > 1:
+    if forged and len(parts) > 1 and is_possible(parts[1]):
         parts[1] = summed(parts[1], len(parts[1]) - 4, 0, len(parts[1]) - 4)
     names = ["FORMAT", of.files("checkpoint-")[-1], *map(path, parts[2::2])]
     check(of, replaced(of, names, parts[:2] + parts[3::2]), forged)
+
+
+def is_possible(checkpoint: bytes) -> bool:
+    """Whether its rows speak of no more entries than there is memory for."""
+    rows = checkpoint[HEADER.size : -4]
+    whole = rows[: len(rows) // ROW.size * ROW.size]
+    return all(max(row[:4]) < MOST_FORGED for row in ROW.iter_unpack(whole))
 
 
 def path(name: bytes) -> str:

@@ -4,7 +4,6 @@ broker serves others as before and keeps nothing of them.
 Input: choices of what happens next (`STEPS`).
 """
 
-import logging
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from fakes.sessions import Client, SessionWorld, produce, subscribe
 from fakes.world import ManualClock
 from fuzz import traffic
 from fuzz.choices import Choices
+from fuzz.defects import DEFECTS
 from magnetar_broker.session.handlers import HANDLERS
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import FIELDS, encode, encode_send
@@ -19,14 +19,18 @@ from magnetar_proto.entries import encode_entry
 from magnetar_proto.frames import FrameDecoder, encode_frame
 from magnetar_storage.errors import Corrupt, DiskFull, Unavailable
 
-LONGEST: Final = 1024
-MOST_STEPS: Final = 60
+LONGEST: Final = 768
+MOST_STEPS: Final = 40
 CLIENTS: Final = 2
+IDS: Final = 3
+"""Of consumers and producers, of each client."""
+REMEMBERED: Final = 8
 TEXTS: Final = (
     "persistent://public/default/t", "t", "sub", "other", "non-persistent://public/default/n",
     "persistent://public/default/t-partition-0", "persistent://public/default/p", "public/default",
     "persistent://none/such/t", "", "producer", "p-partition-1", "a b/\u00e9\U0001f600",
 )  # fmt: skip
+TOPICS: Final = (TEXTS[0], TEXTS[0], TEXTS[4], TEXTS[5])
 SAID: Final = tuple(
     kind
     for kind in (*HANDLERS, pb.BaseCommand.ACK, pb.BaseCommand.FLOW, pb.BaseCommand.SEND)
@@ -40,22 +44,6 @@ SETTINGS: Final = {
 }
 
 
-class Listener(logging.Handler):
-    """Remembers what the broker logs as a defect."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.defects: list[logging.LogRecord] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.exc_info is not None:
-            self.defects.append(record)
-
-
-LISTENER: Final = Listener()
-logging.getLogger("magnetar_broker").addHandler(LISTENER)
-
-
 class Play:
     """The clients that misbehave."""
 
@@ -64,7 +52,8 @@ class Play:
         self.world = SessionWorld(**SETTINGS)
         self.clients = [self.world.client() for _ in range(CLIENTS)]
         self.at = 0
-        self.sent = 0
+        self.got: list[tuple[int, int]] = []
+        """Ledger and entry of the last messages that were delivered."""
 
     @property
     def client(self) -> Client:
@@ -78,11 +67,13 @@ class Play:
         client = self.client
         if client.reading:
             client.say_bytes(data)
-            self.sent += 1
 
     def hear(self) -> None:
         for client in self.clients:
-            client.heard()
+            heard = client.heard()
+            places = [m.message_id for m in heard if isinstance(m, pb.CommandMessage)]
+            self.got += [(place.ledgerId, place.entryId) for place in places]
+            del self.got[:-REMEMBERED]
             client.session.wrote(False)
 
     # Steps --------------------------------------------------------------------------
@@ -90,18 +81,32 @@ class Play:
     def command(self) -> None:
         field = FIELDS[self.choices.pick(SAID)]
         kind = pb.BaseCommand.DESCRIPTOR.fields_by_name[field].message_type.name
-        self.say(encode(self.choices.message(getattr(pb, kind))))
+        message = self.choices.message(getattr(pb, kind))
+        if self.choices.flag():
+            self.aim(message)
+        self.say(encode(message))
+
+    def aim(self, message: Any) -> None:
+        """Make it speak of what there may be: a consumer or producer, messages that were sent."""
+        for name in ("consumer_id", "producer_id"):
+            if name in message.DESCRIPTOR.fields_by_name:
+                setattr(message, name, getattr(message, name) % IDS)
+        for field, value in message.ListFields():
+            if field.message_type is pb.MessageIdData.DESCRIPTOR and self.got:
+                for place in value if field.is_repeated else (value,):
+                    place.ledgerId, place.entryId = self.choices.pick(self.got)
 
     def producer(self) -> None:
-        self.say(encode(produce(self.choices.below(4), self.choices.below(3), topic=TEXTS[0])))
+        choices = self.choices
+        self.say(encode(produce(choices.below(4), choices.below(IDS), topic=choices.pick(TOPICS))))
 
     def consumer(self) -> None:
         choices = self.choices
-        fields = {"topic": TEXTS[choices.below(2)], "subscription": TEXTS[2 + choices.below(2)]}
+        fields = {"topic": choices.pick(TOPICS), "subscription": TEXTS[2 + choices.below(2)]}
         self.say(
             encode(
                 subscribe(
-                    choices.below(4), choices.below(3), subType=choices.below(3), **fields,
+                    choices.below(4), choices.below(IDS), subType=choices.below(3), **fields,
                     durable=not choices.flag(),
                 )
             )
@@ -109,14 +114,29 @@ class Play:
 
     def flow(self) -> None:
         permits = max(1, self.choices.number((1 << 32) - 1))
-        self.say(encode(pb.CommandFlow(consumer_id=self.choices.below(3), messagePermits=permits)))
+        consumer = self.choices.below(IDS)
+        self.say(encode(pb.CommandFlow(consumer_id=consumer, messagePermits=permits)))
 
     def ack(self) -> None:
-        ack = self.choices.message(pb.CommandAck)
-        ack.consumer_id %= 3
-        for place in ack.message_id:
-            place.ledgerId, place.entryId = self.choices.below(8), self.choices.below(8)
+        """One message, or all up to it, without or with an answer."""
+        choices = self.choices
+        ack = pb.CommandAck(consumer_id=choices.below(IDS), ack_type=choices.below(2))
+        if self.got:
+            ledger, entry = choices.pick(self.got)
+            ack.message_id.add(ledgerId=ledger, entryId=entry)
+            ack.message_id[0].ack_set.extend(choices.byte() for _ in range(choices.below(2)))
+        if choices.flag():
+            ack.request_id = choices.below(IDS)
         self.say(encode(ack))
+
+    def seek(self) -> None:
+        seek = pb.CommandSeek(consumer_id=self.choices.below(IDS), request_id=0)
+        if self.choices.flag():
+            seek.message_publish_time = self.choices.number()
+        else:
+            seek.message_id.CopyFrom(self.choices.message(pb.MessageIdData))
+            self.aim(seek)
+        self.say(encode(seek))
 
     def send(self) -> None:
         """Some messages at once, mostly good ones."""
@@ -128,7 +148,7 @@ class Play:
             )
             if choices.flag():
                 metadata = choices.message(pb.MessageMetadata)
-            producer, sequence, count = choices.below(3), choices.number(), choices.number(64)
+            producer, sequence, count = choices.below(IDS), choices.number(), choices.number(64)
             payload = choices.data()
             frames.append(
                 encode_send(producer, sequence, count, metadata.SerializeToString(), payload)
@@ -139,7 +159,7 @@ class Play:
         """A SEND with all that the command can say, and any entry."""
         choices = self.choices
         send = choices.message(pb.CommandSend)
-        send.producer_id %= 3
+        send.producer_id %= IDS
         entry = choices.data()
         if choices.flag():
             entry = encode_entry(choices.message(pb.MessageMetadata), entry, choices.flag())
@@ -190,29 +210,21 @@ class Play:
 STEPS: Final = (
     Play.command, Play.send, Play.flow, Play.ack, Play.producer, Play.consumer, Play.hear,
     Play.send_any, Play.frame, Play.garbage, Play.hang_up, Play.stall, Play.wait, Play.tick,
-    Play.next_client, Play.disk, Play.command, Play.command, Play.hear,
+    Play.next_client, Play.disk, Play.seek, Play.command, Play.hear,
 )  # fmt: skip
 
 
 def run(data: bytes) -> None:
-    LISTENER.defects.clear()
+    DEFECTS.forget()
     choices = Choices(data, TEXTS)
     play = Play(choices)
     steps = 0
     while choices.left and steps < MOST_STEPS:
         choices.pick(STEPS)(play)
-        raise_defects()
+        DEFECTS.raise_found()
         steps += 1
     finish(play)
-    raise_defects()
-
-
-def raise_defects() -> None:
-    for record in LISTENER.defects:
-        assert record.exc_info is not None
-        error = record.exc_info[1]
-        assert error is not None
-        raise error
+    DEFECTS.raise_found()
 
 
 def finish(play: Play) -> None:
@@ -254,13 +266,20 @@ def seeds() -> Iterator[bytes]:
     def step(of: Any, *more: int) -> bytes:
         return bytes([STEPS.index(of), *more])
 
-    yield (
-        step(Play.producer, 0, 0) + step(Play.consumer, 0, 0, 1, 0, 1, 0) + step(Play.hear)
-        + step(Play.flow, 5, 0) + step(Play.send, 0, 0, 0, 0, 0, 0, 1, 3) + b"abc"
-        + step(Play.hear) + step(Play.ack, 0, 0, 0, 0, 0) + step(Play.hear)
-    )  # fmt: skip
-    for number in range(len(STEPS)):
-        yield step(Play.producer, 0, 0) + step(Play.hear) + bytes([number, *range(30)]) * 2
+    hear = step(Play.hear)
+    for topic in range(len(TOPICS)):
+        for sub_type in range(3):
+            begin = (
+                step(Play.producer, 1, 0, topic) + step(Play.consumer, topic, 0, 2, 0, sub_type, 0)
+                + hear + step(Play.flow, 5, 0) + step(Play.send, 0, 0, 0, 0, 0, 0, 1, 3) + b"abc"
+                + hear
+            )  # fmt: skip
+            yield begin + step(Play.ack, 0, 0, 0, 0, 0) + hear + step(Play.seek, 0, 1, 2) + hear
+            yield (
+                begin + step(Play.ack, 0, 1, 0, 1, 1, 1, 0) + hear + step(Play.next_client) + begin
+            )
+            for number in range(topic + sub_type, len(STEPS), 5):
+                yield begin + bytes([number, *range(30)]) * 2
     for stream in traffic.streams():
         parts = []
         for kind, buf, start, mid, end in FrameDecoder(1 << 20).feed(stream):
