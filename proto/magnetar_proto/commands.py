@@ -13,7 +13,8 @@ Ledger and entry ids are signed here: -1 travels as 2**64 - 1.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import count, repeat
+from struct import Struct
+from struct import error as StructError
 from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError, EncodeError, Message
@@ -29,6 +30,7 @@ from .wire import (
     VARINTS,
     decode_varint,
     encode_varint,
+    stretch,
     to_signed64,
 )
 from .wire import decode_varint_tail as tail
@@ -40,7 +42,10 @@ NO_REQUEST: Final = MAX64
 
 MAX31: Final = (1 << 31) - 1
 MAX32: Final = (1 << 32) - 1
-TABLED_TWICE: Final = TABLED << 14
+
+SEND_HEAD: Final = b"\x08\x06\x32"
+SEND_START: Final = Struct("3sBBBB")
+"""Type and tag of the sub-message, its size, tag, producer id (its first byte), tag."""
 
 # Which sub-message a type promises, and what precedes each in an encoded BaseCommand. The number
 # of a type is that of its field.
@@ -123,27 +128,30 @@ def decode_send(buf: bytes, start: int, mid: int) -> tuple[int, int, int, int] |
     None when the command says more (is_chunk aside): transaction, marker, message id. Use `decode`.
     """
     try:
-        pos = start + 4
-        if (
-            buf[start : start + 3] == b"\x08\x06\x32"
-            and mid - pos == buf[start + 3]
-            and buf[pos] == 0x08
-        ):
-            producer_id = buf[pos + 1]
-            pos += 2
+        head, size, field_1, producer_id, field_2 = SEND_START.unpack_from(buf, start)
+        if head == SEND_HEAD and size == mid - start - 4 and field_1 == 0x08:
+            pos = start + 6
             if producer_id > 127:
                 producer_id, pos = tail(buf, pos, producer_id)
-            if buf[pos] == 0x10:
+                field_2 = buf[pos]
+            if field_2 == 0x10:
                 sequence_id = buf[pos + 1]
                 pos += 2
-                if sequence_id > 127:
-                    sequence_id, pos = tail(buf, pos, sequence_id)
+                if sequence_id > 127:  # two bytes are read here: a call costs more than they do
+                    byte = buf[pos]
+                    if byte < 128:
+                        sequence_id = sequence_id & 127 | byte << 7
+                        pos += 1
+                    else:
+                        sequence_id, pos = tail(buf, pos, sequence_id)
                 if pos == mid:
                     return producer_id, sequence_id, 1, 0
+                if pos + 2 == mid and buf[pos] == 0x18 and buf[pos + 1] < 128:
+                    return producer_id, sequence_id, buf[pos + 1], 0
                 count, highest, pos = _send_options(buf, pos, mid)
                 if pos == mid and count <= MAX31:
                     return producer_id, sequence_id, count, highest
-    except (IndexError, BadCommand):
+    except (IndexError, BadCommand, StructError):
         pass  # the generated class decides
     return _decode_any_send(buf, start, mid)
 
@@ -196,6 +204,12 @@ def encode_send(
 
 # --- SEND_RECEIPT --------------------------------------------------------------------------------
 
+RECEIPT_HEAD: Final = b"\x08\x07\x3a"
+RECEIPT_START: Final = Struct(">II3sBB")
+"""Sizes, type and tag of the sub-message, its size, tag of the producer id."""
+ID_STARTS: Final = tuple(bytes((0x1A, size, 0x08)) for size in range(2 * 10 + 3))
+"""By the size of a message id, what precedes its ledger id: tag, size, tag."""
+
 
 def encode_receipts(
     producer_id: int,
@@ -208,36 +222,77 @@ def encode_receipts(
 
     With first_entry -1 (duplicates) every receipt carries entry -1.
     """
-    producer = b"\x08" + encode_varint(producer_id) + b"\x10"
-    ledger_field = b"\x08" + encode_varint(ledger & MAX64) + b"\x10"
-    entries = count(first_entry) if first_entry >= 0 else repeat(MAX64)
-    parts: list[bytes] = []
-    last_highest = width = size = -1
-    head = middle = after = b""
-    for sequence_id, highest_id, entry_id in zip(sequence_ids, highest_ids, entries, strict=False):
-        sequence = (
-            LOW14[sequence_id & 0x3FFF] + VARINTS[sequence_id >> 14]
-            if TABLED <= sequence_id < TABLED_TWICE
-            else encode_varint(sequence_id)
+    n = len(sequence_ids)
+    first = sequence_ids[0] if n else 0
+    if (
+        n > 1
+        and first_entry >= 0 <= first < MAX64 - n
+        and not any(highest_ids)
+        and list(sequence_ids) == list(range(first, first + n))
+    ):
+        return _counting_receipts(producer_id, first, n, ledger, first_entry)
+    step = 1 if first_entry >= 0 else 0
+    receipts = [
+        _receipt(producer_id, sequence_id, highest_id, ledger, first_entry + i * step)
+        for i, (sequence_id, highest_id) in enumerate(zip(sequence_ids, highest_ids, strict=True))
+    ]
+    return b"".join(receipts)
+
+
+def _receipt(
+    producer_id: int, sequence_id: int, highest_id: int, ledger: int, entry_id: int
+) -> bytes:
+    sequence, entry = encode_varint(sequence_id), encode_varint(entry_id & MAX64)
+    before, between, after = _around_ids(producer_id, len(sequence), ledger, len(entry), highest_id)
+    return b"".join((before, sequence, between, entry, after))
+
+
+def _counting_receipts(
+    producer_id: int, sequence_id: int, n: int, ledger: int, entry_id: int
+) -> bytes:
+    """Receipts whose sequence and entry ids both count up by one, with no highest id.
+
+    While neither id gets longer or carries beyond its two low bytes, all else is the same in
+    each receipt: the pieces are interleaved by slices, a tenth of what a loop takes.
+    """
+    pieces: list[bytes] = []
+    while n:
+        sequences, sequence_rest, sequence_room = stretch(sequence_id)
+        entries, entry_rest, entry_room = stretch(entry_id)
+        m = min(n, sequence_room, entry_room)
+        low, entry_low = sequence_id % TABLED, entry_id % TABLED
+        low_sequences = sequences[low : low + m]
+        low_entries = entries[entry_low : entry_low + m]
+        before, between, after = _around_ids(
+            producer_id,
+            len(low_sequences[0]) + len(sequence_rest),
+            ledger,
+            len(low_entries[0]) + len(entry_rest),
+            0,
         )
-        entry = (
-            VARINTS[entry_id]
-            if entry_id < TABLED
-            else LOW14[entry_id & 0x3FFF] + encode_varint(entry_id >> 14)
-        )
-        if highest_id != last_highest:
-            last_highest = highest_id
-            after = b"\x20" + encode_varint(highest_id)
-        if len(entry) != width:
-            width = len(entry)
-            middle = b"\x1a" + VARINTS[len(ledger_field) + width] + ledger_field
-        variable = len(sequence) + len(middle) + width + len(after)
-        if variable != size:
-            size = variable
-            body = len(producer) + size
-            head = SIZES.pack(body + 8, body + 4) + b"\x08\x07\x3a" + VARINTS[body] + producer
-        parts += (head, sequence, middle, entry, after)
-    return b"".join(parts)
+        some = [before] * (5 * m)
+        some[1::5] = low_sequences
+        some[2::5] = [sequence_rest + between] * m
+        some[3::5] = low_entries
+        some[4::5] = [entry_rest + after] * m
+        pieces += some
+        sequence_id, entry_id, n = sequence_id + m, entry_id + m, n - m
+    return b"".join(pieces)
+
+
+def _around_ids(
+    producer_id: int, sequence_size: int, ledger: int, entry_size: int, highest_id: int
+) -> tuple[bytes, bytes, bytes]:
+    """What stands before, between and behind the sequence id and the entry id of a receipt."""
+    producer, ledger_varint = encode_varint(producer_id), encode_varint(ledger & MAX64)
+    after = b"\x20" + encode_varint(highest_id)
+    id_size = len(ledger_varint) + entry_size + 2
+    size = len(producer) + sequence_size + id_size + len(after) + 4
+    return (
+        RECEIPT_START.pack(size + 8, size + 4, RECEIPT_HEAD, size, 0x08) + producer + b"\x10",
+        ID_STARTS[id_size] + ledger_varint + b"\x10",
+        after,
+    )
 
 
 def decode_receipt(buf: bytes, start: int, mid: int) -> tuple[int, int, int, int, int]:

@@ -27,6 +27,18 @@ def encode_varint(value: int) -> bytes:
     return LOW14[value & 0x3FFF] + encode_varint(value >> 14)
 
 
+def stretch(value: int) -> tuple[tuple[bytes, ...], bytes, int]:
+    """How values from `value` on are encoded while only their low bytes change.
+
+    Returns the table of low bytes, by value modulo TABLED; the bytes that follow each; and how
+    many values, this one included, that holds for.
+    """
+    low = value % TABLED
+    if value >= TABLED:
+        return LOW14, encode_varint(value >> 14), TABLED - low
+    return VARINTS, b"", (128 if low < 128 else TABLED) - low
+
+
 def decode_varint(buf: bytes, pos: int) -> tuple[int, int]:
     """Return the value at `pos` and the position behind it.
 

@@ -336,6 +336,24 @@ def test_receipts_across_the_steps_of_a_varint() -> None:
     ]
 
 
+steps = st.sampled_from([0, 1, 100, 2**14 - 20, 2**14, 2**21 - 20, 2**28 - 20, 2**64 - 60])
+
+
+@given(u64, steps, steps, signed_id, st.integers(2, 50), st.integers(0, 3))
+def test_receipts_that_count_are_those_that_do_not(
+    producer: int, sequence_id: int, entry: int, ledger: int, n: int, more: int
+) -> None:
+    first, first_entry = sequence_id + more, entry // 2 + more
+    counting = list(range(first, first + n))
+    one_by_one = [
+        commands.encode_receipts(producer, [number], [0], ledger, first_entry + at)
+        for at, number in enumerate(counting)
+    ]
+    zeros = [0] * n
+    found = commands.encode_receipts(producer, counting, zeros, ledger, first_entry)
+    assert found == b"".join(one_by_one)
+
+
 @given(
     u64,
     signed_id,
@@ -437,6 +455,10 @@ def test_ids_that_do_not_fit_are_our_fault() -> None:
         commands.encode_flow(-1, 1)
     with pytest.raises(LocalError):
         commands.encode_receipts(1, [-1], [0], 1, 1)
+    with pytest.raises(LocalError):
+        commands.encode_receipts(1, [-2, -1], [0, 0], 1, 1)
+    with pytest.raises(LocalError):
+        commands.encode_receipts(1, [2**64 - 1, 2**64], [0, 0], 1, 1)
     with pytest.raises(LocalError):
         commands.encode_messages(1, 1, -1, -1, [b""])
     with pytest.raises(LocalError):
