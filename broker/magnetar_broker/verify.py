@@ -21,6 +21,7 @@ from magnetar_storage.sqlite import Database
 from magnetar_storage.verify import Problem, Progress, Report, size_of, verify
 
 PAGE = 1000
+TOPIC_KEY_SLASHES = 5
 SHOW_PROGRESS_FROM_BYTES = 256 << 20
 COLUMNS = ("file", "offset", "segment", "entries", "topic", "what")
 
@@ -75,7 +76,7 @@ def _values(database: Database) -> Iterator[tuple[str, bytes]]:
 
 def _named(problem: Problem) -> Problem:
     """With the topic's name in place of its key."""
-    if problem.topic is None:
+    if problem.topic is None or problem.topic.count("/") < TOPIC_KEY_SLASHES:
         return problem
     tenant, namespace, domain, local = problem.topic.removeprefix(TOPICS).split("/", 3)
     name = f"{domain}://{tenant}/{namespace}/{unquote_plus(local)}"

@@ -22,9 +22,10 @@ from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.log_record import LogRecord
 from magnetar_storage.overlay import Overlay
 from magnetar_storage.record import ENTRIES, counts_of, record_at
-from magnetar_storage.recovery import Recovered
+from magnetar_storage.recovery import Finding, Recovered
 from magnetar_storage.segment import Blocks, Index, read_blocks, take_run
 from magnetar_storage.sqlite import FILE as METADATA_FILE
+from magnetar_storage.verify_journal import damaged_frames
 
 WINDOW_BYTES = 8 << 20
 """So much of a segment is read at once, a single larger block aside."""
@@ -104,7 +105,7 @@ class _Walk:
         self._disk = disk
         self._progress = progress
         self._report = Report()
-        self._with_metadata = records is not None
+        self._knows_all_topics = records is not None
         self._logs: dict[str, LogRecord] = {}
         self._topic_of: dict[SegmentId, str] = {}
         self._ends: dict[SegmentId, int | None] = {}
@@ -128,7 +129,7 @@ class _Walk:
                 self._finished(number)
             for log in self._logs.values():
                 self._compare(log)
-            if self._with_metadata:
+            if self._knows_all_topics:
                 self._look_for_unlisted()
         self._report.topics, self._report.segments = len(self._logs), len(self._ends)
         return self._report
@@ -140,6 +141,7 @@ class _Walk:
             self._logs[key] = log = LogRecord.decode(key, value)
         except Corrupt as error:
             self._tell(Problem(METADATA_FILE, 0, error.why, topic=key))
+            self._knows_all_topics = False
             return
         self._topic_of.update(dict.fromkeys(log.listed, key))
 
@@ -151,23 +153,29 @@ class _Walk:
                 self._tell(Problem(name, 0, "the checkpoint is damaged"))
         try:
             layout.prepare(self._disk)
+            start = checkpoints.read_newest(self._disk).position
+            frames = list(damaged_frames(self._disk, start))
             recovered = recovery.recover(self._disk, limits.DEFAULT)
         except Corrupt as error:
             self._tell(Problem(error.file, error.offset, f"no broker starts: {error.why}"))
             return None
+        told = {(found.file, found.offset) for found in recovered.findings}
+        for name, at, why in frames:
+            if (name, at) not in told:
+                self._tell(Problem(name, at, why))
         for found in recovered.findings:
-            text = found.text.removeprefix(f"{found.file} at byte {found.offset}: ")
-            damage = found.data_lost or found.segment is not None
-            self._tell(
-                Problem(
-                    found.file, found.offset, text, found.segment, found.first_entry,
-                    found.last_entry, damage=damage,
-                )
-            )  # fmt: skip
-            if found.segment is not None and found.first_entry is not None:
-                lost = self._known_lost.setdefault(found.segment, set())
-                lost.update(range(found.first_entry, (found.last_entry or 0) + 1))
+            self._tell_finding(found)
         return recovered
+
+    def _tell_finding(self, found: Finding) -> None:
+        text = found.text.removeprefix(f"{found.file} at byte {found.offset}: ")
+        damage = found.data_lost or found.segment is not None
+        first, last = found.first_entry, found.last_entry
+        self._tell(
+            Problem(found.file, found.offset, text, found.segment, first, last, damage=damage)
+        )
+        if found.segment is not None and first is not None and last is not None:
+            self._known_lost.setdefault(found.segment, set()).update(range(first, last + 1))
 
     # Segments -------------------------------------------------------------------
 

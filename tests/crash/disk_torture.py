@@ -25,7 +25,10 @@ from crash.disk_life import Life
 from crash.disk_model import TopicModel
 from crash.disk_world import InlineWorld, SteppedWorld
 from fakes.faulty_disk import Crash, FaultyDisk
+from magnetar_storage.errors import Unavailable
 from magnetar_storage.limits import Limits
+from magnetar_storage.memory import MemoryMetadata
+from magnetar_storage.verify import verify
 
 LIMITS = (
     Limits(
@@ -45,6 +48,7 @@ LIMITS = (
 
 VARIANTS = 2
 """Crashes from each state of a history."""
+VERIFY_ONE_OF = 8
 LONGEST_HISTORY = 40
 LONGEST_LIFE_AFTER = 6
 MORE_CRASHES = 3
@@ -178,6 +182,8 @@ class History:
         more = max(0, dice.randrange(-MORE_CRASHES, MORE_CRASHES + 1))
         for again in range(more + 1):
             disk.crash(dice.randrange)
+            if dice.randrange(VERIFY_ONE_OF) == 0:
+                expect_no_damage(disk, metadata)
             if again < more:
                 disk.crash_at = disk.operations + dice.randrange(40)
             life = Life(
@@ -197,6 +203,17 @@ class History:
         life.open(after_close=True)
         life.close()
         return more + 1
+
+
+def expect_no_damage(disk: FaultyDisk, metadata: MemoryMetadata | None) -> None:
+    """`magnetar verify` does not mistake what a crash leaves behind for damage."""
+    values = {} if metadata is None else metadata._values
+    try:
+        report = verify(disk, {key: found.value for key, found in values.items()})
+    except Unavailable:
+        assert not disk.list("segments"), "there is something to be verified"
+        return
+    assert not report.damaged, f"damage where there is none: {report.problems}"
 
 
 def torture(seed: int, points: int, jobs: int, progress: Callable[[Outcome], None]) -> Outcome:

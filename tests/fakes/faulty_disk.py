@@ -305,8 +305,12 @@ class FaultyDisk:
         self._names[name].replace(data)
 
     def flip_bit(self, name: str, offset: int, bit: int = 0) -> None:
+        self.flip(name, offset, 1 << bit)
+
+    def flip(self, name: str, offset: int, mask: int) -> None:
+        """Rot: other bits at one place."""
         data = bytearray(self.content(name))
-        data[offset] ^= 1 << bit
+        data[offset] ^= mask
         self.replace_content(name, bytes(data))
 
     def names(self) -> list[str]:

@@ -1,0 +1,50 @@
+"""What is wrong with heads and rounds of the journal even where recovery gets along with it."""
+
+from collections.abc import Iterator
+
+from magnetar_storage import checkpoint as checkpoints
+from magnetar_storage import rounds
+from magnetar_storage.disk import Disk
+from magnetar_storage.journal import Position
+
+
+def damaged_frames(disk: Disk, start: Position) -> Iterator[tuple[str, int, str]]:
+    """File, offset and what is damaged there, in the journal from `start` on."""
+    files = [rounds.file_number(name) for name in disk.list("journal")]
+    for number in (number for number in files if number is not None and number >= start.file):
+        name = rounds.file_name(number)
+        data = checkpoints.read_file(disk, name)
+        if rounds.decode_file_head(data) is None:
+            yield name, 0, "the head of the file is damaged"
+        at = start.offset if number == start.file and start.offset else rounds.FIRST_ROUND_AT
+        end = _end_told_by(disk, number + 1) if number + 1 in files else 0
+        by_seed = [_damaged_rounds(data, at, seed, end) for seed in rounds.seeds(data)]
+        for place in min(by_seed, key=len, default=[]):
+            yield name, place, "the header of a round is damaged"
+
+
+def _end_told_by(disk: Disk, following: int) -> int:
+    """Where the file before ends; 0 if that is unknown."""
+    file = disk.open(rounds.file_name(following))
+    try:
+        head = rounds.decode_file_head(file.read(0, rounds.FIRST_ROUND_AT))
+    finally:
+        file.close()
+    return 0 if head is None else head.previous_end
+
+
+def _damaged_rounds(data: bytes, at: int, seed: int, end: int) -> list[int]:
+    """Where rounds should begin and none does, the place behind the last one aside."""
+    damaged: list[int] = []
+    number = 0
+    while True:
+        found = rounds.round_at(data, at, seed)
+        if found is None:
+            found = rounds.next_round(data, at, seed, number)
+            if found is not None or at <= end:
+                damaged.append(at)
+            if found is None:
+                return damaged
+        if found.ends_file:
+            return damaged
+        number, at = found.number, found.end

@@ -1,0 +1,273 @@
+"""`verify`: what it finds, what it does not mistake for damage, and that it changes nothing."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from fakes.faulty_disk import FaultyDisk
+from fakes.local_store import TINY
+from fakes.world import InlineWorkers, ManualClock, ManualTasks, run
+from magnetar_storage import checkpoint as checkpoints
+from magnetar_storage import segment
+from magnetar_storage.cache import EntryCache
+from magnetar_storage.cursor_log import CursorLog
+from magnetar_storage.errors import Unavailable
+from magnetar_storage.limits import Limits
+from magnetar_storage.local import LocalStore
+from magnetar_storage.log import Engine, Log, RollLimits
+from magnetar_storage.log_record import LogRecord
+from magnetar_storage.memory import MemoryMetadata
+from magnetar_storage.verify import Problem, Report, verify
+
+KEY = "/topics/public/default/persistent/orders"
+LONG_JOURNAL = Limits(
+    journal_file_bytes=900,
+    round_bytes=400,
+    write_behind_bytes=1 << 20,
+    checkpoint_bytes=1 << 20,
+    loaded_segments=4,
+)
+
+
+class Directory:
+    """A topic of three segments with a cursor: its disk and what the metadata says."""
+
+    def __init__(self, limits: Limits = TINY, close: bool = True) -> None:
+        self.clock = ManualClock()
+        self.disk = FaultyDisk()
+        self.metadata = MemoryMetadata(self.clock)
+        self.store = self.do(
+            LocalStore.open(self.disk, InlineWorkers(self.clock), self.clock, limits)
+        )
+        engine = Engine(
+            self.store, self.metadata, EntryCache(0), self.clock, ManualTasks(self.clock),
+            RollLimits(max_entries=9, min_age_ms=0),
+        )  # fmt: skip
+        log = self.do(Log.open(KEY, engine, create=True))
+        assert log is not None
+        cursors = self.do(CursorLog.open(log))
+        self.do(log.start_writing())
+        self.do(cursors.create("reader", -1, {}))
+        for turn in range(6):
+            log.append([b"%d %d" % (turn, i) for i in range(3)], [1, turn + 1, 2], fail_on_error)
+            cursors.cursors["reader"].ack([turn])
+            cursors.changed(cursors.cursors["reader"], fail_on_error)
+            self.clock.pump()
+        self.segments = [listed.id for listed in log.segments]
+        self.cursor_segment = log.cursor_segment or 0
+        if close:
+            self.do(cursors.close())
+            self.do(log.close())
+            self.do(self.store.close())
+        self.record = LogRecord.decode(KEY, self.metadata._values[KEY].value)
+        self.names = [name for name in self.disk.names() if name != "LOCK"]
+
+    def do(self, coro):  # type: ignore[no-untyped-def]
+        return run(coro, self.clock)
+
+    def verify(self, disk: FaultyDisk | None = None) -> Report:
+        return verify(disk or self.disk, {KEY: self.record.encode()})
+
+    def create_segment(self, *payloads: bytes) -> int:
+        """One more, which no topic lists, in a life of its own."""
+        self.disk.locks.clear()
+        clock = ManualClock()
+        store = run(LocalStore.open(self.disk, InlineWorkers(clock), clock, TINY), clock)
+        writer = run(store.create(), clock)
+        if payloads:
+            writer.append(list(payloads), [1] * len(payloads), fail_on_error)
+        run(store.close(), clock)
+        return writer.segment
+
+
+def fail_on_error(error: BaseException | None) -> None:
+    assert error is None
+
+
+def only(report: Report) -> Problem:
+    (problem,) = report.problems
+    return problem
+
+
+@pytest.mark.parametrize("limits", [TINY, LONG_JOURNAL])
+@pytest.mark.parametrize("close", [True, False])
+def test_all_is_well_after_a_stop_and_after_a_kill(limits: Limits, close: bool) -> None:
+    directory = Directory(limits, close)
+    report = directory.verify()
+    assert report.problems == []
+    assert (report.topics, report.segments) == (1, len(directory.segments) + 1)
+    assert report.entries >= 18
+    assert report.bytes > 0
+
+
+def test_nothing_is_changed() -> None:
+    directory = Directory(LONG_JOURNAL, close=False)
+    before = {name: directory.disk.content(name) for name in directory.disk.names()}
+    operations = directory.disk.operations
+    directory.verify()
+    assert directory.disk.operations == operations
+    assert {name: directory.disk.content(name) for name in directory.disk.names()} == before
+    assert not any(file for file in directory.disk.open_files if file._name.endswith(".seg"))
+
+
+@pytest.mark.parametrize("mask", [0x01, 0x80, 0xFF])
+def test_every_byte_of_a_segment_file_is_watched_over(mask: int) -> None:
+    directory = Directory()
+    for number in (*directory.segments, directory.cursor_segment):
+        name = segment.file_name(number)
+        for offset in range(len(directory.disk.content(name))):
+            disk = directory.disk.copy()
+            disk.flip(name, offset, mask)
+            report = directory.verify(disk)
+            assert report.damaged, f"{name} at {offset}"
+            assert {(found.file, found.segment) for found in report.problems} == {(name, number)}
+            assert all(found.topic == KEY for found in report.problems)
+            assert sum(found.entries for found in report.problems) <= 3
+
+
+def test_every_length_of_a_segment_file_is_noticed() -> None:
+    directory = Directory()
+    name = segment.file_name(directory.segments[0])
+    content = directory.disk.content(name)
+    for size in range(len(content)):
+        disk = directory.disk.copy()
+        disk.replace_content(name, content[:size])
+        report = directory.verify(disk)
+        assert {found.file for found in report.problems if found.damage} == {name}, size
+
+
+def test_every_byte_of_a_complete_journal_file_is_watched_over() -> None:
+    directory = Directory(LONG_JOURNAL, close=False)
+    wals = [name for name in directory.names if name.endswith(".wal")]
+    assert len(wals) >= 2
+    for name in wals[:-1]:
+        end = directory.disk.content(name).rindex(b"MRND") + 32  # the END round
+        for offset in range(end):
+            disk = directory.disk.copy()
+            disk.flip(name, offset, 1 << offset % 8)
+            report = directory.verify(disk)
+            assert report.damaged, f"{name} at {offset}"
+            assert any(found.file == name for found in report.problems)
+
+
+def test_every_byte_of_the_checkpoint_and_of_the_format_is_watched_over() -> None:
+    directory = Directory()
+    checkpoint = checkpoints.file_name(checkpoints.numbers(directory.disk)[0])
+    for name in (checkpoint, "FORMAT"):
+        for offset in range(len(directory.disk.content(name)) - (name == "FORMAT")):
+            disk = directory.disk.copy()
+            disk.flip(name, offset, 1 << offset % 7)
+            try:
+                report = directory.verify(disk)
+            except Unavailable as error:
+                assert name == "FORMAT" and "use a release that knows it" in str(error)
+            else:
+                assert report.damaged, f"{name} at {offset}"
+                assert any(found.file == name for found in report.problems)
+
+
+def test_lost_entries_are_named_with_their_topic() -> None:
+    directory = Directory()
+    name = segment.file_name(directory.segments[1])
+    at = directory.disk.content(name).index(b"4 1")
+    directory.disk.flip(name, at, 1)
+    problem = only(directory.verify())
+    assert (problem.file, problem.segment, problem.topic) == (name, directory.segments[1], KEY)
+    assert (problem.first_entry, problem.last_entry, problem.entries) == (3, 5, 3)
+    assert problem.offset < at and "damaged" in problem.text
+
+
+def test_what_rotted_in_the_journal_is_told_once_and_by_its_place_there() -> None:
+    directory = Directory(LONG_JOURNAL, close=False)
+    name = next(name for name in directory.names if b"0 1" in directory.disk.content(name))
+    directory.disk.flip(name, directory.disk.content(name).index(b"0 1"), 4)
+    problem = only(directory.verify())
+    assert problem.damage and problem.file == name == "journal/0000000000000001.wal"
+    assert (problem.segment, problem.topic, problem.entries) == (directory.segments[0], KEY, 3)
+
+
+def test_a_write_that_was_cut_short_is_no_damage() -> None:
+    directory = Directory(LONG_JOURNAL, close=False)
+    name = [name for name in directory.names if name.endswith(".wal")][-1]
+    content = directory.disk.content(name)
+    directory.disk.replace_content(name, content[: content.rindex(b"MRND") + 40])
+    report = directory.verify()
+    assert [found.damage for found in report.problems if found.file == name] == [False]
+
+
+def test_a_missing_segment_is_told_with_what_it_held() -> None:
+    directory = Directory()
+    directory.disk.remove(segment.file_name(directory.segments[0]))
+    problem = only(directory.verify())
+    assert problem.damage and problem.entries == 9 and problem.topic == KEY
+    assert problem.segment == directory.segments[0]
+
+
+def test_missing_cursors_are_told() -> None:
+    directory = Directory()
+    directory.disk.remove(segment.file_name(directory.cursor_segment))
+    problem = only(directory.verify())
+    assert problem.damage and "subscriptions are lost" in problem.text and problem.topic == KEY
+
+
+def test_cursors_that_are_none_are_told() -> None:
+    directory = Directory()
+    strange = directory.create_segment(b"this is no cursor")
+    directory.record = replace(directory.record, cursor_segment=strange)
+    found = [one for one in directory.verify().problems if one.damage]
+    assert [one.segment for one in found] == [strange]
+    assert "cursors cannot be read" in found[0].text
+
+
+def test_a_topic_that_counts_otherwise_is_told() -> None:
+    directory = Directory()
+    first = replace(directory.record.segments[0], entries=8)
+    directory.record = replace(directory.record, segments=(first, *directory.record.segments[1:]))
+    problem = only(directory.verify())
+    assert problem.damage and "holds 9 entries; the topic counts 8" in problem.text
+
+
+def test_segments_that_no_topic_lists() -> None:
+    directory = Directory()
+    empty = directory.create_segment()
+    full = directory.create_segment(b"entry", b"entry")
+    report = directory.verify()
+    assert {found.segment: found.damage for found in report.problems} == {empty: False, full: True}
+    report = verify(directory.disk, None)
+    assert report.problems == [], "without metadata nothing is known about topics"
+    report = verify(directory.disk, {KEY: b"rot"})
+    assert [found.file for found in report.problems] == ["metadata.db"], "nor with rotten metadata"
+
+
+def test_cursors_left_by_a_crash_are_no_damage() -> None:
+    directory = Directory()
+    left = directory.cursor_segment
+    directory.record = replace(directory.record, cursor_segment=None)
+    problem = only(directory.verify())
+    assert (problem.segment, problem.damage) == (left, False)
+
+
+def test_without_a_checkpoint_complete_files_are_still_checked() -> None:
+    directory = Directory()
+    name = segment.file_name(directory.segments[0])
+    directory.disk.flip(name, 60, 1)
+    checkpoint = checkpoints.file_name(checkpoints.numbers(directory.disk)[0])
+    directory.disk.flip(checkpoint, 20, 1)
+    report = directory.verify()
+    assert {found.file for found in report.problems} == {name, checkpoint}
+    assert "no broker starts" in json.dumps([found.text for found in report.problems])
+
+
+def test_what_is_no_data_directory_cannot_be_checked() -> None:
+    disk = FaultyDisk()
+    disk.open("readme.txt", create=True).close()
+    with pytest.raises(Unavailable, match="no data directory"):
+        verify(disk, None)
+
+
+def test_progress_is_told_in_bytes() -> None:
+    directory = Directory()
+    told: list[int] = []
+    report = verify(directory.disk, None, told.append)
+    assert sum(told) == report.bytes and len(told) >= 3
