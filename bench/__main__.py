@@ -31,6 +31,7 @@ def machine(directory: Path) -> dict[str, str | int | float]:
         "python": platform.python_version(),
         "system": platform.platform(),
         "cpus": os.cpu_count() or 0,
+        "load_before": os.getloadavg()[0],
         "fdatasync_p50_ms": sync["p50_ms"],
         "fdatasync_p99_ms": sync["p99_ms"],
     }
@@ -96,12 +97,14 @@ def main(
         with Contest(names, directory, scale, seconds) as contest:
             for measured in contest.run(selected, rounds, lambda text: click.echo(text, err=True)):
                 results.add(*measured)
+                results.machine["load_after"] = os.getloadavg()[0]
                 path.write_text(results.as_json())
     known = results.machine
     click.echo(
         f"Magnetar {known['magnetar']}, Python {known['python']}, {known['cpus']} CPUs; "
         f"fdatasync of 16 KiB: p50 {known['fdatasync_p50_ms']:.2f} ms, "
-        f"p99 {known['fdatasync_p99_ms']:.2f} ms; {rounds} rounds: median (lowest-highest)\n"
+        f"p99 {known['fdatasync_p99_ms']:.2f} ms; load average {known['load_before']:.1f} before, "
+        f"{known['load_after']:.1f} behind; {rounds} rounds: median (lowest-highest)\n"
     )
     click.echo(f"{table(results)}\n\n{marks(results)}\n\nresults: {path}")
     for failure in results.failures:

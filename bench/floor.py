@@ -29,9 +29,14 @@ RECORD = Struct(">II")
 """Before each entry: its size and its messages."""
 FILE_NAME = "entries"
 READ_BYTES = 1 << 20
+RECEIVE_BYTES = 256 << 10
+JOINED_BYTES = 4 << 10
+"""Entries up to this size, on average, are joined before they are written."""
+IOV_MAX = 1024
 SWITCH_INTERVAL_SECONDS = 0.0005
 """The same as the broker's: how long a thread back from the disk waits for the loop."""
 MAX_MESSAGE_SIZE = 5 << 20
+MAX_FRAME = MAX_MESSAGE_SIZE + (64 << 10)
 LEDGER = 1
 
 Sent = tuple["FloorConnection", int, int, int, bytes]
@@ -85,12 +90,20 @@ class EntryFile:
         parts: list[bytes] = []
         for _, _, _, messages, entry in group:
             parts += (RECORD.pack(len(entry), messages), entry)
-        data = b"".join(parts)
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(self._fd, rest) :]
+        size = sum(map(len, parts))
+        if size <= JOINED_BYTES * len(group):
+            parts = [b"".join(parts)]
+        for start in range(0, len(parts), IOV_MAX):
+            self._write_all(parts[start : start + IOV_MAX])
         self._sync(self._fd)
-        return len(data)
+        return size
+
+    def _write_all(self, parts: list[bytes]) -> None:
+        written = os.writev(self._fd, parts)
+        if written < sum(map(len, parts)):
+            rest = memoryview(b"".join(parts))[written:]
+            while rest:
+                rest = rest[os.write(self._fd, rest) :]
 
     def _answer(self, group: list[Sent]) -> None:
         """The receipts of a group, in one write a connection."""
@@ -151,14 +164,15 @@ class FloorConsumer:
             self._write(b"".join(output))
 
 
-class FloorConnection(asyncio.Protocol):
-    """One client."""
+class FloorConnection(asyncio.BufferedProtocol):
+    """One client.  What it sends is received behind the beginning of a frame that is not whole."""
 
     def __init__(self, file: EntryFile, service_url: Callable[[], str]) -> None:
         self._file = file
         self._service_url = service_url
         self._consumers: dict[int, FloorConsumer] = {}
-        self._rest = b""
+        self._buffer = memoryview(bytearray(MAX_FRAME + RECEIVE_BYTES))
+        self._filled = 0
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -173,9 +187,15 @@ class FloorConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.write(data)
 
-    def data_received(self, data: bytes) -> None:
-        buf = self._rest + data if self._rest else data
-        pos, size = 0, len(buf)
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer[self._filled : self._filled + RECEIVE_BYTES]
+
+    def buffer_updated(self, count: int) -> None:
+        size = self._filled + count
+        if self._filled >= SIZES.size and size < 4 + SIZE.unpack_from(self._buffer)[0]:
+            self._filled = size
+            return
+        buf, pos = bytes(self._buffer[:size]), 0
         sent: list[Sent] = []
         command = pb.BaseCommand()
         while size - pos >= SIZES.size:
@@ -192,7 +212,8 @@ class FloorConnection(asyncio.Protocol):
             else:
                 self._control(command)
             pos = end
-        self._rest = buf[pos:]
+        self._filled = size - pos
+        self._buffer[: self._filled] = buf[pos:]
         if sent:
             self._file.append(sent)
 

@@ -57,7 +57,7 @@ EXTRAS = (
     Column("rss_mib", "RSS MiB", places(0)),
     Column("uss_mib", "USS MiB", places(0)),
 )
-"""Only some rows have them; the memory columns are told here once more where that is the point."""
+"""Only some rows have them."""
 HEADINGS = {column.measure: column for column in (*COLUMNS, *EXTRAS)}
 
 
@@ -91,8 +91,6 @@ def lines_of(results: Results, row: str) -> list[list[str]]:
 def extras(results: Results, row: str, server: str) -> str:
     """The measures that have no column of their own."""
     columns = [c for c in EXTRAS if results.values(row, server, c.measure)]
-    if not any(c.measure not in ("rss_mib", "uss_mib") for c in columns):
-        return ""
     return "  ".join(
         f"{c.heading} {cell(results.values(row, server, c.measure), c.text)}" for c in columns
     )

@@ -83,6 +83,5 @@ class Meter:
             "cpu_percent": cpu / seconds * 100,
             "peak_mib": used.peak,
             "pss_mib": used.pss,
-            "uss_mib": used.uss,
             "client_percent": own / seconds * 100,
         }

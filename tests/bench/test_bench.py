@@ -23,6 +23,8 @@ from bench.consuming import Receiver
 from bench.contest import Contest
 from bench.floor import EntryFile, serve
 from bench.frames import Load, Shape, encode_load
+from bench.markdown import BEGIN, END
+from bench.markdown import main as to_markdown
 from bench.outcome import Results
 from bench.probe import probe_sync
 from bench.publishing import WINDOW_ENTRIES, PacedPublisher, Publisher
@@ -294,6 +296,7 @@ def test_the_floor_keeps_its_entries_when_it_is_opened_again(tmp_path: Path) -> 
 # The rows, the table and the command --------------------------------------------------------------
 
 
+NUMBERS = ("fdatasync_p50_ms", "fdatasync_p99_ms", "load_before", "load_after")
 RATE = {"messages", "msg_per_s", "mb_per_s", "cpu_us", "peak_mib", "client_percent"}
 ALSO = {
     "tail": {"published_per_s", "behind_messages", "behind_ms", "kept_up"},
@@ -326,7 +329,7 @@ def test_a_row_measures(key: str, name: str, tmp_path: Path) -> None:
         return
     assert measures.keys() >= RATE | ALSO.get(key.partition("-")[0], set())
     assert measures["messages"] > 0 and measures["msg_per_s"] > 0 and measures["cpu_us"] >= 0
-    assert 0 < measures["uss_mib"] <= measures["peak_mib"]
+    assert 0 < measures["pss_mib"] <= measures["peak_mib"]
 
 
 def test_a_load_may_have_many_topics(tmp_path: Path) -> None:
@@ -440,6 +443,39 @@ def test_the_command_prints_tables_and_writes_json(tmp_path: Path) -> None:
     assert [mark["measure"] for mark in written["marks"]["start"]] == ["healthy_ms", "rss_mib"]
     assert Results.load(path).as_json() == path.read_text()
     assert [p.name for p in tmp_path.iterdir()] == ["out.json"]
+
+
+def test_a_run_becomes_markdown_between_the_markers_of_a_document(tmp_path: Path) -> None:
+    made = results([4, 6, 5], [2, 2, 2])
+    known = ("magnetar", "python", "system", "cpus")
+    made.machine = dict.fromkeys(known, "x") | dict.fromkeys(NUMBERS, 1.0)
+    path, document = tmp_path / "run.json", tmp_path / "doc.md"
+    path.write_text(made.as_json())
+    document.write_text(f"above\n{BEGIN}old\n{END}below\n")
+    done = CliRunner().invoke(to_markdown, [str(path), "--into", str(document)])
+    assert done.exit_code == 0, done.output
+    text = document.read_text()
+    assert text.startswith(f"above\n{BEGIN}") and text.endswith(f"{END}below\n")
+    assert "| publish 100 B | 5 msg/s | 2 msg/s | 2.50 |" in text
+    assert "old" not in text
+
+
+def test_what_failed_is_told_and_spares_the_rest(tmp_path: Path) -> None:
+    def measure(trial: Trial) -> Measures:
+        raise LoadError("no luck")
+
+    def works(trial: Trial) -> Measures:
+        return {"msg_per_s": 1.0}
+
+    told: list[str] = []
+    made = Results({}, 1, 1.0)
+    with Contest(["floor"], tmp_path, TINY, SECONDS) as contest:
+        rows = {"publish-100": Row("a", measure), "publish-1k": Row("b", works)}
+        for measured in contest.run(rows, 1, told.append):
+            made.add(*measured)
+    assert "FAILED: LoadError: no luck" in told
+    assert made.failures == [("publish-100", "floor", "LoadError: no luck")]
+    assert made.values("publish-1k", "floor", "msg_per_s") == [1.0]
 
 
 def test_the_command_refuses_unknown_rows() -> None:
