@@ -1,0 +1,105 @@
+"""`magnetar verify` on the directory of a real broker."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from magnetar import connect
+from magnetar_broker.cli import verify
+from running_broker import RunningBroker
+
+TOPIC = "persistent://public/default/verify me+"
+PAYLOAD = b"the payload that will rot"
+
+
+def run(directory: Path, *options: str) -> Result:
+    return CliRunner().invoke(verify, [str(directory), *options])
+
+
+@pytest.fixture
+def stopped(make_broker: Callable[..., RunningBroker]) -> Path:
+    """The directory of a broker that was killed with a topic and a subscription."""
+    running = make_broker()
+
+    async def fill() -> None:
+        async with connect(running.service_url) as client:
+            await client.subscribe(TOPIC, "reader")
+            producer = await client.producer(TOPIC)
+            await producer.send_batch([PAYLOAD, PAYLOAD])
+
+    asyncio.run(fill())
+    running.kill()
+    return running.data_dir
+
+
+def digests(directory: Path) -> dict[Path, str]:
+    return {
+        path: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in directory.rglob("*")
+        if path.is_file()
+    }
+
+
+def rot(directory: Path) -> Path:
+    """Change a byte of the stored payload, wherever it is."""
+    for path in sorted(directory.rglob("*.wal")) + sorted(directory.rglob("*.seg")):
+        content = bytearray(path.read_bytes())
+        at = content.find(PAYLOAD)
+        if at >= 0:
+            content[at] ^= 1
+            path.write_bytes(content)
+            return path
+    raise AssertionError("the payload is nowhere")
+
+
+def test_a_killed_broker_leaves_no_damage_and_nothing_is_changed(stopped: Path) -> None:
+    before = digests(stopped)
+    result = run(stopped)
+    assert result.exit_code == 0, result.output
+    assert "1 topics" in result.output and "no damage" in result.output
+    assert digests(stopped) == before
+
+
+def test_damage_is_named_with_file_entries_and_topic(
+    stopped: Path, make_broker: Callable[..., RunningBroker]
+) -> None:
+    running = RunningBroker(stopped).start()
+    running.stop()  # brings everything to segment files
+    name = rot(stopped).relative_to(stopped)
+    result = run(stopped)
+    assert result.exit_code == 1
+    (line,) = [line for line in result.output.splitlines() if str(name) in line]
+    assert TOPIC in line and "0-0" in line
+    assert "1 damaged, 1 entries lost" in result.output
+    result = run(stopped, "--json")
+    assert result.exit_code == 1
+    found = json.loads(result.output)
+    (problem,) = found["problems"]
+    assert (problem["file"], problem["topic"], problem["entries"]) == (str(name), TOPIC, 1)
+    assert found["damaged"] is True and found["checked"]["topics"] == 1
+
+
+def test_a_directory_in_use_cannot_be_checked(broker: RunningBroker) -> None:
+    result = run(broker.data_dir)
+    assert result.exit_code == 2
+    assert f"in use by process {broker.pid}" in result.output
+
+
+def test_a_rotten_database_is_damage(stopped: Path) -> None:
+    for path in stopped.glob("metadata.db*"):
+        content = bytearray(path.read_bytes())
+        content[:100] = bytes(100)
+        path.write_bytes(content)
+    result = run(stopped)
+    assert result.exit_code == 1
+    assert "metadata.db" in result.output and "restore the database" in result.output
+
+
+def test_what_is_no_directory_cannot_be_checked(tmp_path: Path) -> None:
+    assert run(tmp_path / "nowhere").exit_code == 2
+    assert run(tmp_path).exit_code == 2
