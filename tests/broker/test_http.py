@@ -111,6 +111,14 @@ def test_the_journal_is_measured(broker: RunningBroker) -> None:
     assert grown >= 1000
 
 
+def test_garbage_is_looked_for_once_the_broker_is_ready(broker: RunningBroker) -> None:
+    rounds = [
+        series(broker, cluster="standalone", generation="0")["python_gc_collections_total"]
+        for _ in range(20)
+    ]
+    assert rounds[-1] > rounds[0]
+
+
 def test_what_is_not_served_says_so(broker: RunningBroker) -> None:
     assert get(broker, "/admin/v2/nothing").status == 404
     assert "/admin/v2/nothing" in get(broker, "/admin/v2/nothing").reason

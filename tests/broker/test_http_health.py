@@ -174,6 +174,32 @@ def test_no_port_when_switched_off() -> None:
     asyncio.run(main())
 
 
+def test_a_stop_does_not_wait_for_ever_for_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        port = Port()
+        begun = asyncio.Event()
+
+        async def never(key: str) -> Versioned | None:
+            begun.set()
+            return await asyncio.get_running_loop().create_future()
+
+        await port.broker.start()
+        monkeypatch.setattr(port.metadata, "get", never)
+        port.port = await port.server.start("127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port.port)
+        writer.write(f"GET {LIST} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
+        await begun.wait()
+        await port.server.stop()
+        assert await reader.read() == b""
+        writer.close()
+        await writer.wait_closed()
+        monkeypatch.undo()
+        await port.broker.close()
+
+    monkeypatch.setattr(http_port, "STOP_SECONDS", 0.01)
+    asyncio.run(main())
+
+
 def test_a_stopped_server_leaves_its_port() -> None:
     async def main() -> None:
         port = Port()
