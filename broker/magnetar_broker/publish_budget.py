@@ -28,8 +28,7 @@ class PublishBudget:
 
     def give(self, size: int) -> None:
         """So many bytes were answered; those paused are asked whether they can go on."""
-        was_half_free = self.is_half_free
-        self.used -= size
-        if self.paused and self.is_half_free and not was_half_free:
+        was, self.used = self.used, self.used - size
+        if self.paused and was > self.limit // 2 and self.is_half_free:
             for resume in list(self.paused):
                 resume()

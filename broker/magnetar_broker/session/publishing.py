@@ -78,7 +78,8 @@ class Publishing:
         """Handle the SENDs from `frames[at]` on; returns where something else begins."""
         runs: dict[int, Sends] = {}
         current_id = -1
-        for kind, buf, start, mid, end in frames[at:]:
+        head = CHECKED_HEAD.unpack_from
+        for kind, buf, start, mid, end in frames[at:] if at else frames:
             if kind != SEND:
                 break
             at += 1
@@ -94,11 +95,22 @@ class Publishing:
                     continue
                 run, current_id = found, producer_id
             entry = buf[mid:end]
-            refused = _refusal(entry)
-            if refused is not None:
-                self._refuse(runs, run.producer, max(sequence_id, highest_id), refused)
-                current_id = -1
-                continue
+            # What nearly every message is, decided here: a call for each costs a tenth more.
+            usual = False
+            if METADATA_AT < end - mid < COPY_LIMIT:
+                magic, checksum, size = head(entry)
+                usual = (
+                    magic == MAGIC
+                    and crc32c(entry[CHECKED_FROM:]) == checksum
+                    and 0 < size <= end - mid - METADATA_AT
+                    and DELIVER_AT_TAG not in entry[METADATA_AT : METADATA_AT + size]
+                )
+            if not usual:
+                refused = _refusal(entry)
+                if refused is not None:
+                    self._refuse(runs, run.producer, max(sequence_id, highest_id), refused)
+                    current_id = -1
+                    continue
             run.sequence_ids.append(sequence_id)
             # A highest id below the lowest is none: a running Pulsar 4.2.4 ignores it too.
             run.highest_ids.append(highest_id if highest_id >= sequence_id else 0)
@@ -132,11 +144,14 @@ class Publishing:
 
     def _publish(self, runs: dict[int, Sends]) -> None:
         """Hand the runs to their producers; stop reading when too much is pending."""
+        size = 0
+        for run in runs.values():
+            run.size = sum(map(len, run.payloads))
+            size += run.size
+            self.pending_entries += len(run.payloads)
+        self._budget.take(size)
         for run in runs.values():
             if run.payloads:
-                run.size = sum(map(len, run.payloads))
-                self.pending_entries += len(run.payloads)
-                self._budget.take(run.size)
                 run.producer.publish(run)
         runs.clear()
         if self.pending_entries >= self._max_pending or self._budget.exhausted:
