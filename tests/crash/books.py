@@ -2,7 +2,7 @@
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -105,6 +105,8 @@ class AckBook:
     """What came to one subscription and which of its acknowledgements were answered."""
 
     subscription: str
+    alarm: Callable[[str], None]
+    """Told of the first of `again`."""
     again: list[str] = field(default_factory=list)
     """Messages that came again though the answer to their acknowledgement had come before."""
     mark: tuple[int, int] = (-1, -1)
@@ -135,6 +137,8 @@ class AckBook:
 
     def _tell(self, place: Place, life: int, how: str) -> None:
         self.again.append(f"{self.subscription}: {place} came again in life {life}, acked {how}")
+        if len(self.again) == 1:
+            self.alarm(self.again[0])
 
     def acked(self, ids: Iterable[tuple[Place, int]]) -> None:
         """An answer came: messages of these entries (a mask; 0: all) are acknowledged."""

@@ -54,7 +54,9 @@ class Clients:
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         self.topic = f"persistent://public/default/{setup.topic}"
-        self.record = Record(setup.lives, setup.tally)
+        self.record = Record(
+            setup.lives, setup.tally, lambda text: setup.alarm(f"{self.topic}: {text}")
+        )
         self.stop_producing, self.stop_consuming = threading.Event(), threading.Event()
         self.answered_client: RawClient | None = None
         self._failures: list[BaseException] = []
@@ -92,7 +94,9 @@ class Clients:
                 self.answered_client.abort()
         self._join(self._consumers)
         report = self.record.report(list(stored.values()))
-        report.backlogs = {(self.topic, AUDIT): len(stored)}
+        unknown = dict.fromkeys((CUMULATIVE, HOLES, ANSWERED))
+        counts = {AUDIT: len(stored), **unknown}
+        report.backlogs = {(self.topic, name): count for name, count in counts.items()}
         report.problems = [f"{self.topic}: {text}" for text in report.problems + never_came]
         return report
 

@@ -249,10 +249,13 @@ class Topic:
         self.producers = [
             Producer(self, f"{kind}-{number}", shape) for number, shape in enumerate(shapes)
         ]
-        self.books = [AckBook(HOLES), AckBook(CUMULATIVE)]
+        self.books = [AckBook(name, self._alarm) for name in (HOLES, CUMULATIVE)]
         self.consumers = [Consumer(self, book) for book in self.books for _ in range(2)]
         self._end: Place = (0, 0)
         self._drained: asyncio.Future[None] | None = None
+
+    def _alarm(self, problem: str) -> None:
+        self.load.setup.alarm(f"{self.name}: {problem}")
 
     async def create(self) -> None:
         """The subscriptions exist before the first message; one of them keeps everything."""

@@ -55,8 +55,9 @@ class Report:
     acks_tested: int = 0
     acked_again_in_window: int = 0
     problems: list[str] = field(default_factory=list)
-    backlogs: dict[tuple[str, str], int] = field(default_factory=dict)
-    """What the broker must count for a topic's subscription when nobody works any more."""
+    backlogs: dict[tuple[str, str], int | None] = field(default_factory=dict)
+    """What the broker must count for each topic's subscriptions when nobody works any more; None
+    where that is not known."""
 
     def __add__(self, other: "Report") -> "Report":
         summed = {
@@ -80,9 +81,11 @@ class Report:
 class Record:
     """Of the official clients of one process and one topic; thread-safe."""
 
-    def __init__(self, lives: Lives, tally: Tally) -> None:
+    def __init__(self, lives: Lives, tally: Tally, alarm: Callable[[str], None]) -> None:
+        """`alarm` is told of the first message that came again though it must not."""
         self.lives = lives
         self.tally = tally
+        self._alarm = alarm
         self.failed_sends: list[str] = []
         self.acked_again: list[str] = []
         self.in_window = 0
@@ -153,6 +156,8 @@ class Record:
             self.in_window += 1
             return
         self.acked_again.append(f"{subscription}: {key} acknowledged {why} came again in {life}")
+        if len(self.acked_again) == 1:
+            self._alarm(self.acked_again[0])
 
     def _is_safe(self, acked: Acked) -> bool:
         last = self._answered_at.get(acked.life, acked.at)

@@ -75,8 +75,12 @@ def test_receipts_come_in_order() -> None:
 FIRST, SECOND, THIRD = (1, 0), (1, 1), (2, 0)
 
 
+alarms: list[str] = []
+
+
 def book(*came: Place) -> AckBook:
-    made = AckBook("sub")
+    alarms.clear()
+    made = AckBook("sub", alarms.append)
     for place in came:
         assert not made.came(place, 0b1111, 0)
     return made
@@ -95,6 +99,8 @@ def test_acknowledged_individually() -> None:
     assert not made.again
     made.came(SECOND, 0b1111, 0)
     assert "(1, 1) came again" in made.again[0]
+    made.came(SECOND, 0b1111, 0)
+    assert alarms == made.again[:1] and len(made.again) == 2
     assert made.is_acked(SECOND) and not made.is_acked(FIRST)
 
 

@@ -11,11 +11,12 @@ from crash.record import Message, Promise, Record, Report
 
 OK = pulsar.Result.Ok
 KEY = (1, 2, -1)
+ALARMS: list[str] = []
 
 
 @pytest.fixture
 def record() -> Record:
-    return Record(Lives(8), Tally())
+    return Record(Lives(8), Tally(), ALARMS.append)
 
 
 def die(record: Record) -> None:
@@ -71,6 +72,7 @@ def test_an_answered_ack_is_safe_at_once(record: Record) -> None:
     die(record)
     record.delivered("sub", KEY, 1)
     assert "though that had been answered" in record.report([]).problems[0]
+    assert "though that had been answered" in ALARMS.pop() and not ALARMS
 
 
 @pytest.mark.parametrize(("answered_at", "safe"), [(10.5, False), (11.5, True)])
@@ -83,6 +85,7 @@ def test_another_ack_is_safe_once_a_later_one_was_answered(
     die(record)
     record.delivered("sub", KEY, 1)
     assert bool(record.report([]).problems) is safe
+    ALARMS.clear()
 
 
 def test_an_ack_of_a_life_that_is_over_counts_for_nothing(record: Record) -> None:

@@ -32,12 +32,12 @@ from raw_client import RawClient
 from running_broker import RunningBroker
 
 CYCLES_OF_AN_ERA = 25
-LONGEST_LIFE_SECONDS = 2.5
+LONGEST_LIFE_SECONDS = 2.0
 LONGEST_WAIT_SECONDS = 2.0
 """For a moment that may not come in this life."""
 LONGEST_DELAY_SECONDS = 0.01
 """Between a file event and the kill."""
-KILLED_AT_START = 0.3
+KILLED_AT_START = 0.25
 """How often the next start is killed too, and the one after that, ..."""
 LONGEST_START_SECONDS = 1.0
 RECOVERY_SECONDS = 5.0
@@ -317,7 +317,7 @@ class Torture:
         time.sleep(self._random.choice((0.0, self._random.uniform(0, LONGEST_DELAY_SECONDS))))
 
 
-def differences(broker: RunningBroker, expected: dict[tuple[str, str], int]) -> list[str]:
+def differences(broker: RunningBroker, expected: dict[tuple[str, str], int | None]) -> list[str]:
     """Where the broker's own backlogs are not what they should be."""
     with urllib.request.urlopen(f"{broker.http_url}/metrics") as page:
         families = text_string_to_metric_families(page.read().decode())
@@ -330,7 +330,7 @@ def differences(broker: RunningBroker, expected: dict[tuple[str, str], int]) -> 
     return [
         f"{topic} {name}: {found.get((topic, name))} instead of {count}"
         for (topic, name), count in expected.items()
-        if found.get((topic, name)) != count
+        if count is not None and found.get((topic, name)) != count
     ]
 
 
