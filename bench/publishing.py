@@ -22,6 +22,7 @@ class Publisher:
         """When the last receipt came, in seconds of `time.perf_counter`."""
         self._connection = connection
         self._in_order = True
+        self._left = self._skipped = 0
         self._writes: list[Write] = []
         self.until = 0.0
         """Nothing is sent after this time."""
@@ -37,6 +38,7 @@ class Publisher:
         before = self.answered
         if load.writes:
             self._in_order = load.shape.topics == 1
+            self._skipped, self._left = self._skipped + self._left, 0
             self._writes = load.writes[::-1]
             self.until = time.perf_counter() + seconds
             self._done = self._connection.promise()
@@ -46,6 +48,7 @@ class Publisher:
 
     def _write(self) -> None:
         if self._writes and time.perf_counter() > self.until:
+            self._left = sum(write.entries for write in self._writes)
             self._writes.clear()
         while self._writes and self._connection.writable:
             buffers, entries = self._writes[-1]
@@ -60,7 +63,7 @@ class Publisher:
         self.answered_at = time.perf_counter()
         if self._in_order:
             sequence_id = decode_receipt(*last)[1]
-            if sequence_id != self.answered - 1:
+            if sequence_id != self._skipped + self.answered - 1:
                 self._connection.fail(f"receipt {self.answered} is for sequence id {sequence_id}")
                 return
         self._write()

@@ -35,6 +35,7 @@ class Trial:
     """How much of the full load is used."""
     seconds: float
     """No measurement lasts longer."""
+    meter: Callable[[int], Meter] = Meter
 
     def load(self, shape: Shape, entries: int, write_entries: int | None = None) -> Load:
         """So many entries, scaled."""
@@ -76,7 +77,7 @@ def publish(trial: Trial, shape: Shape, entries: int) -> Measures:
                 await asyncio.gather(*(open_producer(connection, t, at) for at, t in some))
             publisher = Publisher(connection)
             await publisher.publish(warm_up, trial.seconds)
-            meter = Meter(trial.server.pid)
+            meter = trial.meter(trial.server.pid)
             published = await publisher.publish(rest, trial.seconds)
             return meter.stop(published * shape.batch, shape.size)
 
@@ -98,7 +99,7 @@ def tail(trial: Trial, shape: Shape, entries: int) -> Measures:
             await receiver.receive(publisher.sent, trial.seconds)
             receiver.most_behind = 0
             before = receiver.entries
-            meter = Meter(trial.server.pid)
+            meter = trial.meter(trial.server.pid)
             published = await publisher.publish(rest, trial.seconds)
             await receiver.receive(publisher.sent, trial.seconds)
             measures = meter.stop((receiver.entries - before) * shape.batch, shape.size)
@@ -133,7 +134,7 @@ def catch_up(trial: Trial, shape: Shape, entries: int) -> Measures:
             begun: list[tuple[int, Meter]] = []
             receiver.when_warm(
                 stored * WARM_UP_PERCENT // 100,
-                lambda: begun.append((receiver.entries, Meter(trial.server.pid))),
+                lambda: begun.append((receiver.entries, trial.meter(trial.server.pid))),
             )
             await receiver.receive(stored, trial.seconds)
             if not begun:
@@ -165,7 +166,7 @@ def fan_out(trial: Trial, shape: Shape, entries: int, subscriptions: int) -> Mea
                 return sum(receiver.entries for receiver in receivers)
 
             before = await deliver(warm_up)
-            meter = Meter(trial.server.pid)
+            meter = trial.meter(trial.server.pid)
             delivered = await deliver(rest) - before
             return meter.stop(delivered * shape.batch, shape.size)
 
@@ -183,7 +184,7 @@ def latency(trial: Trial, shape: Shape, entries: int, per_second: int) -> Measur
             await open_producer(producing, trial.topic)
             receiver = Receiver(consuming)
             publisher = PacedPublisher(producing, load, per_second)
-            meter = Meter(trial.server.pid)
+            meter = trial.meter(trial.server.pid)
             await publisher.publish()
             await receiver.receive(load.entries, trial.seconds)
             measures = meter.stop(load.entries, shape.size)

@@ -30,10 +30,10 @@ def family(pid: int) -> list[psutil.Process]:
     return [parent, *parent.children(recursive=True)]
 
 
-def cpu_seconds(pid: int) -> float:
-    """Of all threads of a process and its children, since their start."""
+def cpu_seconds(pid: int) -> tuple[float, float]:
+    """Of all threads of a process and its children, since their start: own, and the system's."""
     times = [process.cpu_times() for process in family(pid)]
-    return sum(t.user + t.system for t in times)
+    return sum(t.user for t in times), sum(t.system for t in times)
 
 
 def memory(pid: int) -> Memory:
@@ -72,15 +72,19 @@ class Meter:
         if not messages:
             raise RuntimeError("nothing was done in the time there was")
         seconds = time.perf_counter() - self.began
-        cpu, own = cpu_seconds(self._pid) - self._cpu, time.process_time() - self._own
+        own = time.process_time() - self._own
+        user, system = (
+            now - then for now, then in zip(cpu_seconds(self._pid), self._cpu, strict=True)
+        )
         used = memory(self._pid)
         return {
             "messages": messages,
             "seconds": seconds,
             "msg_per_s": messages / seconds,
             "mb_per_s": messages * size / seconds / 1e6,
-            "cpu_us": cpu / messages * 1e6,
-            "cpu_percent": cpu / seconds * 100,
+            "cpu_us": (user + system) / messages * 1e6,
+            "system_cpu_us": system / messages * 1e6,
+            "cpu_percent": (user + system) / seconds * 100,
             "peak_mib": used.peak,
             "pss_mib": used.pss,
             "client_percent": own / seconds * 100,

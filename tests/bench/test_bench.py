@@ -185,6 +185,10 @@ def test_a_publisher_whose_time_is_over_sends_nothing_more(tmp_path: Path) -> No
             publisher.until = 0.0
             released.set()
             assert await publishing == publisher.sent == WINDOW_ENTRIES
+            # What follows goes on behind what was left out.
+            longer = encode_load(SMALL, entries=WINDOW_ENTRIES * 2 + 100)
+            later = Load(SMALL, longer.writes[-2:], 100)
+            assert await publisher.publish(later, SECONDS) == 100
 
     asyncio.run(run())
 
