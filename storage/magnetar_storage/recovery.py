@@ -227,8 +227,7 @@ class Rebuild:
         row = self.rows[number]
         row.entries += n
         row.messages += messages
-        # What is damaged may be smaller than the tables of its entries.
-        row.size += max(0, len(record) - HEADER.size - TABLE_BYTES_PER_ENTRY * n)
+        row.size += len(record) - HEADER.size - TABLE_BYTES_PER_ENTRY * n
         self.records.setdefault(number, []).append((record,))
         self.unwritten_bytes += len(record)
 

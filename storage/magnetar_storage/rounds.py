@@ -8,7 +8,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from magnetar_storage.file_names import number_in
-from magnetar_storage.record import from_bytes, to_bytes
+from magnetar_storage.record import HEADER, TABLE_BYTES_PER_ENTRY, from_bytes, to_bytes
 
 FILE_MAGIC = b"MAGNJRNL"
 FILE_VERSION = 2
@@ -124,7 +124,10 @@ def encode_round(
 
 
 def round_at(data: bytes, at: int, seed: int) -> Round | None:
-    """The round at an offset, if header and directory are intact; the records may not be."""
+    """The round at an offset, if header and directory are intact; the records may not be.
+
+    A directory with records that are too small for their entries is not.
+    """
     if at + ROUND_HEADER.size > len(data):
         return None
     magic, crc, number, records, zero, record_bytes = ROUND_HEADER.unpack_from(data, at)
@@ -139,6 +142,8 @@ def round_at(data: bytes, at: int, seed: int) -> Round | None:
     places = []
     sizes, ns, crcs = (rest[i * records : (i + 1) * records] for i in range(3))
     for segment, size, n, of_record in zip(segments, sizes, ns, crcs, strict=True):
+        if size < HEADER.size + TABLE_BYTES_PER_ENTRY * n:
+            return None
         places.append(Place(segment, n, start, size, of_record))
         start += size
     return Round(number, at, start, places)

@@ -140,15 +140,21 @@ def _differences(totals: "array[int]") -> "array[int]":
     return array("I", map(int.__sub__, islice(totals, 1, None), totals))
 
 
-def decode_index(data: bytes, record: Record) -> Index:
-    """What an intact INDEX record says."""
+def decode_index(data: bytes, record: Record) -> Index | None:
+    """What an intact INDEX record says; None if it contradicts itself."""
     at = record.at + HEADER.size
+    if record.end - at < INDEX_BODY.size:
+        return None
     blocks, has_counts = INDEX_BODY.unpack_from(data, at)
     at += INDEX_BODY.size
+    if record.end - at != 8 * blocks + (4 * record.n if has_counts else 0):
+        return None
     index = Index()
     ns = from_bytes(data[at : at + 4 * blocks])
     sizes = from_bytes(data[at + 4 * blocks : at + 8 * blocks])
     index.firsts = array("Q", accumulate(ns, initial=0))
+    if index.entries != record.n:
+        return None
     index.offsets = array("Q", accumulate(sizes, initial=FIRST_BLOCK_AT))
     if has_counts:
         index.messages = array(
@@ -176,7 +182,9 @@ def load(disk: Disk, segment: SegmentId) -> tuple[Index, str | None]:
         data = file.read(index_at, at - index_at)
         record = record_at(data, 0)
         if record is not None and record.kind == INDEX and record.segment == segment:
-            return decode_index(data, record), None
+            index = decode_index(data, record)
+            if index is not None:
+                return index, None
         index = scan(file, segment, index_at, sealed.entries, sealed.messages)
         return index, f"{name} at byte {index_at}: index damaged, rebuilt from the entries"
     finally:
@@ -222,7 +230,9 @@ def _rebuild(file: File, size: int, segment: SegmentId) -> Index:
     """The INDEX record itself, when the trailer that points to it is damaged."""
     for _, data, record in records_of(file, FIRST_BLOCK_AT, size):
         if record.kind == INDEX and record.segment == segment:
-            return decode_index(data, record)
+            index = decode_index(data, record)
+            if index is not None:
+                return index
     raise Corrupt(
         file_name(segment), size, "trailer and index are both damaged: its end is unknown", segment
     )

@@ -7,7 +7,15 @@ from fakes.local_store import Machine
 from magnetar_storage import checkpoint as checkpoints
 from magnetar_storage import rounds, segment
 from magnetar_storage.errors import Corrupt
-from magnetar_storage.record import TABLE_BYTES_PER_ENTRY
+from magnetar_storage.record import (
+    CRC_BYTES,
+    HEADER,
+    INDEX,
+    MAGIC,
+    TABLE_BYTES_PER_ENTRY,
+    encode,
+    record_at,
+)
 
 
 def put(disk: FaultyDisk, name: str, data: bytes) -> None:
@@ -73,3 +81,23 @@ def test_a_file_cut_within_the_tables_of_a_block_is_damaged_there() -> None:
         with pytest.raises(Corrupt, match="entries 1 to 3"):
             machine.do(reader.read(1, 9, 1 << 20))
         machine.disk.locks.clear()
+
+
+@pytest.mark.parametrize("entries", [2, 4])
+def test_an_index_that_contradicts_itself_is_rebuilt(entries: int) -> None:
+    machine = Machine()
+    machine.open()
+    number = machine.create()
+    machine.append(number, [b"a", b"b", b"c"], [1, 2, 3])
+    machine.seal(number)
+    machine.close()
+    name = segment.file_name(number)
+    whole = machine.disk.content(name)
+    at = whole.rindex(MAGIC) - CRC_BYTES
+    record = record_at(whole, at)
+    assert record is not None and record.kind == INDEX
+    body = whole[record.at + HEADER.size : record.end]
+    forged = encode(INDEX, number, body, n=entries)
+    machine.disk.replace_content(name, whole[:at] + forged + whole[record.end :])
+    index, trouble = segment.load(machine.disk, number)
+    assert index.entries == 3 and trouble is not None and "index damaged" in trouble
