@@ -10,7 +10,7 @@ from fakes.faulty_disk import FaultyDisk
 from fakes.local_store import Machine
 from magnetar_storage.errors import Corrupt, NoSegment, StorageError
 from magnetar_storage.limits import Limits
-from magnetar_storage.record import CRC_BYTES, HEADER
+from magnetar_storage.record import CRC_BYTES, HEADER, SEAL, SEALED_BODY
 from magnetar_storage.rounds import (
     DIRECTORY_BYTES_PER_RECORD,
     FIRST_ROUND_AT,
@@ -32,7 +32,9 @@ SMALL: Final = Limits(
 ALL_IN_JOURNAL: Final = Limits(
     journal_file_bytes=900, round_bytes=400, write_behind_bytes=1 << 20, checkpoint_bytes=1 << 20
 )
-MOST_FORGED: Final = 1 << 20
+MOST_FORGED: Final = 1 << 14
+"""Checksums are not set right where numbers are larger: no store writes so many entries here, and
+believing them takes more memory than there is."""
 MOST_ENTRIES: Final = 1000
 """That are read of one segment."""
 
@@ -187,15 +189,13 @@ def summed(data: bytes, at: int, start: int, end: int, seed: int = 0) -> bytes:
 
 
 def with_records(data: bytes, at: int) -> bytes:
-    """The same with right checksums in the records that follow each other from a place on.
-
-    Not in those with numbers that would need more memory than there is: no store would have
-    written so many entries.
-    """
+    """The same with right checksums in the records that follow each other from a place on."""
     for place in record_places(data, at):
-        _, _, _, _, body, n, segment, first = HEADER.unpack_from(data, place)
-        if max(n, segment, first) < MOST_FORGED:
-            data = summed(data, place, place + CRC_BYTES, place + HEADER.size + body)
+        _, _, kind, _, size, n, segment, first = HEADER.unpack_from(data, place)
+        body, end = place + HEADER.size, place + HEADER.size + size
+        sealed = SEALED_BODY.unpack_from(data, body) if kind == SEAL and size >= 24 else ()
+        if max(n, segment, first, *sealed) < MOST_FORGED:
+            data = summed(data, place, place + CRC_BYTES, end)
     return data
 
 
