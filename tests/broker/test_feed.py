@@ -3,6 +3,7 @@
 from fakes.logs import BY_THREE, LogWorld, numbered
 from fakes.moody_store import MoodyStore
 from magnetar_broker.dispatch.feed import AHEAD_ENTRIES, RETRY_SECONDS, Feed
+from magnetar_storage.cache import ENTRY_OVERHEAD
 from magnetar_storage.errors import Corrupt, Unavailable
 from magnetar_storage.interfaces import Run
 from magnetar_storage.log import Log
@@ -126,4 +127,60 @@ def test_what_was_trimmed_during_the_read_is_no_damage() -> None:
     reading.world.clock.pump()
     assert (reading.feed.failure, reading.ready) == (None, 1)
     reading.store.read_failure = None
+    assert reading.read(6) == [b"6", b"7", b"8"]
+
+
+def test_who_catches_up_is_read_ahead_for() -> None:
+    reading = Reading()
+    assert reading.read(0) == [b"0", b"1", b"2"]
+    assert reading.store.reads == 1
+    assert reading.read(3) == [b"3", b"4", b"5"]
+    assert reading.store.reads == 3
+    assert reading.take(5) == (5, [b"5"], [1])
+    assert reading.take(6) == (6, [b"6", b"7", b"8"], [1, 1, 1])
+    reading.world.clock.pump()
+    assert reading.store.reads == 3, "there is no more to read"
+
+
+def test_who_jumps_about_is_not_read_ahead_for() -> None:
+    reading = Reading()
+    for offset in (0, 6, 3, 0):
+        reading.read(offset)
+    assert reading.store.reads == 4
+
+
+def test_what_is_in_memory_is_not_read_ahead() -> None:
+    reading = Reading(cache_bytes=3 * (1 + ENTRY_OVERHEAD))
+    assert reading.read(0) == [b"0", b"1", b"2"]
+    assert reading.read(3) == [b"3", b"4", b"5"]
+    assert reading.take(6) == (6, [b"6", b"7", b"8"], [1, 1, 1])
+    assert reading.store.reads == 2
+
+
+def test_damage_ahead_counts_once_it_is_reached() -> None:
+    reading = Reading()
+    reading.read(0)
+    assert reading.take(3) is None
+    gate = reading.store.read_gate = reading.world.clock.promise()
+    reading.world.clock.pump()
+    reading.store.read_gate = None
+    gate.set_result(None)  # the read that is wanted, then the one ahead of it
+    damage = reading.store.read_failure = Corrupt("file", 3, "rot")
+    reading.world.clock.pump()
+    assert (reading.store.reads, reading.feed.failure) == (3, None)
+    assert reading.take(3) == (3, [b"3", b"4", b"5"], [1, 1, 1])
+    assert reading.take(6) is None
+    reading.world.clock.pump()
+    assert reading.feed.failure is damage
+
+
+def test_what_was_read_ahead_for_nothing_does_no_harm() -> None:
+    reading = Reading()
+    reading.read(0)
+    assert reading.take(3) is None
+    reading.world.clock.pump()
+    assert reading.store.reads == 3
+    assert reading.read(0) == [b"0", b"1", b"2"], "a seek"
+    assert reading.read(3) == [b"3", b"4", b"5"]
+    reading.feed.clear()
     assert reading.read(6) == [b"6", b"7", b"8"]

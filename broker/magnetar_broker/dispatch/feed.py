@@ -9,7 +9,7 @@ from magnetar_storage.log import Log
 
 logger = logging.getLogger(__name__)
 
-AHEAD_ENTRIES = 2000
+AHEAD_ENTRIES = 5000
 AHEAD_BYTES = 1 << 20
 NOTHING = Run(0, [], ())
 LASTING = (Corrupt, NoSegment)
@@ -17,7 +17,11 @@ RETRY_SECONDS = 1.0
 
 
 class Feed:
-    """Serves one dispatcher.  A dispatcher that got nothing is called when there is more."""
+    """Serves one dispatcher.  A dispatcher that got nothing is called when there is more.
+
+    Who reads on where the last read ended is catching up: then the next stretch is read while
+    this one is being sent.
+    """
 
     def __init__(self, entries: Log, ready: Callable[[], None]) -> None:
         self.failure: StorageError | None = None
@@ -26,28 +30,30 @@ class Feed:
         self._log = entries
         self._ready = ready
         self._ahead = NOTHING
+        self._next = NOTHING
         self._reading = False
 
     def take(self, offset: int, max_entries: int, max_bytes: int) -> Run | None:
         """Entries from `offset` on, all of one segment; None when there are none (yet)."""
         end = self._log.segment_end(offset)
         if offset >= end:
-            self._ahead = NOTHING
+            self.clear()
             return None
         if self.failure is not None:
             return None
         max_entries = min(max_entries, end - offset)
         run = self._log.recent(offset, max_entries, max_bytes)
         if run is not None:
-            self._ahead = NOTHING
+            self.clear()
             return run
+        if offset == self._next.first and self._next.payloads:
+            self._ahead, self._next = self._next, NOTHING
+            self._read_on()
         at = offset - self._ahead.first
         if 0 <= at < len(self._ahead.payloads):
             payloads = self._ahead.payloads[at : at + max_entries]
             return Run(offset, payloads, self._ahead.counts[at : at + len(payloads)])
-        if not self._reading:
-            self._reading = True
-            self._log.engine.tasks.spawn(self._read(offset))
+        self._begin(offset, wanted=True)
         return None
 
     def retry(self) -> None:
@@ -56,17 +62,41 @@ class Feed:
 
     def clear(self) -> None:
         """Give back the memory: nobody reads at present."""
-        self._ahead = NOTHING
+        self._ahead = self._next = NOTHING
 
-    async def _read(self, offset: int) -> None:
+    def _begin(self, offset: int, wanted: bool) -> None:
+        if not self._reading:
+            self._reading = True
+            self._log.engine.tasks.spawn(self._read(offset, wanted))
+
+    def _read_on(self) -> None:
+        """Read what comes behind the present stretch, if that is not in memory anyway."""
+        offset = _end_of(self._ahead)
+        if offset < self._log.end and self._log.recent(offset, 1, 1) is None:
+            self._begin(offset, wanted=False)
+
+    async def _read(self, offset: int, wanted: bool) -> None:
+        run: Run | None = None
         try:
-            self._ahead = await self._log.read(offset, AHEAD_ENTRIES, AHEAD_BYTES)
+            run = await self._log.read(offset, AHEAD_ENTRIES, AHEAD_BYTES)
         except StorageError as error:
-            if offset >= self._log.first_offset:  # else it was trimmed meanwhile: read on behind
+            # What is not wanted yet is tried again when it is; what was trimmed is not missed.
+            if wanted and offset >= self._log.first_offset:
                 self._failed(offset, error)
         finally:
             self._reading = False
+        if run is not None:
+            self._arrived(run, wanted)
         self._ready()
+
+    def _arrived(self, run: Run, wanted: bool) -> None:
+        behind = run.first == _end_of(self._ahead) > 0
+        if wanted:
+            self._ahead, self._next = run, NOTHING
+            if behind:
+                self._read_on()
+        elif behind:
+            self._next = run
 
     def _failed(self, offset: int, error: StorageError) -> None:
         if self.failure is None:
@@ -78,3 +108,7 @@ class Feed:
     def _try_again(self) -> None:
         self.failure = None
         self._ready()
+
+
+def _end_of(run: Run) -> int:
+    return run.first + len(run.payloads)
