@@ -12,7 +12,7 @@ class Limits:
     """A commit round takes no more than this, a single larger append aside."""
     write_behind_bytes: int = 32 << 20
     """Written to segment files when more waits in memory."""
-    unwritten_bytes: int = 256 << 20
+    unwritten_bytes: int = 160 << 20
     """The journal pauses while more than this waits in memory."""
     checkpoint_bytes: int = 128 << 20
     checkpoint_seconds: float = 60.0
