@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from crc32c import crc32c
+
 from magnetar_storage.disk import Disk
 from magnetar_storage.errors import BadVersion, Corrupt, DiskFull, StorageError, Unavailable
 from magnetar_storage.interfaces import (
@@ -25,17 +27,32 @@ from magnetar_storage.world import Clock, Worker
 T = TypeVar("T")
 
 FILE = "metadata.db"
-SCHEMA_VERSION = 1
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS entries (
-    key TEXT PRIMARY KEY, value BLOB NOT NULL, version INTEGER NOT NULL, lease TEXT
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS entries_lease ON entries (lease) WHERE lease IS NOT NULL;
-CREATE TABLE IF NOT EXISTS writes (last INTEGER NOT NULL);
-INSERT INTO writes SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM writes);
-"""
+SCHEMA_VERSION = 2
+SCHEMA = (
+    """CREATE TABLE IF NOT EXISTS entries (
+        key TEXT PRIMARY KEY, value BLOB NOT NULL, version INTEGER NOT NULL, lease TEXT,
+        crc INTEGER NOT NULL DEFAULT 0
+    ) WITHOUT ROWID""",
+    "CREATE INDEX IF NOT EXISTS entries_lease ON entries (lease) WHERE lease IS NOT NULL",
+    "CREATE TABLE IF NOT EXISTS writes (last INTEGER NOT NULL)",
+    "INSERT INTO writes SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM writes)",
+)
+FROM_VERSION_1 = (
+    "ALTER TABLE entries ADD COLUMN crc INTEGER NOT NULL DEFAULT 0",
+    "UPDATE entries SET crc = checksum(CAST(key AS BLOB), value, version, lease)",
+)
+DAMAGED_ROWS = """SELECT CAST(key AS BLOB) FROM entries
+    WHERE typeof(key) != 'text' OR crc IS NOT checksum(CAST(key AS BLOB), value, version, lease)
+    LIMIT 1"""
 LAST_CHARACTER = "\U0010ffff"
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def checksum(key: bytes, value: object, version: object, lease: object) -> int:
+    """Of a row; -1 if the value is none, since SQLite lets a damaged column be of any type."""
+    if not isinstance(value, bytes):
+        return -1
+    return crc32c(value, crc32c(b"%d %a " % (len(key), (version, lease)) + key))
 
 
 class Database:
@@ -47,8 +64,13 @@ class Database:
         self._connection = self._explained(partial(self._connect, path))
 
     def get(self, key: str) -> Versioned | None:
-        found = self._query("SELECT value, version FROM entries WHERE key = ?", key)
-        return Versioned(*found[0]) if found else None
+        found = self._query("SELECT value, version, lease, crc FROM entries WHERE key = ?", key)
+        if not found:
+            return None
+        value, version, lease, crc = found[0]
+        if checksum(key.encode(), value, version, lease) != crc:
+            raise self._damaged_row(key)
+        return Versioned(value, version)
 
     def keys(self, prefix: str, after: str, limit: int) -> list[str]:
         found = self._query(
@@ -66,9 +88,8 @@ class Database:
         def write() -> Change:
             self._check(key, expect)
             version = self._count()
-            self._connection.execute(
-                "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?)", (key, value, version, lease)
-            )
+            row = key, value, version, lease, checksum(key.encode(), value, version, lease)
+            self._connection.execute("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)", row)
             return Change(key, value, version)
 
         return self._transaction(write)
@@ -117,7 +138,14 @@ class Database:
         (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
             raise self._damaged(verdict)
-        connection.executescript(f"{SCHEMA}PRAGMA user_version={SCHEMA_VERSION}")
+        connection.create_function("checksum", 4, checksum, deterministic=True)
+        with connection:
+            connection.execute("BEGIN IMMEDIATE")
+            for statement in (*(FROM_VERSION_1 if version == 1 else ()), *SCHEMA):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+        for (key,) in connection.execute(DAMAGED_ROWS):
+            raise self._damaged_row(key.decode(errors="replace"))
         connection.execute("DELETE FROM entries WHERE lease IS NOT NULL")
 
     def _query(self, statement: str, *values: object) -> Sequence[tuple[Any, ...]]:
@@ -143,9 +171,14 @@ class Database:
                 raise self._damaged(str(error)) from error
             hint = ": another process has it open" if code == sqlite3.SQLITE_BUSY else ""
             raise Unavailable(f"{self._path}: {error}{hint}") from error
+        except UnicodeDecodeError as error:  # a damaged schema, quoted by an error of SQLite
+            raise self._damaged("names in it are not text") from error
 
     def _damaged(self, why: str) -> StorageError:
         return Corrupt(self._path, 0, f"{why}; restore the database from a copy")
+
+    def _damaged_row(self, key: str) -> StorageError:
+        return self._damaged(f"the row of {key} is not what was written")
 
     def _count(self) -> Version:
         (writes,) = self._connection.execute(

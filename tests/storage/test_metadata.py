@@ -157,3 +157,46 @@ def test_sqlite_says_that_it_is_damaged(tmp_path: Path) -> None:
     path.write_bytes(b"not a database at all" * 100)
     with pytest.raises(Corrupt, match="restore"):
         sqlite_at(tmp_path)
+
+
+@pytest.mark.parametrize("bit", range(8))
+def test_no_flipped_bit_of_the_database_goes_unnoticed(tmp_path: Path, bit: int) -> None:
+    """SQLite checks the structure of its file, and not what is in the rows: that is for us."""
+    store = sqlite_at(tmp_path)
+    for number in range(3):
+        run(store.put(f"/topics/{number}", b'{"first_offset": 17}'), CLOCK)
+    expected = values_of(store)
+    run(store.close(), CLOCK)
+    path = tmp_path / "metadata.db"
+    content = path.read_bytes()
+    refused = 0
+    for offset in (offset for offset, byte in enumerate(content) if byte):
+        rotten = bytearray(content)
+        rotten[offset] ^= 1 << bit
+        path.write_bytes(rotten)
+        try:
+            store = sqlite_at(tmp_path)
+        except (Corrupt, Unavailable):
+            refused += 1
+            continue
+        assert values_of(store) == expected, f"bit {bit} of byte {offset}"
+        run(store.close(), CLOCK)
+    assert refused > 200
+
+
+def test_a_row_that_rots_while_it_is_used_is_refused_alone(tmp_path: Path) -> None:
+    store = sqlite_at(tmp_path)
+    run(store.put("/a", b"value"), CLOCK)
+    run(store.put("/b", b"other"), CLOCK)
+    store._database._connection.execute("UPDATE entries SET value = ? WHERE key = '/a'", (b"rot",))
+    with pytest.raises(Corrupt, match="row of /a"):
+        run(store.get("/a"), CLOCK)
+    assert run(store.get("/b"), CLOCK) == (b"other", 2)
+    run(store.close(), CLOCK)
+    with pytest.raises(Corrupt, match=r"row of /a.*restore"):
+        sqlite_at(tmp_path)
+
+
+def values_of(store: SqliteMetadata) -> dict[str, object]:
+    keys = run(store.list("/"), CLOCK)
+    return {key: run(store.get(key), CLOCK) for key in keys}
