@@ -245,7 +245,9 @@ class Life:
         """The topic and all it has."""
         self._finish(topic)
         topic.model.delete_asked = True
+        before, self.trouble = self.trouble, True  # changes of its cursors may still be under way
         self.world.drive(topic.log.delete())
+        self.trouble = before
         topic.model.deleted = True
         self._topics.remove(topic)
 
