@@ -137,13 +137,8 @@ def decode_send(buf: bytes, start: int, mid: int) -> tuple[int, int, int, int] |
             if field_2 == 0x10:
                 sequence_id = buf[pos + 1]
                 pos += 2
-                if sequence_id > 127:  # two bytes are read here: a call costs more than they do
-                    byte = buf[pos]
-                    if byte < 128:
-                        sequence_id = sequence_id & 127 | byte << 7
-                        pos += 1
-                    else:
-                        sequence_id, pos = tail(buf, pos, sequence_id)
+                if sequence_id > 127:
+                    sequence_id, pos = tail(buf, pos, sequence_id)
                 if pos == mid:
                     return producer_id, sequence_id, 1, 0
                 if pos + 2 == mid and buf[pos] == 0x18 and buf[pos + 1] < 128:

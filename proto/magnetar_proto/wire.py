@@ -54,7 +54,12 @@ def decode_varint_tail(buf: bytes, pos: int, first: int) -> tuple[int, int]:
     """Finish a varint whose first byte, already read, says that more follow at `pos`."""
     byte = buf[pos]
     value = first & 127 | (byte & 127) << 7
-    shift = 14
+    if byte < 128:
+        return value, pos + 1
+    pos += 1
+    byte = buf[pos]
+    value |= (byte & 127) << 14
+    shift = 21  # nearly all ids end before the loop, which takes as long as everything before it
     while byte > 127:
         if shift > 63:
             raise BadCommand("a varint of more than ten bytes")

@@ -48,8 +48,12 @@ class RollLimits:
         """Whether a segment of this size and age should end."""
         if entries == 0:
             return False
-        big = entries >= self.max_entries or size >= self.max_bytes
+        big = self.is_big(entries, size)
         return age_ms >= self.max_age_ms or (big and age_ms >= self.min_age_ms)
+
+    def is_big(self, entries: int, size: int) -> bool:
+        """Whether a segment of this size should end as soon as it is old enough."""
+        return entries >= self.max_entries or size >= self.max_bytes
 
 
 @dataclass(frozen=True)
@@ -212,7 +216,9 @@ class Log:
             size = self._tail.append(offset, payloads, counts)
             if writer is self._writer:
                 self._open_bytes += size
-            self.roll_if_due()
+                # Age alone is looked at by whoever calls `roll_if_due` now and then.
+                if self.engine.roll.is_big(self._open_entries, self._open_bytes):
+                    self.roll_if_due()
         done(error)
 
     def fail(self, error: BaseException) -> None:
