@@ -126,7 +126,7 @@ class Topic:
         sends.answer(sends.receipts())
         self.messages_in += sum(sends.counts)
         self.bytes_in += sends.size
-        if not self._woken:
+        if self.subscriptions and not self._woken:
             self._woken = True
             self.log.engine.clock.soon(self._wake)
 
@@ -239,10 +239,12 @@ class Topic:
             )
 
     def _start_offset(self, request: SubscribeRequest) -> int:
-        if request.start is not None and not request.durable:
-            if request.start.is_latest:
-                return self.log.end
-            return self.log.seek(request.start.ledger, request.start.entry)
+        start = request.start
+        if start is not None and not request.durable and not start.is_latest:
+            offset = self.log.seek(start.ledger, start.entry)
+            if offset < self.log.end:
+                return offset
+            # Beyond the last message the initial position decides, as in Pulsar.
         return self.log.first_offset if request.earliest else self.log.end
 
     async def remove_subscription(self, subscription: Subscription) -> None:

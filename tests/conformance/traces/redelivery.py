@@ -1,0 +1,218 @@
+"""REDELIVER_UNACKNOWLEDGED_MESSAGES."""
+
+from conformance.trace import FAILOVER, SHARED, Ids, Kind, Trace, Voice
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.entries import encode_entry
+from raw_client import metadata
+
+
+def _wants_again(a: Voice, ids: Ids = (), **fields: int) -> None:
+    a.says(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, message_ids=ids, **fields))
+
+
+def _published(t: Trace, messages: int) -> Voice:
+    a = t.connects()
+    a.produces()
+    a.publishes(messages)
+    return a
+
+
+def everything_of_an_exclusive_consumer(t: Trace) -> None:
+    a = _published(t, 2)
+    a.subscribes()
+    a.permits(10)
+    a.receives(2)
+    _wants_again(a)
+    a.receives(2)
+
+
+def everything_but_what_is_acknowledged(t: Trace) -> None:
+    a = _published(t, 3)
+    a.subscribes()
+    a.permits(10)
+    ids = a.receives(3)
+    a.acks(ids[1:2])
+    _wants_again(a)
+    a.receives(2)
+    a.hears_nothing()
+
+
+def an_exclusive_consumer_cannot_choose(t: Trace) -> None:
+    a = _published(t, 3)
+    a.subscribes()
+    a.permits(10)
+    ids = a.receives(3)
+    _wants_again(a, ids[2:])
+    a.receives(3)
+
+
+def everything_of_a_shared_consumer(t: Trace) -> None:
+    a = _published(t, 2)
+    a.subscribes(SHARED)
+    a.permits(10)
+    a.receives(2)
+    _wants_again(a)
+    a.receives(2)
+    _wants_again(a)
+    a.receives(2)
+
+
+def one_message_of_a_shared_consumer(t: Trace) -> None:
+    a = _published(t, 3)
+    a.subscribes(SHARED)
+    a.permits(10)
+    ids = a.receives(3)
+    _wants_again(a, ids[1:2])
+    a.receives()
+    a.hears_nothing()
+    _wants_again(a, ids[1:2])
+    a.receives()
+
+
+def a_list(t: Trace) -> None:
+    a = _published(t, 4)
+    a.subscribes(SHARED)
+    a.permits(10)
+    ids = a.receives(4)
+    _wants_again(a, [ids[3], ids[0]])
+    a.receives(2)
+    a.hears_nothing()
+
+
+def an_acknowledged_message(t: Trace) -> None:
+    a = _published(t, 2)
+    a.subscribes(SHARED)
+    a.permits(10)
+    ids = a.receives(2)
+    a.acks(ids[:1])
+    _wants_again(a, ids[:1])
+    a.hears_nothing()
+
+
+def a_message_that_was_not_delivered(t: Trace) -> None:
+    a = _published(t, 3)
+    a.subscribes(SHARED)
+    a.permits(2)
+    ids = a.receives(2)
+    _wants_again(a, [pb.MessageIdData(ledgerId=ids[0].ledgerId, entryId=2)])
+    a.permits(1)
+    a.receives()
+
+
+def a_message_that_never_was(t: Trace) -> None:
+    a = _published(t, 1)
+    a.subscribes(SHARED)
+    a.permits(10)
+    a.receives()
+    _wants_again(a, [pb.MessageIdData(ledgerId=424242, entryId=0)])
+    a.hears_nothing()
+
+
+def a_message_that_another_consumer_has(t: Trace) -> None:
+    a = _published(t, 2)
+    b = t.connects()
+    a.subscribes(SHARED)
+    b.subscribes(SHARED)
+    a.permits(10)
+    ids = a.receives(2)
+    _wants_again(b, ids[:1])
+    a.hears_nothing()
+    b.hears_nothing()
+
+
+def a_message_goes_to_who_has_permits(t: Trace) -> None:
+    a = _published(t, 1)
+    b = t.connects()
+    a.subscribes(SHARED)
+    b.subscribes(SHARED)
+    a.permits(1)
+    ids = a.receives()
+    b.permits(1)
+    _wants_again(a, ids)
+    b.receives()
+
+
+def redelivery_needs_permits(t: Trace) -> None:
+    a = _published(t, 1)
+    a.subscribes(SHARED)
+    a.permits(1)
+    ids = a.receives()
+    _wants_again(a, ids)
+    a.hears_nothing()
+    a.permits(1)
+    a.receives()
+
+
+def counts_end_with_the_last_consumer(t: Trace) -> None:
+    a = _published(t, 1)
+    a.subscribes(SHARED)
+    a.permits(10)
+    ids = a.receives()
+    _wants_again(a, ids)
+    a.receives()
+    a.closes_consumer()
+    a.subscribes(SHARED)
+    a.permits(10)
+    a.receives()
+
+
+def a_closed_consumer_does_not_count(t: Trace) -> None:
+    a = _published(t, 1)
+    b = t.connects()
+    a.subscribes(SHARED)
+    a.permits(10)
+    a.receives()
+    b.subscribes(SHARED)
+    b.permits(10)
+    a.closes_consumer()
+    b.receives()
+
+
+def an_inactive_failover_consumer(t: Trace) -> None:
+    a = _published(t, 1)
+    b = t.connects()
+    a.subscribes(FAILOVER)
+    a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    b.subscribes(FAILOVER, priority_level=1)
+    b.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    a.permits(10)
+    a.receives()
+    _wants_again(b)
+    b.hears_nothing()
+    a.hears_nothing()
+
+
+def a_newer_epoch(t: Trace) -> None:
+    a = _published(t, 1)
+    a.subscribes(consumer_epoch=0)
+    a.permits(10)
+    a.receives()
+    _wants_again(a, consumer_epoch=1)
+    a.receives()
+
+
+def an_older_epoch(t: Trace) -> None:
+    a = _published(t, 1)
+    a.subscribes(consumer_epoch=5)
+    a.permits(10)
+    a.receives()
+    _wants_again(a, consumer_epoch=1)
+    a.hears_nothing()
+
+
+def a_part_of_a_batch(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    a.sends_entry(0, _batch_of_three(), num_messages=3)
+    a.hears_outcome()
+    a.subscribes(SHARED)
+    a.permits(10)
+    [batch] = a.receives()
+    kept = pb.MessageIdData(ledgerId=batch.ledgerId, entryId=batch.entryId, ack_set=[0b011])
+    a.acks([kept])
+    _wants_again(a, [batch])
+    a.receives()
+
+
+def _batch_of_three() -> bytes:
+    return encode_entry(metadata(0, num_messages_in_batch=3), b"three")

@@ -1,0 +1,266 @@
+"""SEEK and GET_LAST_MESSAGE_ID."""
+
+from conformance.differences import Difference, differs
+from conformance.trace import FAILOVER, SHARED, Kind, Trace, Voice
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.entries import encode_entry
+from raw_client import metadata
+
+EARLIEST = pb.MessageIdData(ledgerId=2**64 - 1, entryId=2**64 - 1)
+LATEST = pb.MessageIdData(ledgerId=2**63 - 1, entryId=2**63 - 1)
+PUBLISHED_MS = 1_700_000_000_000
+"""When every message of a trace says it was published."""
+
+TAKING_OVER = Difference(
+    "Failover consumers after a SEEK",
+    "nobody is active until a consumer joins or leaves",
+    "the next one takes over",
+)
+
+
+def _published(t: Trace, messages: int) -> tuple[Voice, list[pb.MessageIdData]]:
+    a = t.connects()
+    a.produces()
+    return a, a.publishes(messages)
+
+
+def _seeks(a: Voice, **where: object) -> None:
+    a.asks(pb.CommandSeek(request_id=0, consumer_id=1, **where))  # type: ignore[arg-type]
+
+
+def _comes_back(a: Voice, sub_type: "pb.CommandSubscribe.SubType" = 0) -> None:
+    a.hears_nothing()  # but that its consumer is closed
+    a.subscribes(sub_type)
+    a.permits(10)
+    a.hears_nothing()
+
+
+def to_a_message(t: Trace) -> None:
+    a, ids = _published(t, 3)
+    a.subscribes()
+    a.permits(10)
+    a.receives(3)
+    _seeks(a, message_id=ids[1])
+    _comes_back(a)
+
+
+def to_the_earliest(t: Trace) -> None:
+    a, ids = _published(t, 3)
+    a.subscribes()
+    a.acks(ids)
+    _seeks(a, message_id=EARLIEST)
+    _comes_back(a)
+
+
+def to_the_latest(t: Trace) -> None:
+    a, _ = _published(t, 3)
+    a.subscribes()
+    _seeks(a, message_id=LATEST)
+    _comes_back(a)
+    a.publishes(1, first=3)
+    a.receives()
+
+
+def to_a_message_that_is_not_there_yet(t: Trace) -> None:
+    a, ids = _published(t, 3)
+    a.subscribes()
+    _seeks(a, message_id=pb.MessageIdData(ledgerId=ids[0].ledgerId, entryId=9))
+    _comes_back(a)
+    a.publishes(1, first=3)
+    a.receives()
+
+
+def to_a_ledger_that_never_was(t: Trace) -> None:
+    a, _ = _published(t, 3)
+    a.subscribes()
+    _seeks(a, message_id=pb.MessageIdData(ledgerId=424242, entryId=0))
+    _comes_back(a)
+
+
+def to_a_time_before_all_messages(t: Trace) -> None:
+    a, ids = _published(t, 3)
+    a.subscribes()
+    a.acks(ids)
+    _seeks(a, message_publish_time=1)
+    _comes_back(a)
+
+
+def to_a_time_after_all_messages(t: Trace) -> None:
+    a, _ = _published(t, 3)
+    a.subscribes()
+    _seeks(a, message_publish_time=2**50)
+    _comes_back(a)
+    a.publishes(1, first=3)
+    a.receives()
+
+
+def to_a_time_between_messages(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    for number in range(4):
+        said = pb.MessageMetadata(
+            producer_name="trace", sequence_id=number, publish_time=PUBLISHED_MS + 10 * number
+        )
+        a.sends_entry(number, encode_entry(said, b"timed"))
+        a.hears_outcome()
+    a.subscribes()
+    _seeks(a, message_publish_time=PUBLISHED_MS + 20)
+    _comes_back(a)
+    _seeks(a, message_publish_time=PUBLISHED_MS + 25)
+    _comes_back(a)
+
+
+def nowhere(t: Trace) -> None:
+    a, _ = _published(t, 1)
+    a.subscribes()
+    _seeks(a)
+    a.permits(10)
+    a.receives()
+
+
+def individual_acks_are_forgotten(t: Trace) -> None:
+    a, ids = _published(t, 4)
+    a.subscribes(SHARED)
+    a.acks(ids[1:3])
+    _seeks(a, message_id=ids[0])
+    _comes_back(a, SHARED)
+
+
+def with_an_ack_set(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    entry = encode_entry(metadata(0, num_messages_in_batch=3), b"three")
+    a.sends_entry(0, entry, num_messages=3)
+    [receipt] = a.hears(Kind.SEND_RECEIPT)
+    a.subscribes()
+    batch = receipt.message_id
+    place = pb.MessageIdData(ledgerId=batch.ledgerId, entryId=batch.entryId, ack_set=[0b100])
+    _seeks(a, message_id=place)
+    _comes_back(a)
+
+
+def all_shared_consumers_have_to_come_back(t: Trace) -> None:
+    a, ids = _published(t, 2)
+    b = t.connects()
+    a.subscribes(SHARED)
+    b.subscribes(SHARED)
+    _seeks(a, message_id=ids[1])
+    a.hears_nothing()
+    b.hears(Kind.CLOSE_CONSUMER)
+    b.subscribes(SHARED)
+    b.permits(10)
+    b.receives()
+
+
+@differs(TAKING_OVER)
+def only_the_active_failover_consumer_has_to_come_back(t: Trace) -> None:
+    a, ids = _published(t, 2)
+    b = t.connects()
+    a.subscribes(FAILOVER)
+    a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    b.subscribes(FAILOVER, priority_level=1)
+    b.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    _seeks(a, message_id=ids[1])
+    a.hears_nothing()
+    b.hears_nothing()
+    b.permits(10)
+    b.hears_nothing()
+
+
+@differs(TAKING_OVER)
+def an_inactive_failover_consumer_seeks(t: Trace) -> None:
+    a, ids = _published(t, 2)
+    b = t.connects()
+    a.subscribes(FAILOVER)
+    a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    b.subscribes(FAILOVER, priority_level=1)
+    b.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    _seeks(b, message_id=ids[1])
+    a.hears_nothing()
+    b.hears_nothing()
+
+
+def on_an_empty_topic(t: Trace) -> None:
+    a = t.connects()
+    a.subscribes()
+    _seeks(a, message_id=EARLIEST)
+    _comes_back(a)
+    _seeks(a, message_publish_time=PUBLISHED_MS)
+    _comes_back(a)
+
+
+def twice(t: Trace) -> None:
+    a, ids = _published(t, 3)
+    a.subscribes()
+    _seeks(a, message_id=ids[2])
+    _seeks(a, message_id=ids[0])
+
+
+def old_clients_are_cut_off(t: Trace) -> None:
+    _, ids = _published(t, 1)
+    b = t.connects(version=4)
+    b.subscribes()
+    _seeks(b, message_id=ids[0])
+
+
+# The last message ---------------------------------------------------------------------------------
+
+
+def _asks_for_the_last(a: Voice) -> None:
+    a.asks(pb.CommandGetLastMessageId(request_id=0, consumer_id=1))
+
+
+@differs(
+    Difference(
+        "mark-delete position in GET_LAST_MESSAGE_ID_RESPONSE of an empty topic",
+        "before the first entry of its first ledger",
+        "none: a topic gets its first ledger with its first message",
+    )
+)
+def the_last_message_of_an_empty_topic(t: Trace) -> None:
+    a = t.connects()
+    a.subscribes()
+    _asks_for_the_last(a)
+
+
+def the_last_message(t: Trace) -> None:
+    a, ids = _published(t, 3)
+    a.subscribes()
+    _asks_for_the_last(a)
+    a.acks(ids)
+    _asks_for_the_last(a)
+
+
+def the_last_message_of_a_batch(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    entry = encode_entry(metadata(0, num_messages_in_batch=3), b"three")
+    a.sends_entry(0, entry, num_messages=3)
+    a.hears_outcome()
+    a.subscribes()
+    _asks_for_the_last(a)
+
+
+def the_last_message_of_a_batch_of_one(t: Trace) -> None:
+    a = t.connects()
+    a.produces()
+    entry = encode_entry(metadata(0, num_messages_in_batch=1), b"one")
+    a.sends_entry(0, entry)
+    a.hears_outcome()
+    a.subscribes()
+    _asks_for_the_last(a)
+
+
+def the_last_message_of_a_partition(t: Trace) -> None:
+    t.has_partitions(2)
+    a = t.connects()
+    a.produces(f"{t.topic}-partition-1")
+    a.publishes(2)
+    a.subscribes(topic=f"{t.topic}-partition-1")
+    _asks_for_the_last(a)
+
+
+def the_last_message_of_a_reader(t: Trace) -> None:
+    a, _ = _published(t, 2)
+    a.subscribes(durable=False)
+    _asks_for_the_last(a)
