@@ -126,13 +126,14 @@ def encode_round(
 def round_at(data: bytes, at: int, seed: int) -> Round | None:
     """The round at an offset, if header and directory are intact; the records may not be.
 
-    A directory with records that are too small for their entries is not.
+    A directory is not if its records are too small for their entries, or do not fill the round.
     """
     if at + ROUND_HEADER.size > len(data):
         return None
     magic, crc, number, records, zero, record_bytes = ROUND_HEADER.unpack_from(data, at)
     start = at + ROUND_HEADER.size + DIRECTORY_BYTES_PER_RECORD * records
-    if magic != ROUND_MAGIC or zero or start + record_bytes > len(data):
+    end = start + record_bytes
+    if magic != ROUND_MAGIC or zero or end > len(data):
         return None
     if crc32c(memoryview(data)[at + SUMMED_FROM : start], seed) != crc:
         return None
@@ -146,7 +147,9 @@ def round_at(data: bytes, at: int, seed: int) -> Round | None:
             return None
         places.append(Place(segment, n, start, size, of_record))
         start += size
-    return Round(number, at, start, places)
+    if start != end:
+        return None
+    return Round(number, at, end, places)
 
 
 def next_round(data: bytes, at: int, seed: int, above: int) -> Round | None:
