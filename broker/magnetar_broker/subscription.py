@@ -119,23 +119,30 @@ class Subscription:
             done(None)
 
     def _ack_each(self, consumer: Consumer, ids: list[tuple[int, int, tuple[int, ...]]]) -> None:
-        whole: list[int] = []
-        offset_of = self.topic.log.offset_of
+        run_ledger, first, stop = -1, 0, 0  # whole entries that have not been handled yet
         for ledger, entry, ack_set in ids:
-            offset = offset_of(ledger, entry)
-            if offset is None:
+            if entry == stop and ledger == run_ledger and not ack_set:
+                stop += 1  # clients acknowledge mostly in order
                 continue
-            if not ack_set:
-                whole.append(offset)
-            elif self.topic.limits.batch_index_acks:
-                self._ack_batch(consumer, offset, ack_set_to_mask(ack_set))
-        if whole:
-            self.cursor.ack(whole)
-            for offset in whole:
-                self.dispatcher.acked(consumer, offset, 0)
+            self._ack_whole(consumer, run_ledger, first, stop)
+            run_ledger, first, stop = ledger, entry, entry + (not ack_set)
+            if ack_set:
+                self._ack_batch(consumer, ledger, entry, ack_set)
+        self._ack_whole(consumer, run_ledger, first, stop)
 
-    def _ack_batch(self, consumer: Consumer, offset: int, unacked_mask: int) -> None:
-        self.cursor.ack_batch(offset, self._cut(offset, unacked_mask))
+    def _ack_whole(self, consumer: Consumer, ledger: int, first: int, stop: int) -> None:
+        offsets = self.topic.log.offsets_of(ledger, first, stop)
+        if offsets:
+            self.cursor.ack(offsets)
+            self.dispatcher.acked_whole(consumer, offsets)
+
+    def _ack_batch(
+        self, consumer: Consumer, ledger: int, entry: int, ack_set: tuple[int, ...]
+    ) -> None:
+        offset = self.topic.log.offset_of(ledger, entry)
+        if offset is None or not self.topic.limits.batch_index_acks:
+            return
+        self.cursor.ack_batch(offset, self._cut(offset, ack_set_to_mask(ack_set)))
         left = self.cursor.partial.get(offset, 0).bit_count()
         self.dispatcher.acked(consumer, offset, left)
 

@@ -32,10 +32,10 @@ class Cursor:
     # Acknowledging ------------------------------------------------------------
 
     def ack(self, offsets: Iterable[int]) -> None:
-        """Acknowledge whole entries, in any order; repeats are harmless."""
-        for offset in offsets:
-            if offset > self.mark_delete:
-                self._ack_one(offset)
+        """Acknowledge whole entries, in any order; repeats are harmless.  Fastest with a range."""
+        for start, stop in _runs(offsets):
+            if stop > self.mark_delete + 1:
+                self._ack_run(max(start, self.mark_delete + 1), stop)
         self._advance()
 
     def ack_batch(self, offset: int, unacked_mask: int) -> bool:
@@ -61,10 +61,10 @@ class Cursor:
         self.acked.clear()
         self.partial.clear()
 
-    def _ack_one(self, offset: int) -> None:
-        if self.partial:
+    def _ack_run(self, start: int, stop: int) -> None:
+        for offset in range(start, stop) if self.partial else ():
             self.partial.pop(offset, None)
-        self.acked.add(offset, offset + 1)
+        self.acked.add(start, stop)
 
     def _advance(self) -> None:
         if self.acked:
@@ -103,16 +103,13 @@ class TrackedCursor(Cursor):
         super().__init__(mark_delete)
         self._forget_changes()
 
-    def ack(self, offsets: Iterable[int]) -> None:
+    def _ack_run(self, start: int, stop: int) -> None:
+        super()._ack_run(start, stop)
         new = self._new_ranges
-        for offset in offsets:
-            if offset > self.mark_delete:
-                self._ack_one(offset)
-                if new and new[-1][1] == offset:
-                    new[-1] = (new[-1][0], offset + 1)
-                else:
-                    new.append((offset, offset + 1))
-        self._advance()
+        if new and new[-1][1] == start:
+            new[-1] = (new[-1][0], stop)
+        else:
+            new.append((start, stop))
 
     def ack_batch(self, offset: int, unacked_mask: int) -> bool:
         done = super().ack_batch(offset, unacked_mask)
@@ -166,6 +163,19 @@ class TrackedCursor(Cursor):
         self._new_partial: set[int] = set()
         self._taken_mark_delete = self.mark_delete
         self._reset = False
+
+
+def _runs(offsets: Iterable[int]) -> Iterable[tuple[int, int]]:
+    """Consecutive offsets together, as (start, stop)."""
+    if isinstance(offsets, range) and offsets.step == 1:
+        return ((offsets.start, offsets.stop),)
+    runs: list[tuple[int, int]] = []
+    for offset in offsets:
+        if runs and runs[-1][1] == offset:
+            runs[-1] = (runs[-1][0], offset + 1)
+        else:
+            runs.append((offset, offset + 1))
+    return runs
 
 
 def _encode(mark_delete: int, ranges: list[tuple[int, int]], masks: dict[int, int]) -> bytes:

@@ -344,6 +344,13 @@ class Log:
         offset = base + entry
         return offset if offset < self.segment_end(base) else None
 
+    def offsets_of(self, ledger: int, first: int, stop: int) -> range:
+        """The same for the entries from `first` to before `stop`, as far as they exist."""
+        base = self._by_id.get(ledger)
+        if base is None:
+            return range(0)
+        return range(base + max(first, 0), min(base + stop, self.segment_end(base)))
+
     def seek(self, ledger: int, entry: int) -> int:
         """The offset at a position or, where nothing is there, of the next entry after it."""
         for segment, base in zip(self._record.segments, self._bases, strict=True):

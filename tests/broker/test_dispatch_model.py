@@ -21,6 +21,7 @@ STEPS: dict[str, Callable[[DispatchModel, int, int], None]] = {
     "leave": lambda model, which, number: model.leave(which),
     "flow": lambda model, which, number: model.flow(which, number + 1),
     "ack": DispatchModel.ack,
+    "ack_many": DispatchModel.ack_many,
     "ack_part": DispatchModel.ack_part,
     "ack_up_to": DispatchModel.ack_up_to,
     "nack": DispatchModel.nack,
@@ -30,7 +31,7 @@ STEPS: dict[str, Callable[[DispatchModel, int, int], None]] = {
     "advance": lambda model, which, number: model.advance(number % 3),
     "settle": lambda model, which, number: model.settle(),
 }
-OFTEN = ["publish", "flow", "flow", "ack", "ack", "ack_part", "nack", "nack"]
+OFTEN = ["publish", "flow", "flow", "ack", "ack", "ack_many", "ack_part", "nack", "nack"]
 
 histories = st.lists(
     st.tuples(st.sampled_from([*STEPS, *OFTEN]), which, small), min_size=12, max_size=40

@@ -142,6 +142,20 @@ def test_anybody_may_acknowledge_for_another() -> None:
     assert (owner.unacked, other.unacked, sorted(owner.pending)) == (2, 0, [3, 4])
 
 
+def test_entries_of_several_owners_may_be_acknowledged_together() -> None:
+    world = TopicWorld(TopicLimits(max_round_robin_entries=2))
+    first, second = shared(world, 4), shared(world, 4)
+    publish(world, 8)
+    assert (sorted(first.pending), sorted(second.pending)) == ([0, 1, 4, 5], [2, 3, 6, 7])
+    world.nack(first, 4)
+    world.ack(first, 1, 2, 3, 4, 5, 6)
+    assert (sorted(first.pending), sorted(second.pending)) == ([0], [7])
+    assert (first.unacked, second.unacked) == (1, 1)
+    assert world.subscription().dispatcher.in_replay == 0
+    world.flow(second, 10)
+    assert 4 not in world.offsets(second)
+
+
 def test_cumulative_acks_are_answered_and_ignored() -> None:
     world = TopicWorld()
     consumer = shared(world, 5)

@@ -82,6 +82,32 @@ def test_positions_that_are_not_there_are_ignored() -> None:
     assert world.subscription().cursor.mark_delete == -1
 
 
+def test_ids_of_one_ack_may_come_in_any_order_and_more_than_once() -> None:
+    world = TopicWorld(roll=BY_THREE)
+    consumer = world.subscribe(permits=100)
+    for _ in range(4):
+        world.publish(b"a", b"b", b"c", counts=[1, 4, 1])
+    log, cursor = world.topic.log, world.subscription().cursor
+    ids = [(*log.position(offset), ()) for offset in (2, 3, 4, 0, 3, 9, 8, 11)]
+    ids.insert(3, (*log.position(7), (0b0011,)))
+    ids.insert(5, (log.position(5)[0], 3, ()))  # not there
+    ids.append((1 << 62, 0, ()))
+    consumer.subscription.acknowledge(consumer, Ack(consumer.id, 0, ids), None)
+    assert list(cursor.acked) == [(2, 5), (8, 10), (11, 12)]
+    assert (cursor.mark_delete, cursor.partial) == (0, {7: 0b0011})
+
+
+def test_the_rest_of_a_batch_may_follow_its_part_in_the_same_ack() -> None:
+    world = TopicWorld()
+    consumer = world.subscribe(permits=100)
+    world.publish(b"a", b"b", counts=[4, 1])
+    place = world.topic.log.position(0)
+    for ids in ([(*place, (0b0011,)), (*place, ())], [(*world.topic.log.position(1), ())]):
+        consumer.subscription.acknowledge(consumer, Ack(consumer.id, 0, ids), None)
+    cursor = world.subscription().cursor
+    assert (cursor.mark_delete, cursor.partial) == (1, {})
+
+
 def test_cumulative_acks_of_several_ids_are_ignored() -> None:
     world = TopicWorld()
     consumer = world.subscribe(permits=10)

@@ -180,6 +180,10 @@ def test_offsets_positions_and_counts_agree(
     for offset, position in before.items():
         kept = offset >= log.first_offset
         assert log.offset_of(*position) == (offset if kept else None)
+        ledger, entry = position
+        around = [log.offset_of(ledger, one) for one in range(entry - 1, entry + 4)]
+        there = log.offsets_of(ledger, entry - 1, entry + 4)
+        assert list(there) == [one for one in around if one is not None]
         assert log.seek(*position) == max(offset, log.first_offset)
         if kept:
             assert log.position(offset) == position

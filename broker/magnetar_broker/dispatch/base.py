@@ -118,6 +118,9 @@ class Dispatcher(Protocol):
     def acked(self, consumer: Consumer, offset: int, messages_left: int) -> None:
         """An entry that a consumer acknowledges; `messages_left` of it are not yet."""
 
+    def acked_whole(self, consumer: Consumer, offsets: range) -> None:
+        """Consecutive entries that a consumer acknowledges, each with all its messages."""
+
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
         """The consumer wants entries again; None: all that it has not acknowledged."""
 

@@ -1,6 +1,7 @@
 """Shared: every entry goes to whichever consumer has room, round robin."""
 
 from collections.abc import Sequence
+from itertools import repeat
 
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker, Stream, entries_within, unacked
@@ -200,6 +201,22 @@ class Shared:
         self._unacked -= before - messages_left
         if owner.blocked or self._full:
             self._unblock(owner)
+
+    def acked_whole(self, consumer: Consumer, offsets: range) -> None:
+        pending = consumer.pending
+        before = len(pending)
+        messages = sum(map(pending.pop, offsets, repeat(0)))
+        consumer.unacked -= messages
+        self._unacked -= messages
+        if before - len(pending) < len(offsets):  # some are not this consumer's
+            for offset in offsets:
+                self.acked(consumer, offset, 0)
+        elif self._redelivered or self._replay:
+            for offset in offsets:
+                self._redelivered.pop(offset, None)
+                self._replay.discard(offset)
+        if consumer.blocked or self._full:
+            self._unblock(consumer)
 
     def _owner(self, offset: int) -> Consumer | None:
         return next((c for c in self._consumers if offset in c.pending), None)

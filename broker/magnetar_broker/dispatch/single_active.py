@@ -119,6 +119,9 @@ class SingleActive:
     def acked(self, consumer: Consumer, offset: int, messages_left: int) -> None:
         """Nothing is kept per entry here: the cursor knows."""
 
+    def acked_whole(self, consumer: Consumer, offsets: range) -> None:
+        """The same."""
+
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
         """Ids do not matter: everything not acknowledged is sent again, in order."""
         if consumer is self.active:
