@@ -24,7 +24,7 @@ def _tables() -> str:
     shown = sorted(difference for difference in found if difference is not None)
     ours = _table(difference for difference in shown if difference.on_purpose)
     missing = _table(difference for difference in shown if not difference.on_purpose)
-    return f"\nOn purpose:\n\n{ours}\nNot yet:\n\n{missing}\n"
+    return f"\nOn purpose:\n\n{ours}\nNot built yet:\n\n{missing}\n"
 
 
 def _table(differences: Iterable[Difference]) -> str:
