@@ -30,6 +30,8 @@ Handler = Callable[["Session", Any], Coroutine[Any, Any, None] | None]
 MAX_FRAME_BEFORE_CONNECT = 64 * 1024
 OUTBOX_BYTES = 4 << 20
 """Queued for one client beyond this, its consumers wait until it was written."""
+MAX_REQUESTS = 100
+"""Requests of one client that are worked on at a time; what comes behind them waits, in order."""
 RECENTLY_CLOSED_SECONDS = 30
 
 
@@ -55,6 +57,9 @@ class Session:
         self.clock = broker.engine.clock
         self._gate = ReadGate(outbox, self._hear)
         self._output = self._gate.reason()
+        self._requests = self._gate.reason()
+        self._working = 0
+        self._held: list[Frame] = []  # until fewer requests are under way
         self.publishing = Publishing(
             self,
             self._gate.reason(),
@@ -88,19 +93,38 @@ class Session:
         self._heard = True
         if self._probes:
             self._answer_probes(True)
+        frames = self._decoder.feed(data)
+        if self._held:
+            self._held += frames
+        else:
+            self._handle(frames)
+
+    def _handle(self, frames: list[Frame]) -> None:
+        """Handle frames in their order; those behind a request too many wait for `_worked`."""
         try:
-            frames = self._decoder.feed(data)
             at = 0
             while at < len(frames) and not self._closed:
                 if frames[at][0] == pb.BaseCommand.SEND and self.connected:
                     at = self.publishing.receive(frames, at)
-                else:
+                elif self._working < MAX_REQUESTS:
                     self._command(frames[at])
                     at += 1
+                else:
+                    self._held = frames[at:]
+                    self._requests.pause_reading()
+                    return
             if self._decoder.error is not None:
                 raise self._decoder.error
         except RemoteError as error:
             self.disconnect(f"{self.address} broke the protocol: {error}")
+
+    def _worked(self) -> None:
+        """A request was answered, or answers were read: go on with what waits if few are left."""
+        if self._held and not self._peer_full and self._working <= MAX_REQUESTS // 2:
+            frames, self._held = self._held, []
+            self._handle(frames)
+            if not self._held:
+                self._requests.resume_reading()
 
     def _command(self, frame: Frame) -> None:
         kind, buf, start, mid, _ = frame
@@ -120,6 +144,7 @@ class Session:
         message = getattr(command, command.DESCRIPTOR.fields_by_number[kind].name)
         work = handler(self, message)
         if work is not None:
+            self._working += 1
             self.broker.engine.tasks.spawn(
                 self._guarded(work, getattr(message, "request_id", None))
             )
@@ -135,6 +160,8 @@ class Session:
                 self.disconnect("an internal error")
             else:
                 self.refuse(request_id, refusal)
+        self._working -= 1
+        self._worked()
 
     def _ack(self, buf: bytes, start: int, mid: int) -> None:
         ack = decode_ack(buf, start, mid)
@@ -211,6 +238,7 @@ class Session:
         if self._starved and not peer_full:
             self._starved = False
             self.clock.soon(self._wake_consumers)
+        self._worked()
 
     def has_room(self) -> bool:
         """Whether the client keeps up."""
@@ -240,9 +268,14 @@ class Session:
         """The client is read from again: it could not be heard while it was not."""
         self._heard = True
 
+    @property
+    def _is_deaf(self) -> bool:
+        """Whether the broker is too busy to read from the client: its silence says nothing."""
+        return self.publishing.paused or (bool(self._held) and not self._peer_full)
+
     def tick(self) -> None:
         """Called once an interval: ping a silent client, give up one that did not answer."""
-        if self.publishing.paused:
+        if self._is_deaf:
             return
         if not self.connected:
             self.disconnect(f"{self.address} did not complete its handshake")
@@ -255,8 +288,8 @@ class Session:
     async def is_alive(self) -> bool:
         """Whether the client answers a PING in time."""
         timeout_ms = self.broker.settings.connection_liveness_check_timeout_millis
-        if self._closed or timeout_ms == 0 or self.publishing.paused:
-            return not self._closed  # a paused client's answer would not be read
+        if self._closed or timeout_ms == 0 or self._is_deaf:
+            return not self._closed  # an answer would not be read
         probe = self.clock.promise()
         self._probes.append(probe)
         self.reply(pb.CommandPing())
@@ -323,6 +356,7 @@ class Session:
         if self._closed:
             return
         self._closed = True
+        self._held = []
         self._answer_probes(False)
         self.publishing.lost()
         self.consumers.close_all()
