@@ -9,6 +9,7 @@ from typing import Final
 
 from fuzz.directories import BETWEEN, MOST_FORGED, SMALL, base, check, replaced, summed
 from magnetar_storage.checkpoint import HEADER, ROW
+from magnetar_storage.segment import FIRST_BLOCK_AT
 
 LONGEST: Final = 1024
 BASES: Final = (base(SMALL, tidy=False), base(SMALL, tidy=True))
@@ -32,7 +33,10 @@ def is_possible(checkpoint: bytes) -> bool:
     rows = checkpoint[HEADER.size : -4]
     whole = rows[: len(rows) // ROW.size * ROW.size]
     _, _, _, *numbers = HEADER.unpack_from(checkpoint)
-    return all(max(row) < MOST_FORGED for row in (numbers, *ROW.iter_unpack(whole)))
+    lengths = [row[4] for row in ROW.iter_unpack(whole)]
+    return all(length == 0 or length >= FIRST_BLOCK_AT for length in lengths) and all(
+        max(row) < MOST_FORGED for row in (numbers, *ROW.iter_unpack(whole))
+    )
 
 
 def path(name: bytes) -> str:
