@@ -14,6 +14,8 @@ from magnetar_storage.errors import Corrupt
 from magnetar_storage.log_record import LogRecord
 
 LONGEST: Final = 1024
+FAR: Final = 1 << 62
+"""No log has so many entries."""
 
 State = dict[str, tuple[int, list[tuple[int, int]], dict[int, int], dict[str, str]]]
 
@@ -33,7 +35,8 @@ def run(data: bytes) -> None:
         return
     check(cursors)
     for cursor in cursors.cursors.values():
-        cursor.ack((cursor.mark_delete + 1, cursor.mark_delete + 3))
+        if cursor.mark_delete < FAR:
+            cursor.ack((cursor.mark_delete + 1, cursor.mark_delete + 3))
         cursors.changed(cursor)
     world.do(cursors.durable())
     check(cursors)
