@@ -114,10 +114,11 @@ def encode_round(
 ) -> bytes:
     """Header and directory of a round; the records follow.  No records: the END round.
 
-    `crcs` are the records' own checksums, the first four bytes of each.
+    `crcs` are the records' own checksums, the first four bytes of each.  They come before the
+    segments: behind them they would cancel out, as any checksum does right behind what it sums.
     """
     tables = array("Q", segments), array("I", sizes), array("I", ns)
-    directory = b"".join((*map(to_bytes, tables), *crcs))
+    directory = b"".join((*crcs, *map(to_bytes, tables)))
     packed = ROUND_HEADER.pack(ROUND_MAGIC, 0, number, len(sizes), 0, sum(sizes))
     crc = crc32c(directory, crc32c(packed[SUMMED_FROM:], seed))
     return b"".join((packed[:4], CRC.pack(crc), packed[SUMMED_FROM:], directory))
@@ -138,10 +139,11 @@ def round_at(data: bytes, at: int, seed: int) -> Round | None:
     if crc32c(memoryview(data)[at + SUMMED_FROM : start], seed) != crc:
         return None
     table = start - DIRECTORY_BYTES_PER_RECORD * records
-    segments = from_bytes(data[table : table + 8 * records], "Q")
-    rest = from_bytes(data[table + 8 * records : start])
+    crcs = from_bytes(data[table : table + 4 * records])
+    segments = from_bytes(data[table + 4 * records : table + 12 * records], "Q")
+    rest = from_bytes(data[table + 12 * records : start])
+    sizes, ns = rest[:records], rest[records:]
     places = []
-    sizes, ns, crcs = (rest[i * records : (i + 1) * records] for i in range(3))
     for segment, size, n, of_record in zip(segments, sizes, ns, crcs, strict=True):
         if size < HEADER.size + TABLE_BYTES_PER_ENTRY * n:
             return None

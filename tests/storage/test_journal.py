@@ -1,10 +1,14 @@
 """Journal files are used again, and what stood in them before is never taken for a round."""
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from fakes.local_store import Machine
 from magnetar_storage.errors import Corrupt
 from magnetar_storage.limits import Limits
+from magnetar_storage.record import CREATE, DELETE, encode
+from magnetar_storage.rounds import encode_round
 
 ROUND_BYTES = 150
 SMALL = Limits(
@@ -69,6 +73,26 @@ def test_an_old_record_in_the_place_of_a_torn_one_is_not_taken() -> None:
         assert "cut short" in finding.text and not finding.data_lost
         checked += b"entry" in before[at - 40 : at + 20]
     assert checked > 3, "old records of the same size stood there"
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2**64 - 1), st.sampled_from([CREATE, DELETE])), max_size=4)
+)
+@example([(1, CREATE)])
+def test_a_directory_does_not_pass_for_that_of_other_records(
+    records: list[tuple[int, int]],
+) -> None:
+    """A checksum right behind what it sums adds nothing to a sum over both."""
+
+    def checksum(numbers: list[int]) -> bytes:
+        encoded = [encode(kind, number) for number, (_, kind) in zip(numbers, records, strict=True)]
+        crcs = [record[:4] for record in encoded]
+        return encode_round(10, 7, [32] * len(crcs), numbers, [0] * len(crcs), crcs)[4:8]
+
+    numbers = [number for number, _ in records]
+    for i, number in enumerate(numbers):
+        other = [*numbers[:i], number ^ 2, *numbers[i + 1 :]]
+        assert checksum(other) != checksum(numbers)
 
 
 def test_a_clean_end_is_clean_whatever_stood_behind_it_before() -> None:
