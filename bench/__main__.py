@@ -89,7 +89,6 @@ def main(
     if named - set(SERVERS):
         raise click.BadParameter("no such server", param_hint="--servers")
     names = [name for name in SERVERS if name in named]
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # and stops the servers
     RESULTS_DIR.mkdir(exist_ok=True)
     path = json_path or RESULTS_DIR / time.strftime("%Y-%m-%dT%H-%M-%S.json")
     scale = QUICK_SCALE if quick else 1.0
@@ -115,4 +114,6 @@ def main(
 
 
 if __name__ == "__main__":
+    # Leave by an exception, so that the servers are stopped.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
     sys.exit(main())

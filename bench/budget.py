@@ -27,6 +27,17 @@ SCALE = 5.0
 """A row is too short for a profile."""
 SHOWN = 24
 TOPIC = "persistent://public/default/budget"
+STEPS = (
+    ("receive, cut into frames", r"proto/frames\.py|data_received .*listener\.py"),
+    ("read what is asked", r"decode.*commands\.py|_options .*commands\.py|proto/wire\.py"),
+    ("encode answers and deliveries, send", r"proto/commands\.py|server/listener\.py|entries\.py"),
+    ("choose who gets what", r"broker/dispatch/|/consumer\.py|/subscription\.py|/cursor\w*\.py"),
+    ("check, gather runs", r"magnetar_broker/(session|\w+\.py)"),
+    ("write to files and sync", r"/(journal|disk|rounds|write_behind|checkpoint)\.py"),
+    ("encode, index, keep", r"magnetar_storage/"),
+)
+"""By the first pattern that is found in `function (file)`."""
+OTHERS = "hand-overs between threads, the loop"
 FRAME = re.compile(r"^(?P<function>.+) \((?P<file>.+):\d+\)$")
 
 
@@ -67,6 +78,15 @@ def self_times(profile: str) -> tuple[Counter[str], Counter[str]]:
     return functions, threads
 
 
+def by_step(functions: Counter[str]) -> Counter[str]:
+    """The same samples by what the functions are for."""
+    steps: Counter[str] = Counter()
+    for name, count in functions.items():
+        step = next((step for step, pattern in STEPS if re.search(pattern, name)), OTHERS)
+        steps[step] += count
+    return steps
+
+
 def shares(counted: Counter[str], cpu_us: float, shown: int) -> str:
     """A Markdown table: the most expensive first, then what is left."""
     total = counted.total()
@@ -100,8 +120,12 @@ def main(row: str, before: Path | None, seconds: float) -> None:
         f"{ROWS[row].title}: {measures['msg_per_s']:,.0f}/s, {cpu_us:.3g} us of CPU each, "
         f"{measures['system_cpu_us']:.3g} of them in the system; {functions.total()} samples\n"
     )
-    click.echo("| thread | us/msg | |\n|---|--:|--:|\n" + shares(threads, cpu_us, SHOWN))
-    click.echo("| function | us/msg | |\n|---|--:|--:|\n" + shares(functions, cpu_us, SHOWN))
+    for heading, counted in (
+        ("thread", threads),
+        ("step", by_step(functions)),
+        ("function", functions),
+    ):
+        click.echo(f"| {heading} | us/msg | |\n|---|--:|--:|\n{shares(counted, cpu_us, SHOWN)}")
 
 
 if __name__ == "__main__":

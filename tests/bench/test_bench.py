@@ -10,6 +10,7 @@ from threading import Event
 
 import pytest
 from bench.__main__ import main
+from bench.budget import by_step, self_times, shares
 from bench.connection import (
     Command,
     Connection,
@@ -462,6 +463,22 @@ def test_a_run_becomes_markdown_between_the_markers_of_a_document(tmp_path: Path
     assert text.startswith(f"above\n{BEGIN}") and text.endswith(f"{END}below\n")
     assert "| publish 100 B | 5 msg/s | 2 msg/s | 2.50 |" in text
     assert "old" not in text
+
+
+def test_a_profile_is_shared_out() -> None:
+    profile = (
+        "thread (0x1A): MainThread;run (a.py:1);decode_send (magnetar_proto/commands.py:7) 30\n"
+        "thread (0x1A): MainThread;run (a.py:1);decode_send (magnetar_proto/commands.py:9) 30\n"
+        "thread (0x1B): magnetar-journal;write (magnetar_storage/disk.py:3) 40\n"
+    )
+    functions, threads = self_times(profile)
+    assert functions == {
+        "decode_send (magnetar_proto/commands.py)": 60,
+        "write (magnetar_storage/disk.py)": 40,
+    }
+    assert threads == {"MainThread": 60, "magnetar-journal": 40}
+    assert by_step(functions) == {"read what is asked": 60, "write to files and sync": 40}
+    assert shares(threads, 5.0, 1) == "| MainThread | 3 | 60 % |\n| everything else | 2 | 40 % |\n"
 
 
 def test_what_failed_is_told_and_spares_the_rest(tmp_path: Path) -> None:
