@@ -343,7 +343,7 @@ def _scan_of(
     if head is not None and head.file != number:
         raise Corrupt(name, 0, f"it holds journal file {head.file}; restore the file from a copy")
     if head is None:
-        if not complete and not any(data[FIRST_ROUND_AT : FIRST_ROUND_AT + len(CLEAN_END)]):
+        if not complete and data[FIRST_ROUND_AT:].startswith(CLEAN_END):
             return None
         candidates = [
             seed
