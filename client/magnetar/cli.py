@@ -4,6 +4,8 @@ from importlib.metadata import EntryPoint, entry_points
 
 import click
 
+from magnetar_proto.build import KIND
+
 COMMANDS_GROUP = "magnetar.commands"
 OWN = tuple(
     EntryPoint(name, f"magnetar.commands:{name}", COMMANDS_GROUP) for name in ("consume", "produce")
@@ -53,6 +55,6 @@ def _unavailable(name: str, missing: str) -> click.Command:
 
 
 @click.group(cls=Commands)
-@click.version_option(package_name="magnetar")
+@click.version_option(package_name="magnetar", message=f"%(prog)s, version %(version)s ({KIND})")
 def main() -> None:
     """Magnetar: a message broker that speaks the Pulsar protocol, and its tools."""

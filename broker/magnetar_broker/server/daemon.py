@@ -21,6 +21,7 @@ from magnetar_broker.server.http import HttpServer
 from magnetar_broker.server.listener import Listener
 from magnetar_broker.server.world import LoopClock, LoopTasks, ThreadWorkers
 from magnetar_broker.version import VERSION
+from magnetar_proto.build import COMPILED
 from magnetar_storage.cache import EntryCache
 from magnetar_storage.disk import LocalDisk
 from magnetar_storage.limits import Limits
@@ -126,7 +127,7 @@ class Daemon:
     def _banner(self, service_url: str, host: str, http_port: int | None) -> None:
         durable = self.settings.durability is Durability.FSYNC
         lines = [
-            f"Magnetar {VERSION} is ready",
+            f"Magnetar {VERSION} is ready" + (", compiled" if COMPILED else ""),
             f"  clients     {service_url}",
             f"  HTTP        http://{host}:{http_port}" if http_port else "  HTTP        off",
             f"  data        {self.settings.data_dir}",

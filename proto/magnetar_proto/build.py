@@ -1,0 +1,14 @@
+"""How this copy runs: `make compiled` turns the hot modules into machine code."""
+
+from importlib.util import find_spec
+from typing import Final
+
+
+def _is_compiled() -> bool:
+    """Whether extension modules are found instead of their sources; imports none of them."""
+    spec = find_spec(f"{__package__}.frames")
+    return spec is not None and spec.origin is not None and not spec.origin.endswith(".py")
+
+
+COMPILED: Final = _is_compiled()
+KIND: Final = "compiled" if COMPILED else "pure Python"

@@ -1,0 +1,15 @@
+"""What `magnetar --version` says."""
+
+from importlib.metadata import version
+
+from click.testing import CliRunner
+
+import magnetar_proto.frames
+from magnetar.cli import main
+
+
+def test_the_version_tells_how_it_runs() -> None:
+    compiled = not magnetar_proto.frames.__file__.endswith(".py")
+    told = CliRunner().invoke(main, ["--version"], prog_name="magnetar").output
+    kind = "compiled" if compiled else "pure Python"
+    assert told == f"magnetar, version {version('magnetar')} ({kind})\n"
