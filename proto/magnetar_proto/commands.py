@@ -218,10 +218,12 @@ def encode_receipts(
     With first_entry -1 (duplicates) every receipt carries entry -1.
     """
     n = len(sequence_ids)
+    if n == 1:
+        return _receipt(producer_id, sequence_ids[0], highest_ids[0], ledger, first_entry)
     first = sequence_ids[0] if n else 0
     if (
-        n > 1
-        and first_entry >= 0 <= first < MAX64 - n
+        first_entry >= 0
+        and 0 <= first < MAX64 - n
         and not any(highest_ids)
         and list(sequence_ids) == list(range(first, first + n))
     ):
