@@ -106,7 +106,7 @@ class Voice:
 
     def hears_nothing(self) -> None:
         """Show that all that was said is handled; what has come is written down."""
-        if not self._settle():
+        if not self.settle():
             self._note("<", "nothing")
 
     def is_closed(self) -> None:
@@ -227,12 +227,7 @@ class Voice:
                 self._waiting.append(frame)
         assert self._decoder.error is None, self._decoder.error
 
-    def finish(self) -> None:
-        """Write down what was not waited for, and leave."""
-        self._settle()
-        self.hang_up()
-
-    def _settle(self) -> bool:
+    def settle(self) -> bool:
         """Write down all that comes until nothing more does; whether anything did."""
         with suppress(ConnectionIsClosed):
             if self._connected and not self.closed:
@@ -333,10 +328,10 @@ class Trace:
                 key.data.read()
 
     def ends(self) -> str:
-        """Every client leaves; the whole transcript."""
+        """Write down what was not waited for, and leave; the whole transcript."""
         for voice in self._voices:
-            voice.finish()
-        self.selector.close()
+            voice.settle()
+        self.breaks_off()
         return "\n".join(self.lines)
 
     def breaks_off(self) -> None:

@@ -163,6 +163,30 @@ def chunks(t: Trace) -> None:
     a.receives(2)
 
 
+@differs(
+    Difference(
+        "chunks of one message on a Shared subscription",
+        "all go to the consumer that got the first",
+        "go round like other messages",
+        on_purpose=False,
+    )
+)
+def chunks_of_a_shared_subscription(t: Trace) -> None:
+    a, b = t.connects(), t.connects()
+    a.subscribes(SHARED)
+    b.subscribes(SHARED)
+    a.permits(1)
+    a.produces()
+    said = {"uuid": "u", "num_chunks_from_msg": 2, "total_chunk_msg_size": 4}
+    for chunk in range(2):
+        entry = encode_entry(metadata(0, chunk_id=chunk, **said), b"xy")
+        a.sends_entry(0, entry, is_chunk=True)
+        a.hears_outcome()
+        b.permits(1)
+    a.hears_nothing()
+    b.hears_nothing()
+
+
 def two_subscriptions_each_get_everything(t: Trace) -> None:
     a = t.connects()
     a.subscribes(consumer_id=1, subscription="one")

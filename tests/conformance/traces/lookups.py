@@ -163,6 +163,20 @@ def topics_that_the_client_knows_already(t: Trace) -> None:
     a.asks(Topics(request_id=0, namespace=namespace, topics_hash=known.topics_hash))
 
 
+@differs(
+    Difference(
+        "topic patterns in GET_TOPICS_OF_NAMESPACE",
+        "evaluated in the broker up to 50 characters",
+        "left to clients (`filtered=false`): one can take for ever, and everybody would wait",
+    )
+)
+def topics_of_a_pattern(t: Trace) -> None:
+    namespace = t.has_namespace()
+    a = t.connects()
+    a.produces(f"persistent://{namespace}/apple")
+    a.asks(Topics(request_id=0, namespace=namespace, topics_pattern=".*/a.*"))
+
+
 def topics_of_a_long_pattern(t: Trace) -> None:
     namespace = t.has_namespace()
     a = t.connects()

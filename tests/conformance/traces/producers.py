@@ -1,7 +1,8 @@
 """PRODUCER and CLOSE_PRODUCER."""
 
 from conformance.differences import Difference, differs
-from conformance.trace import Trace
+from conformance.trace import Trace, producer
+from magnetar_proto import PulsarApi_pb2 as pb
 
 SILENT = Difference(
     "client that does not answer the liveness PING",
@@ -83,6 +84,20 @@ def a_newer_epoch_from_another_connection(t: Trace) -> None:
     a, b = t.connects(), t.connects()
     a.produces(producer_name="me", epoch=0)
     b.produces(producer_name="me", epoch=1)
+
+
+def two_producers_of_one_name_at_once(t: Trace) -> None:
+    a = t.connects()
+    first = a.begins(producer(t.topic, 1, producer_name="me"))
+    second = a.begins(producer(t.topic, 2, producer_name="me"))
+    a.is_answered(first)
+    a.is_answered(second)
+
+
+def a_producer_that_encrypts(t: Trace) -> None:
+    a = t.connects()
+    a.produces(encrypted=True, metadata=[pb.KeyValue(key="k", value="v")])
+    a.publishes()
 
 
 def closing_twice(t: Trace) -> None:

@@ -1,7 +1,7 @@
 """SEEK and GET_LAST_MESSAGE_ID."""
 
 from conformance.differences import Difference, differs
-from conformance.trace import FAILOVER, SHARED, Kind, Trace, Voice
+from conformance.trace import EXCLUSIVE, FAILOVER, SHARED, Kind, Trace, Voice
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry
 from raw_client import metadata
@@ -28,7 +28,7 @@ def _seeks(a: Voice, **where: object) -> None:
     a.asks(pb.CommandSeek(request_id=0, consumer_id=1, **where))  # type: ignore[arg-type]
 
 
-def _comes_back(a: Voice, sub_type: "pb.CommandSubscribe.SubType" = 0) -> None:
+def _comes_back(a: Voice, sub_type: "pb.CommandSubscribe.SubType" = EXCLUSIVE) -> None:
     a.hears_nothing()  # but that its consumer is closed
     a.subscribes(sub_type)
     a.permits(10)
