@@ -26,7 +26,7 @@ from raw_client import Closed, RawClient, Received, id_of
 
 AUDIT, CUMULATIVE, HOLES, ANSWERED = "audit", "cumulative", "holes", "answered"
 POLL_MS = 100
-BURST = 30
+BURST = 20
 BURST_PAUSE_SECONDS = 0.02
 LARGEST_PAYLOAD = 2000
 RETRY_SECONDS = 0.05

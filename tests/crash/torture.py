@@ -197,6 +197,7 @@ class Torture:
                     self.summary.report.problems += list(self._heard())
                     return
             self._live()
+            began = time.monotonic()
             for child in children:
                 child.stop()
             report = here.finish()
@@ -209,7 +210,7 @@ class Torture:
         if not report.problems:
             report.problems += self._compare_counts(report)
         self.summary.report += report
-        self._say(f"  compared {report.stored:,} messages: "
+        self._say(f"  compared {report.stored:,} messages in {time.monotonic() - began:.0f} s: "
                   f"{'FAILED' if report.problems else 'all is well'}")  # fmt: skip
 
     def _setup(self, topic: str) -> Setup:
