@@ -4,7 +4,7 @@ from fakes.logs import BY_THREE, LogWorld, numbered
 from fakes.moody_store import MoodyStore
 from magnetar_broker.dispatch.feed import AHEAD_ENTRIES, RETRY_SECONDS, Feed
 from magnetar_storage.cache import ENTRY_OVERHEAD
-from magnetar_storage.errors import Corrupt, Unavailable
+from magnetar_storage.errors import Corrupt, NoSegment, Unavailable
 from magnetar_storage.interfaces import Run
 from magnetar_storage.log import Log
 
@@ -184,3 +184,28 @@ def test_what_was_read_ahead_for_nothing_does_no_harm() -> None:
     assert reading.read(3) == [b"3", b"4", b"5"]
     reading.feed.clear()
     assert reading.read(6) == [b"6", b"7", b"8"]
+
+
+def test_damage_names_the_entries_it_takes_and_is_passed_over() -> None:
+    reading = Reading()
+    assert not reading.feed.give_up()
+    segment = reading.log.segments[0].id
+    for error, lost in (
+        (Corrupt("file", 3, "rot", segment, 0, 1), range(2)),
+        (Corrupt("file", 3, "rot"), range(3)),
+        (NoSegment("gone"), range(3)),
+    ):
+        reading.store.read_failure = error
+        assert reading.take(0) is None
+        reading.world.clock.pump()
+        assert (reading.feed.give_up(), reading.feed.failure) == (lost, None)
+    reading.store.read_failure = None
+    assert reading.read(3) == [b"3", b"4", b"5"]
+
+
+def test_other_trouble_is_not_given_up() -> None:
+    reading = Reading()
+    trouble = reading.store.read_failure = Unavailable("too many open files")
+    assert reading.take(0) is None
+    reading.world.clock.pump()
+    assert (list(reading.feed.give_up()), reading.feed.failure) == ([], trouble)

@@ -6,14 +6,17 @@ from hypothesis import strategies as st
 from magnetar_broker.dispatch.replay import ReplayQueue
 
 steps = st.lists(
-    st.tuples(st.sampled_from(["add", "discard", "ask", "clear"]), st.integers(0, 15)),
+    st.tuples(
+        st.sampled_from(["add", "add", "discard", "ask", "clear", "aside", "restore"]),
+        st.integers(0, 15),
+    ),
     max_size=60,
 )
 
 
 @given(steps)
 def test_it_is_a_sorted_set(steps: list[tuple[str, int]]) -> None:
-    queue, model = ReplayQueue(), set[int]()
+    queue, model, aside = ReplayQueue(), set[int](), set[int]()
     for what, value in steps:
         if what == "add":
             queue.add(value)
@@ -21,10 +24,19 @@ def test_it_is_a_sorted_set(steps: list[tuple[str, int]]) -> None:
         elif what == "discard":
             queue.discard(value)
             model.discard(value)
+            aside.discard(value)
+        elif what == "aside":
+            queue.set_aside(range(value, value + 3))
+            aside |= {offset for offset in range(value, value + 3) if offset in model}
+        elif what == "restore":
+            queue.restore()
+            aside.clear()
         elif what == "clear" and value == 0:
             queue.clear()
             model.clear()
-        assert queue.first_run(max(value, 1)) == first_run(model, max(value, 1))
+            aside.clear()
+        assert queue.first_run(max(value, 1)) == first_run(model - aside, max(value, 1))
+        assert queue.stuck == (bool(aside) and model == aside)
         assert len(queue) == len(model)
         assert all((offset in queue) == (offset in model) for offset in range(16))
 

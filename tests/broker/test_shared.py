@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from fakes.connection import RecordingConnection
+from fakes.logs import BY_THREE
 from fakes.topics import SHARED, TopicWorld, entry
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker
@@ -245,6 +246,48 @@ def test_damage_is_named_and_does_not_stop_what_is_in_memory() -> None:
     shared(world)
     world.flow(consumer, 1)
     assert world.offsets(consumer) == [0, 1, 2, 3, 4]
+
+
+def test_what_is_to_come_again_does_not_wait_behind_damage() -> None:
+    world = TopicWorld(roll=BY_THREE, cache_bytes=200)
+    consumer = shared(world, 100)
+    for _ in range(3):
+        publish(world, 3)
+    assert world.offsets(consumer) == list(range(9))
+    damaged = world.topic.log.segments[0].id
+    lost = world.store._segments.pop(damaged)
+    world.nack(consumer, 0, 2, 4, 5)
+    assert world.offsets(consumer) == [4, 5]
+    dispatcher = world.subscription().dispatcher
+    assert (blocker(world), dispatcher.in_replay) == (Blocker.DAMAGE, 2)
+    publish(world, 3)
+    assert world.offsets(consumer) == [9, 10, 11]
+    world.ack(consumer, 2)
+    assert dispatcher.in_replay == 1
+    world.store._segments[damaged] = lost
+    shared(world)  # who joins has it tried again
+    world.flow(consumer, 1)
+    assert [(world.offset(m), m.redelivery_count) for m in world.got(consumer)] == [(0, 1)]
+    assert blocker(world) is Blocker.CAUGHT_UP
+
+
+def test_a_full_subscription_is_full_whatever_is_damaged() -> None:
+    world = TopicWorld(TopicLimits(max_unacked_per_subscription=6), roll=BY_THREE, cache_bytes=200)
+    consumer = shared(world, 100)
+    for _ in range(3):
+        publish(world, 3)
+    assert world.offsets(consumer) == list(range(6))
+    world.store._segments.pop(world.topic.log.segments[0].id)
+    world.nack(consumer, 0)
+    assert blocker(world) is Blocker.UNACKED_SUBSCRIPTION
+
+
+def test_one_run_exceeds_the_subscriptions_limit_by_less_than_an_entry() -> None:
+    world = TopicWorld(TopicLimits(max_unacked_per_subscription=10))
+    consumer = shared(world, 100)
+    publish(world, 8, *[3] * 8)
+    assert (world.offsets(consumer), consumer.unacked) == ([0, 1, 2, 3], 12)
+    assert blocker(world) is Blocker.UNACKED_SUBSCRIPTION
 
 
 def test_a_seek_forgets_what_was_given_out_and_asked_for() -> None:

@@ -32,6 +32,7 @@ class Feed:
         self._ahead = NOTHING
         self._next = NOTHING
         self._reading = False
+        self._failed_at = 0
 
     def take(self, offset: int, max_entries: int, max_bytes: int) -> Run | None:
         """Entries from `offset` on, all of one segment; None when there are none (yet)."""
@@ -59,6 +60,17 @@ class Feed:
     def retry(self) -> None:
         """Forget a failure."""
         self.failure = None
+
+    def give_up(self) -> range:
+        """The entries that damage has made unreadable, none if it is no damage; read on behind."""
+        error, at = self.failure, self._failed_at
+        if not isinstance(error, LASTING):
+            return range(0)
+        self.failure = None
+        stop = self._log.segment_end(at)
+        if isinstance(error, Corrupt) and error.last_entry is not None:
+            stop = min(stop, at + error.last_entry + 1 - self._log.position(at)[1])
+        return range(at, max(stop, at + 1))
 
     def clear(self) -> None:
         """Give back the memory: nobody reads at present."""
@@ -101,7 +113,7 @@ class Feed:
     def _failed(self, offset: int, error: StorageError) -> None:
         if self.failure is None:
             logger.error("%s cannot be read from offset %d: %s", self._log.key, offset, error)
-        self.failure = error
+        self.failure, self._failed_at = error, offset
         if not isinstance(error, LASTING):
             self._log.engine.clock.later(RETRY_SECONDS, self._try_again)
 

@@ -48,6 +48,7 @@ class Shared:
         self._turns.add(consumer)
         self._feed.retry()
         self._replay_feed.retry()
+        self._replay.restore()
 
     def remove(self, consumer: Consumer) -> None:
         self._consumers.remove(consumer)
@@ -111,7 +112,11 @@ class Shared:
                 continue
             run = self._replay_feed.take(offset, length, self._limits.max_read_bytes)
             if run is None:
-                return False
+                lost = self._replay_feed.give_up()
+                if not lost:
+                    return False
+                self._replay.set_aside(lost)  # what is behind the damage must not wait for it
+                continue
             self._give_again(consumer, run)
             return True
         return False
@@ -248,9 +253,10 @@ class Shared:
             return Blocker.CAUGHT_UP
         if not any(consumer.can_take() for consumer in self._consumers):
             return self._consumers_blocker()
-        if self._full and not self._replay:
+        stuck = self._replay.stuck
+        if new and self._full and (stuck or not self._replay):
             return Blocker.UNACKED_SUBSCRIPTION
-        failed = self._feed.failure or self._replay_feed.failure
+        failed = self._feed.failure or self._replay_feed.failure or (stuck and not new)
         return Blocker.DAMAGE if failed else Blocker.READING
 
     def _consumers_blocker(self) -> Blocker:
