@@ -367,17 +367,14 @@ def encode_messages(
     out: list[bytes] = []
     at, stop = 0, len(payloads)
     while at < stop:
-        # Up to where an entry's id gets wider, or its upper bytes change.
-        entry = first_entry + at
-        n = min(stop - at, (0x80 if entry < 0x80 else (entry | 0x3FFF) + 1) - entry)
-        low, high = (VARINTS, b"") if entry < TABLED else (LOW14, encode_varint(entry >> 14))
-        id_size = len(ledger_field) + len(low[entry & 0x3FFF]) + len(high) + len(partition_field)
+        low, high, room = stretch(first_entry + at)
+        n, index = min(stop - at, room), (first_entry + at) % TABLED
+        id_size = len(ledger_field) + len(low[index]) + len(high) + len(partition_field)
         body = len(consumer) + 1 + id_size + len(epoch)
         head = b"".join(
             (SIZE.pack(body + 4), b"\x08\x09\x4a", VARINTS[body], consumer, VARINTS[id_size])
         )
-        ids = low[entry & 0x3FFF : (entry & 0x3FFF) + n]
-        after = high + partition_field + epoch
+        ids, after = low[index : index + n], high + partition_field + epoch
         out += _message_frames(body + 8, head + ledger_field, ids, after, payloads[at : at + n])
         at += n
     return out
