@@ -17,7 +17,7 @@ from magnetar_storage import layout
 from magnetar_storage.disk import ReadOnlyDisk
 from magnetar_storage.errors import Corrupt
 from magnetar_storage.sqlite import FILE as METADATA_FILE
-from magnetar_storage.sqlite import Database
+from magnetar_storage.sqlite import Database, check_log
 from magnetar_storage.verify import Problem, Progress, Report, size_of, verify
 
 PAGE = 1000
@@ -53,13 +53,13 @@ def _log_records(disk: ReadOnlyDisk) -> tuple[dict[str, bytes] | None, list[Prob
         for name in names:
             shutil.copy(disk.path_of(name), directory)
         try:
+            check_log(disk)
             database = Database(os.path.join(directory, METADATA_FILE))
         except Corrupt as error:
-            return None, [Problem(METADATA_FILE, error.offset, error.why)]
+            name = os.path.basename(error.file)
+            return None, [Problem(name, error.offset, error.why)]
         try:
             return dict(_values(database)), []
-        except Corrupt as error:
-            return None, [Problem(METADATA_FILE, error.offset, error.why)]
         finally:
             database.close()
 

@@ -21,6 +21,7 @@ from magnetar_storage.interfaces import (
     Version,
     Versioned,
 )
+from magnetar_storage.sqlite_wal import damaged_frame
 from magnetar_storage.watch import Watchers
 from magnetar_storage.world import Clock, Worker
 
@@ -202,6 +203,24 @@ class Database:
             raise BadVersion(f"{key} is at version {present}, not {expect}")
 
 
+def check_log(disk: Disk) -> None:
+    """`Corrupt` if SQLite would drop durable writes with a damaged part of its log."""
+    name = f"{FILE}-wal"
+    try:
+        file = disk.open(name)
+    except FileNotFoundError:
+        return
+    try:
+        at = damaged_frame(file.read(0, file.size()))
+    finally:
+        file.close()
+    if at is not None:
+        why = (
+            "not what was written, and later writes depend on it; restore the database from a copy"
+        )
+        raise Corrupt(name, at, why)
+
+
 class SqliteMetadata:
     """The `MetadataStore` of one process; make it with `open`."""
 
@@ -215,6 +234,7 @@ class SqliteMetadata:
     @classmethod
     async def open(cls, disk: Disk, worker: Worker, clock: Clock) -> "SqliteMetadata":
         """`Corrupt` if the database is damaged, `Unavailable` if another process has it."""
+        await worker.run(partial(check_log, disk))
         database = await worker.run(partial(Database, disk.path_of(FILE)))
         return cls(database, worker, clock)
 

@@ -111,7 +111,7 @@ def test_nothing_is_changed() -> None:
     assert not any(file for file in directory.disk.open_files if file._name.endswith(".seg"))
 
 
-@pytest.mark.parametrize("mask", [0x01, 0x80, 0xFF])
+@pytest.mark.parametrize("mask", [0x01, 0xFF])
 def test_every_byte_of_a_segment_file_is_watched_over(mask: int) -> None:
     directory = Directory()
     for number in (*directory.segments, directory.cursor_segment):
