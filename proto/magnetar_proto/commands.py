@@ -24,7 +24,6 @@ from .entries import encode_head
 from .errors import BadCommand, LocalError
 from .frames import SIZE, SIZES, encode_frame
 from .wire import (
-    LOW14,
     MAX64,
     TABLED,
     VARINTS,
