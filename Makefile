@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup java run test check torture-disk bench record-conformance fuzz torture soak proto docs clean
+.PHONY: help setup java run test check torture-disk bench record-conformance fuzz torture soak proto docs clean mutants
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -39,6 +39,9 @@ test: check java ## Every check and every test
 torture-disk: setup ## Power losses on a simulated disk: POINTS=100000 SEED=0 JOBS=1
 	cd tests && ../$(BIN)/python -m crash.disk_torture \
 	  --points $(or $(POINTS),100000) --seed $(or $(SEED),0) --jobs $(or $(JOBS),1)
+
+mutants: setup ## Take each sync, check and order out of storage: do the tests notice? (ONLY=text)
+	PYTHONPATH=tests $(BIN)/python -m mutants --only "$(ONLY)"
 
 bench: setup ## Measure beside the floor (PEER=pulsar: and the original; ROWS=publish,latency ROUNDS=3)
 	$(BIN)/python -m bench $(if $(PEER),--peer $(PEER)) $(if $(ROWS),--rows $(ROWS)) \

@@ -1,0 +1,191 @@
+"""What can be taken out of the storage engine: found in the sources, and named here.
+
+Found: every sync of a file or directory, every comparison with a checksum, every cursor
+record.  Named: the orders that make "durable before receipt" true.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+PACKAGE = Path("storage/magnetar_storage")
+SYNCS = {"sync", "sync_dir", "fsync", "fdatasync"}
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One text in one file, and what to put in its place."""
+
+    file: str
+    line: int
+    what: str
+    old: str
+    new: str
+    start: int
+    """Where the text begins in the file."""
+
+    def apply(self, source: str) -> str:
+        end = self.start + len(self.old)
+        assert source[self.start : end] == self.old, f"{self.file}:{self.line} has changed"
+        return source[: self.start] + self.new + source[end:]
+
+
+@dataclass(frozen=True)
+class Order:
+    """A text that makes something durable before something else, and the wrong way round."""
+
+    file: str
+    what: str
+    old: str
+    new: str
+
+
+ORDERS = (
+    Order(
+        "journal.py",
+        "receipts before the round is written",
+        "self._worker.submit(job, partial(self._finished, queued))",
+        "[record[4](None) for record in queued]\n"
+        "        silent = [(*record[:4], id) for record in queued]\n"
+        "        self._worker.submit(job, partial(self._finished, silent))",
+    ),
+    Order(
+        "journal.py",
+        "a journal file has its name before its head is durable",
+        "            file.write_through(0, [head, CLEAN_END])\n"
+        "            self._disk.rename(spare, file_name(self._next_file))\n"
+        '            self._disk.sync_dir("journal")\n',
+        "            self._disk.rename(spare, file_name(self._next_file))\n"
+        '            self._disk.sync_dir("journal")\n'
+        "            file.write_through(0, [head, CLEAN_END])\n",
+    ),
+    Order(
+        "journal.py",
+        "no clean end behind a round",
+        "*chain.from_iterable(buffers), CLEAN_END]",
+        "*chain.from_iterable(buffers)]",
+    ),
+    Order(
+        "write_behind.py",
+        "a checkpoint before the segments it speaks of",
+        "    checkpoints.flush(disk, flushes)\n    for number in sorted(doomed):",
+        "    checkpoints.write(disk, made, spare_files)\n    checkpoints.flush(disk, flushes)\n"
+        "    for number in sorted(doomed):",
+    ),
+    Order(
+        "recovery.py",
+        "a checkpoint without what the journal held",
+        "        rebuild.flush()\n        for number in rebuild.deleted:",
+        "        for number in rebuild.deleted:",
+    ),
+    Order(
+        "recovery.py",
+        "an old round is taken for a new one",
+        "if found is not None and found.number > self.last_round:",
+        "if found is not None:",
+    ),
+    Order(
+        "recovery.py",
+        "an old record is taken for the one that never arrived",
+        "return record if place.crc == _crc_at(self.data, place.at) else place",
+        "return record",
+    ),
+    Order(
+        "recovery.py",
+        "a torn round is used",
+        "if not whole and not self._synced(found.end, found.number):",
+        "if False:",
+    ),
+    Order(
+        "local.py",
+        "a segment is gone before its deletion is durable",
+        'await self._commit(DELETE, segment, b"", lambda: self._deleted(segment))',
+        'self._deleted(segment)\n        await self._commit(DELETE, segment, b"", lambda: None)',
+    ),
+    Order(
+        "local.py",
+        "a segment is in use before its creation is durable",
+        'await self._commit(CREATE, number, b"", lambda: self._segments.update({number: made}))',
+        "self._segments.update({number: made})",
+    ),
+    Order(
+        "local.py",
+        "a seal that is not in the journal",
+        "await self._commit(\n"
+        "                SEAL, one.id, SEALED_BODY.pack(*sealed), partial(_settle, one, sealed)\n"
+        "            )",
+        "_settle(one, sealed)",
+    ),
+    Order(
+        "disk.py",
+        "a write that syncs itself does not",
+        "os.pwritev(self._fd, buffers, offset, SYNCED_WRITE)",
+        "os.pwritev(self._fd, buffers, offset)",
+    ),
+    Order(
+        "cursor_log.py",
+        "acknowledgements are not written",
+        "payloads.append(_HEAD.pack(Kind.WHOLE if whole else Kind.DELTA, number) + body)",
+        "pass",
+    ),
+    Order(
+        "cursor_log.py",
+        "a new cursor segment without the cursors there are",
+        "payloads = [_created(cursor) for cursor in self.cursors.values()]",
+        "payloads = []",
+    ),
+    Order(
+        "cursor_log.py",
+        "whoever waits is told before the cursor records are durable",
+        "self._append(self._writer, payloads, partial(self._flushed, self._take_waiting()))",
+        "self._append(self._writer, payloads, partial(self._flushed, []))\n"
+        "        self._release(None)",
+    ),
+)
+
+
+def mutations(root: Path) -> list[Mutation]:
+    """All of them, in the order of the files and lines."""
+    found = []
+    for path in sorted((root / PACKAGE).glob("*.py")):
+        source = path.read_text()
+        found += [*_in_tree(path.name, source), *_ordered(path.name, source)]
+    return found
+
+
+def _in_tree(file: str, source: str) -> Iterator[Mutation]:
+    lines = [0]
+    for line in source.splitlines(keepends=True):
+        lines.append(lines[-1] + len(line.encode()))
+
+    def cut(node: ast.expr | ast.stmt, what: str, new: str) -> Mutation:
+        assert node.end_lineno is not None and node.end_col_offset is not None
+        data = source.encode()
+        start = lines[node.lineno - 1] + node.col_offset
+        old = data[start : lines[node.end_lineno - 1] + node.end_col_offset].decode()
+        return Mutation(file, node.lineno, what, old, new, len(data[:start].decode()))
+
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            called = node.value.func
+            name = ast.unparse(called)
+            if name.rpartition(".")[2] in SYNCS:
+                yield cut(node, f"{ast.unparse(node)} is left out", "pass")
+            elif name.endswith(".write_through"):
+                new = ast.unparse(node).replace(".write_through(", ".write(")
+                yield cut(node, f"{name} does not sync", new)
+            elif name == "self._events.append":
+                yield cut(node, "a cursor record is not written", "pass")
+        elif isinstance(node, ast.Compare) and "crc32c(" in ast.unparse(node):
+            differs = isinstance(node.ops[0], ast.NotEq)
+            yield cut(node, "a checksum is not looked at", str(not differs))
+
+
+def _ordered(file: str, source: str) -> Iterator[Mutation]:
+    for order in ORDERS:
+        if order.file == file:
+            assert source.count(order.old) == 1, f"{file} has changed: {order.what}"
+            start = source.index(order.old)
+            line = source.count("\n", 0, start) + 1
+            yield Mutation(file, line, order.what, order.old, order.new, start)
