@@ -168,7 +168,7 @@ class TrackedCursor(Cursor):
 def _runs(offsets: Iterable[int]) -> Iterable[tuple[int, int]]:
     """Consecutive offsets together, as (start, stop)."""
     if isinstance(offsets, range) and offsets.step == 1:
-        return ((offsets.start, offsets.stop),)
+        return ((offsets.start, offsets.stop),) if offsets else ()
     runs: list[tuple[int, int]] = []
     for offset in offsets:
         if runs and runs[-1][1] == offset:

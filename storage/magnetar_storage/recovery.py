@@ -43,7 +43,8 @@ from magnetar_storage.rounds import (
 
 TORN_COPIES_KEPT = 8
 IDS_SKIPPED_AFTER_LOSS = 1 << 16
-"""A lost round may have created segments: their ids must not be given out again."""
+"""A lost round may have created segments, and topics list them: their ids must not be given out
+again.  So may one that looks torn, if it is rotten."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,14 @@ class Lost(NamedTuple):
     end: int
 
 
-Item = Record | Place | Lost
-"""An intact record, the place of a damaged one, or a lost stretch."""
+class Stray(NamedTuple):
+    """An intact record in such a stretch: an old one, perhaps, where a file is used again."""
+
+    record: Record
+
+
+Item = Record | Place | Stray | Lost
+"""A record, the place of a damaged one, or a lost stretch with what was found in it before."""
 
 
 @dataclass
@@ -98,9 +105,9 @@ class JournalScan:
                 if found.ends_file:
                     return
                 continue
-            if self._ends_at(at):
-                return
             later = rounds.next_round(self.data, at, self.seed, self.last_round)
+            if later is None and self._ends_at(at):
+                return
             if later is None and not self.complete:
                 self.torn_at = at
                 return
@@ -136,14 +143,23 @@ class JournalScan:
     def _salvage(self, at: int, end: int) -> Iterator[Item]:
         """The records of rounds whose header is damaged; `Lost` unless none can be missing."""
         records = list(records_in(self.data, at, end))
-        yield from records
+        if self._fill_a_round(records, at, end):
+            yield from records
+        else:
+            yield from map(Stray, records)
+            yield Lost(at, end)
+
+    def _fill_a_round(self, records: list[Record], at: int, end: int) -> bool:
+        """Whether these are the records of one round, and all of them."""
+        if self.data.startswith(CLEAN_END, at):
+            # The write never arrived here, and what follows may be a round of the file's last use.
+            return False
         expected = at + ROUND_HEADER.size + DIRECTORY_BYTES_PER_RECORD * len(records)
         for record in records:
             if record.at != expected:
-                break
+                return False
             expected = record.end
-        if not records or expected != end:
-            yield Lost(at, end)
+        return bool(records) and expected == end
 
 
 class Recovered(NamedTuple):
@@ -161,24 +177,42 @@ class Rebuild:
 
     disk: Disk
     rows: dict[SegmentId, Row]
-    next_segment: SegmentId
+    first_new: SegmentId
+    """Segments below that have no row were finished or deleted at the checkpoint."""
     files: set[SegmentId]
     flush_bytes: int
     findings: list[Finding] = field(default_factory=list)
     deleted: set[SegmentId] = field(default_factory=set)
     records: dict[SegmentId, list[Buffers]] = field(default_factory=dict)
     unwritten_bytes: int = 0
+    next_segment: SegmentId = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.next_segment = self.first_new
 
     def apply(self, name: str, data: bytes, item: Item) -> None:
         if isinstance(item, Lost):
             self._lost(name, item)
         elif isinstance(item, Place):
             self._damaged(name, data, item)
-        else:
-            self.next_segment = max(self.next_segment, item.segment + 1)
-            APPLY[item.kind](self, data, item)
+        elif isinstance(item, Record):
+            self._take(data, item)
+        elif self._is_live(item.record):
+            self._take(data, item.record)
         if self.unwritten_bytes > self.flush_bytes:
             self.flush()
+
+    def _take(self, data: bytes, record: Record) -> None:
+        self.next_segment = max(self.next_segment, record.segment + 1)
+        APPLY[record.kind](self, data, record)
+
+    def _is_live(self, stray: Record) -> bool:
+        """Old records are of finished or deleted segments, or of entries that are known already.
+
+        To delete nothing is safe: a segment too many is found by `verify`.
+        """
+        known = stray.segment in self.rows or stray.segment >= self.first_new
+        return known and stray.kind != DELETE
 
     def flush(self) -> None:
         """Write what was gathered behind the durable part of the segments' files."""
@@ -326,6 +360,7 @@ def _replay(disk: Disk, start: Position, rebuild: Rebuild) -> Position:
         last_round = scan.last_round
         if scan.torn_at is not None:
             rebuild.findings.append(_save_torn(disk, name, data, scan.torn_at))
+            rebuild.next_segment += IDS_SKIPPED_AFTER_LOSS
     return Position(files[-1] + 1, 0, last_round) if files else start
 
 

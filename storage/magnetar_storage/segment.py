@@ -383,9 +383,12 @@ class Blocks(NamedTuple):
 
 def read_blocks(disk: Disk, blocks: Blocks) -> bytes:
     """The bytes of the blocks, for `take_run`."""
+    size = blocks.offsets[-1] - blocks.offsets[0]
+    if not size:
+        return b""  # all of them are lost, and there may be no file
     file = open_segment(disk, blocks.segment)
     try:
-        return file.read(blocks.offsets[0], blocks.offsets[-1] - blocks.offsets[0])
+        return file.read(blocks.offsets[0], size)
     finally:
         file.close()
 

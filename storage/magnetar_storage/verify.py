@@ -237,9 +237,7 @@ class _Walk:
         """Read everything the index speaks of; whether all of it is intact."""
         intact = True
         for blocks in _windows(number, index):
-            data = (
-                read_blocks(self._disk, blocks) if blocks.offsets[-1] > blocks.offsets[0] else b""
-            )
+            data = read_blocks(self._disk, blocks)
             for block in range(len(blocks.firsts) - 1):
                 why = _block_trouble(data, blocks, block, index)
                 if why is not None:

@@ -186,3 +186,14 @@ def test_acks_beyond_the_hole_wait_for_it() -> None:
     cursor.ack([0])
     assert cursor.mark_delete == 3
     assert cursor.is_plain
+
+
+def test_acknowledging_an_empty_range_changes_nothing() -> None:
+    cursor = TrackedCursor(-1)
+    cursor.ack(range(20, 25))
+    cursor.ack(range(25, 20))
+    delta = cursor.take_delta()
+    assert delta is not None
+    replayed = TrackedCursor(-1)
+    replayed.apply(*delta)
+    assert list(replayed.acked) == list(cursor.acked) == [(20, 25)]
