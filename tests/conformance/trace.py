@@ -27,7 +27,8 @@ TIMEOUT_SECONDS = 20.0
 MAX_FRAME = 16 << 20
 READ_BYTES = 1 << 18
 NAMESPACE = "public/default"
-LOOKUPS_THAT_REACH_ALL_BUNDLES = 40
+TOPICS_IN_ALL_BUNDLES = 40
+ATTEMPTS = 1000
 
 Kind = pb.BaseCommand
 Ids = Sequence[pb.MessageIdData]
@@ -310,7 +311,7 @@ class Trace:
         self.lines.append(f"- the namespace {self.roles.text(namespace)} is new")
         with suppress(urllib.error.HTTPError):  # where namespaces come with their first topic
             self._rest("PUT", f"namespaces/{namespace}", {"bundles": {"numBundles": 1}})
-        warm_up(self.target, namespace)
+        _open(self.target, f"persistent://{namespace}/warm-up")
         return namespace
 
     def read(self) -> None:
@@ -353,14 +354,22 @@ def producer(topic: str, producer_id: int = 1, **fields: Any) -> pb.CommandProdu
     return pb.CommandProducer(topic=topic, producer_id=producer_id, request_id=0, **fields)
 
 
-def warm_up(target: Target, namespace: str = NAMESPACE) -> None:
-    """Look up so many topics that every bundle of a namespace has an owner."""
+def warm_up(target: Target) -> None:
+    """Open so many topics that every bundle of the namespace is served."""
+    for _ in range(TOPICS_IN_ALL_BUNDLES):
+        _open(target, f"persistent://{NAMESPACE}/{uuid.uuid4().hex}")
+
+
+def _open(target: Target, topic: str) -> None:
+    """Open a topic, and with it its bundle; a broker that has just started may need a while."""
     trace = Trace(target)
     voice = trace.connects()
-    for _ in range(LOOKUPS_THAT_REACH_ALL_BUNDLES):
-        voice.looks_up(f"persistent://{namespace}/{uuid.uuid4().hex}")
-    voice.produces(f"persistent://{namespace}/warm-up")
-    trace.ends()
+    for _ in range(ATTEMPTS):
+        voice.looks_up(topic)
+        if isinstance(voice.produces(topic), pb.CommandProducerSuccess):
+            trace.breaks_off()
+            return
+    raise AssertionError(f"{topic} does not open:\n" + "\n".join(trace.lines))
 
 
 def _title(command: Any) -> str:

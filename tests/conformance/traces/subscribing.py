@@ -1,7 +1,7 @@
 """SUBSCRIBE, CLOSE_CONSUMER and UNSUBSCRIBE: who may join, who receives, who has to go."""
 
 from conformance.differences import differs
-from conformance.trace import EXCLUSIVE, FAILOVER, SHARED, Kind, Trace
+from conformance.trace import EXCLUSIVE, FAILOVER, NAMESPACE, SHARED, Kind, Trace
 from conformance.traces.producers import SILENT
 from magnetar_proto import PulsarApi_pb2 as pb
 
@@ -212,6 +212,17 @@ def a_failover_consumer_of_a_partition(t: Trace) -> None:
         a.subscribes(FAILOVER, partition, topic=name, consumer_name="a")
         a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
         b.subscribes(FAILOVER, partition, topic=name, consumer_name="b")
+        b.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+        a.hears_nothing()
+
+
+def the_topics_name_decides_among_equals(t: Trace) -> None:
+    a, b = t.connects(), t.connects()
+    for number in range(6):
+        topic = f"persistent://{NAMESPACE}/fixed-name-{number}"
+        a.subscribes(FAILOVER, number, topic=topic, consumer_name="alpha")
+        a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+        b.subscribes(FAILOVER, number, topic=topic, consumer_name="beta")
         b.hears(Kind.ACTIVE_CONSUMER_CHANGE)
         a.hears_nothing()
 
