@@ -117,6 +117,8 @@ class Topic:
             )
         except StorageError as error:
             self._appended(sends, error)
+        else:
+            self.cursors.go_along()
 
     def _appended(self, sends: Sends, error: BaseException | None) -> None:
         if error is not None:

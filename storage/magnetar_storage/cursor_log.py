@@ -3,10 +3,10 @@
 Every change is an entry of the cursor segment, so an acknowledgement is durable with
 the journal's next commit round, and any storage engine that has segments can keep
 cursors.  A change that somebody waits for is written at the end of the turn; others
-gather for some milliseconds, so that acknowledgements do not cost the publishers of
-every message a second round.  While one write is under way further changes gather too;
-they go along together in the next.  When the segment has grown, and on the first change
-after opening, the whole state starts a new segment and the old one is deleted.
+gather for some milliseconds and then go along with entries, if some come: a round for
+the acknowledgements alone would be in the way of the next message.  While one write is
+under way further changes gather too.  When the segment has grown, and on the first
+change after opening, the whole state starts a new segment and the old one is deleted.
 
     entry    u8 kind, u32 cursor number, then
     CREATE   u32 name length, name, u32 length, JSON of the properties, whole state
@@ -29,7 +29,7 @@ from magnetar_storage.world import Done, Timer, settling
 _HEAD = Struct("<BI")
 _SIZE = Struct("<I")
 GATHER_SECONDS = 0.005
-"""How long a change that nobody waits for may wait for others."""
+"""How long a change that nobody waits for waits for others, and then for entries to join."""
 READ_ENTRIES = 1000
 READ_BYTES = 4 << 20
 
@@ -73,6 +73,7 @@ class CursorLog:
         self._waiting: list[Done] = []
         self._timer: Timer | None = None
         self._scheduled = self._busy = False
+        self._due = False  # changes have gathered for long enough
 
     @classmethod
     async def open(cls, log: Log) -> "CursorLog":
@@ -150,7 +151,7 @@ class CursorLog:
 
     def _flush(self) -> None:
         """Write what gathered, unless a write is under way: then it goes along after that."""
-        self._scheduled = False
+        self._scheduled = self._due = False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -203,8 +204,18 @@ class CursorLog:
             self._flush_later()
 
     def _flush_later(self) -> None:
+        """Gather first, then wait as long again for a round to go along with."""
         if self._timer is None:
-            self._timer = self._engine.clock.later(GATHER_SECONDS, self._flush)
+            self._timer = self._engine.clock.later(GATHER_SECONDS, self._gathered)
+
+    def _gathered(self) -> None:
+        self._due = True
+        self._timer = self._engine.clock.later(GATHER_SECONDS, self._flush)
+
+    def go_along(self) -> None:
+        """A round is about to leave, with entries: what has gathered for long enough joins it."""
+        if self._due:
+            self._flush()
 
     def _release(self, error: StorageError | None) -> None:
         for done in self._take_waiting():

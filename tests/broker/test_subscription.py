@@ -13,6 +13,7 @@ from magnetar_broker.retention import Retention
 from magnetar_broker.subscription import RETURN_SECONDS
 from magnetar_proto.commands import Ack
 from magnetar_proto.ids import EARLIEST, LATEST, MessageId
+from magnetar_storage.cursor_log import GATHER_SECONDS
 from magnetar_storage.errors import DiskFull
 
 ALL = (EXCLUSIVE, SHARED)
@@ -80,6 +81,18 @@ def test_positions_that_are_not_there_are_ignored() -> None:
         world.clock.pump()
         assert outcome == [None] * 5
     assert world.subscription().cursor.mark_delete == -1
+
+
+def test_acks_that_have_gathered_are_durable_with_the_next_entries() -> None:
+    world = TopicWorld()
+    consumer = world.subscribe(permits=10)
+    world.publish(b"a", b"b")
+    ids = [(*world.topic.log.position(0), ())]
+    consumer.subscription.acknowledge(consumer, Ack(consumer.id, 0, ids), None)
+    world.clock.advance(GATHER_SECONDS)
+    world.publish(b"c")
+    world.reload()
+    assert world.subscription().cursor.mark_delete == 0
 
 
 def test_ids_of_one_ack_may_come_in_any_order_and_more_than_once() -> None:

@@ -108,9 +108,30 @@ def test_changes_that_nobody_waits_for_gather_for_a_while_and_are_one_write() ->
         cursors.all.changed(cursor)
         cursors.pump()
     assert entries_written(cursors) == before
-    cursors.world.clock.advance(GATHER_SECONDS)
+    cursors.world.clock.advance(2 * GATHER_SECONDS)
     assert entries_written(cursors) == before + 1
     assert cursors.reopen().cursors["a"].mark_delete == 2
+
+
+def test_what_has_gathered_for_a_while_goes_along_with_entries() -> None:
+    cursors = Cursors()
+    cursor = cursors.create("a")
+    before = entries_written(cursors)
+    cursor.ack([0])
+    cursors.all.changed(cursor)
+    cursors.all.go_along()
+    cursors.pump()
+    assert entries_written(cursors) == before, "others may come"
+    cursors.world.clock.advance(GATHER_SECONDS)
+    cursor.ack([1])
+    cursors.all.changed(cursor)
+    assert entries_written(cursors) == before
+    cursors.all.go_along()
+    assert entries_written(cursors) == before + 1
+    cursors.all.go_along()
+    cursors.world.clock.advance(2 * GATHER_SECONDS)
+    assert entries_written(cursors) == before + 1
+    assert cursors.reopen().cursors["a"].mark_delete == 1
 
 
 def test_a_change_during_a_write_that_nobody_waits_for_is_written_all_the_same() -> None:
@@ -123,7 +144,7 @@ def test_a_change_during_a_write_that_nobody_waits_for_is_written_all_the_same()
     cursors.all.changed(cursor)
     cursors.pump()
     assert entries_written(cursors) == before + 1
-    cursors.world.clock.advance(GATHER_SECONDS)
+    cursors.world.clock.advance(2 * GATHER_SECONDS)
     assert entries_written(cursors) == before + 2
     assert cursors.reopen().cursors["a"].mark_delete == 1
 
@@ -138,7 +159,7 @@ def test_a_change_that_somebody_waits_for_takes_along_what_gathered() -> None:
     cursors.pump()
     assert outcome == [None]
     assert entries_written(cursors) == before + 2
-    cursors.world.clock.advance(GATHER_SECONDS)
+    cursors.world.clock.advance(2 * GATHER_SECONDS)
     assert entries_written(cursors) == before + 2
     assert {c.mark_delete for c in cursors.reopen().cursors.values()} == {0}
 
