@@ -4,7 +4,7 @@ Everything appended in one turn of the owner's loop, or while a round is being
 written, shares one write and one fsync.  One round is in flight at a time.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from itertools import chain
 from typing import NamedTuple
@@ -123,24 +123,26 @@ class JournalFiles:
         head = encode_file_head(
             FileHead(self._next_file, self._salt, self._round + 1, self._previous_end)
         )
-        spare = next(_spares(self._disk), spare_name(self._next_file))
+        name, spare = file_name(self._next_file), _spare(self._disk, self._next_file)
         file = self._disk.open(spare, create=True)
         try:
-            end = _reserve(file, max(self._file_bytes, needed))
+            self._end = _reserve(file, max(self._file_bytes, needed))
             file.write_through(0, [head, CLEAN_END])
-            self._disk.rename(spare, file_name(self._next_file))
-            self._disk.sync_dir("journal")
-        except BaseException:
+        finally:
             file.close()
-            raise
-        self._file, self._offset, self._end = file, FIRST_ROUND_AT, end
+        self._disk.rename(spare, name)
+        self._disk.sync_dir("journal")
+        self._file = file = self._disk.open(name)
+        self._offset = FIRST_ROUND_AT
         (self._seed,) = seeds(head)
         self._next_file += 1
         return file
 
 
-def _spares(disk: Disk) -> Iterator[str]:
-    return (f"journal/{name}" for name in disk.list("journal") if name.endswith(".spare"))
+def _spare(disk: Disk, number: int) -> str:
+    """A spare file if there is one, else the name of a new one."""
+    spares = (name for name in disk.list("journal") if name.endswith(".spare"))
+    return next((f"journal/{name}" for name in spares), spare_name(number))
 
 
 def _reserve(file: File, needed: int) -> int:

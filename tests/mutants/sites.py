@@ -54,11 +54,15 @@ ORDERS = (
         "journal.py",
         "a journal file has its name before its head is durable",
         "            file.write_through(0, [head, CLEAN_END])\n"
-        "            self._disk.rename(spare, file_name(self._next_file))\n"
-        '            self._disk.sync_dir("journal")\n',
-        "            self._disk.rename(spare, file_name(self._next_file))\n"
+        "        finally:\n"
+        "            file.close()\n"
+        "        self._disk.rename(spare, name)\n"
+        '        self._disk.sync_dir("journal")\n',
+        "            self._disk.rename(spare, name)\n"
         '            self._disk.sync_dir("journal")\n'
-        "            file.write_through(0, [head, CLEAN_END])\n",
+        "            file.write_through(0, [head, CLEAN_END])\n"
+        "        finally:\n"
+        "            file.close()\n",
     ),
     Order(
         "journal.py",
