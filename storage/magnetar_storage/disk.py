@@ -255,8 +255,14 @@ class LocalDisk:
     def lock(self, name: str) -> Lock:
         file = self.open(name, create=True)
         self._lock(file, name, fcntl.LOCK_EX)
-        file.truncate(0)
-        file.write(0, [b"%d\n" % os.getpid()])
+        holder = b"%d\n" % os.getpid()
+        try:
+            # In this order a full disk has room: the file's own block.
+            file.write(0, [holder])
+            file.truncate(len(holder))
+        except BaseException:
+            file.close()
+            raise
         return file
 
     def _lock(self, file: LocalFile, name: str, how: int) -> None:

@@ -14,7 +14,7 @@ from magnetar_storage import checkpoint as checkpoints
 from magnetar_storage import rounds, segment
 from magnetar_storage.checkpoint import Checkpoint, Flush, Row
 from magnetar_storage.disk import Disk
-from magnetar_storage.errors import Corrupt
+from magnetar_storage.errors import Corrupt, DiskFull
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.journal import Position
 from magnetar_storage.limits import Limits
@@ -316,7 +316,27 @@ APPLY = {
 
 
 def recover(disk: Disk, limits: Limits) -> Recovered:
-    """Bring everything to where the journal is empty; safe to be interrupted and repeated."""
+    """Bring everything to where the journal is empty; safe to be interrupted and repeated.
+
+    Spare journal files are given up where there is no room otherwise.
+    """
+    try:
+        return _recover(disk, limits)
+    except DiskFull:
+        if not _remove_spares(disk):
+            raise
+        return _recover(disk, limits)
+
+
+def _remove_spares(disk: Disk) -> bool:
+    """Make room of what no journal uses at present; whether there was any."""
+    spares = [name for name in disk.list("journal") if name.endswith(".spare")]
+    for name in spares:
+        disk.remove(f"journal/{name}")
+    return bool(spares)
+
+
+def _recover(disk: Disk, limits: Limits) -> Recovered:
     start = checkpoints.read_newest(disk)
     found = [segment.segment_of(name) for name in disk.list("segments")]
     files = {number for number in found if number is not None}
