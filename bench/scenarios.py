@@ -114,7 +114,7 @@ def tail(trial: Trial, shape: Shape, entries: int) -> Measures:
 
 
 def catch_up(trial: Trial, shape: Shape, entries: int) -> Measures:
-    """A subscription with a backlog; a server that starts quickly has nothing in its memory."""
+    """A subscription with a backlog that the server has to read from its files."""
     load = trial.load(shape, entries)
 
     async def fill() -> Measures:
@@ -124,8 +124,7 @@ def catch_up(trial: Trial, shape: Shape, entries: int) -> Measures:
             return {"entries": await Publisher(connection).publish(load, trial.seconds)}
 
     stored = int(trial.run(fill)["entries"])
-    if trial.server.quick:
-        trial.server.restart()
+    trial.server.forget(trial.topic)
 
     async def work() -> Measures:
         async with connected(trial.server.port) as connection:

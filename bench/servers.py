@@ -72,6 +72,10 @@ class Server(ABC):
         shutil.rmtree(self.data_dir)
         self.start()
 
+    def forget(self, topic: str) -> None:
+        """Have nothing of a topic in memory."""
+        self.restart()
+
     def stand_still(self) -> None:
         """It uses no CPU until `go_on`."""
         for process in family(self.pid):
@@ -230,6 +234,12 @@ class Pulsar(Server):
         super().go_on()
         await_health(self.http_port)
 
+    def forget(self, topic: str) -> None:
+        path = f"/admin/v2/{topic.replace('://', '/')}/unload"
+        status = _request(self.http_port, "PUT", path)
+        if status != http.HTTPStatus.NO_CONTENT:
+            raise RuntimeError(f"Pulsar did not unload {topic}: {status}")
+
 
 class PulsarFsync(Pulsar):
     """The original, with the promise that Magnetar makes."""
@@ -257,12 +267,18 @@ def await_health(http_port: int) -> None:
 
 
 def _is_healthy(http_port: int) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", http_port, timeout=HEALTH_SECONDS)
     try:
-        connection.request("GET", HEALTH)
-        return connection.getresponse().status == http.HTTPStatus.OK
+        return _request(http_port, "GET", HEALTH) == http.HTTPStatus.OK
     except ConnectionError:
         return False  # not yet
+
+
+def _request(http_port: int, method: str, path: str) -> int:
+    """The status of the answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", http_port, timeout=HEALTH_SECONDS)
+    try:
+        connection.request(method, path)
+        return connection.getresponse().status
     finally:
         connection.close()
 
