@@ -5,7 +5,13 @@ from contextlib import suppress
 from urllib.parse import unquote_plus
 
 from magnetar_broker.errors import BrokerError, NamespaceMissing
-from magnetar_broker.topic import topic_key
+from magnetar_broker.metadata_keys import (
+    namespace_key,
+    partitions_key,
+    persistent_partitioned,
+    persistent_topics,
+    topic_key,
+)
 from magnetar_proto.names import NamespaceName, TopicName
 from magnetar_storage.errors import BadVersion
 from magnetar_storage.interfaces import ABSENT, MetadataStore
@@ -15,14 +21,6 @@ PAGE = 1000
 
 class AlreadyExists(BrokerError):
     """Something of that name is there already."""
-
-
-def _namespace_key(name: str) -> str:
-    return f"/namespaces/{name}"
-
-
-def _partitions_key(name: TopicName) -> str:
-    return f"/partitions/{name.namespace_name}/{name.domain}/{name.encoded_local}"
 
 
 class Namespaces:
@@ -36,7 +34,7 @@ class Namespaces:
     async def create(self, name: NamespaceName) -> None:
         """Make a namespace; one that exists already stays as it is."""
         with suppress(BadVersion):  # then it exists, and that is all that was wanted
-            await self._metadata.put(_namespace_key(str(name)), b"{}", ABSENT)
+            await self._metadata.put(namespace_key(str(name)), b"{}", ABSENT)
         self._known.add(str(name))
 
     async def require(self, name: str) -> None:
@@ -52,11 +50,11 @@ class Namespaces:
 
     async def has(self, name: str) -> bool:
         """Whether a namespace is stored; always asks the store."""
-        return await self._metadata.get(_namespace_key(name)) is not None
+        return await self._metadata.get(namespace_key(name)) is not None
 
     async def partitions(self, topic: TopicName) -> int:
         """How many partitions the topic was created with; 0 when it is not partitioned."""
-        found = await self._metadata.get(_partitions_key(topic.base))
+        found = await self._metadata.get(partitions_key(topic.base))
         return 0 if found is None else int(json.loads(found.value)["partitions"])
 
     async def create_partitioned(self, topic: TopicName, partitions: int) -> None:
@@ -69,7 +67,7 @@ class Namespaces:
             raise AlreadyExists(f"{topic} exists already and is not partitioned")
         value = json.dumps({"partitions": partitions}).encode()
         try:
-            await self._metadata.put(_partitions_key(topic), value, ABSENT)
+            await self._metadata.put(partitions_key(topic), value, ABSENT)
         except BadVersion as error:
             raise AlreadyExists(f"{topic} is a partitioned topic already") from error
 
@@ -79,9 +77,9 @@ class Namespaces:
 
     async def topics(self, namespace: str) -> list[TopicName]:
         """Stored persistent topics of a namespace, partitions of partitioned ones included."""
-        stored = await self._locals(f"/topics/{namespace}/persistent/")
+        stored = await self._locals(persistent_topics(namespace))
         names = {TopicName.parse(f"persistent://{namespace}/{local}") for local in stored}
-        for local in await self._locals(f"/partitions/{namespace}/persistent/"):
+        for local in await self._locals(persistent_partitioned(namespace)):
             base = TopicName.parse(f"persistent://{namespace}/{local}")
             names.update(base.with_partition(p) for p in range(await self.partitions(base)))
         return sorted(names)

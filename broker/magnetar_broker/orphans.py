@@ -4,7 +4,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
-from magnetar_broker.topic import TOPICS
+from magnetar_broker.metadata_keys import TOPICS
 from magnetar_storage.errors import NoSegment, StorageError
 from magnetar_storage.interfaces import MetadataStore, SegmentId
 from magnetar_storage.log import Engine

@@ -15,6 +15,7 @@ from magnetar_broker.errors import (
     UnknownTrouble,
 )
 from magnetar_broker.limits import TopicLimits
+from magnetar_broker.metadata_keys import topic_key
 from magnetar_broker.metrics.meter import Meter
 from magnetar_broker.producer import Producer, Producers, Sends
 from magnetar_broker.retention import trim_to
@@ -29,14 +30,6 @@ from magnetar_storage.errors import StorageError
 from magnetar_storage.log import Engine, Log
 
 logger = logging.getLogger(__name__)
-
-
-TOPICS = "/topics/"
-
-
-def topic_key(name: TopicName) -> str:
-    """Where the topic's record is kept."""
-    return f"{TOPICS}{name.namespace_name}/{name.domain}/{name.encoded_local}"
 
 
 class Topic:

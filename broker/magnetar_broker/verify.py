@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from tempfile import TemporaryDirectory
-from urllib.parse import unquote_plus
 
 import click
 
-from magnetar_broker.topic import TOPICS
+from magnetar_broker.metadata_keys import TOPICS, topic_of
 from magnetar_storage import layout
 from magnetar_storage.disk import ReadOnlyDisk
 from magnetar_storage.errors import Corrupt
@@ -21,7 +20,6 @@ from magnetar_storage.sqlite import Database, check_log
 from magnetar_storage.verify import Problem, Progress, Report, size_of, verify
 
 PAGE = 1000
-TOPIC_KEY_SLASHES = 5
 SHOW_PROGRESS_FROM_BYTES = 256 << 20
 COLUMNS = ("file", "offset", "segment", "entries", "topic", "what")
 
@@ -76,11 +74,7 @@ def _values(database: Database) -> Iterator[tuple[str, bytes]]:
 
 def _named(problem: Problem) -> Problem:
     """With the topic's name in place of its key."""
-    if problem.topic is None or problem.topic.count("/") < TOPIC_KEY_SLASHES:
-        return problem
-    tenant, namespace, domain, local = problem.topic.removeprefix(TOPICS).split("/", 3)
-    name = f"{domain}://{tenant}/{namespace}/{unquote_plus(local)}"
-    return replace(problem, topic=name)
+    return problem if problem.topic is None else replace(problem, topic=topic_of(problem.topic))
 
 
 @contextmanager

@@ -5,8 +5,8 @@ import pytest
 from fakes.logs import LogWorld
 from magnetar_broker import namespaces as module
 from magnetar_broker.errors import NamespaceMissing
+from magnetar_broker.metadata_keys import topic_key
 from magnetar_broker.namespaces import AlreadyExists, Namespaces
-from magnetar_broker.topic import topic_key
 from magnetar_proto.names import NamespaceName, TopicName
 from magnetar_storage.log import Log
 

@@ -3,8 +3,8 @@
 import pytest
 
 from fakes.topics import TopicWorld, entry
+from magnetar_broker.metadata_keys import topic_key
 from magnetar_broker.orphans import present_segments, sweep, sweep_and_tell
-from magnetar_broker.topic import topic_key
 
 
 def test_only_empty_segments_that_nobody_lists_are_deleted() -> None:
