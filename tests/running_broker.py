@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-READY_SECONDS = 60
 STOP_SECONDS = 60
 CLIENTS = re.compile(r"^  clients +(\S+)$", re.MULTILINE)
 HTTP = re.compile(r"^  HTTP +(\S+)$", re.MULTILINE)

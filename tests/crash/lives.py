@@ -1,7 +1,6 @@
 """What every process of a torture knows about the broker: when it lives, and what went wrong."""
 
 import multiprocessing
-import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,12 +15,11 @@ class Lives:
     Only one process calls `killed`, `starting` and `started`; all may look.
     """
 
-    def __init__(self, most_kills: int) -> None:
+    def __init__(self) -> None:
         self._changed = CONTEXT.Condition()
         self._kills = CONTEXT.Value("i", 0, lock=False)
         self._life = CONTEXT.Value("i", 0, lock=False)
         self._coming = CONTEXT.Value("b", 0, lock=False)
-        self._killed_at = CONTEXT.Array("d", most_kills, lock=False)
 
     @property
     def kills(self) -> int:
@@ -44,14 +42,9 @@ class Lives:
         """The life that a connection made now belongs to; None if that cannot be told."""
         return self.kills if self.coming or self.life is not None else None
 
-    def killed_at(self, life: int) -> float:
-        """When a life ended, in seconds of `time.monotonic`."""
-        return float(self._killed_at[life])
-
     def killed(self) -> None:
         """The broker is about to be killed."""
         with self._changed:
-            self._killed_at[self.kills] = time.monotonic()
             self._life.value = DEAD
             self._coming.value = 0
             self._kills.value += 1

@@ -16,7 +16,7 @@ ALARMS: list[str] = []
 
 @pytest.fixture
 def record() -> Record:
-    return Record(Lives(8), Tally(), ALARMS.append)
+    return Record(Lives(), Tally(), ALARMS.append)
 
 
 def die(record: Record) -> None:

@@ -1,5 +1,7 @@
 """Power losses on a simulated disk lose nothing, and the torture would notice if they did."""
 
+from collections.abc import Callable
+
 import pytest
 
 from crash.disk_torture import History, torture
@@ -35,7 +37,7 @@ def test_a_sync_that_does_nothing_is_noticed(what: str, prefix: str) -> None:
     assert any(failures_on_a_disk_that(lies, seed) for seed in range(20))
 
 
-def failures_on_a_disk_that(lies, seed: int) -> list[str]:  # type: ignore[no-untyped-def]
+def failures_on_a_disk_that(lies: Callable[[str, str], bool], seed: int) -> list[str]:
     disk = FaultyDisk()
     disk.lies = lies
     return History(seed, points=200, disk=disk).run().failures

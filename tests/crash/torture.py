@@ -160,7 +160,7 @@ class Torture:
         self.cycles = cycles
         self._say = say
         self._random = random.Random(seed)
-        self._lives = Lives(KILLS_OF_A_CYCLE * cycles + 1)
+        self._lives = Lives()
         self._alarms = CONTEXT.SimpleQueue()
         self._kind = ""
 
