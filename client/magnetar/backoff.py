@@ -8,7 +8,6 @@ class Backoff:
     """Doubling pauses with jitter: each is between half of the nominal pause and all of it."""
 
     def __init__(self, first_ms: int, max_ms: int, uniform: Callable[[], float] = random) -> None:
-        self._first_ms = first_ms
         self._max_ms = max_ms
         self._uniform = uniform
         self._next_ms = first_ms
