@@ -23,10 +23,8 @@ def test_the_first_reason_pauses_and_the_last_one_resumes() -> None:
     output.pause_reading()
     publishes.pause_reading()
     output.resume_reading()
-    assert socket.gate.is_closed
     assert socket.told == ["pause"]
     publishes.resume_reading()
-    assert not socket.gate.is_closed
     assert socket.told == ["pause", "resume", "heard"]
 
 

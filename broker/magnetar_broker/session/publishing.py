@@ -7,13 +7,14 @@ one run, so that nothing after this file happens per message.
 from collections.abc import Sequence
 from functools import partial
 from struct import Struct
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from crc32c import crc32c
 
 from magnetar_broker.connection import Connection
 from magnetar_broker.producer import Producer, Sends
 from magnetar_broker.publish_budget import PublishBudget
+from magnetar_broker.session.read_gate import Reading
 from magnetar_broker.session.slots import Slots
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import decode, decode_send, encode
@@ -28,13 +29,6 @@ MAGIC = 0x0E01
 METADATA_AT, CHECKED_FROM = 10, 6
 DELIVER_AT_TAG = b"\x98\x01"
 """Field 19 of the metadata, deliver_at_time: rare, so its bytes are looked for before parsing."""
-
-
-class Reading(Protocol):
-    """The socket's side of back-pressure."""
-
-    def pause_reading(self) -> None: ...
-    def resume_reading(self) -> None: ...
 
 
 class Refusal(NamedTuple):
@@ -106,7 +100,7 @@ class Publishing:
                     and DELIVER_AT_TAG not in entry[METADATA_AT : METADATA_AT + size]
                 )
             if not usual:
-                refused = _refusal(entry)
+                refused = refusal_of_entry(entry)
                 if refused is not None:
                     self._refuse(runs, run.producer, max(sequence_id, highest_id), refused)
                     current_id = -1
@@ -199,7 +193,7 @@ class Publishing:
         self.published(1, 0)
 
 
-def _refusal(entry: bytes) -> Refusal | None:
+def refusal_of_entry(entry: bytes) -> Refusal | None:
     """Why an entry cannot be stored, or delivered as its producer means it.
 
     `BadMetadata` if it is no entry at all: the connection is to be closed.

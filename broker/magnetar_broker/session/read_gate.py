@@ -22,11 +22,6 @@ class ReadGate:
         self._resumed = resumed
         self._holding: set[Reason] = set()
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether the client is not being read from."""
-        return bool(self._holding)
-
     def reason(self) -> "Reason":
         """One reason of its own."""
         return Reason(self)

@@ -10,7 +10,7 @@ from crc32c import crc32c
 from google.protobuf.message import DecodeError
 
 from fuzz import traffic
-from magnetar_broker.session.publishing import _refusal
+from magnetar_broker.session.publishing import refusal_of_entry
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry, parse_metadata, publish_time, verify_checksum
 from magnetar_proto.errors import BadMetadata
@@ -45,7 +45,7 @@ def check_refusal(
 ) -> None:
     """What the broker checks of a SEND agrees with that."""
     try:
-        refused = _refusal(entry)
+        refused = refusal_of_entry(entry)
     except BadMetadata:
         assert expected is None or expected[1] == 4 or entry[:2] == b"\x0e\x01", "refused as none"
         return
