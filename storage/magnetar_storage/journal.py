@@ -5,6 +5,7 @@ written, shares one write and one fsync.  One round is in flight at a time.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from typing import NamedTuple
@@ -78,9 +79,17 @@ class JournalFiles:
         return partial(self._write, self._file, self._encode(queued), size)
 
     def close(self) -> None:
+        """Give the file back as it is."""
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def stop(self) -> None:
+        """End in good order; without room for that, the next start takes it for a crash."""
+        if self._file is not None:
+            with suppress(DiskFull):
+                self._end_file(self._file)
+        self.close()
 
     def _encode(self, queued: list[Queued]) -> list[bytes]:
         buffers, sizes, segments, ns, _ = zip(*queued, strict=True)

@@ -134,14 +134,17 @@ class LocalStore:
         drained = self._clock.promise()
         self._journal.when_drained(lambda: drained.set_result(None))
         await drained
+        in_order = self._journal.failure is None
         self._journal.end(Unavailable("the store is closed"))
         self._write_behind.stop()
         try:
             await self.checkpoint()
         finally:
             self._write_behind.stop()
-            await self._workers.journal.run(self._files.close)
-            self._lock.close()
+            try:
+                await self._workers.journal.run(self._files.stop if in_order else self._files.close)
+            finally:
+                self._lock.close()
 
     async def _seal(self, one: Segment, refusal: StorageError) -> Sealed:
         """Let nothing more in, and settle the end behind what was appended already."""

@@ -112,3 +112,23 @@ def test_a_file_under_another_name_is_refused() -> None:
     twin.disk.replace_content(name, older.disk.content(journal(older, ".wal")[-1]))
     with pytest.raises(Corrupt, match="it holds journal file"):
         twin.open()
+
+
+def test_ids_go_on_after_a_stop_in_good_order() -> None:
+    machine, segment = after_rounds(5)
+    machine.close()
+    machine.open()
+    assert machine.create() == segment + 1
+
+
+def test_ids_of_rounds_that_vanished_without_a_trace_are_not_given_out_again() -> None:
+    """As after a power failure where the journal is not synced."""
+    machine, _ = after_rounds(2)
+    (name,) = journal(machine, ".wal")
+    before = machine.disk.content(name)
+    lost = machine.create()
+    twin = Machine(machine.disk.copy(), SMALL)
+    twin.disk.replace_content(name, before)
+    twin.open()
+    assert twin.store.findings == []
+    assert twin.create() > lost

@@ -1,0 +1,155 @@
+"""Reading one journal file after a restart (docs/formats.md, "Journal").  Pure.
+
+The verdict is one of three.  Clean.  Torn at n: the last round was never synced.
+Damaged at n: it had been synced, since something later exists; its intact records count.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from magnetar_storage import rounds
+from magnetar_storage.errors import Corrupt
+from magnetar_storage.record import CRC_BYTES, Record, record_at, records_in
+from magnetar_storage.rounds import (
+    CLEAN_END,
+    DIRECTORY_BYTES_PER_RECORD,
+    FIRST_ROUND_AT,
+    ROUND_HEADER,
+    Place,
+)
+
+
+class Lost(NamedTuple):
+    """A stretch of a journal file where records were that cannot be attributed any more."""
+
+    at: int
+    end: int
+
+
+class Stray(NamedTuple):
+    """An intact record in such a stretch: an old one, perhaps, where a file is used again."""
+
+    record: Record
+
+
+Item = Record | Place | Stray | Lost
+"""A record, the place of a damaged one, or a lost stretch with what was found in it before."""
+
+
+@dataclass
+class JournalScan:
+    """Reads the rounds of one journal file; pure."""
+
+    data: bytes
+    seed: int
+    complete: bool
+    """A later file exists, so everything in this one had been synced."""
+    end: int | None
+    """Where the END round must be, if that is known."""
+    last_round: int
+    torn_at: int | None = None
+    ended: bool = False
+    """Whether the END round stands behind everything."""
+
+    def items(self, at: int) -> Iterator[Item]:
+        """Everything from a round's beginning on; then `last_round` and the rest are valid."""
+        while True:
+            found = rounds.round_at(self.data, at, self.seed)
+            if found is not None and found.number > self.last_round:
+                items = [self._item(place) for place in found.places]
+                whole = all(isinstance(item, Record) for item in items)
+                if not whole and not self._synced(found.end, found.number):
+                    self.torn_at = at
+                    return
+                yield from items
+                self.last_round, at = found.number, found.end
+                if found.ends_file:
+                    self.ended = True
+                    return
+                continue
+            later = rounds.next_round(self.data, at, self.seed, self.last_round)
+            if later is None and self._ends_at(at):
+                return
+            if later is None and not self.complete:
+                self.torn_at = at
+                return
+            if later is None:
+                yield from self._salvage_last(at)
+                return
+            yield from self._salvage(at, later.at)
+            at = later.at
+
+    def _item(self, place: Place) -> Record | Place:
+        record = record_at(self.data, place.at)
+        if record is None or (record.segment, record.size) != (place.segment, place.size):
+            return place
+        # Where a file is used again an old record may stand, intact, in the new one's place.
+        return record if place.crc == _crc_at(self.data, place.at) else place
+
+    def _synced(self, at: int, number: int) -> bool:
+        later = rounds.next_round(self.data, at, self.seed, number)
+        return self.complete or later is not None
+
+    def _ends_at(self, at: int) -> bool:
+        if self.complete:
+            return self.end is not None and at >= self.end
+        return not any(self.data[at : at + len(CLEAN_END)])
+
+    def _salvage_last(self, at: int) -> Iterator[Item]:
+        """The same at the end of a file; unless that is known, old records may stand behind it."""
+        if self.end is None:
+            yield Lost(at, len(self.data))
+        else:
+            yield from self._salvage(at, self.end)
+
+    def _salvage(self, at: int, end: int) -> Iterator[Item]:
+        """The records of rounds whose header is damaged; `Lost` unless none can be missing."""
+        records = list(records_in(self.data, at, end))
+        if self._fill_a_round(records, at, end):
+            yield from records
+        else:
+            yield from map(Stray, records)
+            yield Lost(at, end)
+
+    def _fill_a_round(self, records: list[Record], at: int, end: int) -> bool:
+        """Whether these are the records of one round, and all of them."""
+        if self.data.startswith(CLEAN_END, at):
+            # The write never arrived here, and what follows may be a round of the file's last use.
+            return False
+        expected = at + ROUND_HEADER.size + DIRECTORY_BYTES_PER_RECORD * len(records)
+        for record in records:
+            if record.at != expected:
+                return False
+            expected = record.end
+        return bool(records) and expected == end
+
+
+def scan_of(
+    number: int, data: bytes, following: bytes | None, last_round: int
+) -> JournalScan | None:
+    """How to read a journal file; None if it was only being made and holds no round."""
+    name = rounds.file_name(number)
+    complete, end = following is not None, None
+    next_head = rounds.decode_file_head(following or b"")
+    if next_head is not None:
+        complete, end = next_head.previous_end > 0, next_head.previous_end or None
+    candidates = rounds.seeds(data)
+    head = rounds.decode_file_head(data)
+    if head is not None and head.file != number:
+        raise Corrupt(name, 0, f"it holds journal file {head.file}; restore the file from a copy")
+    if head is None:
+        if not complete and data[FIRST_ROUND_AT:].startswith(CLEAN_END):
+            return None
+        candidates = [
+            seed
+            for seed in candidates
+            if rounds.next_round(data, FIRST_ROUND_AT, seed, last_round) is not None
+        ]
+        if not candidates:
+            raise Corrupt(name, 0, "neither its head nor any round is intact; restore the file")
+    return JournalScan(data, candidates[0], complete, end, last_round)
+
+
+def _crc_at(data: bytes, at: int) -> int:
+    return int.from_bytes(data[at : at + CRC_BYTES], "little")
