@@ -58,6 +58,8 @@ class Voice:
         self.name = name
         self.closed = self.mute = False
         self.topic = trace.topic
+        self.published: list[pb.MessageIdData] = []
+        """The ids of its messages, as the receipts of `publishes` have them."""
         self._trace = trace
         self._socket = socket.create_connection(("127.0.0.1", trace.target.port), TIMEOUT_SECONDS)
         self._decoder = FrameDecoder(MAX_FRAME)
@@ -162,7 +164,17 @@ class Voice:
             self.sends(sequence_id, b"m%d" % sequence_id, producer_id=producer_id)
             [receipt] = self.hears(Kind.SEND_RECEIPT)
             ids.append(receipt.message_id)
+        self.published += ids
         return ids
+
+    def publishes_batch(
+        self, messages: int, payload: bytes, sequence_id: int = 0, **fields: Any
+    ) -> pb.MessageIdData:
+        """SEND so many messages as one entry, of which brokers read the metadata only; its id."""
+        entry = encode_entry(metadata(sequence_id, num_messages_in_batch=messages), payload)
+        self.sends_entry(sequence_id, entry, num_messages=messages, **fields)
+        [receipt] = self.hears(Kind.SEND_RECEIPT)
+        return receipt.message_id
 
     def subscribes(
         self, sub_type: pb.CommandSubscribe.SubType = EXCLUSIVE, consumer_id: int = 1, **fields: Any
@@ -300,6 +312,13 @@ class Trace:
         self._voices.append(voice)
         return voice
 
+    def publisher(self, messages: int = 0) -> Voice:
+        """A further client, with a producer that has published so many messages."""
+        voice = self.connects()
+        voice.produces()
+        voice.publishes(messages)
+        return voice
+
     def has_partitions(self, count: int) -> None:
         """Make the topic a partitioned one."""
         self.lines.append(f"- the topic has {count} partitions")
@@ -352,6 +371,11 @@ class Trace:
 def producer(topic: str, producer_id: int = 1, **fields: Any) -> pb.CommandProducer:
     """PRODUCER."""
     return pb.CommandProducer(topic=topic, producer_id=producer_id, request_id=0, **fields)
+
+
+def part_of(batch: pb.MessageIdData, *words: int) -> pb.MessageIdData:
+    """The id with an ack set: bits of the messages that are still wanted."""
+    return pb.MessageIdData(ledgerId=batch.ledgerId, entryId=batch.entryId, ack_set=words)
 
 
 def warm_up(target: Target) -> None:

@@ -1,28 +1,25 @@
 """ACK in every form.  What is acknowledged shows when the next consumer gets the rest."""
 
 from conformance.differences import differs
-from conformance.trace import CUMULATIVE, FAILOVER, INDIVIDUAL, SHARED, Kind, Trace, Voice
+from conformance.trace import (
+    CUMULATIVE,
+    EXCLUSIVE,
+    FAILOVER,
+    INDIVIDUAL,
+    SHARED,
+    Kind,
+    Trace,
+    Voice,
+    part_of,
+)
 from conformance.traces.delivery import BACKLOG
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.entries import encode_entry
-from raw_client import metadata
-
-
-def _published(t: Trace, messages: int) -> Voice:
-    """A client that has published so much."""
-    a = t.connects()
-    a.produces()
-    a.publishes(messages)
-    return a
 
 
 def _batched(t: Trace, messages: int, batches: int = 1) -> Voice:
-    a = t.connects()
-    a.produces()
+    a = t.publisher()
     for _ in range(batches):
-        entry = encode_entry(metadata(0, num_messages_in_batch=messages), b"batch")
-        a.sends_entry(0, entry, num_messages=messages)
-        a.hears_outcome()
+        a.publishes_batch(messages, b"batch")
     return a
 
 
@@ -33,24 +30,17 @@ def _shows_what_is_left(a: Voice, sub_type: "pb.CommandSubscribe.SubType") -> No
     a.hears_nothing()
 
 
-def _bits(position: pb.MessageIdData, *words: int) -> pb.MessageIdData:
-    """The id with an ack set: bits of messages that are still wanted."""
-    return pb.MessageIdData(
-        ledgerId=position.ledgerId, entryId=position.entryId, ack_set=list(words)
-    )
-
-
 def one_message(t: Trace) -> None:
-    a = _published(t, 3)
+    a = t.publisher(3)
     a.subscribes()
     a.permits(10)
     ids = a.receives(3)
     a.acks(ids[1:2])
-    _shows_what_is_left(a, pb.CommandSubscribe.Exclusive)
+    _shows_what_is_left(a, EXCLUSIVE)
 
 
 def one_message_of_a_shared_subscription(t: Trace) -> None:
-    a = _published(t, 3)
+    a = t.publisher(3)
     a.subscribes(SHARED)
     a.permits(10)
     ids = a.receives(3)
@@ -59,7 +49,7 @@ def one_message_of_a_shared_subscription(t: Trace) -> None:
 
 
 def a_list(t: Trace) -> None:
-    a = _published(t, 4)
+    a = t.publisher(4)
     a.subscribes(SHARED)
     a.permits(10)
     ids = a.receives(4)
@@ -68,16 +58,16 @@ def a_list(t: Trace) -> None:
 
 
 def everything_up_to_a_message(t: Trace) -> None:
-    a = _published(t, 3)
+    a = t.publisher(3)
     a.subscribes()
     a.permits(10)
     ids = a.receives(3)
     a.acks([ids[1]], CUMULATIVE)
-    _shows_what_is_left(a, pb.CommandSubscribe.Exclusive)
+    _shows_what_is_left(a, EXCLUSIVE)
 
 
 def everything_up_to_a_message_on_failover(t: Trace) -> None:
-    a = _published(t, 3)
+    a = t.publisher(3)
     a.subscribes(FAILOVER)
     a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
     a.permits(10)
@@ -90,7 +80,7 @@ def everything_up_to_a_message_on_failover(t: Trace) -> None:
 
 
 def everything_up_to_a_message_means_nothing_on_shared(t: Trace) -> None:
-    a = _published(t, 2)
+    a = t.publisher(2)
     a.subscribes(SHARED)
     a.permits(10)
     ids = a.receives(2)
@@ -99,26 +89,26 @@ def everything_up_to_a_message_means_nothing_on_shared(t: Trace) -> None:
 
 
 def everything_up_to_two_messages_means_nothing(t: Trace) -> None:
-    a = _published(t, 3)
+    a = t.publisher(3)
     a.subscribes()
     a.permits(10)
     ids = a.receives(3)
     a.acks(ids[:2], CUMULATIVE)
-    _shows_what_is_left(a, pb.CommandSubscribe.Exclusive)
+    _shows_what_is_left(a, EXCLUSIVE)
 
 
 def everything_up_to_an_older_message(t: Trace) -> None:
-    a = _published(t, 3)
+    a = t.publisher(3)
     a.subscribes()
     a.permits(10)
     ids = a.receives(3)
     a.acks([ids[2]], CUMULATIVE)
     a.acks([ids[0]], CUMULATIVE)
-    _shows_what_is_left(a, pb.CommandSubscribe.Exclusive)
+    _shows_what_is_left(a, EXCLUSIVE)
 
 
 def nothing_at_all(t: Trace) -> None:
-    a = _published(t, 1)
+    a = t.publisher(1)
     a.subscribes()
     a.acks([])
     a.permits(10)
@@ -126,7 +116,7 @@ def nothing_at_all(t: Trace) -> None:
 
 
 def nothing_at_all_up_to_it(t: Trace) -> None:
-    a = _published(t, 1)
+    a = t.publisher(1)
     a.subscribes()
     a.acks([], CUMULATIVE)
     a.permits(10)
@@ -134,7 +124,7 @@ def nothing_at_all_up_to_it(t: Trace) -> None:
 
 
 def the_same_message_twice(t: Trace) -> None:
-    a = _published(t, 2)
+    a = t.publisher(2)
     a.subscribes(SHARED)
     a.permits(10)
     ids = a.receives(2)
@@ -145,7 +135,7 @@ def the_same_message_twice(t: Trace) -> None:
 
 
 def without_a_request_id(t: Trace) -> None:
-    a = _published(t, 2)
+    a = t.publisher(2)
     a.subscribes(SHARED)
     a.permits(10)
     ids = a.receives(2)
@@ -155,43 +145,43 @@ def without_a_request_id(t: Trace) -> None:
 
 
 def a_message_in_a_ledger_that_never_was(t: Trace) -> None:
-    a = _published(t, 2)
+    a = t.publisher(2)
     a.subscribes()
     a.permits(10)
     a.receives(2)
     a.acks([pb.MessageIdData(ledgerId=424242, entryId=0)])
-    _shows_what_is_left(a, pb.CommandSubscribe.Exclusive)
+    _shows_what_is_left(a, EXCLUSIVE)
 
 
 def a_message_that_is_not_there_yet(t: Trace) -> None:
-    a = _published(t, 2)
+    a = t.publisher(2)
     a.subscribes()
     a.permits(10)
     [first, _] = a.receives(2)
     a.acks([pb.MessageIdData(ledgerId=first.ledgerId, entryId=9)])
-    _shows_what_is_left(a, pb.CommandSubscribe.Exclusive)
+    _shows_what_is_left(a, EXCLUSIVE)
 
 
 def everything_up_to_a_ledger_that_never_was(t: Trace) -> None:
-    a = _published(t, 2)
+    a = t.publisher(2)
     a.subscribes()
     a.permits(10)
     a.receives(2)
     a.acks([pb.MessageIdData(ledgerId=424242, entryId=0)], CUMULATIVE)
-    _shows_what_is_left(a, pb.CommandSubscribe.Exclusive)
+    _shows_what_is_left(a, EXCLUSIVE)
 
 
 def everything_up_to_a_message_that_is_not_there_yet(t: Trace) -> None:
-    a = _published(t, 2)
+    a = t.publisher(2)
     a.subscribes()
     a.permits(10)
     [first, _] = a.receives(2)
     a.acks([pb.MessageIdData(ledgerId=first.ledgerId, entryId=9)], CUMULATIVE)
-    _shows_what_is_left(a, pb.CommandSubscribe.Exclusive)
+    _shows_what_is_left(a, EXCLUSIVE)
 
 
 def a_message_that_was_not_delivered(t: Trace) -> None:
-    a = _published(t, 2)
+    a = t.publisher(2)
     a.subscribes(subscription="other")
     a.permits(10)
     ids = a.receives(2)
@@ -204,7 +194,7 @@ def a_message_that_was_not_delivered(t: Trace) -> None:
 
 
 def a_message_of_another_shared_consumer(t: Trace) -> None:
-    a = _published(t, 2)
+    a = t.publisher(2)
     b = t.connects()
     a.subscribes(SHARED)
     b.subscribes(SHARED)
@@ -218,7 +208,7 @@ def a_message_of_another_shared_consumer(t: Trace) -> None:
 
 
 def as_an_inactive_failover_consumer(t: Trace) -> None:
-    a = _published(t, 2)
+    a = t.publisher(2)
     b = t.connects()
     a.subscribes(FAILOVER)
     a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
@@ -234,7 +224,7 @@ def as_an_inactive_failover_consumer(t: Trace) -> None:
 
 
 def that_a_message_was_unreadable(t: Trace) -> None:
-    a = _published(t, 2)
+    a = t.publisher(2)
     a.subscribes(SHARED)
     a.permits(10)
     ids = a.receives(2)
@@ -248,17 +238,17 @@ def that_a_message_was_unreadable(t: Trace) -> None:
 
 
 def with_properties(t: Trace) -> None:
-    a = _published(t, 2)
+    a = t.publisher(2)
     a.subscribes()
     a.permits(10)
     ids = a.receives(2)
     said = [pb.KeyLongValue(key="k", value=7)]
     a.asks(pb.CommandAck(consumer_id=1, ack_type=CUMULATIVE, message_id=ids[:1], properties=said))
-    _shows_what_is_left(a, pb.CommandSubscribe.Exclusive)
+    _shows_what_is_left(a, EXCLUSIVE)
 
 
 def of_a_closed_consumer(t: Trace) -> None:
-    a = _published(t, 1)
+    a = t.publisher(1)
     a.subscribes()
     a.permits(10)
     ids = a.receives(1)
@@ -284,7 +274,7 @@ def a_part_of_a_batch(t: Trace) -> None:
     a.subscribes(SHARED)
     a.permits(10)
     [batch] = a.receives()
-    a.acks([_bits(batch, 0b101)])
+    a.acks([part_of(batch, 0b101)])
     _shows_what_is_left(a, SHARED)
 
 
@@ -293,8 +283,8 @@ def a_part_of_a_batch_on_exclusive(t: Trace) -> None:
     a.subscribes()
     a.permits(10)
     [batch] = a.receives()
-    a.acks([_bits(batch, 0b110)])
-    _shows_what_is_left(a, pb.CommandSubscribe.Exclusive)
+    a.acks([part_of(batch, 0b110)])
+    _shows_what_is_left(a, EXCLUSIVE)
 
 
 def a_batch_part_by_part(t: Trace) -> None:
@@ -302,10 +292,10 @@ def a_batch_part_by_part(t: Trace) -> None:
     a.subscribes(SHARED)
     a.permits(10)
     [batch] = a.receives()
-    a.acks([_bits(batch, 0b110)])
-    a.acks([_bits(batch, 0b101)])
+    a.acks([part_of(batch, 0b110)])
+    a.acks([part_of(batch, 0b101)])
     _shows_what_is_left(a, SHARED)
-    a.acks([_bits(batch, 0b011)])
+    a.acks([part_of(batch, 0b011)])
     _shows_what_is_left(a, SHARED)
 
 
@@ -314,7 +304,7 @@ def a_batch_without_any_bits_left(t: Trace) -> None:
     a.subscribes(SHARED)
     a.permits(10)
     [batch] = a.receives()
-    a.acks([_bits(batch, 0)])
+    a.acks([part_of(batch, 0)])
     _shows_what_is_left(a, SHARED)
 
 
@@ -323,7 +313,7 @@ def a_batch_of_more_than_64_messages(t: Trace) -> None:
     a.subscribes(SHARED)
     a.permits(100)
     [batch] = a.receives()
-    a.acks([_bits(batch, -1, 0b001111)])
+    a.acks([part_of(batch, -1, 0b001111)])
     _shows_what_is_left(a, SHARED)
 
 
@@ -332,16 +322,16 @@ def everything_up_to_a_part_of_a_batch(t: Trace) -> None:
     a.subscribes()
     a.permits(10)
     batches = a.receives(2)
-    a.acks([_bits(batches[1], 0b110)], CUMULATIVE)
-    _shows_what_is_left(a, pb.CommandSubscribe.Exclusive)
+    a.acks([part_of(batches[1], 0b110)], CUMULATIVE)
+    _shows_what_is_left(a, EXCLUSIVE)
 
 
 def a_part_of_what_is_no_batch(t: Trace) -> None:
-    a = _published(t, 2)
+    a = t.publisher(2)
     a.subscribes(SHARED)
     a.permits(10)
     ids = a.receives(2)
-    a.acks([_bits(ids[0], 0b1)])
+    a.acks([part_of(ids[0], 0b1)])
     _shows_what_is_left(a, SHARED)
 
 
@@ -351,7 +341,7 @@ def permits_of_a_batch_that_is_partly_acknowledged(t: Trace) -> None:
     a.subscribes(SHARED)
     a.permits(10)
     batches = a.receives(2)
-    a.acks([_bits(batches[0], 0b100)])
+    a.acks([part_of(batches[0], 0b100)])
     a.closes_consumer()
     a.subscribes(SHARED)
     a.permits(4)

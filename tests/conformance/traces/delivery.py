@@ -10,17 +10,13 @@ BACKLOG = Difference("backlog numbers", "count entries: a batch of 100 is 1", "c
 
 
 def nothing_comes_without_permits(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
-    a.publishes()
+    a = t.publisher(1)
     a.subscribes()
     a.hears_nothing()
 
 
 def one_permit_one_message(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
-    a.publishes(3)
+    a = t.publisher(3)
     a.subscribes()
     a.permits(1)
     a.receives()
@@ -31,8 +27,7 @@ def one_permit_one_message(t: Trace) -> None:
 
 
 def permits_add_up(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
+    a = t.publisher()
     a.subscribes()
     a.permits(1)
     a.permits(1)
@@ -42,9 +37,7 @@ def permits_add_up(t: Trace) -> None:
 
 
 def many_permits(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
-    a.publishes(5)
+    a = t.publisher(5)
     a.subscribes()
     a.permits(1000)
     a.receives(5)
@@ -52,9 +45,7 @@ def many_permits(t: Trace) -> None:
 
 
 def permits_of_the_largest_number(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
-    a.publishes(2)
+    a = t.publisher(2)
     a.subscribes()
     a.permits(2**31 - 1)
     a.receives(2)
@@ -75,17 +66,14 @@ def no_permits_at_all(t: Trace) -> None:
     )
 )
 def a_negative_number_of_permits(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
-    a.publishes()
+    a = t.publisher(1)
     a.subscribes()
     a.permits(2**32 - 5)
     a.hears_nothing()
 
 
 def permits_before_the_message(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
+    a = t.publisher()
     a.subscribes()
     a.permits(10)
     a.hears_nothing()
@@ -101,12 +89,9 @@ def permits_before_the_message(t: Trace) -> None:
     )
 )
 def a_batch_costs_a_permit_for_each_message(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
+    a = t.publisher()
     for number in range(2):
-        entry = encode_entry(metadata(number * 3, num_messages_in_batch=3), b"three")
-        a.sends_entry(number * 3, entry, num_messages=3)
-        a.hears_outcome()
+        a.publishes_batch(3, b"three", sequence_id=number * 3)
     a.subscribes()
     a.permits(3)
     a.receives()
@@ -116,19 +101,15 @@ def a_batch_costs_a_permit_for_each_message(t: Trace) -> None:
 
 
 def a_shared_consumer_gets_whole_batches(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
-    entry = encode_entry(metadata(0, num_messages_in_batch=3), b"three")
-    a.sends_entry(0, entry, num_messages=3)
-    a.hears_outcome()
+    a = t.publisher()
+    a.publishes_batch(3, b"three")
     a.subscribes(SHARED)
     a.permits(1)
     a.receives()
 
 
 def a_message_comes_as_it_was_sent(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
+    a = t.publisher()
     said = metadata(0, partition_key="key", properties=[pb.KeyValue(key="k", value="v")])
     a.sends_entry(0, encode_entry(said, b"with a key"))
     a.hears_outcome()
@@ -151,8 +132,7 @@ def a_message_of_a_partition_says_so(t: Trace) -> None:
 
 
 def chunks(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
+    a = t.publisher()
     said = {"uuid": "u", "num_chunks_from_msg": 2, "total_chunk_msg_size": 4}
     for chunk in range(2):
         entry = encode_entry(metadata(0, chunk_id=chunk, **said), b"xy")
@@ -279,27 +259,21 @@ def what_a_shared_consumer_had_goes_to_another(t: Trace) -> None:
 
 
 def an_epoch_of_a_consumer_comes_back_with_messages(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
-    a.publishes()
+    a = t.publisher(1)
     a.subscribes(consumer_epoch=3)
     a.permits(10)
     a.receives()
 
 
 def an_epoch_of_a_shared_consumer_does_not(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
-    a.publishes()
+    a = t.publisher(1)
     a.subscribes(SHARED, consumer_epoch=3)
     a.permits(10)
     a.receives()
 
 
 def the_numbers_of_a_consumer(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
-    a.publishes(3)
+    a = t.publisher(3)
     a.subscribes(SHARED, consumer_name="me")
     a.permits(2)
     [first, _] = a.receives(2)
@@ -310,11 +284,8 @@ def the_numbers_of_a_consumer(t: Trace) -> None:
 
 @differs(BACKLOG)
 def the_numbers_of_a_consumer_of_batches(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
-    entry = encode_entry(metadata(0, num_messages_in_batch=3), b"three")
-    a.sends_entry(0, entry, num_messages=3)
-    a.hears_outcome()
+    a = t.publisher()
+    a.publishes_batch(3, b"three")
     a.subscribes(SHARED, consumer_name="me")
     a.asks(pb.CommandConsumerStats(request_id=0, consumer_id=1))
     a.permits(10)

@@ -118,31 +118,27 @@ def a_message_as_if_we_were_the_broker(t: Trace) -> None:
 
 
 def a_send_without_a_message(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
+    a = t.publisher()
     a.says_bytes("SEND without a message", send_frame_of(b"", 0))
     a.is_closed()
 
 
 def a_send_of_half_a_checksum(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
+    a = t.publisher()
     a.says_bytes("SEND of a magic number and two bytes", send_frame_of(b"\x0e\x01\x00\x00", 0))
     a.is_closed()
 
 
 @differs(NO_MESSAGE)
 def a_send_of_garbage(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
+    a = t.publisher()
     a.says_bytes("SEND of 0xff bytes", send_frame_of(b"\xff" * 40, 0))
     a.hears_nothing()
 
 
 @differs(NO_MESSAGE)
 def a_message_whose_metadata_is_longer_than_it(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
+    a = t.publisher()
     a.says_bytes(
         "SEND with metadata of 1000 bytes in 20", send_frame_of(pack(">I", 1000) + b"x" * 20, 0)
     )
@@ -151,16 +147,14 @@ def a_message_whose_metadata_is_longer_than_it(t: Trace) -> None:
 
 @differs(NO_MESSAGE)
 def a_message_without_metadata(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
+    a = t.publisher()
     a.says_bytes("SEND with empty metadata", send_frame_of(pack(">I", 0) + b"payload", 0))
     a.hears_nothing()
 
 
 @differs(NO_MESSAGE)
 def metadata_without_a_producer_name(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
+    a = t.publisher()
     said = pb.MessageMetadata(sequence_id=0, publish_time=1).SerializePartialToString()
     entry = pack(">I", len(said)) + said + b"payload"
     a.says_bytes("SEND with metadata without a producer name", send_frame_of(entry, 0))
@@ -182,8 +176,7 @@ def a_command_with_unknown_fields(t: Trace) -> None:
 
 
 def frames_in_pieces(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
+    a = t.publisher()
     data = send_frame(0, b"x") + send_frame(1, b"y")
     a.says_bytes("the first 3 bytes of two SENDs", data[:3])
     a.says_bytes("17 bytes more", data[3:20])

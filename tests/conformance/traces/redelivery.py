@@ -1,24 +1,15 @@
 """REDELIVER_UNACKNOWLEDGED_MESSAGES."""
 
-from conformance.trace import FAILOVER, SHARED, Ids, Kind, Trace, Voice
+from conformance.trace import FAILOVER, SHARED, Ids, Kind, Trace, Voice, part_of
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.entries import encode_entry
-from raw_client import metadata
 
 
 def _wants_again(a: Voice, ids: Ids = (), **fields: int) -> None:
     a.says(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, message_ids=ids, **fields))
 
 
-def _published(t: Trace, messages: int) -> Voice:
-    a = t.connects()
-    a.produces()
-    a.publishes(messages)
-    return a
-
-
 def everything_of_an_exclusive_consumer(t: Trace) -> None:
-    a = _published(t, 2)
+    a = t.publisher(2)
     a.subscribes()
     a.permits(10)
     a.receives(2)
@@ -27,7 +18,7 @@ def everything_of_an_exclusive_consumer(t: Trace) -> None:
 
 
 def everything_but_what_is_acknowledged(t: Trace) -> None:
-    a = _published(t, 3)
+    a = t.publisher(3)
     a.subscribes()
     a.permits(10)
     ids = a.receives(3)
@@ -38,7 +29,7 @@ def everything_but_what_is_acknowledged(t: Trace) -> None:
 
 
 def an_exclusive_consumer_cannot_choose(t: Trace) -> None:
-    a = _published(t, 3)
+    a = t.publisher(3)
     a.subscribes()
     a.permits(10)
     ids = a.receives(3)
@@ -47,7 +38,7 @@ def an_exclusive_consumer_cannot_choose(t: Trace) -> None:
 
 
 def everything_of_a_shared_consumer(t: Trace) -> None:
-    a = _published(t, 2)
+    a = t.publisher(2)
     a.subscribes(SHARED)
     a.permits(10)
     a.receives(2)
@@ -58,7 +49,7 @@ def everything_of_a_shared_consumer(t: Trace) -> None:
 
 
 def one_message_of_a_shared_consumer(t: Trace) -> None:
-    a = _published(t, 3)
+    a = t.publisher(3)
     a.subscribes(SHARED)
     a.permits(10)
     ids = a.receives(3)
@@ -70,7 +61,7 @@ def one_message_of_a_shared_consumer(t: Trace) -> None:
 
 
 def a_list(t: Trace) -> None:
-    a = _published(t, 4)
+    a = t.publisher(4)
     a.subscribes(SHARED)
     a.permits(10)
     ids = a.receives(4)
@@ -80,7 +71,7 @@ def a_list(t: Trace) -> None:
 
 
 def an_acknowledged_message(t: Trace) -> None:
-    a = _published(t, 2)
+    a = t.publisher(2)
     a.subscribes(SHARED)
     a.permits(10)
     ids = a.receives(2)
@@ -90,7 +81,7 @@ def an_acknowledged_message(t: Trace) -> None:
 
 
 def a_message_that_was_not_delivered(t: Trace) -> None:
-    a = _published(t, 3)
+    a = t.publisher(3)
     a.subscribes(SHARED)
     a.permits(2)
     ids = a.receives(2)
@@ -100,7 +91,7 @@ def a_message_that_was_not_delivered(t: Trace) -> None:
 
 
 def a_message_that_never_was(t: Trace) -> None:
-    a = _published(t, 1)
+    a = t.publisher(1)
     a.subscribes(SHARED)
     a.permits(10)
     a.receives()
@@ -109,7 +100,7 @@ def a_message_that_never_was(t: Trace) -> None:
 
 
 def a_message_that_another_consumer_has(t: Trace) -> None:
-    a = _published(t, 2)
+    a = t.publisher(2)
     b = t.connects()
     a.subscribes(SHARED)
     b.subscribes(SHARED)
@@ -121,7 +112,7 @@ def a_message_that_another_consumer_has(t: Trace) -> None:
 
 
 def a_message_goes_to_who_has_permits(t: Trace) -> None:
-    a = _published(t, 1)
+    a = t.publisher(1)
     b = t.connects()
     a.subscribes(SHARED)
     b.subscribes(SHARED)
@@ -133,7 +124,7 @@ def a_message_goes_to_who_has_permits(t: Trace) -> None:
 
 
 def redelivery_needs_permits(t: Trace) -> None:
-    a = _published(t, 1)
+    a = t.publisher(1)
     a.subscribes(SHARED)
     a.permits(1)
     ids = a.receives()
@@ -144,7 +135,7 @@ def redelivery_needs_permits(t: Trace) -> None:
 
 
 def counts_end_with_the_last_consumer(t: Trace) -> None:
-    a = _published(t, 1)
+    a = t.publisher(1)
     a.subscribes(SHARED)
     a.permits(10)
     ids = a.receives()
@@ -157,7 +148,7 @@ def counts_end_with_the_last_consumer(t: Trace) -> None:
 
 
 def a_closed_consumer_does_not_count(t: Trace) -> None:
-    a = _published(t, 1)
+    a = t.publisher(1)
     b = t.connects()
     a.subscribes(SHARED)
     a.permits(10)
@@ -169,7 +160,7 @@ def a_closed_consumer_does_not_count(t: Trace) -> None:
 
 
 def an_inactive_failover_consumer(t: Trace) -> None:
-    a = _published(t, 1)
+    a = t.publisher(1)
     b = t.connects()
     a.subscribes(FAILOVER)
     a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
@@ -183,7 +174,7 @@ def an_inactive_failover_consumer(t: Trace) -> None:
 
 
 def a_newer_epoch(t: Trace) -> None:
-    a = _published(t, 1)
+    a = t.publisher(1)
     a.subscribes(consumer_epoch=0)
     a.permits(10)
     a.receives()
@@ -192,7 +183,7 @@ def a_newer_epoch(t: Trace) -> None:
 
 
 def an_older_epoch(t: Trace) -> None:
-    a = _published(t, 1)
+    a = t.publisher(1)
     a.subscribes(consumer_epoch=5)
     a.permits(10)
     a.receives()
@@ -201,18 +192,11 @@ def an_older_epoch(t: Trace) -> None:
 
 
 def a_part_of_a_batch(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
-    a.sends_entry(0, _batch_of_three(), num_messages=3)
-    a.hears_outcome()
+    a = t.publisher()
+    a.publishes_batch(3, b"three")
     a.subscribes(SHARED)
     a.permits(10)
     [batch] = a.receives()
-    kept = pb.MessageIdData(ledgerId=batch.ledgerId, entryId=batch.entryId, ack_set=[0b011])
-    a.acks([kept])
+    a.acks([part_of(batch, 0b011)])
     _wants_again(a, [batch])
     a.receives()
-
-
-def _batch_of_three() -> bytes:
-    return encode_entry(metadata(0, num_messages_in_batch=3), b"three")

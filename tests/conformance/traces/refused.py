@@ -89,8 +89,7 @@ def a_consumer_that_takes_any_schema(t: Trace) -> None:
 
 
 def the_schema_of_a_topic_without_one(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
+    a = t.publisher()
     a.asks(pb.CommandGetSchema(request_id=0, topic=t.topic))
 
 
@@ -100,15 +99,13 @@ def the_schema_of_a_topic_that_is_not_there(t: Trace) -> None:
 
 
 def a_version_of_a_schema_that_is_not_there(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
+    a = t.publisher()
     version = (0).to_bytes(8, "big")
     a.asks(pb.CommandGetSchema(request_id=0, topic=t.topic, schema_version=version))
 
 
 def a_version_of_a_schema_without_a_number(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
+    a = t.publisher()
     a.asks(pb.CommandGetSchema(request_id=0, topic=t.topic, schema_version=b""))
 
 
@@ -119,8 +116,7 @@ def the_schema_of_what_is_no_name(t: Trace) -> None:
 
 @differs(SCHEMAS)
 def registering_a_schema(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
+    a = t.publisher()
     a.asks(pb.CommandGetOrCreateSchema(request_id=0, topic=t.topic, schema=STRING))
 
 

@@ -1,10 +1,9 @@
 """SEEK and GET_LAST_MESSAGE_ID."""
 
 from conformance.differences import Difference, differs
-from conformance.trace import EXCLUSIVE, FAILOVER, SHARED, Kind, Trace, Voice
+from conformance.trace import EXCLUSIVE, FAILOVER, SHARED, Kind, Trace, Voice, part_of
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry
-from raw_client import metadata
 
 EARLIEST = pb.MessageIdData(ledgerId=2**64 - 1, entryId=2**64 - 1)
 LATEST = pb.MessageIdData(ledgerId=2**63 - 1, entryId=2**63 - 1)
@@ -16,12 +15,6 @@ TAKING_OVER = Difference(
     "nobody is active until a consumer joins or leaves",
     "the next one takes over",
 )
-
-
-def _published(t: Trace, messages: int) -> tuple[Voice, list[pb.MessageIdData]]:
-    a = t.connects()
-    a.produces()
-    return a, a.publishes(messages)
 
 
 def _seeks(a: Voice, **where: object) -> None:
@@ -36,7 +29,8 @@ def _comes_back(a: Voice, sub_type: "pb.CommandSubscribe.SubType" = EXCLUSIVE) -
 
 
 def to_a_message(t: Trace) -> None:
-    a, ids = _published(t, 3)
+    a = t.publisher(3)
+    ids = a.published
     a.subscribes()
     a.permits(10)
     a.receives(3)
@@ -45,7 +39,8 @@ def to_a_message(t: Trace) -> None:
 
 
 def to_the_earliest(t: Trace) -> None:
-    a, ids = _published(t, 3)
+    a = t.publisher(3)
+    ids = a.published
     a.subscribes()
     a.acks(ids)
     _seeks(a, message_id=EARLIEST)
@@ -53,7 +48,7 @@ def to_the_earliest(t: Trace) -> None:
 
 
 def to_the_latest(t: Trace) -> None:
-    a, _ = _published(t, 3)
+    a = t.publisher(3)
     a.subscribes()
     _seeks(a, message_id=LATEST)
     _comes_back(a)
@@ -62,7 +57,8 @@ def to_the_latest(t: Trace) -> None:
 
 
 def to_a_message_that_is_not_there_yet(t: Trace) -> None:
-    a, ids = _published(t, 3)
+    a = t.publisher(3)
+    ids = a.published
     a.subscribes()
     _seeks(a, message_id=pb.MessageIdData(ledgerId=ids[0].ledgerId, entryId=9))
     _comes_back(a)
@@ -71,14 +67,15 @@ def to_a_message_that_is_not_there_yet(t: Trace) -> None:
 
 
 def to_a_ledger_that_never_was(t: Trace) -> None:
-    a, _ = _published(t, 3)
+    a = t.publisher(3)
     a.subscribes()
     _seeks(a, message_id=pb.MessageIdData(ledgerId=424242, entryId=0))
     _comes_back(a)
 
 
 def to_a_time_before_all_messages(t: Trace) -> None:
-    a, ids = _published(t, 3)
+    a = t.publisher(3)
+    ids = a.published
     a.subscribes()
     a.acks(ids)
     _seeks(a, message_publish_time=1)
@@ -86,7 +83,7 @@ def to_a_time_before_all_messages(t: Trace) -> None:
 
 
 def to_a_time_after_all_messages(t: Trace) -> None:
-    a, _ = _published(t, 3)
+    a = t.publisher(3)
     a.subscribes()
     _seeks(a, message_publish_time=2**50)
     _comes_back(a)
@@ -95,8 +92,7 @@ def to_a_time_after_all_messages(t: Trace) -> None:
 
 
 def to_a_time_between_messages(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
+    a = t.publisher()
     for number in range(4):
         said = pb.MessageMetadata(
             producer_name="trace", sequence_id=number, publish_time=PUBLISHED_MS + 10 * number
@@ -111,7 +107,7 @@ def to_a_time_between_messages(t: Trace) -> None:
 
 
 def nowhere(t: Trace) -> None:
-    a, _ = _published(t, 1)
+    a = t.publisher(1)
     a.subscribes()
     _seeks(a)
     a.permits(10)
@@ -119,7 +115,8 @@ def nowhere(t: Trace) -> None:
 
 
 def individual_acks_are_forgotten(t: Trace) -> None:
-    a, ids = _published(t, 4)
+    a = t.publisher(4)
+    ids = a.published
     a.subscribes(SHARED)
     a.acks(ids[1:3])
     _seeks(a, message_id=ids[0])
@@ -127,20 +124,16 @@ def individual_acks_are_forgotten(t: Trace) -> None:
 
 
 def with_an_ack_set(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
-    entry = encode_entry(metadata(0, num_messages_in_batch=3), b"three")
-    a.sends_entry(0, entry, num_messages=3)
-    [receipt] = a.hears(Kind.SEND_RECEIPT)
+    a = t.publisher()
+    batch = a.publishes_batch(3, b"three")
     a.subscribes()
-    batch = receipt.message_id
-    place = pb.MessageIdData(ledgerId=batch.ledgerId, entryId=batch.entryId, ack_set=[0b100])
-    _seeks(a, message_id=place)
+    _seeks(a, message_id=part_of(batch, 0b100))
     _comes_back(a)
 
 
 def all_shared_consumers_have_to_come_back(t: Trace) -> None:
-    a, ids = _published(t, 2)
+    a = t.publisher(2)
+    ids = a.published
     b = t.connects()
     a.subscribes(SHARED)
     b.subscribes(SHARED)
@@ -154,7 +147,8 @@ def all_shared_consumers_have_to_come_back(t: Trace) -> None:
 
 @differs(TAKING_OVER)
 def only_the_active_failover_consumer_has_to_come_back(t: Trace) -> None:
-    a, ids = _published(t, 2)
+    a = t.publisher(2)
+    ids = a.published
     b = t.connects()
     a.subscribes(FAILOVER)
     a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
@@ -169,7 +163,8 @@ def only_the_active_failover_consumer_has_to_come_back(t: Trace) -> None:
 
 @differs(TAKING_OVER)
 def an_inactive_failover_consumer_seeks(t: Trace) -> None:
-    a, ids = _published(t, 2)
+    a = t.publisher(2)
+    ids = a.published
     b = t.connects()
     a.subscribes(FAILOVER)
     a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
@@ -190,14 +185,15 @@ def on_an_empty_topic(t: Trace) -> None:
 
 
 def twice(t: Trace) -> None:
-    a, ids = _published(t, 3)
+    a = t.publisher(3)
+    ids = a.published
     a.subscribes()
     _seeks(a, message_id=ids[2])
     _seeks(a, message_id=ids[0])
 
 
 def old_clients_are_cut_off(t: Trace) -> None:
-    _, ids = _published(t, 1)
+    ids = t.publisher(1).published
     b = t.connects(version=4)
     b.subscribes()
     _seeks(b, message_id=ids[0])
@@ -224,7 +220,8 @@ def the_last_message_of_an_empty_topic(t: Trace) -> None:
 
 
 def the_last_message(t: Trace) -> None:
-    a, ids = _published(t, 3)
+    a = t.publisher(3)
+    ids = a.published
     a.subscribes()
     _asks_for_the_last(a)
     a.acks(ids)
@@ -232,21 +229,15 @@ def the_last_message(t: Trace) -> None:
 
 
 def the_last_message_of_a_batch(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
-    entry = encode_entry(metadata(0, num_messages_in_batch=3), b"three")
-    a.sends_entry(0, entry, num_messages=3)
-    a.hears_outcome()
+    a = t.publisher()
+    a.publishes_batch(3, b"three")
     a.subscribes()
     _asks_for_the_last(a)
 
 
 def the_last_message_of_a_batch_of_one(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
-    entry = encode_entry(metadata(0, num_messages_in_batch=1), b"one")
-    a.sends_entry(0, entry)
-    a.hears_outcome()
+    a = t.publisher()
+    a.publishes_batch(1, b"one")
     a.subscribes()
     _asks_for_the_last(a)
 
@@ -261,6 +252,6 @@ def the_last_message_of_a_partition(t: Trace) -> None:
 
 
 def the_last_message_of_a_reader(t: Trace) -> None:
-    a, _ = _published(t, 2)
+    a = t.publisher(2)
     a.subscribes(durable=False)
     _asks_for_the_last(a)

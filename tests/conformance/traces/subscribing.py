@@ -237,9 +237,7 @@ def an_old_client_is_not_told_that_it_is_active(t: Trace) -> None:
 
 
 def unsubscribing(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
-    a.publishes(2)
+    a = t.publisher(2)
     a.subscribes()
     a.asks(pb.CommandUnsubscribe(request_id=0, consumer_id=1))
     a.hears_nothing()
@@ -254,9 +252,8 @@ def the_consumer_after_unsubscribing(t: Trace) -> None:
 
 
 def unsubscribing_forgets_what_was_acknowledged(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
-    ids = a.publishes(2)
+    a = t.publisher(2)
+    ids = a.published
     a.subscribes()
     a.acks(ids)
     a.asks(pb.CommandUnsubscribe(request_id=0, consumer_id=1))
@@ -297,18 +294,14 @@ def unsubscribing_as_an_inactive_consumer(t: Trace) -> None:
 
 
 def from_the_earliest_message(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
-    a.publishes(2)
+    a = t.publisher(2)
     a.subscribes()
     a.permits(10)
     a.receives(2)
 
 
 def from_the_latest_message(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
-    a.publishes(2)
+    a = t.publisher(2)
     a.subscribes(initialPosition=pb.CommandSubscribe.Latest)
     a.permits(10)
     a.publishes(1, first=2)
@@ -316,9 +309,7 @@ def from_the_latest_message(t: Trace) -> None:
 
 
 def the_position_counts_only_once(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
-    a.publishes(2)
+    a = t.publisher(2)
     a.subscribes(initialPosition=pb.CommandSubscribe.Latest)
     a.closes_consumer()
     a.subscribes(initialPosition=pb.CommandSubscribe.Earliest)
@@ -328,9 +319,8 @@ def the_position_counts_only_once(t: Trace) -> None:
 
 
 def a_start_message_means_nothing_to_a_durable_subscription(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
-    ids = a.publishes(3)
+    a = t.publisher(3)
+    ids = a.published
     a.subscribes(start_message_id=ids[1])
     a.permits(10)
     a.receives(3)
@@ -346,9 +336,7 @@ def an_initial_subscription_of_a_producer(t: Trace) -> None:
 
 
 def starting_a_while_back(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
-    a.publishes(2)
+    a = t.publisher(2)
     a.subscribes(
         initialPosition=pb.CommandSubscribe.Latest, start_message_rollback_duration_sec=3600
     )
@@ -357,9 +345,7 @@ def starting_a_while_back(t: Trace) -> None:
 
 
 def a_compacted_view_of_a_topic_that_was_never_compacted(t: Trace) -> None:
-    a = t.connects()
-    a.produces()
-    a.publishes(2)
+    a = t.publisher(2)
     a.subscribes(read_compacted=True)
     a.permits(10)
     a.receives(2)
