@@ -84,19 +84,19 @@ ORDERS = (
         "        for number in rebuild.deleted:",
     ),
     Order(
-        "recovery.py",
+        "journal_scan.py",
         "an old round is taken for a new one",
         "if found is not None and found.number > self.last_round:",
         "if found is not None:",
     ),
     Order(
-        "recovery.py",
+        "journal_scan.py",
         "an old record is taken for the one that never arrived",
         "return record if place.crc == _crc_at(self.data, place.at) else place",
         "return record",
     ),
     Order(
-        "recovery.py",
+        "journal_scan.py",
         "a torn round is used",
         "if not whole and not self._synced(found.end, found.number):",
         "if False:",
