@@ -16,6 +16,7 @@ from magnetar_storage.file_names import number_in
 from magnetar_storage.interfaces import Sealed, SegmentId
 from magnetar_storage.journal import Position
 from magnetar_storage.record import Buffers
+from magnetar_storage.whole_files import read_file, write_file
 
 MAGIC = b"MAGNCKPT"
 VERSION = 1
@@ -117,14 +118,6 @@ def read_newest(disk: Disk) -> Checkpoint:
     )
 
 
-def read_file(disk: Disk, name: str) -> bytes:
-    file = disk.open(name)
-    try:
-        return file.read(0, file.size())
-    finally:
-        file.close()
-
-
 def _has_journal_from(disk: Disk, first: int) -> bool:
     files = [number for name in disk.list("journal") if (number := rounds.file_number(name))]
     present = sorted(number for number in files if number >= first)
@@ -151,21 +144,6 @@ def write(disk: Disk, checkpoint: Checkpoint, spare_files: int) -> None:
             room -= 1
         else:
             disk.remove(f"journal/{name}")
-
-
-def write_file(disk: Disk, name: str, data: bytes) -> None:
-    """Put a whole file in place, durably: after a crash it is the old one or the new one."""
-    temporary = f"{name}.tmp"
-    file = disk.open(temporary, create=True)
-    try:
-        file.truncate(0)
-        file.write(0, [data])
-        file.sync()
-    finally:
-        file.close()
-    disk.rename(temporary, name)
-    directory, _, _ = name.rpartition("/")
-    disk.sync_dir(directory)
 
 
 class Flush(NamedTuple):

@@ -5,6 +5,7 @@ from magnetar_storage.checkpoint import Checkpoint
 from magnetar_storage.disk import Disk
 from magnetar_storage.errors import Corrupt, Unavailable
 from magnetar_storage.journal import Position
+from magnetar_storage.whole_files import read_file, write_file
 
 FORMAT_FILE = "FORMAT"
 LOCK_FILE = "LOCK"
@@ -26,13 +27,13 @@ def prepare(disk: Disk) -> None:
         )
     disk.sync_dir("")
     first = Checkpoint(0, Position(1, 0, 0), FIRST_SEGMENT)
-    checkpoints.write_file(disk, checkpoints.file_name(0), checkpoints.encode(first))
+    write_file(disk, checkpoints.file_name(0), checkpoints.encode(first))
     # Last: where it exists, the rest does.
-    checkpoints.write_file(disk, FORMAT_FILE, FORMAT + b"%d\n" % VERSION)
+    write_file(disk, FORMAT_FILE, FORMAT + b"%d\n" % VERSION)
 
 
 def _check(disk: Disk) -> None:
-    text = checkpoints.read_file(disk, FORMAT_FILE)
+    text = read_file(disk, FORMAT_FILE)
     if not text.startswith(FORMAT) or not text[len(FORMAT) :].strip().isdigit():
         wanted = (FORMAT + b"%d" % VERSION).decode()
         raise Corrupt(FORMAT_FILE, 0, f'not the line "{wanted}"; restore it from a copy')

@@ -6,6 +6,7 @@ A store can be opened, recovered and written to on an `Overlay`, and nothing has
 from collections.abc import Sequence
 
 from magnetar_storage.disk import Disk, File, Lock
+from magnetar_storage.whole_files import file_size
 
 
 class Overlay:
@@ -26,7 +27,7 @@ class Overlay:
     def _opened(self, name: str, create: bool) -> "OverlayFile":
         if name not in self._files:
             try:
-                return OverlayFile(self._below, name, _size(self._below, name))
+                return OverlayFile(self._below, name, file_size(self._below, name))
             except FileNotFoundError:
                 if not create:
                     raise
@@ -119,11 +120,3 @@ class OverlayFile:
             return file.read(offset, size)
         finally:
             file.close()
-
-
-def _size(disk: Disk, name: str) -> int:
-    file = disk.open(name)
-    try:
-        return file.size()
-    finally:
-        file.close()

@@ -29,6 +29,7 @@ from magnetar_storage.record import (
     counts_of,
 )
 from magnetar_storage.rounds import FIRST_ROUND_AT, Place
+from magnetar_storage.whole_files import read_file, write_file
 
 TORN_COPIES_KEPT = 8
 TORN_COPY_BYTES = 16 << 20
@@ -252,13 +253,13 @@ def _replay(disk: Disk, start: Position, rebuild: Rebuild) -> Position:
             start.offset,
             "a journal file is missing; restore it, or the data directory, from a copy",
         )
-    contents = [checkpoints.read_file(disk, rounds.file_name(number)) for number in files[:1]]
+    contents = [read_file(disk, rounds.file_name(number)) for number in files[:1]]
     last_round, ended = start.round, True
     for number in files:
         data = contents.pop()
         following = number + 1 in files
         if following:
-            contents.append(checkpoints.read_file(disk, rounds.file_name(number + 1)))
+            contents.append(read_file(disk, rounds.file_name(number + 1)))
         name = rounds.file_name(number)
         at = start.offset if number == start.file and start.offset else FIRST_ROUND_AT
         scan = scan_of(number, data, contents[0] if following else None, last_round)
@@ -278,7 +279,7 @@ def _replay(disk: Disk, start: Position, rebuild: Rebuild) -> Position:
 def _save_torn(disk: Disk, name: str, data: bytes, at: int) -> Finding:
     """Nothing of a torn round was confirmed; a copy is kept for those who want to look."""
     copy = name.replace(".wal", ".torn")
-    checkpoints.write_file(disk, copy, data[at : at + TORN_COPY_BYTES].rstrip(b"\0"))
+    write_file(disk, copy, data[at : at + TORN_COPY_BYTES].rstrip(b"\0"))
     kept = [f"journal/{file}" for file in disk.list("journal") if file.endswith(".torn")]
     for old in kept[:-TORN_COPIES_KEPT]:
         disk.remove(old)

@@ -23,6 +23,7 @@ from magnetar_storage.interfaces import (
 )
 from magnetar_storage.sqlite_wal import damaged_frame
 from magnetar_storage.watch import Watchers
+from magnetar_storage.whole_files import read_file
 from magnetar_storage.world import Clock, Worker
 
 T = TypeVar("T")
@@ -207,13 +208,10 @@ def check_log(disk: Disk) -> None:
     """`Corrupt` if SQLite would drop durable writes with a damaged part of its log."""
     name = f"{FILE}-wal"
     try:
-        file = disk.open(name)
+        log = read_file(disk, name)
     except FileNotFoundError:
         return
-    try:
-        at = damaged_frame(file.read(0, file.size()))
-    finally:
-        file.close()
+    at = damaged_frame(log)
     if at is not None:
         why = (
             "not what was written, and later writes depend on it; restore the database from a copy"

@@ -26,6 +26,7 @@ from magnetar_storage.recovery import Finding, Recovered
 from magnetar_storage.segment import Blocks, Index, read_blocks, take_run
 from magnetar_storage.sqlite import FILE as METADATA_FILE
 from magnetar_storage.verify_journal import damaged_frames
+from magnetar_storage.whole_files import file_size, read_file
 
 WINDOW_BYTES = 8 << 20
 """So much of a segment is read at once, a single larger block aside."""
@@ -74,14 +75,7 @@ class Report:
 
 def size_of(disk: Disk) -> int:
     """How many bytes `verify` will tell its `progress` of, about."""
-    total = 0
-    for name in disk.list("segments"):
-        file = disk.open(f"segments/{name}")
-        try:
-            total += file.size()
-        finally:
-            file.close()
-    return total
+    return sum(file_size(disk, f"segments/{name}") for name in disk.list("segments"))
 
 
 def verify(
@@ -149,7 +143,7 @@ class _Walk:
         """What a broker would begin with; None if it would refuse to."""
         for number in checkpoints.numbers(self._disk):
             name = checkpoints.file_name(number)
-            if checkpoints.decode(checkpoints.read_file(self._disk, name)) is None:
+            if checkpoints.decode(read_file(self._disk, name)) is None:
                 self._tell(Problem(name, 0, "the checkpoint is damaged"))
         try:
             layout.prepare(self._disk)

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from magnetar_storage import checkpoint as checkpoints
 from magnetar_storage import rounds
 from magnetar_storage.disk import Disk
 from magnetar_storage.journal import Position
+from magnetar_storage.whole_files import read_file
 
 
 def damaged_frames(disk: Disk, start: Position) -> Iterator[tuple[str, int, str]]:
@@ -13,7 +13,7 @@ def damaged_frames(disk: Disk, start: Position) -> Iterator[tuple[str, int, str]
     files = [rounds.file_number(name) for name in disk.list("journal")]
     for number in (number for number in files if number is not None and number >= start.file):
         name = rounds.file_name(number)
-        data = checkpoints.read_file(disk, name)
+        data = read_file(disk, name)
         if rounds.decode_file_head(data) is None:
             yield name, 0, "the head of the file is damaged"
         at = start.offset if number == start.file and start.offset else rounds.FIRST_ROUND_AT

@@ -10,6 +10,7 @@ from magnetar_storage import checkpoint as checkpoints
 from magnetar_storage.errors import Corrupt
 from magnetar_storage.limits import Limits
 from magnetar_storage.recovery import Finding
+from magnetar_storage.whole_files import write_file
 
 NO_CHECKPOINTS = Limits(
     journal_file_bytes=700,
@@ -191,7 +192,7 @@ def test_a_damaged_checkpoint_falls_back_while_the_journal_is_there() -> None:
     machine = stopped(NO_CHECKPOINTS, tidy=False)
     newer = checkpoints.read_newest(machine.disk)
     newer.number += 1
-    checkpoints.write_file(machine.disk, checkpoints.file_name(newer.number), b"rot")
+    write_file(machine.disk, checkpoints.file_name(newer.number), b"rot")
     machine.open()
     machine.check()
 
