@@ -10,7 +10,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from magnetar_storage import rounds, segment
-from magnetar_storage.disk import Disk, File
+from magnetar_storage.disk import Disk, File, ReadableDisk
 from magnetar_storage.errors import Corrupt
 from magnetar_storage.file_names import number_in
 from magnetar_storage.interfaces import Sealed, SegmentId
@@ -57,7 +57,7 @@ def file_name(number: int) -> str:
     return f"checkpoint-{number:016x}"
 
 
-def numbers(disk: Disk) -> list[int]:
+def numbers(disk: ReadableDisk) -> list[int]:
     """The checkpoints there are, newest first."""
     found = [number_in(name, "checkpoint-") for name in disk.list("")]
     return sorted((number for number in found if number is not None), reverse=True)

@@ -73,7 +73,23 @@ class Lock(Protocol):
     def close(self) -> None: ...
 
 
-class Disk(Protocol):
+class ReadableDisk(Protocol):
+    """A directory tree that is looked at."""
+
+    def open(self, name: str) -> File:
+        """Open for reading."""
+
+    def list(self, directory: str) -> list[str]:
+        """Names in a directory, sorted; empty if there is no such directory."""
+
+    def lock(self, name: str) -> Lock:
+        """Keep away who would disturb, else `DataDirLocked`."""
+
+    def path_of(self, name: str) -> str:
+        """The path by which other libraries (SQLite) open the file."""
+
+
+class Disk(ReadableDisk, Protocol):
     """A directory tree."""
 
     def open(self, name: str, create: bool = False) -> File:
@@ -85,9 +101,6 @@ class Disk(Protocol):
     def remove(self, name: str) -> None:
         """Remove a file; a missing one is no error."""
 
-    def list(self, directory: str) -> list[str]:
-        """Names in a directory, sorted; empty if there is no such directory."""
-
     def make_dir(self, directory: str) -> None:
         """Make a directory; one that exists is no error."""
 
@@ -96,9 +109,6 @@ class Disk(Protocol):
 
     def lock(self, name: str) -> Lock:
         """Lock for this process alone, else `DataDirLocked`."""
-
-    def path_of(self, name: str) -> str:
-        """The path by which other libraries (SQLite) open the file."""
 
 
 @contextmanager
@@ -200,7 +210,36 @@ class LocalFile:
         os.close(self._fd)
 
 
-class LocalDisk:
+class _Tree:
+    """What a directory tree under `root` is to those who write it and those who look."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def list(self, directory: str) -> list[str]:
+        path = self.path_of(directory)
+        with _explained("list", path):
+            try:
+                return sorted(os.listdir(path))
+            except FileNotFoundError:
+                return []
+
+    def path_of(self, name: str) -> str:
+        return os.path.join(self._root, name)
+
+    def _lock(self, file: LocalFile, name: str, how: int) -> None:
+        try:
+            fcntl.flock(file._fd, how | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = file.read(0, 32).decode("ascii", "replace").strip() or "unknown"
+            file.close()
+            raise DataDirLocked(
+                f"{self._root} is in use by process {holder}: stop it first, "
+                f"or give this one another data directory ({self.path_of(name)})"
+            ) from error
+
+
+class LocalDisk(_Tree):
     """The directory tree under `root`, which is made if it does not exist.
 
     Without `durable`, files are left to the kernel: a killed process loses nothing, a power
@@ -208,7 +247,7 @@ class LocalDisk:
     """
 
     def __init__(self, root: str, durable: bool = True) -> None:
-        self._root = root
+        super().__init__(root)
         self._durable = durable
         with _explained("make", root):
             os.makedirs(root, exist_ok=True)
@@ -227,14 +266,6 @@ class LocalDisk:
         path = self.path_of(name)
         with _explained("remove", path), suppress(FileNotFoundError):
             os.unlink(path)
-
-    def list(self, directory: str) -> list[str]:
-        path = self.path_of(directory)
-        with _explained("list", path):
-            try:
-                return sorted(os.listdir(path))
-            except FileNotFoundError:
-                return []
 
     def make_dir(self, directory: str) -> None:
         path = self.path_of(directory)
@@ -265,34 +296,19 @@ class LocalDisk:
             raise
         return file
 
-    def _lock(self, file: LocalFile, name: str, how: int) -> None:
-        try:
-            fcntl.flock(file._fd, how | fcntl.LOCK_NB)
-        except OSError as error:
-            holder = file.read(0, 32).decode("ascii", "replace").strip() or "unknown"
-            file.close()
-            raise DataDirLocked(
-                f"{self._root} is in use by process {holder}: stop it first, "
-                f"or give this one another data directory ({self.path_of(name)})"
-            ) from error
 
-    def path_of(self, name: str) -> str:
-        return os.path.join(self._root, name)
-
-
-class ReadOnlyDisk(LocalDisk):
+class ReadOnlyDisk(_Tree):
     """The same for somebody who only looks: nothing is made, and no file can be written."""
 
     def __init__(self, root: str) -> None:
-        self._root = root
-        self._durable = True
+        super().__init__(root)
         if not os.path.isdir(root):
             raise Unavailable(f"{root} is no directory")
 
-    def open(self, name: str, create: bool = False) -> LocalFile:
+    def open(self, name: str) -> LocalFile:
         path = self.path_of(name)
         with _explained("open", path):
-            return LocalFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path, self._durable)
+            return LocalFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path, durable=True)
 
     def lock(self, name: str) -> Lock:
         """Keep those away who would write; where there is no lock file, nobody ever wrote."""

@@ -5,14 +5,14 @@ A store can be opened, recovered and written to on an `Overlay`, and nothing has
 
 from collections.abc import Sequence
 
-from magnetar_storage.disk import Disk, File, Lock
+from magnetar_storage.disk import Lock, ReadableDisk
 from magnetar_storage.whole_files import file_size
 
 
 class Overlay:
-    """Implements `Disk` over another one, of which it uses `open`, `list` and `lock` alone."""
+    """Implements `Disk` over what can be read."""
 
-    def __init__(self, below: Disk) -> None:
+    def __init__(self, below: ReadableDisk) -> None:
         self._below = below
         self._files: dict[str, OverlayFile | None] = {}
         """Files as they are here; None for what was removed."""
@@ -67,7 +67,7 @@ class Overlay:
 class OverlayFile:
     """A file whose beginning is that of a file below, and whose rest is in memory."""
 
-    def __init__(self, below: Disk, name: str, size: int) -> None:
+    def __init__(self, below: ReadableDisk, name: str, size: int) -> None:
         self._below = below
         self._name = name
         self._kept = size
@@ -115,7 +115,7 @@ class OverlayFile:
             self._kept = offset
 
     def _read_below(self, offset: int, size: int) -> bytes:
-        file: File = self._below.open(self._name)
+        file = self._below.open(self._name)
         try:
             return file.read(offset, size)
         finally:

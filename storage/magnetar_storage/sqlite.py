@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from crc32c import crc32c
 
-from magnetar_storage.disk import Disk
+from magnetar_storage.disk import Disk, ReadableDisk
 from magnetar_storage.errors import BadVersion, Corrupt, DiskFull, StorageError, Unavailable
 from magnetar_storage.interfaces import (
     Absent,
@@ -204,7 +204,7 @@ class Database:
             raise BadVersion(f"{key} is at version {present}, not {expect}")
 
 
-def check_log(disk: Disk) -> None:
+def check_log(disk: ReadableDisk) -> None:
     """`Corrupt` if SQLite would drop durable writes with a damaged part of its log."""
     name = f"{FILE}-wal"
     try:

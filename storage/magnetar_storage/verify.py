@@ -16,7 +16,7 @@ from magnetar_storage import checkpoint as checkpoints
 from magnetar_storage import cursor_log, layout, limits, recovery, segment
 from magnetar_storage.checkpoint import Row
 from magnetar_storage.cursor_log import DurableCursor
-from magnetar_storage.disk import Disk
+from magnetar_storage.disk import ReadableDisk
 from magnetar_storage.errors import Corrupt, NoSegment, Unavailable
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.log_record import LogRecord
@@ -73,13 +73,13 @@ class Report:
         return any(problem.damage for problem in self.problems)
 
 
-def size_of(disk: Disk) -> int:
+def size_of(disk: ReadableDisk) -> int:
     """How many bytes `verify` will tell its `progress` of, about."""
     return sum(file_size(disk, f"segments/{name}") for name in disk.list("segments"))
 
 
 def verify(
-    disk: Disk, records: Mapping[str, bytes] | None, progress: Progress = lambda _: None
+    disk: ReadableDisk, records: Mapping[str, bytes] | None, progress: Progress = lambda _: None
 ) -> Report:
     """Check everything; the caller holds the directory's lock.
 

@@ -1,9 +1,9 @@
 """Files of a disk as a whole: read, measured, and put in place durably."""
 
-from magnetar_storage.disk import Disk
+from magnetar_storage.disk import Disk, ReadableDisk
 
 
-def read_file(disk: Disk, name: str) -> bytes:
+def read_file(disk: ReadableDisk, name: str) -> bytes:
     """All of a file; `FileNotFoundError` if there is none."""
     file = disk.open(name)
     try:
@@ -12,7 +12,7 @@ def read_file(disk: Disk, name: str) -> bytes:
         file.close()
 
 
-def file_size(disk: Disk, name: str) -> int:
+def file_size(disk: ReadableDisk, name: str) -> int:
     """The bytes of a file; `FileNotFoundError` if there is none."""
     file = disk.open(name)
     try:
