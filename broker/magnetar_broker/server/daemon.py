@@ -34,6 +34,9 @@ logger = logging.getLogger(__name__)
 
 SWITCH_INTERVAL_SECONDS = 0.0005
 """How long the loop may keep a thread waiting that has just come back from the disk."""
+GARBAGE_THRESHOLD = 100_000
+"""New objects between two looks for cyclic garbage, of which messages make none: with the usual
+700 the looks alone took a quarter of the time where many topics are published to at once."""
 WILDCARDS = ("0.0.0.0", "::")
 
 
@@ -106,6 +109,7 @@ class Daemon:
             await broker.start()
             await listener.start()
             gc.freeze()
+            gc.set_threshold(GARBAGE_THRESHOLD)
             gc.enable()
             self._banner(f"pulsar://{host}:{port}", host, http_port)
             await self._stop.wait()
