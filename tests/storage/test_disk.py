@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fakes.world import InlineWorkers, ManualClock, run
-from magnetar_storage.disk import IOV_MAX, LocalDisk
+from magnetar_storage.disk import IOV_MAX, LocalDisk, ReadOnlyDisk
 from magnetar_storage.errors import DataDirLocked, Unavailable
 from magnetar_storage.local import LocalStore
 
@@ -90,6 +90,34 @@ def test_one_process_at_a_time_may_lock(disk: LocalDisk, tmp_path: Path) -> None
     with pytest.raises(DataDirLocked, match=f"process {holder.pid}.*stop it"):
         disk.lock("LOCK")
     holder.communicate("")
+    disk.lock("LOCK").close()
+
+
+def test_who_only_looks_changes_nothing(disk: LocalDisk, tmp_path: Path) -> None:
+    disk.open("f", create=True).write(0, [b"content"])
+    looking = ReadOnlyDisk(str(tmp_path / "data"))
+    assert (looking.list(""), looking.open("f").read(0, 99)) == (["f"], b"content")
+    with pytest.raises(FileNotFoundError):
+        looking.open("g")
+    with pytest.raises(Unavailable, match="cannot write"):
+        looking.open("f").write(0, [b"other"])
+    looking.lock("LOCK").close()
+    assert disk.list("") == ["f"], "where nobody ever wrote there is nothing to lock"
+    with pytest.raises(Unavailable, match="no directory"):
+        ReadOnlyDisk(str(tmp_path / "nowhere"))
+
+
+def test_who_looks_and_who_writes_keep_each_other_away(disk: LocalDisk, tmp_path: Path) -> None:
+    looking = ReadOnlyDisk(str(tmp_path / "data"))
+    writing = disk.lock("LOCK")
+    with pytest.raises(DataDirLocked, match="in use by process"):
+        looking.lock("LOCK")
+    writing.close()
+    first, second = looking.lock("LOCK"), looking.lock("LOCK")
+    with pytest.raises(DataDirLocked):
+        disk.lock("LOCK")
+    first.close()
+    second.close()
     disk.lock("LOCK").close()
 
 
