@@ -9,8 +9,8 @@ from typing import Final
 
 from google.protobuf.message import DecodeError, EncodeError
 
-from . import PulsarApi_pb2 as pb
-from .errors import BadBatch, LocalError
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.errors import BadBatch, LocalError
 
 SIZE: Final = Struct(">I")
 # A size and the required payload_size, which takes two bytes.

@@ -19,11 +19,11 @@ from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError, EncodeError, Message
 
-from . import PulsarApi_pb2 as pb
-from .entries import encode_head
-from .errors import BadCommand, LocalError
-from .frames import SIZE, SIZES, encode_frame
-from .wire import (
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.entries import encode_head
+from magnetar_proto.errors import BadCommand, LocalError
+from magnetar_proto.frames import SIZE, SIZES, encode_frame
+from magnetar_proto.wire import (
     MAX64,
     TABLED,
     VARINTS,
@@ -32,7 +32,7 @@ from .wire import (
     stretch,
     to_signed64,
 )
-from .wire import decode_varint_tail as tail
+from magnetar_proto.wire import decode_varint_tail as tail
 
 PROTOCOL_VERSION: Final = 21
 """The newest version that we speak, as broker and as client."""
@@ -42,7 +42,13 @@ NO_REQUEST: Final = MAX64
 MAX31: Final = (1 << 31) - 1
 MAX32: Final = (1 << 32) - 1
 
+# What a command of these types begins with: its type, and the tag of the sub-message.
 SEND_HEAD: Final = b"\x08\x06\x32"
+RECEIPT_HEAD: Final = b"\x08\x07\x3a"
+MESSAGE_HEAD: Final = b"\x08\x09\x4a"
+ACK_HEAD: Final = b"\x08\x0a\x52"
+FLOW_HEAD: Final = b"\x08\x0b\x5a"
+
 SEND_START: Final = Struct("3sBBBB")
 """Type and tag of the sub-message, its size, tag, producer id (its first byte), tag."""
 
@@ -193,12 +199,11 @@ def encode_send(
     size = len(body) + 4
     head = encode_head(metadata, payload)
     sizes = SIZES.pack(4 + size + len(head) + len(payload), size)
-    return b"".join((sizes, b"\x08\x06\x32", VARINTS[len(body)], body, head, payload))
+    return b"".join((sizes, SEND_HEAD, VARINTS[len(body)], body, head, payload))
 
 
 # --- SEND_RECEIPT --------------------------------------------------------------------------------
 
-RECEIPT_HEAD: Final = b"\x08\x07\x3a"
 RECEIPT_START: Final = Struct(">II3sBB")
 """Sizes, type and tag of the sub-message, its size, tag of the producer id."""
 ID_STARTS: Final = tuple(bytes((0x1A, size, 0x08)) for size in range(2 * 10 + 3))
@@ -296,7 +301,7 @@ def decode_receipt(buf: bytes, start: int, mid: int) -> tuple[int, int, int, int
     try:
         pos = start + 4
         if (
-            buf[start : start + 3] == b"\x08\x07\x3a"
+            buf[start : start + 3] == RECEIPT_HEAD
             and mid - pos == buf[start + 3]
             and buf[pos] == 0x08
         ):
@@ -371,7 +376,7 @@ def encode_messages(
         id_size = len(ledger_field) + len(low[index]) + len(high) + len(partition_field)
         body = len(consumer) + 1 + id_size + len(epoch)
         head = b"".join(
-            (SIZE.pack(body + 4), b"\x08\x09\x4a", VARINTS[body], consumer, VARINTS[id_size])
+            (SIZE.pack(body + 4), MESSAGE_HEAD, VARINTS[body], consumer, VARINTS[id_size])
         )
         ids, after = low[index : index + n], high + partition_field + epoch
         out += _message_frames(body + 8, head + ledger_field, ids, after, payloads[at : at + n])
@@ -422,7 +427,7 @@ def encode_message(
     if consumer_epoch is not None:
         parts += (b"\x28", encode_varint(consumer_epoch))
     body = b"".join(parts)
-    command = b"\x08\x09\x4a" + encode_varint(len(body)) + body
+    command = MESSAGE_HEAD + encode_varint(len(body)) + body
     return SIZES.pack(4 + len(command) + len(payload), len(command)) + command
 
 
@@ -431,7 +436,7 @@ def decode_message(buf: bytes, start: int, mid: int) -> Delivery:
     try:
         pos = start + 4
         if (
-            buf[start : start + 3] == b"\x08\x09\x4a"
+            buf[start : start + 3] == MESSAGE_HEAD
             and mid - pos == buf[start + 3]
             and buf[pos] == 0x08
         ):
@@ -492,7 +497,7 @@ def decode_ack(buf: bytes, start: int, mid: int) -> Ack:
 
 def _decode_plain_ack(buf: bytes, start: int, mid: int) -> Ack | None:
     """An ack of whole entries with at most a request id."""
-    if buf[start : start + 3] != b"\x08\x0a\x52":
+    if buf[start : start + 3] != ACK_HEAD:
         return None
     size, pos = decode_varint(buf, start + 3)
     if pos + size != mid or buf[pos] != 0x08:
@@ -555,7 +560,7 @@ def encode_ack(
     if request_id is not None:
         parts += (b"\x40", encode_varint(request_id))
     body = b"".join(parts)
-    return encode_frame(b"\x08\x0a\x52" + encode_varint(len(body)) + body)
+    return encode_frame(ACK_HEAD + encode_varint(len(body)) + body)
 
 
 # --- FLOW ----------------------------------------------------------------------------------------
@@ -565,11 +570,7 @@ def decode_flow(buf: bytes, start: int, mid: int) -> tuple[int, int]:
     """(consumer_id, permits): how many more messages the consumer takes."""
     try:
         pos = start + 4
-        if (
-            buf[start : start + 3] == b"\x08\x0b\x5a"
-            and mid - pos == buf[start + 3]
-            and buf[pos] == 0x08
-        ):
+        if buf[start : start + 3] == FLOW_HEAD and mid - pos == buf[start + 3] and buf[pos] == 0x08:
             consumer_id, pos = decode_varint(buf, pos + 1)
             if buf[pos] == 0x10:
                 permits, pos = decode_varint(buf, pos + 1)
@@ -584,7 +585,7 @@ def decode_flow(buf: bytes, start: int, mid: int) -> tuple[int, int]:
 def encode_flow(consumer_id: int, permits: int) -> bytes:
     """A whole FLOW frame."""
     body = b"\x08" + encode_varint(consumer_id) + b"\x10" + encode_varint(permits)
-    return encode_frame(b"\x08\x0b\x5a" + VARINTS[len(body)] + body)
+    return encode_frame(FLOW_HEAD + VARINTS[len(body)] + body)
 
 
 # --- shared --------------------------------------------------------------------------------------

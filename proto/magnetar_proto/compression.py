@@ -9,9 +9,9 @@ import lz4.block
 import snappy
 import zstandard
 
-from . import PulsarApi_pb2 as pb
-from .errors import BadCompression, LocalError, RemoteError
-from .wire import decode_varint
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.errors import BadCompression, LocalError, RemoteError
+from magnetar_proto.wire import decode_varint
 
 # The largest history a Zstandard frame may ask for; encoders stay below it at ordinary levels.
 MAX_ZSTD_WINDOW: Final = 32 << 20

@@ -14,8 +14,8 @@ from typing import Final
 from crc32c import crc32c
 from google.protobuf.message import DecodeError, EncodeError
 
-from . import PulsarApi_pb2 as pb
-from .errors import BadMetadata, LocalError
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.errors import BadMetadata, LocalError
 
 CHECKSUM_MAGIC: Final = b"\x0e\x01"
 BROKER_MAGIC: Final = b"\x0e\x02"

@@ -11,8 +11,8 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from . import PulsarApi_pb2 as pb
-from .errors import BadCommand, BadFrame, FrameTooLarge, RemoteError
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.errors import BadCommand, BadFrame, FrameTooLarge, RemoteError
 
 Frame = tuple[int, bytes, int, int, int]
 """(kind, buf, start, mid, end): the command of type `kind` is buf[start:mid], its payload

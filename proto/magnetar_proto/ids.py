@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from . import PulsarApi_pb2 as pb
-from .wire import MAX64, to_signed64, to_unsigned64
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.wire import MAX64, to_signed64, to_unsigned64
 
 
 class MessageId(NamedTuple):

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import quote_plus
 
-from .errors import InvalidTopicName
+from magnetar_proto.errors import InvalidTopicName
 
 DOMAINS: Final = ("persistent", "non-persistent")
 DEFAULT_NAMESPACE: Final = "public/default"

@@ -6,7 +6,7 @@ ledger and entry ids live there.
 
 from typing import Final
 
-from .errors import BadCommand, LocalError
+from magnetar_proto.errors import BadCommand, LocalError
 
 MAX64: Final = (1 << 64) - 1
 TABLED: Final = 1 << 14
