@@ -250,7 +250,7 @@ class DispatchModel:
         assert (cursor.mark_delete, cursor.is_plain) == (len(self.entries) - 1, True)
         assert all(client.consumer.unacked == 0 for client in self.clients)
 
-    # Looking at the model --------------------------------------------------------------------------
+    # Looking at the model ----------------------------------------------------------------------
 
     def active(self) -> Client | None:
         """Who receives, if only one does."""
