@@ -10,7 +10,7 @@ from magnetar_broker.consumer_group import EXCLUSIVE, ConsumerGroup
 from magnetar_broker.dispatch.selection import RoundRobin, pick_active
 from magnetar_broker.errors import UnknownTrouble
 from magnetar_broker.limits import TopicLimits
-from magnetar_broker.metrics.meter import Meter
+from magnetar_broker.meter import Meter
 from magnetar_broker.producer import Producer, Producers, Sends
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import Ack, encode_receipts

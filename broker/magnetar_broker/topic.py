@@ -16,7 +16,7 @@ from magnetar_broker.errors import (
 )
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.metadata_keys import topic_key
-from magnetar_broker.metrics.meter import Meter
+from magnetar_broker.meter import Meter
 from magnetar_broker.producer import Producer, Producers, Sends
 from magnetar_broker.retention import trim_to
 from magnetar_broker.subscription import Subscription

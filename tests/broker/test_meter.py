@@ -2,7 +2,7 @@
 
 import pytest
 
-from magnetar_broker.metrics.meter import Meter
+from magnetar_broker.meter import Meter
 
 
 def test_a_rate_is_the_growth_within_the_window() -> None:
