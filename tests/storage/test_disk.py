@@ -1,11 +1,13 @@
 """`LocalDisk` on a real file system, and a store on it with real threads."""
 
 import asyncio
+import errno
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,80 @@ def test_allocated_room_reads_as_zeros(disk: LocalDisk) -> None:
     file.write(0, [b"head"])
     file.allocate(10_000)
     assert file.read(0, 20_000).rstrip(b"\0") == b"head"
+    file.close()
+
+
+class Syncs:
+    """What the system was asked to make durable, by path, in order."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[str] = []
+        for name in ("fsync", "fdatasync"):
+            monkeypatch.setattr(os, name, partial(self._sync, getattr(os, name)))
+        monkeypatch.setattr(os, "pwritev", partial(self._write, os.pwritev))
+
+    def _sync(self, call: Callable[[int], None], fd: int) -> None:
+        call(fd)
+        self.asked.append(path_of(fd))
+
+    def _write(
+        self, call: Callable[..., int], fd: int, buffers: list[bytes], offset: int, flags: int = 0
+    ) -> int:
+        written = call(fd, buffers, offset, flags)
+        if flags & os.RWF_DSYNC:
+            self.asked.append(path_of(fd))
+        return written
+
+
+def path_of(fd: int) -> str:
+    return Path(os.readlink(f"/proc/self/fd/{fd}")).name
+
+
+def test_what_is_synced_reaches_the_system(
+    disk: LocalDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk.make_dir("inner")
+    file = disk.open("inner/f", create=True)
+    syncs = Syncs(monkeypatch)
+    file.write(0, [b"some"])
+    assert syncs.asked == []
+    file.sync()
+    disk.sync_dir("inner")
+    assert syncs.asked == ["f", "inner"]
+    file.write_through(4, [b"more"])
+    assert syncs.asked == ["f", "inner", "f"]
+    assert file.read(0, 100) == b"somemore"
+    file.close()
+
+
+def test_a_file_system_that_knows_no_synced_write_syncs_after_it(
+    disk: LocalDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = disk.open("f", create=True)
+    plain = os.pwritev
+
+    def ignorant(fd: int, buffers: list[bytes], offset: int, flags: int = 0) -> int:
+        if flags:
+            raise OSError(errno.EOPNOTSUPP, "no such flag here")
+        return plain(fd, buffers, offset)
+
+    monkeypatch.setattr(os, "pwritev", ignorant)
+    syncs = Syncs(monkeypatch)
+    file.write_through(0, [b"one"])
+    file.write_through(3, [b"two"])
+    assert syncs.asked == ["f", "f"]
+    assert file.read(0, 100) == b"onetwo"
+    file.close()
+
+
+def test_without_durability_nothing_is_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = LocalDisk(str(tmp_path / "relaxed"), durable=False).open("f", create=True)
+    syncs = Syncs(monkeypatch)
+    file.write_through(0, [b"one"])
+    file.sync()
+    assert syncs.asked == []
     file.close()
 
 
