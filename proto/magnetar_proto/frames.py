@@ -73,6 +73,12 @@ class FrameDecoder:
             self.error = error
         return frames
 
+    def drop(self) -> None:
+        """Forget the frame that has begun, and the error: feed nothing any more."""
+        self._pieces.clear()
+        self._have = self._need = 0
+        self.error = None
+
     def _scan(self, data: bytes, pos: int, frames: list[Frame]) -> None:
         """Append the whole frames of data[pos:] and keep the rest."""
         unpack = FRAME_HEAD.unpack_from

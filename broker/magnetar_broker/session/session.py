@@ -356,6 +356,9 @@ class Session:
         if self._closed:
             return
         self._closed = True
+        # What it kept goes now: session and connection know each other, so that only the
+        # collector of garbage, which comes rarely, removes the two.
+        self._decoder.drop()
         self._held = []
         self._answer_probes(False)
         self.publishing.lost()
