@@ -34,12 +34,10 @@ logger = logging.getLogger(__name__)
 
 SWITCH_INTERVAL_SECONDS = 0.0005
 """How long the loop may keep a thread waiting that has just come back from the disk."""
-GARBAGE_THRESHOLD = 100_000
-"""New objects between two looks for cyclic garbage, of which messages make none: with the usual
-700 the looks alone took a quarter of the time where many topics are published to at once."""
-GC_THRESHOLDS = (10_000, 10, 10)
-"""Far above Python's own: what waits for the disk would otherwise grow old meanwhile, and be looked
-through again and again.  A third of the CPU of publishing to a thousand topics."""
+GARBAGE_THRESHOLD = 10_000
+"""New objects between two looks for cyclic garbage, of which messages make none.  With the usual
+700, what waits for the disk grows old meanwhile and is looked through again and again: a third of
+the CPU where many topics are published to at once."""
 WILDCARDS = ("0.0.0.0", "::")
 
 
