@@ -84,12 +84,11 @@ class JournalFiles:
             self._file.close()
             self._file = None
 
-    def stop(self) -> None:
+    def end(self) -> None:
         """End in good order; without room for that, the next start takes it for a crash."""
         if self._file is not None:
             with suppress(DiskFull):
                 self._end_file(self._file)
-        self.close()
 
     def _encode(self, queued: list[Queued]) -> list[bytes]:
         buffers, sizes, segments, ns, _ = zip(*queued, strict=True)

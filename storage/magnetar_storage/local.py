@@ -139,12 +139,12 @@ class LocalStore:
         self._write_behind.stop()
         try:
             await self.checkpoint()
+            if in_order:
+                await self._workers.journal.run(self._files.end)
         finally:
             self._write_behind.stop()
-            try:
-                await self._workers.journal.run(self._files.stop if in_order else self._files.close)
-            finally:
-                self._lock.close()
+            self._files.close()
+            self._lock.close()
 
     async def _seal(self, one: Segment, refusal: StorageError) -> Sealed:
         """Let nothing more in, and settle the end behind what was appended already."""

@@ -165,11 +165,11 @@ class FaultyFile:
         self._name = name
         self._content = content
         self._open = True
+        self._start = disk.starts
         disk.open_files.add(self)
 
     def write(self, offset: int, buffers: Sequence[bytes]) -> None:
-        self._disk.operation("write", self._name)
-        assert self._open, f"{self._name} was closed"
+        self._operation("write")
         data = b"".join(buffers)
         room = self._disk.room - max(0, offset + len(data) - len(self._content.seen))
         if room < 0:
@@ -191,7 +191,7 @@ class FaultyFile:
         self._sync(self._content.sync)
 
     def _sync(self, how: Callable[[], None]) -> None:
-        self._disk.operation("sync", self._name)
+        self._operation("sync")
         if self._disk.failing_syncs:
             self._disk.failing_syncs -= 1
             self._content.fail_to_sync()
@@ -199,16 +199,23 @@ class FaultyFile:
         if self._disk.lies is None or not self._disk.lies("sync", self._name):
             how()
 
+    def _operation(self, what: str) -> None:
+        """Whoever opened the file before a crash is gone, and writes no more."""
+        if self._start != self._disk.starts:
+            raise Crash(f"{self._name} was opened before the crash")
+        assert self._open, f"{self._name} was closed"
+        self._disk.operation(what, self._name)
+
     def size(self) -> int:
         self._disk.look("look at", self._name)
         return len(self._content.seen)
 
     def truncate(self, size: int) -> None:
-        self._disk.operation("truncate", self._name)
+        self._operation("truncate")
         self._content.change(size)
 
     def allocate(self, size: int) -> None:
-        self._disk.operation("allocate", self._name)
+        self._operation("allocate")
         more = max(0, size - len(self._content.seen))
         if more > self._disk.room:
             raise DiskFull(f"no room to reserve for {self._name}")
@@ -217,6 +224,8 @@ class FaultyFile:
             self._content.change(size)
 
     def close(self) -> None:
+        if self._start != self._disk.starts:
+            return
         assert self._open, f"{self._name} was closed already"
         self._open = False
         self._disk.open_files.discard(self)
@@ -228,9 +237,11 @@ class HeldLock:
     def __init__(self, disk: "FaultyDisk", name: str) -> None:
         self._disk = disk
         self._name = name
+        self._start = disk.starts
 
     def close(self) -> None:
-        self._disk.locks.discard(self._name)
+        if self._start == self._disk.starts:
+            self._disk.locks.discard(self._name)
 
 
 class FaultyDisk:
@@ -245,6 +256,8 @@ class FaultyDisk:
         self.room = 1 << 40
         """Bytes until the disk is full."""
         self.dead = False
+        self.starts = 0
+        """How often the machine has crashed and started again."""
         self.open_files: set[FaultyFile] = set()
         self.fault: Callable[[str, str], BaseException | None] | None = None
         """Asked before everything, with what is to be done and the name: an error to raise."""
@@ -294,6 +307,7 @@ class FaultyDisk:
         for content in {id(one): one for one in self._names.values()}.values():
             content.crash(survives)
         self.dead, self.crash_at = False, None
+        self.starts += 1
         self.open_files.clear()
         self.locks.clear()
 
