@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup java run test check torture-disk bench record-conformance fuzz torture soak proto docs clean mutants
+.PHONY: help setup java run test check compiled test-compiled pure torture-disk bench record-conformance fuzz torture soak proto docs clean mutants
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -33,8 +33,17 @@ check: setup ## Style, types and layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: check java ## Every check and every test
+test: check pure java ## Every check and every test
 	$(BIN)/pytest
+
+compiled: setup ## Compile the hot modules with mypyc, beside their sources (needs a C compiler)
+	$(BIN)/python scripts/compile.py
+
+test-compiled: compiled ## The tests of protocol, storage and broker on the compiled modules
+	$(BIN)/pytest tests/proto tests/storage tests/broker
+
+pure: ## Remove what was compiled
+	find proto storage broker -name '*.so' -delete
 
 torture-disk: setup ## Power losses on a simulated disk: POINTS=100000 SEED=0 JOBS=1
 	cd tests && ../$(BIN)/python -m crash.disk_torture \
@@ -71,5 +80,5 @@ docs: setup ## Generate docs/configuration.md anew from the settings, docs/diffe
 	$(BIN)/python -m magnetar_broker.config.docs > docs/configuration.md
 	PYTHONPATH=tests $(BIN)/python -m conformance.docs
 
-clean: ## Remove what the build made (not ./data)
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+clean: pure ## Remove what the build made (not ./data)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
