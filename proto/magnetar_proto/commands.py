@@ -206,6 +206,8 @@ def encode_send(
 
 RECEIPT_START: Final = Struct(">II3sBB")
 """Sizes, type and tag of the sub-message, its size, tag of the producer id."""
+MANY_RECEIPTS: Final = 4
+"""From so many on, finding out that they count up is worth it."""
 ID_STARTS: Final = tuple(bytes((0x1A, size, 0x08)) for size in range(2 * 10 + 3))
 """By the size of a message id, what precedes its ledger id: tag, size, tag."""
 
@@ -226,7 +228,8 @@ def encode_receipts(
         return _receipt(producer_id, sequence_ids[0], highest_ids[0], ledger, first_entry)
     first = sequence_ids[0] if n else 0
     if (
-        first_entry >= 0
+        n >= MANY_RECEIPTS
+        and first_entry >= 0
         and 0 <= first < MAX64 - n
         and not any(highest_ids)
         and list(sequence_ids) == list(range(first, first + n))
