@@ -33,15 +33,11 @@ SCHEMA_VERSION = 2
 SCHEMA = (
     """CREATE TABLE IF NOT EXISTS entries (
         key TEXT PRIMARY KEY, value BLOB NOT NULL, version INTEGER NOT NULL, lease TEXT,
-        crc INTEGER NOT NULL DEFAULT 0
+        crc INTEGER NOT NULL
     ) WITHOUT ROWID""",
     "CREATE INDEX IF NOT EXISTS entries_lease ON entries (lease) WHERE lease IS NOT NULL",
     "CREATE TABLE IF NOT EXISTS writes (last INTEGER NOT NULL)",
     "INSERT INTO writes SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM writes)",
-)
-FROM_VERSION_1 = (
-    "ALTER TABLE entries ADD COLUMN crc INTEGER NOT NULL DEFAULT 0",
-    "UPDATE entries SET crc = checksum(CAST(key AS BLOB), value, version, lease)",
 )
 DAMAGED_ROWS = """SELECT CAST(key AS BLOB) FROM entries
     WHERE typeof(key) != 'text' OR crc IS NOT checksum(CAST(key AS BLOB), value, version, lease)
@@ -132,7 +128,7 @@ class Database:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version > SCHEMA_VERSION:
+        if version not in (0, SCHEMA_VERSION):
             raise Unavailable(
                 f"{self._path} has schema {version}, this release knows {SCHEMA_VERSION}: "
                 "use a release that knows it"
@@ -143,7 +139,7 @@ class Database:
         connection.create_function("checksum", 4, checksum, deterministic=True)
         with connection:
             connection.execute("BEGIN IMMEDIATE")
-            for statement in (*(FROM_VERSION_1 if version == 1 else ()), *SCHEMA):
+            for statement in SCHEMA:
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
         for (key,) in connection.execute(DAMAGED_ROWS):

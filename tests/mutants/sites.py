@@ -146,6 +146,18 @@ ORDERS = (
         "self._append(self._writer, payloads, partial(self._flushed, []))\n"
         "        self._release(None)",
     ),
+    Order(
+        "sqlite.py",
+        "metadata is not synced with its transaction",
+        "PRAGMA synchronous=FULL",
+        "PRAGMA synchronous=OFF",
+    ),
+    Order(
+        "sqlite.py",
+        "the checksum of a row of the metadata is not looked at",
+        " OR crc IS NOT checksum(CAST(key AS BLOB), value, version, lease)",
+        "",
+    ),
 )
 
 

@@ -1,5 +1,6 @@
 """Metadata stores: what every driver must do, then what is SQLite's own."""
 
+import sqlite3
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from magnetar_storage.disk import LocalDisk
 from magnetar_storage.errors import BadVersion, Corrupt, Unavailable
 from magnetar_storage.interfaces import ABSENT, RESYNC, Change, Lease, MetadataStore, Resync
 from magnetar_storage.memory import MemoryMetadata
-from magnetar_storage.sqlite import SqliteMetadata
+from magnetar_storage.sqlite import Database, SqliteMetadata
 from magnetar_storage.watch import Watchers
 
 CLOCK = ManualClock()
@@ -141,6 +142,23 @@ def test_sqlite_says_that_another_process_has_it(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="another process"):
         sqlite_at(tmp_path)
     run(store.close(), CLOCK)
+
+
+def test_sqlite_syncs_every_transaction(tmp_path: Path) -> None:
+    connection = Database(str(tmp_path / "metadata.db"))._connection
+    full = 2
+    assert connection.execute("PRAGMA synchronous").fetchone() == (full,)
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()
+
+
+@pytest.mark.parametrize("schema", [1, 99])
+def test_sqlite_refuses_a_schema_that_it_does_not_know(tmp_path: Path, schema: int) -> None:
+    with sqlite3.connect(tmp_path / "metadata.db") as connection:
+        connection.execute(f"PRAGMA user_version={schema}")
+    connection.close()
+    with pytest.raises(Unavailable, match="use a release that knows it"):
+        sqlite_at(tmp_path)
 
 
 def test_sqlite_says_that_it_is_damaged(tmp_path: Path) -> None:
