@@ -17,7 +17,7 @@ from magnetar_broker.session.publishing import Publishing
 from magnetar_broker.session.read_gate import ReadGate, Reading
 from magnetar_broker.session.slots import Slots
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import NO_REQUEST, Ack, decode, decode_ack, decode_flow, encode
+from magnetar_proto.commands import MAX31, NO_REQUEST, Ack, decode, decode_ack, decode_flow, encode
 from magnetar_proto.errors import BadCommand, RemoteError
 from magnetar_proto.frames import FRAME_PADDING, Frame, FrameDecoder
 from magnetar_storage.world import Promise, Timer
@@ -192,8 +192,8 @@ class Session:
         self.reply(answer)
 
     def _flow(self, consumer_id: int, permits: int) -> None:
-        if permits == 0:
-            raise BadCommand("FLOW with 0 permits")
+        if not 0 < permits <= MAX31:
+            raise BadCommand(f"FLOW with {permits} permits: 1 to {MAX31} are possible")
         consumer = self.consumers.get(consumer_id)
         if consumer is not None:
             consumer.subscription.flow(consumer, permits)
