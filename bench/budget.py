@@ -27,10 +27,11 @@ SCALE = 5.0
 """A row is too short for a profile."""
 SHOWN = 24
 TOPIC = "persistent://public/default/budget"
+COMMANDS = r"proto/(commands|sends|deliveries|acks)\.py"
 STEPS = (
     ("receive, cut into frames", r"proto/frames\.py|data_received .*listener\.py"),
-    ("read what is asked", r"decode.*commands\.py|_options .*commands\.py|proto/wire\.py"),
-    ("encode answers and deliveries, send", r"proto/commands\.py|server/listener\.py|entries\.py"),
+    ("read what is asked", rf"(decode|_options).*{COMMANDS}|proto/wire\.py"),
+    ("encode answers and deliveries, send", rf"{COMMANDS}|server/listener\.py|entries\.py"),
     ("choose who gets what", r"broker/dispatch/|/consumer\.py|/subscription\.py|/cursor\w*\.py"),
     ("check, gather runs", r"magnetar_broker/(session|\w+\.py)"),
     ("write to files and sync", r"/(journal|disk|rounds|write_behind|checkpoint)\.py"),

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from bench.connection import CONSUMER_ID, Command, Connection
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import decode_message, encode_ack, encode_flow
+from magnetar_proto.acks import encode_ack
+from magnetar_proto.deliveries import decode_message, encode_flow
 
 PERMITS = 20_000
 """Messages it takes ahead."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.batch import encode_batch
-from magnetar_proto.commands import encode_send
+from magnetar_proto.sends import encode_send
 
 WRITE_BYTES = 256 << 10
 WRITE_ENTRIES = 50

@@ -5,7 +5,7 @@ import time
 
 from bench.connection import Command, Connection
 from bench.frames import Load, Write
-from magnetar_proto.commands import decode_receipt
+from magnetar_proto.sends import decode_receipt
 
 WINDOW_ENTRIES = 5000
 """Entries without a receipt, at most."""

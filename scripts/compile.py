@@ -15,7 +15,15 @@ from setuptools.command.build_ext import build_ext
 ROOT = Path(__file__).parents[1]
 SOURCE_ROOTS = ("proto", "storage", "broker")
 HOT = {
-    "proto/magnetar_proto": ("wire", "frames", "entries", "commands"),
+    "proto/magnetar_proto": (
+        "acks",
+        "commands",
+        "deliveries",
+        "entries",
+        "frames",
+        "sends",
+        "wire",
+    ),
     "storage/magnetar_storage": (
         "cache",
         "journal",

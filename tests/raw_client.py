@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import FIELDS, decode, encode, encode_ack, encode_flow
+from magnetar_proto.acks import encode_ack
+from magnetar_proto.commands import FIELDS, decode, encode
+from magnetar_proto.deliveries import encode_flow
 from magnetar_proto.entries import encode_entry
 from magnetar_proto.frames import FrameDecoder, encode_frame
 from magnetar_proto.ids import MessageId

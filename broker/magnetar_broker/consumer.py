@@ -7,7 +7,8 @@ from typing import Protocol
 from magnetar_broker.connection import Connection
 from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.meter import Meter
-from magnetar_proto.commands import Ack, encode_message
+from magnetar_proto.acks import Ack
+from magnetar_proto.deliveries import encode_message
 from magnetar_proto.ids import MessageId
 from magnetar_storage.world import Done
 

@@ -13,9 +13,10 @@ from magnetar_broker.limits import TopicLimits
 from magnetar_broker.meter import Meter
 from magnetar_broker.producer import Producer, Producers, Sends
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import Ack, encode_receipts
+from magnetar_proto.acks import Ack
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
+from magnetar_proto.sends import encode_receipts
 from magnetar_storage.world import Clock, Done
 
 FAILOVER = pb.CommandSubscribe.Failover

@@ -6,8 +6,8 @@ from typing import Protocol
 
 from magnetar_broker.connection import Connection
 from magnetar_broker.errors import ProducerBusy, ProducerFenced
-from magnetar_proto.commands import encode_receipts
 from magnetar_proto.names import TopicName
+from magnetar_proto.sends import encode_receipts
 
 MAX_BARRED = 1000
 

@@ -13,7 +13,7 @@ from magnetar_broker.dispatch.single_active import SingleActive
 from magnetar_broker.errors import UnknownTrouble
 from magnetar_broker.limits import TopicLimits
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import Ack
+from magnetar_proto.acks import Ack
 from magnetar_proto.ids import MessageId, ack_set_to_mask
 from magnetar_proto.names import TopicName
 from magnetar_storage.cursor import Cursor

@@ -9,8 +9,8 @@ from magnetar.errors import MessageTooLarge
 from magnetar.messages import Outgoing
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.batch import encode_batch
-from magnetar_proto.commands import encode_send
 from magnetar_proto.compression import compress
+from magnetar_proto.sends import encode_send
 
 MESSAGE_OVERHEAD = 64
 """Bytes a message is counted with beyond its value, so that empty ones fill batches too."""

@@ -15,17 +15,11 @@ from magnetar.errors import (
 )
 from magnetar.settings import Address, Settings
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import (
-    NO_REQUEST,
-    PROTOCOL_VERSION,
-    Delivery,
-    decode,
-    decode_message,
-    decode_receipt,
-    encode,
-)
+from magnetar_proto.commands import NO_REQUEST, PROTOCOL_VERSION, decode, encode
+from magnetar_proto.deliveries import Delivery, decode_message
 from magnetar_proto.errors import ProtocolError
 from magnetar_proto.frames import FRAME_PADDING, FrameDecoder
+from magnetar_proto.sends import decode_receipt
 
 CLIENT_VERSION = f"Magnetar-Python-{version('magnetar')}"
 DEFAULT_MAX_MESSAGE_SIZE = 5 * 1024 * 1024

@@ -22,7 +22,8 @@ from magnetar.pool import Pool
 from magnetar.retry import Retry
 from magnetar.settings import Settings
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import Delivery, encode_ack, encode_flow
+from magnetar_proto.acks import encode_ack
+from magnetar_proto.deliveries import Delivery, encode_flow
 from magnetar_proto.ids import EARLIEST, LATEST, MessageId
 from magnetar_proto.names import TopicName
 

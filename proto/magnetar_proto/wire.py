@@ -1,4 +1,4 @@
-"""Protocol Buffers varints, and the two readings of a 64-bit field.
+"""Protocol Buffers varints, the two readings of a 64-bit field, and the message id made of them.
 
 Values below 2**14 are encoded by one table lookup, those below 2**28 by two: producer, consumer,
 ledger and entry ids live there.
@@ -80,3 +80,27 @@ def to_signed64(value: int) -> int:
 def to_unsigned64(value: int) -> int:
     """The form in which -1 and other negative ids travel in an unsigned 64-bit field."""
     return value & MAX64
+
+
+def decode_message_id(buf: bytes, pos: int) -> tuple[int, int, int, int]:
+    """Ledger and entry of the MessageIdData whose size is at `pos`, and where they and it end.
+
+    BadCommand or IndexError when it does not begin with them.
+    """
+    size = buf[pos]
+    if buf[pos + 1] != 0x08:
+        raise BadCommand("not a message id in the usual layout")
+    stop = pos + 1 + size
+    ledger = buf[pos + 2]
+    pos += 3
+    if ledger > 127:
+        ledger, pos = decode_varint_tail(buf, pos, ledger)
+    if buf[pos] != 0x10:
+        raise BadCommand("not a message id in the usual layout")
+    entry = buf[pos + 1]
+    pos += 2
+    if entry > 127:
+        entry, pos = decode_varint_tail(buf, pos, entry)
+    if (ledger | entry) >> 63:
+        return to_signed64(ledger), to_signed64(entry), pos, stop
+    return ledger, entry, pos, stop

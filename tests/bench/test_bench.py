@@ -38,9 +38,10 @@ from click.testing import CliRunner
 
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.batch import decode_batch
-from magnetar_proto.commands import decode_send, encode
+from magnetar_proto.commands import encode
 from magnetar_proto.entries import parse_metadata, verify_checksum
 from magnetar_proto.frames import FrameDecoder
+from magnetar_proto.sends import decode_send
 
 TOPIC = "persistent://public/default/t"
 SMALL = Shape(20)
@@ -467,13 +468,13 @@ def test_a_run_becomes_markdown_between_the_markers_of_a_document(tmp_path: Path
 
 def test_a_profile_is_shared_out() -> None:
     profile = (
-        "thread (0x1A): MainThread;run (a.py:1);decode_send (magnetar_proto/commands.py:7) 30\n"
-        "thread (0x1A): MainThread;run (a.py:1);decode_send (magnetar_proto/commands.py:9) 30\n"
+        "thread (0x1A): MainThread;run (a.py:1);decode_send (magnetar_proto/sends.py:7) 30\n"
+        "thread (0x1A): MainThread;run (a.py:1);decode_send (magnetar_proto/sends.py:9) 30\n"
         "thread (0x1B): magnetar-journal;write (magnetar_storage/disk.py:3) 40\n"
     )
     functions, threads = self_times(profile)
     assert functions == {
-        "decode_send (magnetar_proto/commands.py)": 60,
+        "decode_send (magnetar_proto/sends.py)": 60,
         "write (magnetar_storage/disk.py)": 40,
     }
     assert threads == {"MainThread": 60, "magnetar-journal": 40}

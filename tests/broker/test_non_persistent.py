@@ -10,7 +10,7 @@ from magnetar_broker.errors import ConsumerBusy, MetadataTrouble, UnknownTrouble
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.non_persistent import NonPersistentTopic
 from magnetar_broker.producer import Sends
-from magnetar_proto.commands import Ack
+from magnetar_proto.acks import Ack
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
 

@@ -15,7 +15,8 @@ from fakes.sessions import (
 )
 from fakes.topics import EXCLUSIVE, SHARED, TYPES
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import encode_ack, encode_flow
+from magnetar_proto.acks import encode_ack
+from magnetar_proto.deliveries import encode_flow
 from magnetar_storage.errors import DiskFull, Unavailable
 from raw_client import refused, send_frame
 

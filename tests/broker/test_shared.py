@@ -11,7 +11,7 @@ from fakes.topics import SHARED, TopicWorld, entry
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.limits import TopicLimits
-from magnetar_proto.commands import Ack
+from magnetar_proto.acks import Ack
 from magnetar_proto.wire import MAX64
 from magnetar_storage.errors import Corrupt
 

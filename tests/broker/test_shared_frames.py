@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from fakes.topics import EXCLUSIVE, SHARED, TopicWorld
 from magnetar_broker.dispatch.frames import KEPT_BYTES, FrameCache
 from magnetar_broker.limits import TopicLimits
-from magnetar_proto.commands import decode_message
+from magnetar_proto.deliveries import decode_message
 from magnetar_proto.frames import FrameDecoder
 
 

@@ -11,7 +11,7 @@ from magnetar_broker.errors import MetadataTrouble, UnknownTrouble
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.retention import Retention
 from magnetar_broker.subscription import RETURN_SECONDS
-from magnetar_proto.commands import Ack
+from magnetar_proto.acks import Ack
 from magnetar_proto.ids import EARLIEST, LATEST, MessageId
 from magnetar_storage.cursor_log import GATHER_SECONDS
 from magnetar_storage.errors import DiskFull

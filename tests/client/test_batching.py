@@ -20,8 +20,8 @@ from magnetar.batching import (
 from magnetar.errors import MessageTooLarge
 from magnetar.messages import Outgoing
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import decode_send
 from magnetar_proto.frames import FrameDecoder
+from magnetar_proto.sends import decode_send
 
 texts = st.text(max_size=20)
 outgoing = st.builds(

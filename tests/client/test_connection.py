@@ -19,7 +19,8 @@ from magnetar.errors import (
 )
 from magnetar.settings import Address, Settings
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import Delivery, encode, encode_message
+from magnetar_proto.commands import encode
+from magnetar_proto.deliveries import Delivery, encode_message
 from magnetar_proto.ids import MessageId
 
 NOBODY = 2**64 - 1

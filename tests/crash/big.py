@@ -20,9 +20,10 @@ from crash.raw_load import subscribe
 from crash.wire import Gone, Wire, dial
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.batch import encode_batch
-from magnetar_proto.commands import decode_message, encode_flow, encode_send
+from magnetar_proto.deliveries import decode_message, encode_flow
 from magnetar_proto.entries import parse_metadata, verify_checksum
 from magnetar_proto.frames import Frame
+from magnetar_proto.sends import encode_send
 from running_broker import RunningBroker
 
 SHAPES = {"batches": (100, 1024), "large": (1, 64 << 10)}

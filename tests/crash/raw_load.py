@@ -17,11 +17,13 @@ from crash.lives import Setup
 from crash.record import Report
 from crash.wire import Gone, Wire, dial
 from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.acks import encode_ack
 from magnetar_proto.batch import encode_batch
-from magnetar_proto.commands import decode_message, encode_ack, encode_flow, encode_send
+from magnetar_proto.deliveries import decode_message, encode_flow
 from magnetar_proto.entries import parse_metadata, verify_checksum
 from magnetar_proto.frames import Frame
 from magnetar_proto.ids import ack_set_to_mask, mask_to_ack_set
+from magnetar_proto.sends import encode_send
 
 AUDIT, HOLES, CUMULATIVE = "audit", "holes", "cumulative"
 END = "end"

@@ -27,7 +27,9 @@ from crash.lives import CONTEXT
 from crash.raw_load import subscribe
 from crash.wire import Gone, Wire, dial
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import decode_message, encode, encode_ack, encode_flow
+from magnetar_proto.acks import encode_ack
+from magnetar_proto.commands import encode
+from magnetar_proto.deliveries import decode_message, encode_flow
 from magnetar_proto.entries import parse_metadata
 from magnetar_proto.frames import Frame
 from official import TIMEOUT_MS, connect

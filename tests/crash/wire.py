@@ -5,8 +5,9 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import FIELDS, decode, decode_receipt, encode
+from magnetar_proto.commands import FIELDS, decode, encode
 from magnetar_proto.frames import Frame, FrameDecoder
+from magnetar_proto.sends import decode_receipt
 
 MAX_FRAME = 6 << 20
 PROTOCOL_VERSION = 21

@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 from fakes.world import ManualPromise
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import decode_message, decode_receipt
+from magnetar_proto.deliveries import decode_message
 from magnetar_proto.frames import FrameDecoder
+from magnetar_proto.sends import decode_receipt
 
 
 class Got(NamedTuple):

@@ -12,7 +12,7 @@ from magnetar_broker.producer import Producer, Sends
 from magnetar_broker.subscription import Subscription
 from magnetar_broker.topic import Topic
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import Ack
+from magnetar_proto.acks import Ack
 from magnetar_proto.entries import encode_entry
 from magnetar_proto.names import TopicName
 from magnetar_storage.log import RollLimits

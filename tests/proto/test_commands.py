@@ -10,9 +10,19 @@ from hypothesis import strategies as st
 
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto import commands
+from magnetar_proto.acks import Ack, decode_ack, encode_ack
+from magnetar_proto.deliveries import (
+    decode_flow,
+    decode_message,
+    encode_flow,
+    encode_message,
+    encode_messages,
+)
 from magnetar_proto.entries import verify_checksum
 from magnetar_proto.errors import BadCommand, LocalError
 from magnetar_proto.frames import Frame, FrameDecoder
+from magnetar_proto.sends import decode_receipt, decode_send, encode_receipts, encode_send
+from magnetar_proto.wire import encode_varint
 
 MAX64 = 2**64 - 1
 u64 = st.integers(0, MAX64) | st.integers(0, 300) | st.integers(16_000, 17_000)
@@ -137,7 +147,7 @@ def read_message(message: pb.CommandMessage) -> Any:
 
 def read_ack(ack: pb.CommandAck) -> Any:
     txn = ack.HasField("txnid_least_bits") or ack.HasField("txnid_most_bits")
-    return commands.Ack(
+    return Ack(
         consumer_id=ack.consumer_id,
         ack_type=ack.ack_type,
         message_ids=[
@@ -157,11 +167,11 @@ def read_flow(flow: pb.CommandFlow) -> Any:
 
 Decoder = Callable[[bytes, int, int], Any]
 HOT: dict[int, tuple[str, Decoder, Callable[[Any], Any]]] = {
-    pb.BaseCommand.SEND: ("send", commands.decode_send, read_send),
-    pb.BaseCommand.SEND_RECEIPT: ("send_receipt", commands.decode_receipt, read_receipt),
-    pb.BaseCommand.MESSAGE: ("message", commands.decode_message, read_message),
-    pb.BaseCommand.ACK: ("ack", commands.decode_ack, read_ack),
-    pb.BaseCommand.FLOW: ("flow", commands.decode_flow, read_flow),
+    pb.BaseCommand.SEND: ("send", decode_send, read_send),
+    pb.BaseCommand.SEND_RECEIPT: ("send_receipt", decode_receipt, read_receipt),
+    pb.BaseCommand.MESSAGE: ("message", decode_message, read_message),
+    pb.BaseCommand.ACK: ("ack", decode_ack, read_ack),
+    pb.BaseCommand.FLOW: ("flow", decode_flow, read_flow),
 }
 hot = st.one_of(
     st.tuples(st.just(kind), strategy)
@@ -170,11 +180,11 @@ hot = st.one_of(
 
 
 def around(kind: int, body: bytes) -> bytes:
-    return b"\x08" + bytes((kind,)) + commands.encode_varint(kind << 3 | 2) + sized(body)
+    return b"\x08" + bytes((kind,)) + encode_varint(kind << 3 | 2) + sized(body)
 
 
 def sized(body: bytes) -> bytes:
-    return commands.encode_varint(len(body)) + body
+    return encode_varint(len(body)) + body
 
 
 def reference(kind: int, command: bytes) -> Any:
@@ -255,7 +265,7 @@ def test_hot_decoders_and_protobuf_agree_on_noise(kind: int, noise: bytes) -> No
     assert reading(kind, command) == reference(kind, command)
 
 
-HUGE = commands.encode_varint(2**40 + 5)
+HUGE = encode_varint(2**40 + 5)
 BACK_OUT = b"\x1a\x02\x08\x01\x10\x02"  # a message id that ends before its entry
 ODD = {
     "is_chunk cut short": (6, b"\x08\x01\x10\x02\x38\x80"),
@@ -282,14 +292,14 @@ def test_send_that_says_more_is_left_to_the_generated_class() -> None:
         send.MergeFrom(pb.CommandSend(**extra))  # type: ignore[arg-type]
         if extra.get("message_id"):
             send.message_id.ledgerId = send.message_id.entryId = 3
-        assert commands.decode_send(*located(around(6, send.SerializeToString()))) is None
+        assert decode_send(*located(around(6, send.SerializeToString()))) is None
 
 
 def test_a_huge_ack_is_read() -> None:
     ids = [(7, entry, ()) for entry in range(20_000)]
-    kind, buf, start, mid, _ = frame_of(commands.encode_ack(1, 0, ids, 9))
+    kind, buf, start, mid, _ = frame_of(encode_ack(1, 0, ids, 9))
     assert kind == pb.BaseCommand.ACK
-    assert commands.decode_ack(buf, start, mid) == commands.Ack(1, 0, ids, 9)
+    assert decode_ack(buf, start, mid) == Ack(1, 0, ids, 9)
 
 
 # --- encoders written by hand --------------------------------------------------------------------
@@ -299,7 +309,7 @@ def test_a_huge_ack_is_read() -> None:
 def test_encode_send(
     producer: int, sequence: int, count: int, metadata: bytes, payload: bytes, highest: int | None
 ) -> None:
-    frame = frame_of(commands.encode_send(producer, sequence, count, metadata, payload, highest))
+    frame = frame_of(encode_send(producer, sequence, count, metadata, payload, highest))
     send = body_of(frame, "send")
     assert read_send(send) == (producer, sequence, count, highest or 0)
     assert send.HasField("highest_sequence_id") == (highest is not None)
@@ -314,7 +324,7 @@ def test_encode_send(
 def test_encode_receipts(
     producer: int, pairs: list[tuple[int, int]], ledger: int, first_entry: int
 ) -> None:
-    data = commands.encode_receipts(
+    data = encode_receipts(
         producer, [low for low, _ in pairs], [high for _, high in pairs], ledger, first_entry
     )
     expected = [
@@ -322,7 +332,7 @@ def test_encode_receipts(
         for index, (low, high) in enumerate(pairs)
     ]
     frames = frames_of(data)
-    assert [commands.decode_receipt(*frame[1:4]) for frame in frames] == expected
+    assert [decode_receipt(*frame[1:4]) for frame in frames] == expected
     bodies = [body_of(frame, "send_receipt") for frame in frames]
     assert [read_receipt(body) for body in bodies] == expected
     assert all(body.HasField("highest_sequence_id") for body in bodies)
@@ -330,8 +340,8 @@ def test_encode_receipts(
 
 def test_receipts_across_the_steps_of_a_varint() -> None:
     sequences = list(range(120, 135)) + list(range(16_380, 16_390)) + [2**28 - 1, 2**28, 2**63]
-    data = commands.encode_receipts(1, sequences, [0] * len(sequences), 5, 120)
-    assert [commands.decode_receipt(*frame[1:4]) for frame in frames_of(data)] == [
+    data = encode_receipts(1, sequences, [0] * len(sequences), 5, 120)
+    assert [decode_receipt(*frame[1:4]) for frame in frames_of(data)] == [
         (1, sequence, 0, 5, 120 + index) for index, sequence in enumerate(sequences)
     ]
 
@@ -346,11 +356,11 @@ def test_receipts_that_count_are_those_that_do_not(
     first, first_entry = sequence_id + more, entry // 2 + more
     counting = list(range(first, first + n))
     one_by_one = [
-        commands.encode_receipts(producer, [number], [0], ledger, first_entry + at)
+        encode_receipts(producer, [number], [0], ledger, first_entry + at)
         for at, number in enumerate(counting)
     ]
     zeros = [0] * n
-    found = commands.encode_receipts(producer, counting, zeros, ledger, first_entry)
+    found = encode_receipts(producer, counting, zeros, ledger, first_entry)
     assert found == b"".join(one_by_one)
 
 
@@ -370,35 +380,33 @@ def test_encode_messages(
     payloads: list[bytes],
     epoch: int | None,
 ) -> None:
-    out = commands.encode_messages(consumer, ledger, first_entry, partition, payloads, epoch)
+    out = encode_messages(consumer, ledger, first_entry, partition, payloads, epoch)
     frames = frames_of(b"".join(out))
     assert [buf[mid:end] for _, buf, _, mid, end in frames] == payloads
     for entry, frame in enumerate(frames, first_entry):
         expected = (consumer, ledger, entry, partition, 0, (), epoch)
-        assert commands.decode_message(*frame[1:4]) == expected
+        assert decode_message(*frame[1:4]) == expected
         body = body_of(frame, "message")
         assert read_message(body) == expected
         assert body.message_id.HasField("partition") == (partition >= 0)
-        single = commands.encode_message(
-            consumer, ledger, entry, partition, b"p" * 9, consumer_epoch=epoch
-        )
+        single = encode_message(consumer, ledger, entry, partition, b"p" * 9, consumer_epoch=epoch)
         assert body_of(frame_of(single + b"p" * 9), "message") == body
 
 
 @pytest.mark.parametrize("step", [128, 1 << 14, 2 << 14, 1 << 28, 1 << 42])
 def test_messages_across_the_steps_of_an_entry_id(step: int) -> None:
     payloads = [b"%d" % index for index in range(20)]
-    frames = frames_of(b"".join(commands.encode_messages(1, 2, step - 10, -1, payloads)))
-    assert [commands.decode_message(*frame[1:4]).entry for frame in frames] == [
+    frames = frames_of(b"".join(encode_messages(1, 2, step - 10, -1, payloads)))
+    assert [decode_message(*frame[1:4]).entry for frame in frames] == [
         step - 10 + index for index in range(20)
     ]
     assert [buf[mid:end] for _, buf, _, mid, end in frames] == payloads
 
 
 def test_small_messages_are_one_buffer_and_large_payloads_are_not_copied() -> None:
-    assert len(commands.encode_messages(1, 2, 3, -1, [b"a", b"bc", b"def"])) == 1
+    assert len(encode_messages(1, 2, 3, -1, [b"a", b"bc", b"def"])) == 1
     payloads = [bytes(100_000), bytes(7), bytes(200_000)]
-    out = commands.encode_messages(1, 2, 3, -1, payloads)
+    out = encode_messages(1, 2, 3, -1, payloads)
     assert [id(buffer) for buffer in out[1::2]] == list(map(id, payloads))
     assert [buf[mid:end] for _, buf, _, mid, end in frames_of(b"".join(out))] == payloads
 
@@ -413,14 +421,12 @@ def test_encode_message(
     epoch: int | None,
     payload: bytes,
 ) -> None:
-    head = commands.encode_message(
-        consumer, ledger, entry, 4, payload, redeliveries, ack_set, epoch
-    )
+    head = encode_message(consumer, ledger, entry, 4, payload, redeliveries, ack_set, epoch)
     frame = frame_of(head + payload)
     words = tuple(word % 2**64 for word in ack_set)
     expected = (consumer, ledger, entry, 4, redeliveries, words, epoch)
     assert read_message(body_of(frame, "message")) == expected
-    assert commands.decode_message(*frame[1:4]) == expected
+    assert decode_message(*frame[1:4]) == expected
     assert frame[1][frame[3] : frame[4]] == payload
 
 
@@ -436,33 +442,33 @@ def test_encode_ack(
     ids: list[tuple[int, int, tuple[int, ...]]],
     request: int | None,
 ) -> None:
-    frame = frame_of(commands.encode_ack(consumer, ack_type, ids, request))
+    frame = frame_of(encode_ack(consumer, ack_type, ids, request))
     unsigned = [(ledger, entry, tuple(w % 2**64 for w in words)) for ledger, entry, words in ids]
-    expected = commands.Ack(consumer, ack_type, unsigned, request)
-    assert commands.decode_ack(*frame[1:4]) == expected
+    expected = Ack(consumer, ack_type, unsigned, request)
+    assert decode_ack(*frame[1:4]) == expected
     assert read_ack(body_of(frame, "ack")) == expected
 
 
 @given(u64, u32)
 def test_encode_flow(consumer: int, permits: int) -> None:
-    frame = frame_of(commands.encode_flow(consumer, permits))
-    assert commands.decode_flow(*frame[1:4]) == (consumer, permits)
+    frame = frame_of(encode_flow(consumer, permits))
+    assert decode_flow(*frame[1:4]) == (consumer, permits)
     assert read_flow(body_of(frame, "flow")) == (consumer, permits)
 
 
 def test_ids_that_do_not_fit_are_our_fault() -> None:
     with pytest.raises(LocalError):
-        commands.encode_flow(-1, 1)
+        encode_flow(-1, 1)
     with pytest.raises(LocalError):
-        commands.encode_receipts(1, [-1], [0], 1, 1)
+        encode_receipts(1, [-1], [0], 1, 1)
     with pytest.raises(LocalError):
-        commands.encode_receipts(1, [-2, -1], [0, 0], 1, 1)
+        encode_receipts(1, [-2, -1], [0, 0], 1, 1)
     with pytest.raises(LocalError):
-        commands.encode_receipts(1, [2**64 - 1, 2**64], [0, 0], 1, 1)
+        encode_receipts(1, [2**64 - 1, 2**64], [0, 0], 1, 1)
     with pytest.raises(LocalError):
-        commands.encode_messages(1, 1, -1, -1, [b""])
+        encode_messages(1, 1, -1, -1, [b""])
     with pytest.raises(LocalError):
-        commands.encode_send(1, 2**64, 1, b"", b"")
+        encode_send(1, 2**64, 1, b"", b"")
 
 
 # --- any command ---------------------------------------------------------------------------------

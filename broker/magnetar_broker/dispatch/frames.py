@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from magnetar_proto.commands import encode_message, encode_messages
+from magnetar_proto.deliveries import encode_message, encode_messages
 
 KEPT_BYTES = 4 << 20
 """Frames kept for other subscriptions beyond this are forgotten, the oldest first."""

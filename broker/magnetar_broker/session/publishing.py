@@ -17,10 +17,11 @@ from magnetar_broker.publish_budget import PublishBudget
 from magnetar_broker.session.read_gate import Reading
 from magnetar_broker.session.slots import Slots
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import decode, decode_send, encode
+from magnetar_proto.commands import decode, encode
 from magnetar_proto.entries import COPY_LIMIT, parse_metadata, verify_checksum
 from magnetar_proto.errors import BadCommand, BadMetadata
 from magnetar_proto.frames import Frame
+from magnetar_proto.sends import decode_send
 
 SEND = pb.BaseCommand.SEND
 CHECKED_HEAD = Struct(">HII")

@@ -17,7 +17,9 @@ from magnetar_broker.session.publishing import Publishing
 from magnetar_broker.session.read_gate import ReadGate, Reading
 from magnetar_broker.session.slots import Slots
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import MAX31, NO_REQUEST, Ack, decode, decode_ack, decode_flow, encode
+from magnetar_proto.acks import Ack, decode_ack
+from magnetar_proto.commands import MAX31, NO_REQUEST, decode, encode
+from magnetar_proto.deliveries import decode_flow
 from magnetar_proto.errors import BadCommand, RemoteError
 from magnetar_proto.frames import FRAME_PADDING, Frame, FrameDecoder
 from magnetar_storage.world import Promise, Timer

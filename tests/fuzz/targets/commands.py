@@ -13,8 +13,17 @@ from fuzz import traffic
 from fuzz.choices import signed
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto import commands
-from magnetar_proto.commands import FIELDS, Ack, Delivery
+from magnetar_proto.acks import Ack, decode_ack, encode_ack
+from magnetar_proto.commands import FIELDS
+from magnetar_proto.deliveries import (
+    Delivery,
+    decode_flow,
+    decode_message,
+    encode_flow,
+    encode_message,
+)
 from magnetar_proto.errors import BadCommand
+from magnetar_proto.sends import decode_receipt, decode_send, encode_receipts
 
 LONGEST: Final = 1024
 MAX64: Final = (1 << 64) - 1
@@ -146,11 +155,11 @@ def flow(command: pb.BaseCommand) -> Any:
 
 
 HOT: Final[dict[int, tuple[Callable[[bytes, int, int], Any], Callable[[pb.BaseCommand], Any]]]] = {
-    pb.BaseCommand.SEND: (commands.decode_send, send),
-    pb.BaseCommand.SEND_RECEIPT: (commands.decode_receipt, receipt),
-    pb.BaseCommand.MESSAGE: (commands.decode_message, delivery),
-    pb.BaseCommand.ACK: (commands.decode_ack, ack),
-    pb.BaseCommand.FLOW: (commands.decode_flow, flow),
+    pb.BaseCommand.SEND: (decode_send, send),
+    pb.BaseCommand.SEND_RECEIPT: (decode_receipt, receipt),
+    pb.BaseCommand.MESSAGE: (decode_message, delivery),
+    pb.BaseCommand.ACK: (decode_ack, ack),
+    pb.BaseCommand.FLOW: (decode_flow, flow),
 }
 
 
@@ -158,12 +167,12 @@ def seeds() -> Iterator[bytes]:
     for command in traffic.commands():
         yield b"\x00" + command
     for frame in (
-        commands.encode_receipts(1, [300], [301], 1 << 40, 1 << 30),
-        commands.encode_receipts(0, [0], [0], -1, -1),
-        commands.encode_message(1, 2, 3, -1, b""),
-        commands.encode_message(1 << 20, 1 << 50, 1 << 20, 7, b"", 3, [1, MAX64], 9),
-        commands.encode_ack(1, 0, [(5, 6, ()), (7, 8, (1, 2))], 4),
-        commands.encode_ack(1, 1, [(5, 600, ())]),
-        commands.encode_flow(3, 1000),
+        encode_receipts(1, [300], [301], 1 << 40, 1 << 30),
+        encode_receipts(0, [0], [0], -1, -1),
+        encode_message(1, 2, 3, -1, b""),
+        encode_message(1 << 20, 1 << 50, 1 << 20, 7, b"", 3, [1, MAX64], 9),
+        encode_ack(1, 0, [(5, 6, ()), (7, 8, (1, 2))], 4),
+        encode_ack(1, 1, [(5, 600, ())]),
+        encode_flow(3, 1000),
     ):
         yield b"\x01" + frame[8:]

@@ -10,9 +10,12 @@ from typing import Any, Final
 from fuzz.choices import Choices, signed
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto import commands
+from magnetar_proto.acks import encode_ack
+from magnetar_proto.deliveries import encode_flow, encode_message, encode_messages
 from magnetar_proto.entries import verify_checksum
 from magnetar_proto.errors import LocalError
 from magnetar_proto.frames import FrameDecoder
+from magnetar_proto.sends import encode_receipts, encode_send
 
 LONGEST: Final = 1024
 MAX64: Final = (1 << 64) - 1
@@ -43,7 +46,7 @@ def send(choices: Choices) -> None:
     messages = choices.number(MAX31)
     highest = choices.number() if choices.flag() else None
     metadata, payload = choices.data(), choices.data()
-    frame = commands.encode_send(producer, sequence, messages, metadata, payload, highest)
+    frame = encode_send(producer, sequence, messages, metadata, payload, highest)
     [(command, entry)] = read(frame)
     expected = pb.CommandSend(producer_id=producer, sequence_id=sequence)
     if messages != 1:
@@ -59,7 +62,7 @@ def receipts(choices: Choices) -> None:
     producer, ledger = choices.number(), signed(choices.number(), 64)
     first = choices.number(SIGNED - 64) if choices.flag() else -1
     pairs = [(choices.number(), choices.number()) for _ in range(choices.below(8))]
-    frames = commands.encode_receipts(
+    frames = encode_receipts(
         producer, [low for low, _ in pairs], [high for _, high in pairs], ledger, first
     )
     answers = read(frames)
@@ -80,7 +83,7 @@ def messages(choices: Choices) -> None:
     consumer, ledger = choices.number(), signed(choices.number(), 64)
     first, partition = choices.number(SIGNED - 64), choices.number(MAX31) - 1
     payloads = [choices.data() for _ in range(choices.below(6))]
-    answers = read(b"".join(commands.encode_messages(consumer, ledger, first, partition, payloads)))
+    answers = read(b"".join(encode_messages(consumer, ledger, first, partition, payloads)))
     for entry, (payload, answer) in enumerate(zip(payloads, answers, strict=True), first):
         same(answer[0], delivered(consumer, ledger, entry, partition))
         assert answer[1] == payload
@@ -93,7 +96,7 @@ def message(choices: Choices) -> None:
     words = [choices.number() for _ in range(choices.below(5))]
     epoch = choices.number() if choices.flag() else None
     payload = choices.data()
-    head = commands.encode_message(consumer, ledger, entry, partition, payload, count, words, epoch)
+    head = encode_message(consumer, ledger, entry, partition, payload, count, words, epoch)
     [(command, found)] = read(head, payload)
     expected = delivered(consumer, ledger, entry, partition)
     if count:
@@ -123,7 +126,7 @@ def ack(choices: Choices) -> None:
         for _ in range(choices.below(6))
     ]
     request = choices.number() if choices.flag() else None
-    [(command, payload)] = read(commands.encode_ack(consumer, kind, ids, request))
+    [(command, payload)] = read(encode_ack(consumer, kind, ids, request))
     expected = pb.CommandAck(consumer_id=consumer, ack_type=pb.CommandAck.AckType.ValueType(kind))
     for ledger, entry, words in ids:
         expected.message_id.add(
@@ -139,7 +142,7 @@ def ack(choices: Choices) -> None:
 
 def flow(choices: Choices) -> None:
     consumer, permits = choices.number(), choices.number(MAX32)
-    [(command, payload)] = read(commands.encode_flow(consumer, permits))
+    [(command, payload)] = read(encode_flow(consumer, permits))
     same(command, pb.CommandFlow(consumer_id=consumer, messagePermits=permits))
     assert payload == b""
 
@@ -148,12 +151,12 @@ def impossible(choices: Choices) -> None:
     """Numbers that no field can hold."""
     bad = choices.number() + MAX64 + 1 if choices.flag() else -1 - choices.number()
     for encode in (
-        lambda: commands.encode_send(bad, 0, 1, b"", b""),
-        lambda: commands.encode_receipts(bad, [0], [0], 0, 0),
-        lambda: commands.encode_receipts(0, [bad], [0], 0, 0),
-        lambda: commands.encode_ack(bad, 0, []),
-        lambda: commands.encode_flow(bad, 1),
-        lambda: commands.encode_messages(bad, 0, 0, -1, [b""]),
+        lambda: encode_send(bad, 0, 1, b"", b""),
+        lambda: encode_receipts(bad, [0], [0], 0, 0),
+        lambda: encode_receipts(0, [bad], [0], 0, 0),
+        lambda: encode_ack(bad, 0, []),
+        lambda: encode_flow(bad, 1),
+        lambda: encode_messages(bad, 0, 0, -1, [b""]),
     ):
         try:
             encode()

@@ -14,9 +14,10 @@ from fuzz.choices import Choices
 from fuzz.defects import DEFECTS
 from magnetar_broker.session.handlers import HANDLERS
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import FIELDS, encode, encode_send
+from magnetar_proto.commands import FIELDS, encode
 from magnetar_proto.entries import encode_entry
 from magnetar_proto.frames import FrameDecoder, encode_frame
+from magnetar_proto.sends import encode_send
 from magnetar_storage.errors import Corrupt, DiskFull, Unavailable
 
 LONGEST: Final = 768

@@ -1,0 +1,182 @@
+"""MESSAGE and FLOW to and from bytes, by hand: `commands` says how."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import MAX31, MAX32, decode_as
+from magnetar_proto.errors import BadCommand, LocalError
+from magnetar_proto.frames import SIZE, SIZES, encode_frame
+from magnetar_proto.wire import (
+    MAX64,
+    TABLED,
+    VARINTS,
+    decode_message_id,
+    decode_varint,
+    encode_varint,
+    stretch,
+    to_signed64,
+)
+
+# What a command of these types begins with: its type, and the tag of the sub-message.
+MESSAGE_HEAD: Final = b"\x08\x09\x4a"
+FLOW_HEAD: Final = b"\x08\x0b\x5a"
+
+JOIN_BELOW: Final = 4096
+"""Payloads up to this size, on average, are copied behind their heads."""
+
+
+# --- MESSAGE -------------------------------------------------------------------------------------
+
+
+class Delivery(NamedTuple):
+    """A MESSAGE command. ack_set as on the wire, unsigned; None where a field is absent."""
+
+    consumer_id: int
+    ledger: int
+    entry: int
+    partition: int
+    redelivery_count: int
+    ack_set: tuple[int, ...]
+    consumer_epoch: int | None
+
+
+def encode_messages(
+    consumer_id: int,
+    ledger: int,
+    first_entry: int,
+    partition: int,
+    payloads: Sequence[bytes],
+    consumer_epoch: int | None = None,
+) -> list[bytes]:
+    """The MESSAGE frames of consecutive entries, as buffers to be written one behind the other.
+
+    Small frames are joined; large payloads stay as they are, each behind its head.
+    """
+    if first_entry < 0:
+        raise LocalError(f"{first_entry} is not the number of an entry")
+    consumer = b"\x08" + encode_varint(consumer_id) + b"\x12"
+    ledger_field = b"\x08" + encode_varint(ledger & MAX64) + b"\x10"
+    partition_field = b"" if partition < 0 else b"\x18" + encode_varint(partition)
+    epoch = b"" if consumer_epoch is None else b"\x28" + encode_varint(consumer_epoch)
+    out: list[bytes] = []
+    at, stop = 0, len(payloads)
+    while at < stop:
+        low, high, room = stretch(first_entry + at)
+        n, index = min(stop - at, room), (first_entry + at) % TABLED
+        id_size = len(ledger_field) + len(low[index]) + len(high) + len(partition_field)
+        body = len(consumer) + 1 + id_size + len(epoch)
+        head = b"".join(
+            (SIZE.pack(body + 4), MESSAGE_HEAD, VARINTS[body], consumer, VARINTS[id_size])
+        )
+        ids, after = low[index : index + n], high + partition_field + epoch
+        out += _message_frames(body + 8, head + ledger_field, ids, after, payloads[at : at + n])
+        at += n
+    return out
+
+
+def _message_frames(
+    head_size: int, head: bytes, ids: Sequence[bytes], after: bytes, payloads: Sequence[bytes]
+) -> list[bytes]:
+    """Frames that differ in an id and the payload only; without a step of Python for each."""
+    n = len(payloads)
+    sizes = list(map(len, payloads))
+    if sizes.count(sizes[0]) == n:
+        totals = [SIZE.pack(head_size + sizes[0])] * n
+    else:
+        totals = [SIZE.pack(head_size + size) for size in sizes]
+    if sum(sizes) > JOIN_BELOW * n:
+        heads = [size + head + entry + after for size, entry in zip(totals, ids, strict=True)]
+        return [piece for pair in zip(heads, payloads, strict=True) for piece in pair]
+    pieces = [head] * (5 * n)
+    pieces[0::5] = totals
+    pieces[2::5] = ids
+    pieces[3::5] = [after] * n
+    pieces[4::5] = payloads
+    return [b"".join(pieces)]
+
+
+def encode_message(
+    consumer_id: int,
+    ledger: int,
+    entry: int,
+    partition: int,
+    payload: bytes,
+    redelivery_count: int = 0,
+    ack_set: Sequence[int] = (),
+    consumer_epoch: int | None = None,
+) -> bytes:
+    """The head of one MESSAGE frame; write `payload`, which its sizes count, right behind it."""
+    message_id = b"\x08" + encode_varint(ledger & MAX64) + b"\x10" + encode_varint(entry & MAX64)
+    if partition >= 0:
+        message_id += b"\x18" + encode_varint(partition)
+    parts = [b"\x08", encode_varint(consumer_id), b"\x12", VARINTS[len(message_id)], message_id]
+    if redelivery_count:
+        parts += (b"\x18", encode_varint(redelivery_count))
+    for word in ack_set:
+        parts += (b"\x20", encode_varint(word & MAX64))
+    if consumer_epoch is not None:
+        parts += (b"\x28", encode_varint(consumer_epoch))
+    body = b"".join(parts)
+    command = MESSAGE_HEAD + encode_varint(len(body)) + body
+    return SIZES.pack(4 + len(command) + len(payload), len(command)) + command
+
+
+def decode_message(buf: bytes, start: int, mid: int) -> Delivery:
+    """The MESSAGE command; its entry is the frame's payload section."""
+    try:
+        pos = start + 4
+        if (
+            buf[start : start + 3] == MESSAGE_HEAD
+            and mid - pos == buf[start + 3]
+            and buf[pos] == 0x08
+        ):
+            consumer_id, pos = decode_varint(buf, pos + 1)
+            if buf[pos] == 0x12:
+                partition = -1
+                ledger, entry, pos, stop = decode_message_id(buf, pos + 1)
+                if pos != stop and buf[pos] == 0x18:
+                    partition, pos = decode_varint(buf, pos + 1)
+                if pos == stop and partition <= MAX31:
+                    count = 0
+                    if pos != mid and buf[pos] == 0x18:
+                        count, pos = decode_varint(buf, pos + 1)
+                    if pos == mid and count <= MAX32:
+                        return Delivery(consumer_id, ledger, entry, partition, count, (), None)
+    except (IndexError, BadCommand):
+        pass  # the generated class decides
+    message = decode_as(pb.BaseCommand.MESSAGE, buf, start, mid).message
+    return Delivery(
+        message.consumer_id,
+        to_signed64(message.message_id.ledgerId),
+        to_signed64(message.message_id.entryId),
+        message.message_id.partition,
+        message.redelivery_count,
+        tuple(word & MAX64 for word in message.ack_set),
+        message.consumer_epoch if message.HasField("consumer_epoch") else None,
+    )
+
+
+# --- FLOW ----------------------------------------------------------------------------------------
+
+
+def decode_flow(buf: bytes, start: int, mid: int) -> tuple[int, int]:
+    """(consumer_id, permits): how many more messages the consumer takes."""
+    try:
+        pos = start + 4
+        if buf[start : start + 3] == FLOW_HEAD and mid - pos == buf[start + 3] and buf[pos] == 0x08:
+            consumer_id, pos = decode_varint(buf, pos + 1)
+            if buf[pos] == 0x10:
+                permits, pos = decode_varint(buf, pos + 1)
+                if pos == mid and permits <= MAX32:
+                    return consumer_id, permits
+    except (IndexError, BadCommand):
+        pass  # the generated class decides
+    flow = decode_as(pb.BaseCommand.FLOW, buf, start, mid).flow
+    return flow.consumer_id, flow.messagePermits
+
+
+def encode_flow(consumer_id: int, permits: int) -> bytes:
+    """A whole FLOW frame."""
+    body = b"\x08" + encode_varint(consumer_id) + b"\x10" + encode_varint(permits)
+    return encode_frame(FLOW_HEAD + VARINTS[len(body)] + body)
