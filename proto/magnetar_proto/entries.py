@@ -20,6 +20,13 @@ from magnetar_proto.errors import BadMetadata, LocalError
 CHECKSUM_MAGIC: Final = b"\x0e\x01"
 BROKER_MAGIC: Final = b"\x0e\x02"
 SIZE: Final = Struct(">I")
+CHECKED_HEAD: Final = Struct(">HII")
+"""Magic, checksum and metadata size, as nearly every entry begins."""
+CHECKED_MAGIC: Final = 0x0E01
+"""CHECKSUM_MAGIC as CHECKED_HEAD reads it."""
+# Where in such an entry the metadata begins, and what the checksum covers.
+METADATA_AT: Final = 10
+CHECKED_FROM: Final = 6
 # Above this many bytes a view is cheaper than a copy.
 COPY_LIMIT: Final = 4096
 
@@ -47,7 +54,7 @@ def verify_checksum(buf: bytes, start: int, end: int) -> bool:
         start = _skip_broker_metadata(buf, start, end)
     if buf[start : min(start + 2, end)] != CHECKSUM_MAGIC:
         return True
-    covered = start + 6
+    covered = start + CHECKED_FROM
     if covered > end:
         return False
     expected: int = SIZE.unpack_from(buf, start + 2)[0]
@@ -63,7 +70,7 @@ def parse_metadata(entry: bytes) -> tuple[pb.MessageMetadata, int]:
     """
     start = _skip_broker_metadata(entry, 0, len(entry)) if entry.startswith(BROKER_MAGIC) else 0
     if entry.startswith(CHECKSUM_MAGIC, start):
-        start += 6
+        start += CHECKED_FROM
     try:
         start, end = start + 4, start + 4 + SIZE.unpack_from(entry, start)[0]
         metadata = pb.MessageMetadata.FromString(entry[start:end])

@@ -6,7 +6,6 @@ one run, so that nothing after this file happens per message.
 
 from collections.abc import Sequence
 from functools import partial
-from struct import Struct
 from typing import NamedTuple
 
 from crc32c import crc32c
@@ -18,16 +17,20 @@ from magnetar_broker.session.read_gate import Reading
 from magnetar_broker.session.slots import Slots
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import decode, encode
-from magnetar_proto.entries import COPY_LIMIT, parse_metadata, verify_checksum
+from magnetar_proto.entries import (
+    CHECKED_FROM,
+    CHECKED_HEAD,
+    CHECKED_MAGIC,
+    COPY_LIMIT,
+    METADATA_AT,
+    parse_metadata,
+    verify_checksum,
+)
 from magnetar_proto.errors import BadCommand, BadMetadata
 from magnetar_proto.frames import Frame
 from magnetar_proto.sends import decode_send
 
 SEND = pb.BaseCommand.SEND
-CHECKED_HEAD = Struct(">HII")
-"""Magic, checksum and metadata size, as nearly every entry begins."""
-MAGIC = 0x0E01
-METADATA_AT, CHECKED_FROM = 10, 6
 DELIVER_AT_TAG = b"\x98\x01"
 """Field 19 of the metadata, deliver_at_time: rare, so its bytes are looked for before parsing."""
 
@@ -95,7 +98,7 @@ class Publishing:
             if METADATA_AT < end - mid < COPY_LIMIT:
                 magic, checksum, size = head(entry)
                 usual = (
-                    magic == MAGIC
+                    magic == CHECKED_MAGIC
                     and crc32c(entry[CHECKED_FROM:]) == checksum
                     and 0 < size <= end - mid - METADATA_AT
                     and DELIVER_AT_TAG not in entry[METADATA_AT : METADATA_AT + size]
@@ -202,7 +205,7 @@ def refusal_of_entry(entry: bytes) -> Refusal | None:
     if len(entry) < CHECKED_HEAD.size:
         raise BadMetadata("a message without metadata")
     magic, checksum, size = CHECKED_HEAD.unpack_from(entry)
-    if magic != MAGIC:
+    if magic != CHECKED_MAGIC:
         return _refusal_of_unusual(entry)
     small = len(entry) < COPY_LIMIT  # then a copy is cheaper than a view
     if crc32c(entry[CHECKED_FROM:] if small else memoryview(entry)[CHECKED_FROM:]) != checksum:
