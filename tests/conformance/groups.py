@@ -13,7 +13,7 @@ from conformance.trace import ConnectionIsClosed, Target, Trace
 Script = Callable[[Trace], None]
 
 
-class Entry(NamedTuple):
+class NamedTrace(NamedTuple):
     """One trace: where it stands, what it does, and why the two brokers differ in it, if so."""
 
     group: str
@@ -22,27 +22,27 @@ class Entry(NamedTuple):
     difference: Difference | None
 
 
-def all_traces() -> Iterator[Entry]:
+def all_traces() -> Iterator[NamedTrace]:
     """Every trace, group by group."""
     for module in sorted(pkgutil.iter_modules(traces.__path__), key=lambda module: module.name):
         yield from traces_of(module.name)
 
 
-def traces_of(group: str) -> Iterator[Entry]:
+def traces_of(group: str) -> Iterator[NamedTrace]:
     """The traces of one group."""
     module = importlib.import_module(f"{traces.__name__}.{group}")
     for name, script in vars(module).items():
         own = callable(script) and getattr(script, "__module__", "") == module.__name__
         if own and not name.startswith("_"):
-            yield Entry(group, name, script, difference_of(script))
+            yield NamedTrace(group, name, script, difference_of(script))
 
 
-def play(entry: Entry, target: Target) -> str:
+def play(named: NamedTrace, target: Target) -> str:
     """Run a trace against a broker; its transcript."""
     trace = Trace(target)
     try:
         with suppress(ConnectionIsClosed):
-            entry.script(trace)
+            named.script(trace)
         return trace.ends()
     finally:
         trace.breaks_off()

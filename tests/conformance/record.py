@@ -4,9 +4,9 @@
 which Magnetar differs.  Look at the change with `git diff` before you commit it.
 """
 
-import sys
 import tempfile
-from collections.abc import Iterator
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import groupby
@@ -64,18 +64,32 @@ def record_magnetar(groups: list[str]) -> None:
 
 
 def _record(side: str, groups: list[str], target: Target, head: str) -> None:
-    for group, entries in groupby(all_traces(), lambda entry: entry.group):
+    for group, named in groupby(all_traces(), lambda one: one.group):
         if groups and group not in groups:
             continue
         transcripts = Transcripts(side, group)
         transcripts.by_trace = {
-            entry.name: play(entry, target)
-            for entry in entries
-            if side == ORIGINAL or entry.difference is not None
+            one.name: play(one, target)
+            for one in named
+            if side == ORIGINAL or one.difference is not None
         }
         transcripts.write(head)
         print(f"{side} {group}: {len(transcripts.by_trace)} traces")
 
 
+def main(arguments: Sequence[str] | None = None) -> None:
+    """SystemExit, with the names there are, for a side or a group that is none of them."""
+    sides = {ORIGINAL: record_original, MAGNETAR: record_magnetar}
+    parser = ArgumentParser(prog="conformance.record")
+    parser.add_argument("side", choices=sides)
+    parser.add_argument("groups", nargs="*", metavar="group", help="all, if none is named")
+    chosen = parser.parse_args(arguments)
+    groups = list(dict.fromkeys(one.group for one in all_traces()))
+    unknown = [group for group in chosen.groups if group not in groups]
+    if unknown:
+        parser.error(f"no group {', '.join(unknown)}; there are {', '.join(groups)}")
+    sides[chosen.side](chosen.groups)
+
+
 if __name__ == "__main__":
-    {ORIGINAL: record_original, MAGNETAR: record_magnetar}[sys.argv[1]](sys.argv[2:])
+    main()

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from conformance.groups import Entry, all_traces, play
+from conformance.groups import NamedTrace, all_traces, play
 from conformance.record import magnetar
 from conformance.trace import Target
 from conformance.transcript import MAGNETAR, ORIGINAL, TRANSCRIPTS, Transcripts
@@ -20,25 +20,25 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
         yield running
 
 
-def _recorded(entry: Entry, side: str) -> str:
-    recorded = Transcripts(side, entry.group).by_trace
-    assert entry.name in recorded, f"run `make record-conformance SIDE={side}`"
-    return recorded[entry.name]
+def _recorded(trace: NamedTrace, side: str) -> str:
+    recorded = Transcripts(side, trace.group).by_trace
+    assert trace.name in recorded, f"run `make record-conformance SIDE={side}`"
+    return recorded[trace.name]
 
 
-def _label(entry: Entry) -> str:
-    return f"{entry.group}.{entry.name}"
+def _label(trace: NamedTrace) -> str:
+    return f"{trace.group}.{trace.name}"
 
 
-@pytest.mark.parametrize("entry", TRACES, ids=_label)
-def test_magnetar_says_what_was_recorded(entry: Entry, target: Target) -> None:
-    side = ORIGINAL if entry.difference is None else MAGNETAR
-    assert play(entry, target).splitlines() == _recorded(entry, side).splitlines()
+@pytest.mark.parametrize("trace", TRACES, ids=_label)
+def test_magnetar_says_what_was_recorded(trace: NamedTrace, target: Target) -> None:
+    side = ORIGINAL if trace.difference is None else MAGNETAR
+    assert play(trace, target).splitlines() == _recorded(trace, side).splitlines()
 
 
-@pytest.mark.parametrize("entry", DIFFERENT, ids=_label)
-def test_a_difference_is_one(entry: Entry) -> None:
-    assert _recorded(entry, ORIGINAL) != _recorded(entry, MAGNETAR)
+@pytest.mark.parametrize("trace", DIFFERENT, ids=_label)
+def test_a_difference_is_one(trace: NamedTrace) -> None:
+    assert _recorded(trace, ORIGINAL) != _recorded(trace, MAGNETAR)
 
 
 @pytest.mark.parametrize("side", [ORIGINAL, MAGNETAR])
@@ -48,4 +48,4 @@ def test_nothing_is_recorded_but_the_traces(side: str) -> None:
     recorded = {
         (path.stem, name) for path in files for name in Transcripts(side, path.stem).by_trace
     }
-    assert recorded == {(entry.group, entry.name) for entry in played}
+    assert recorded == {(trace.group, trace.name) for trace in played}
