@@ -4,8 +4,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from fakes.faulty_disk import seeded
 from fakes.local_store import Machine
-from magnetar_storage.errors import Corrupt
+from magnetar_storage.errors import Corrupt, DiskFull
 from magnetar_storage.limits import Limits
 from magnetar_storage.record import CREATE, DELETE, encode
 from magnetar_storage.rounds import encode_round
@@ -132,3 +133,23 @@ def test_ids_of_rounds_that_vanished_without_a_trace_are_not_given_out_again() -
     twin.open()
     assert twin.store.findings == []
     assert twin.create() > lost
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_round_that_found_no_room_is_gone_after_a_crash(seed: int) -> None:
+    """Even where the disk finds out only as it syncs, with all of the round written."""
+    machine, segment = after_rounds(3)
+
+    def full(what: str, name: str) -> DiskFull | None:
+        if what != "sync" or not name.endswith(".wal"):
+            return None
+        machine.disk.fault = None
+        return DiskFull(f"no room for {name}")
+
+    machine.disk.fault = full
+    machine.append(segment, [b"too much"], [1])
+    machine.pump()
+    assert machine.disk.fault is None and machine.truths[segment].confirmed == 3
+    machine.disk.crash(seeded(seed))
+    machine.open()
+    assert len(machine.read_all(segment)) == 3
