@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from fakes.faulty_disk import seeded
 from fakes.local_store import Machine
 from magnetar_storage.errors import Corrupt, DiskFull
+from magnetar_storage.journal_scan import JournalScan
 from magnetar_storage.limits import Limits
-from magnetar_storage.record import CREATE, DELETE, encode
+from magnetar_storage.record import CREATE, DELETE, Record, encode
 from magnetar_storage.rounds import encode_round
 
 ROUND_BYTES = 150
@@ -153,3 +154,14 @@ def test_a_round_that_found_no_room_is_gone_after_a_crash(seed: int) -> None:
     machine.disk.crash(seeded(seed))
     machine.open()
     assert len(machine.read_all(segment)) == 3
+
+
+def test_rounds_count_up_or_are_none() -> None:
+    def round_of(number: int, segment: int) -> bytes:
+        record = encode(CREATE, segment)
+        return encode_round(number, 7, [len(record)], [segment], [0], [record[:4]]) + record
+
+    data = round_of(5, 1) + round_of(4, 2) + bytes(100)
+    scan = JournalScan(data, seed=7, complete=False, end=None, last_round=4)
+    assert [item.segment for item in scan.items(0) if isinstance(item, Record)] == [1]
+    assert (scan.last_round, scan.torn_at) == (5, len(round_of(5, 1)))
