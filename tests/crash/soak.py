@@ -1,4 +1,4 @@
-"""Whether the broker stays as it is: half of its speed for long, with clients that come and go.
+"""Whether the broker stays as it is: half of what these clients can do, for long, as they come and go.
 
 `make soak MINUTES=30`.  What is consumed is deleted meanwhile.  Every ten seconds memory,
 descriptors, threads and disk use are noted; the verdict is over the last two thirds.
@@ -12,7 +12,9 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,7 +54,7 @@ SHORTEST_VISIT, LONGEST_VISIT = 1.0, 15.0
 WINDOW_ENTRIES = 500
 PERMITS = 1000
 BURST = 200
-CATCH_UP_SECONDS = 60.0
+CATCH_UP_SECONDS = 120.0
 PATIENCE_SECONDS = 0.05
 
 
@@ -88,6 +90,10 @@ BOUNDS = {
 }
 
 
+SHARED, FAILOVER = DURABLE = ("shared", "failover")
+"""Subscriptions of every topic."""
+
+
 class Soak:
     """The raw clients of a run; `rate` is entries a second of all, None as many as go."""
 
@@ -95,6 +101,8 @@ class Soak:
         self.port = port
         self.rate: float | None = None
         self.answered = 0
+        self.acked: Counter[str] = Counter()
+        """Entries, by durable subscription."""
         self.stopping = asyncio.Event()
         self._random = random.Random(seed)
         self._rings = [encode_ring(*shape) for shape in SHAPES]
@@ -111,6 +119,10 @@ class Soak:
     def stop(self) -> None:
         """No more publishing; consumers go on."""
         self.rate = 0.0
+
+    def speed(self) -> int:
+        """Entries that were published and reached every subscription, so far."""
+        return min(self.answered, *(self.acked[name] for name in DURABLE))
 
     async def _visits(
         self, work: Callable[[Wire, int], Coroutine[Any, Any, None]], number: int
@@ -161,10 +173,10 @@ class Soak:
             await asyncio.sleep(TURN_SECONDS)
 
     async def _share(self, wire: Wire, number: int) -> None:
-        await self._consume(wire, number, "shared", pb.CommandSubscribe.Shared)
+        await self._consume(wire, number, SHARED, pb.CommandSubscribe.Shared)
 
     async def _take_over(self, wire: Wire, number: int) -> None:
-        await self._consume(wire, number, "failover", pb.CommandSubscribe.Failover)
+        await self._consume(wire, number, FAILOVER, pb.CommandSubscribe.Failover)
 
     async def _read(self, wire: Wire, number: int) -> None:
         """Read on from the end, and be forgotten."""
@@ -188,6 +200,8 @@ class Soak:
                 ids.append((said.ledger, said.entry, ()))
                 metadata, _ = parse_metadata(buf[mid : min(end, mid + 128)])
                 used += metadata.num_messages_in_batch or 1
+            if name in DURABLE:
+                self.acked[name] += len(ids)
             if cumulative:
                 wire.write(encode_ack(1, pb.CommandAck.Cumulative, ids[-1:]))
             else:
@@ -245,6 +259,16 @@ def take_sample(broker: RunningBroker, process: psutil.Process, published: int) 
     )
 
 
+def left_over(broker: RunningBroker) -> list[str]:
+    """What the daemon tells of each subscription that has a backlog; for a thread."""
+    with urllib.request.urlopen(f"{broker.http_url}/metrics") as page:
+        return [
+            line
+            for line in page.read().decode().splitlines()
+            if line.startswith("pulsar_subscription_back_log{") and not line.endswith(" 0.0")
+        ]
+
+
 def used_bytes(directory: Path) -> Iterator[int]:
     """Bytes of each file on the disk; files may vanish meanwhile."""
     for path in directory.rglob("*"):
@@ -289,9 +313,12 @@ async def run(broker: RunningBroker, minutes: float) -> list[tuple[float, Sample
     soak = Soak(broker.port, seed=0)
     tasks = soak.work()
     await asyncio.wait(tasks, timeout=WARM_UP_SECONDS)
-    before = soak.answered
+    before = soak.speed()
     await asyncio.wait(tasks, timeout=FULL_SPEED_SECONDS)
-    soak.rate = (soak.answered - before) / FULL_SPEED_SECONDS / 2
+    rate = (soak.speed() - before) / FULL_SPEED_SECONDS / 2
+    soak.stop()
+    await caught_up(broker)
+    soak.rate = rate
     click.echo(f"half speed: {soak.rate:,.0f} entries a second")
     samples: list[tuple[float, Sample]] = []
     began, before = time.monotonic(), soak.answered
@@ -308,14 +335,20 @@ async def run(broker: RunningBroker, minutes: float) -> list[tuple[float, Sample
             line = f"{spent:.1f} of {minutes:.1f} min: {sample.memory:.0f} MiB"
             click.echo(f"\r\x1b[K{line}, {sample.disk:.0f} MiB on disk", nl=False)
     soak.stop()
-    async with asyncio.timeout(CATCH_UP_SECONDS):
-        while (await asyncio.to_thread(take_sample, broker, process, 0)).backlog:
-            await asyncio.sleep(PATIENCE_SECONDS)
+    await caught_up(broker)
     soak.stopping.set()
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     return samples
+
+
+async def caught_up(broker: RunningBroker) -> None:
+    """Everything is consumed, or `CATCH_UP_SECONDS` are over."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(CATCH_UP_SECONDS):
+            while await asyncio.to_thread(left_over, broker):
+                await asyncio.sleep(PATIENCE_SECONDS)
 
 
 @click.command()
@@ -330,6 +363,7 @@ def main(minutes: float) -> None:
     try:
         samples = uvloop.run(run(broker, minutes))
         alive = visitors.is_alive()
+        left = left_over(broker)
     finally:
         stop.set()
         visitors.join()
@@ -338,11 +372,13 @@ def main(minutes: float) -> None:
         shutil.rmtree(directory)
     text, flat = verdict(samples)
     click.echo(f"\n{table(samples)}\n\n{text}")
+    for line in left:
+        click.echo(f"not consumed: {line}")
     if not alive:
         click.echo("the official clients failed")
     if defect:
         click.echo("the broker met a defect")
-    raise SystemExit(not (flat and alive and not defect))
+    raise SystemExit(not (flat and alive and not left and not defect))
 
 
 if __name__ == "__main__":
