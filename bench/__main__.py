@@ -30,7 +30,7 @@ def machine(directory: Path) -> dict[str, str | int | float]:
     return {
         "magnetar": version("magnetar"),
         "python": platform.python_version(),
-        "system": platform.platform(),
+        "system": platform.system(),
         "cpus": os.cpu_count() or 0,
         "load_before": os.getloadavg()[0],
         "fdatasync_p50_ms": sync["p50_ms"],

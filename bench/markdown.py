@@ -53,7 +53,7 @@ def report(results: Results) -> str:
     return (
         f"Magnetar {known['magnetar']}, Python {known['python']}, {known['cpus']} CPUs, "
         f"{known['system']}; an fdatasync of 16 KiB takes {known['fdatasync_p50_ms']:.2f} ms "
-        f"(p99 {known['fdatasync_p99_ms']:.2f} ms). Medians of {results.rounds} rounds. "
+        f"(p99 {known['fdatasync_p99_ms']:.2f} ms). Medians of {results.rounds} round(s). "
         f"The machine's load was {known['load_before']:.1f} before and "
         f"{known['load_after']:.1f} behind the run.\n\n"
         + table_of(head, rows)

@@ -1,4 +1,4 @@
-"""Whether the broker stays as it is: half of what these clients can do, for long, as they come and go.
+"""Whether the broker stays as it is: half of what these clients can do, for long; they come and go.
 
 `make soak MINUTES=30`.  What is consumed is deleted meanwhile.  Every ten seconds memory,
 descriptors, threads and disk use are noted; the verdict is over the last two thirds.
