@@ -76,6 +76,8 @@ class OverlayFile:
 
     def write(self, offset: int, buffers: Sequence[bytes]) -> None:
         data = b"".join(buffers)
+        if not data:
+            return  # it extends no file either
         self._own_from(offset)
         start = offset - self._kept
         self._rest.extend(bytes(max(0, start - len(self._rest))))

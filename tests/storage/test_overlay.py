@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fakes.faulty_disk import FaultyDisk
@@ -82,6 +82,7 @@ def contents(disk: Disk) -> dict[str, bytes]:
 
 
 @given(st.dictionaries(names, st.binary(max_size=30)), st.lists(steps, max_size=20))
+@example({NAMES[0]: b""}, [write_through(NAMES[0], 1, b"")])
 def test_it_is_like_the_disk_which_does_not_change(
     files: dict[str, bytes], steps: list[Step]
 ) -> None:
