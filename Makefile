@@ -49,7 +49,7 @@ torture-disk: setup ## Power losses on a simulated disk: POINTS=100000 SEED=0 JO
 	cd tests && ../$(BIN)/python -m crash.disk_torture \
 	  --points $(or $(POINTS),100000) --seed $(or $(SEED),0) --jobs $(or $(JOBS),1)
 
-mutants: setup ## Take each sync, check and order out of storage: do the tests notice? (ONLY=text)
+mutants: setup ## Take each sync, check and order out, one at a time: do the tests notice? (ONLY=text)
 	PYTHONPATH=tests $(BIN)/python -m mutants --only "$(ONLY)"
 
 bench: setup ## Measure beside the floor (PEER=pulsar: and the original; ROWS=publish,latency ROUNDS=3)

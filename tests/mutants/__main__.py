@@ -1,8 +1,8 @@
-"""Take one thing out of the storage engine at a time: the tests must notice each.
+"""Take one thing out of storage or delivery at a time: the tests must notice each.
 
     python -m mutants [--jobs 2] [--only TEXT]
 
-Works on copies; exits with 1 if a mutant survives the tests of storage.
+Works on copies; exits with 1 if a mutant survives the tests that should notice it.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 
-from mutants.sites import PACKAGE, Mutation, mutations
+from mutants.sites import Mutation, mutations
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("proto", "storage", "broker", "client", "tests", "pyproject.toml")
@@ -37,9 +37,10 @@ def main() -> int:
         copies: SimpleQueue[Path] = SimpleQueue()
         for job in range(chosen.jobs):
             copies.put(copied(Path(directory) / str(job)))
-        failing, name = noticed(Path(directory) / "0")
-        if failing:
-            sys.exit(f"{name} fails as it is: mend that first")
+        for tests in {one.tests for one in found}:
+            failing, name = noticed(Path(directory) / "0", tests)
+            if failing:
+                sys.exit(f"{name} fails as it is: mend that first")
         with ThreadPoolExecutor(chosen.jobs) as pool:
             verdicts = list(pool.map(lambda one: judged(one, copies), found))
     survivors = sum(not noticed for noticed in verdicts)
@@ -62,11 +63,11 @@ def judged(mutation: Mutation, copies: "SimpleQueue[Path]") -> bool:
     """Whether the tests notice; prints a line."""
     copy = copies.get()
     try:
-        path = copy / PACKAGE / mutation.file
+        path = copy / mutation.file
         original = path.read_text()
         path.write_text(mutation.apply(original))
         began = time.monotonic()
-        outcome, by = noticed(copy)
+        outcome, by = noticed(copy, mutation.tests)
         path.write_text(original)
     finally:
         copies.put(copy)
@@ -79,14 +80,12 @@ def title(mutation: Mutation) -> str:
     return f"{mutation.file}:{mutation.line} {mutation.what}"
 
 
-def noticed(copy: Path) -> tuple[bool, str]:
-    """Run the tests of storage until one fails; which one that was."""
-    tests = copy / "tests" / "storage"
-    first = [tests / f"test_{name}.py" for name in LIKELY]
-    rest = sorted(set(tests.glob("test_*.py")) - set(first))
+def noticed(copy: Path, tests: tuple[str, ...]) -> tuple[bool, str]:
+    """Run these tests, or those of storage, until one fails; which one that was."""
+    chosen = [copy / test for test in tests] or of_storage(copy)
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
     run = subprocess.run(
-        [*command, *map(str, first + rest)],
+        [*command, *map(str, chosen)],
         check=False,
         cwd=copy,
         env=environment(copy),
@@ -98,6 +97,13 @@ def noticed(copy: Path) -> tuple[bool, str]:
         sys.exit(f"the tests could not be run:\n{run.stdout}{run.stderr}")
     failed = [line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     return run.returncode == 1, failed[0].partition("::")[2].split()[0] if failed else ""
+
+
+def of_storage(copy: Path) -> list[Path]:
+    """All tests of storage, those that notice most first."""
+    tests = copy / "tests" / "storage"
+    first = [tests / f"test_{name}.py" for name in LIKELY]
+    return first + sorted(set(tests.glob("test_*.py")) - set(first))
 
 
 def environment(copy: Path) -> dict[str, str]:

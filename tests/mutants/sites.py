@@ -1,13 +1,16 @@
-"""What can be taken out of the storage engine: found in the sources, and named here.
+"""What can be taken out: found in the sources, and named here.
 
 Found: every sync of a file or directory, every comparison with a checksum, every cursor
-record.  Named: the orders that make "durable before receipt" true.
+record.  Named: the orders that make "durable before receipt" true, and in `faults.py` what
+delivery stands on.
 """
 
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from mutants.faults import FAULTS, Fault
 
 PACKAGE = Path("storage/magnetar_storage")
 SYNCS = {"sync", "sync_dir", "fsync", "fdatasync"}
@@ -18,12 +21,15 @@ class Mutation:
     """One text in one file, and what to put in its place."""
 
     file: str
+    """Its path in the repository."""
     line: int
     what: str
     old: str
     new: str
     start: int
     """Where the text begins in the file."""
+    tests: tuple[str, ...] = ()
+    """Which tests must notice; none named: those of storage."""
 
     def apply(self, source: str) -> str:
         end = self.start + len(self.old)
@@ -165,9 +171,10 @@ def mutations(root: Path) -> list[Mutation]:
     """All of them, in the order of the files and lines."""
     found = []
     for path in sorted((root / PACKAGE).glob("*.py")):
-        source = path.read_text()
-        found += [*_in_tree(path.name, source), *_ordered(path.name, source)]
-    return found
+        source, file = path.read_text(), str(path.relative_to(root))
+        found += _in_tree(file, source)
+        found += [_named(file, source, order) for order in ORDERS if order.file == path.name]
+    return found + [_named(one.file, (root / one.file).read_text(), one) for one in FAULTS]
 
 
 def _in_tree(file: str, source: str) -> Iterator[Mutation]:
@@ -198,10 +205,9 @@ def _in_tree(file: str, source: str) -> Iterator[Mutation]:
             yield cut(node, "a checksum is not looked at", str(not differs))
 
 
-def _ordered(file: str, source: str) -> Iterator[Mutation]:
-    for order in ORDERS:
-        if order.file == file:
-            assert source.count(order.old) == 1, f"{file} has changed: {order.what}"
-            start = source.index(order.old)
-            line = source.count("\n", 0, start) + 1
-            yield Mutation(file, line, order.what, order.old, order.new, start)
+def _named(file: str, source: str, order: Order | Fault) -> Mutation:
+    assert source.count(order.old) == 1, f"{file} has changed: {order.what}"
+    start = source.index(order.old)
+    line = source.count("\n", 0, start) + 1
+    tests = order.tests if isinstance(order, Fault) else ()
+    return Mutation(file, line, order.what, order.old, order.new, start, tests)
