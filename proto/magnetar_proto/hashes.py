@@ -7,11 +7,25 @@ import mmh3
 from crc32c import crc32c
 
 MAX31 = 0x7FFF_FFFF
+RING_SLOTS = 65535
+"""Slots 1 to 65535 lie on the hash ring of a Key_Shared subscription."""
+RANGE_SLOTS = 65536
+"""Slots 0 to 65535 are divided into ranges; no key falls into slot 0."""
 
 
 def murmur3_32(data: bytes) -> int:
     """Murmur3, 32 bits, seed 0, without the sign bit: partition routing and Key_Shared slots."""
     return mmh3.hash(data, 0, signed=False) & MAX31
+
+
+def ring_slot(key: bytes) -> int:
+    """The slot of a key, 1 to 65535, where consumers divide the keys by a hash ring."""
+    return murmur3_32(key) % RING_SLOTS + 1
+
+
+def range_slot(key: bytes) -> int:
+    """The slot of a key, 1 to 65535, where consumers have ranges of slots."""
+    return murmur3_32(key) % RANGE_SLOTS or 1
 
 
 def java_string_hash(text: str) -> int:

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar_proto.hashes import java_string_hash, murmur3_32, topics_hash
+from magnetar_proto.hashes import (
+    RING_SLOTS,
+    java_string_hash,
+    murmur3_32,
+    range_slot,
+    ring_slot,
+    topics_hash,
+)
 
 
 @pytest.mark.parametrize(
@@ -14,9 +21,24 @@ def test_murmur3(key: bytes, value: int) -> None:
     assert murmur3_32(key) == value
 
 
-@pytest.mark.parametrize(("size", "slot"), [(65535, 7356), (65536, 293)])
-def test_murmur3_gives_the_known_key_shared_slot(size: int, slot: int) -> None:
-    assert murmur3_32(b"key1") % size == slot
+def test_the_slots_of_a_key() -> None:
+    assert (ring_slot(b"key1"), range_slot(b"key1")) == (7357, 293)
+
+
+def test_the_documents_example_of_a_slot() -> None:
+    """The documents count without masking the sign bit: 3112179635 is key Order-3459134."""
+    assert murmur3_32(b"Order-3459134") == 3112179635 - 2**31
+    assert ring_slot(b"Order-3459134") == (3112179635 - 2**31) % 65535 + 1
+
+
+@given(st.binary(max_size=20))
+def test_every_key_has_a_slot_that_is_not_zero(key: bytes) -> None:
+    assert 1 <= ring_slot(key) <= RING_SLOTS
+    assert 1 <= range_slot(key) <= 65535
+
+
+def test_slot_zero_is_moved() -> None:
+    assert (murmur3_32(b""), ring_slot(b""), range_slot(b"")) == (0, 1, 1)
 
 
 @given(st.binary(max_size=100))
