@@ -2,9 +2,10 @@
 
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import count
+from typing import TypeVar
 
 from magnetar_broker.config import Settings, TopicType
 from magnetar_broker.errors import NotAllowed, NotReady, TooManyRequests, TopicMissing
@@ -13,6 +14,7 @@ from magnetar_broker.namespaces import AlreadyExists, Namespaces
 from magnetar_broker.non_persistent import NonPersistentTopic
 from magnetar_broker.orphans import present_segments, sweep_and_tell
 from magnetar_broker.ownership import Ownership
+from magnetar_broker.policies import Policies, Policy
 from magnetar_broker.publish_budget import PublishBudget
 from magnetar_broker.retention import Retention
 from magnetar_broker.topic import Topic
@@ -23,6 +25,7 @@ from magnetar_storage.world import Promise
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
 SYSTEM_NAMESPACES = ("public/default", "pulsar/system")
 
 
@@ -35,6 +38,7 @@ class Broker:
         self.ownership = ownership
         self.namespaces = Namespaces(engine.metadata, settings.allow_auto_namespace_creation)
         self.limits = topic_limits(settings)
+        self.policies = Policies(engine.metadata, settings)
         self.publishes = PublishBudget(settings.max_message_publish_buffer_size_in_mb << 20)
         self.ready = False
         self.connections = self.connections_total = 0
@@ -145,15 +149,47 @@ class Broker:
             del self._loading[name]
             loading.set_result(None)
 
+    async def exists(self, name: TopicName) -> bool:
+        """Whether there is such a topic, partitioned or not, loaded or not."""
+        return (
+            name in self._topics
+            or await self.namespaces.exists(name)
+            or await self.namespaces.partitions(name) > 0
+        )
+
+    async def set_namespace_policy(
+        self, policy: Policy[T], namespace: str, value: T | None
+    ) -> None:
+        """Store what a namespace says, None for nothing; durable and enforced on return."""
+        await self.policies.set_of_namespace(policy, namespace, value)
+        await self._enforce(lambda name: name.namespace_name == namespace)
+
+    async def set_topic_policy(self, policy: Policy[T], topic: TopicName, value: T | None) -> None:
+        """The same for a topic and its partitions."""
+        await self.policies.set_of_topic(policy, topic, value)
+        await self._enforce(lambda name: name.base == topic.base)
+
+    async def _enforce(self, is_meant: Callable[[TopicName], bool]) -> None:
+        """Policies have changed: have the loaded topics among these keep to them."""
+        for name, loading in list(self._loading.items()):
+            if is_meant(name):
+                await loading
+        for topic in self.topics:
+            if is_meant(topic.name):
+                await topic.policies_changed()
+
     async def _open(self, name: TopicName, create: bool) -> Topic | NonPersistentTopic:
+        await self.policies.load(name)
         create = create or name.partition >= 0  # its existence was decided with its parent's
         if create and not name.is_persistent:
-            return NonPersistentTopic(name, self.limits, self.engine.clock)
+            return NonPersistentTopic(name, self.limits, self.policies, self.engine.clock)
         if create and not await self.namespaces.exists(name):
             await self._check_topics(name.namespace_name)
         topic = None
         if name.is_persistent:
-            topic = await Topic.open(name, self.engine, create, self.limits, self._drop)
+            topic = await Topic.open(
+                name, self.engine, create, self.limits, self.policies, self._drop
+            )
         if topic is None:
             raise TopicMissing(f"{name} does not exist and may not be created automatically")
         return topic

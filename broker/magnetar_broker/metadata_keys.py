@@ -23,6 +23,17 @@ def partitions_key(topic: TopicName) -> str:
     return _partitioned(topic.namespace_name, topic.domain) + topic.encoded_local
 
 
+def namespace_policies_key(namespace: str) -> str:
+    """Of what a namespace says of its topics."""
+    return f"/policies/{namespace}"
+
+
+def topic_policies_key(topic: TopicName) -> str:
+    """Of what a topic says of itself and its partitions."""
+    base = topic.base
+    return f"/policies/{base.namespace_name}/{base.domain}/{base.encoded_local}"
+
+
 def persistent_topics(namespace: str) -> str:
     """What the keys of a namespace's log records begin with; the local names follow."""
     return _topics(namespace, "persistent")

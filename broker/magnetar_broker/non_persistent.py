@@ -11,6 +11,7 @@ from magnetar_broker.dispatch.selection import RoundRobin, pick_active
 from magnetar_broker.errors import UnknownTrouble
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.meter import Meter
+from magnetar_broker.policies import Policies
 from magnetar_broker.producer import Producer, Producers, Sends
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack
@@ -114,9 +115,12 @@ class NonPersistentSubscription:
 class NonPersistentTopic:
     """Nothing but the clients that are connected to it."""
 
-    def __init__(self, name: TopicName, limits: TopicLimits, clock: Clock) -> None:
+    def __init__(
+        self, name: TopicName, limits: TopicLimits, policies: Policies, clock: Clock
+    ) -> None:
         self.name = name
         self.limits = limits
+        self.policies = policies
         self.producers = Producers(name, limits.max_producers)
         self.subscriptions: dict[str, NonPersistentSubscription] = {}
         self.messages_in = self.bytes_in = self.messages_out = self.bytes_out = 0
@@ -188,6 +192,9 @@ class NonPersistentTopic:
                 self.check_subscribe(request)  # others may have come meanwhile
                 return subscription
             # It ended while we waited, with its last consumer: begin anew.
+
+    async def policies_changed(self) -> None:
+        """Keep to what `policies` say now; done on return."""
 
     def totals(self) -> tuple[int, int, int, int]:
         """Messages and bytes in, messages and bytes out: what is metered."""

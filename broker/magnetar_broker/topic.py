@@ -17,6 +17,7 @@ from magnetar_broker.errors import (
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.metadata_keys import topic_key
 from magnetar_broker.meter import Meter
+from magnetar_broker.policies import Policies
 from magnetar_broker.producer import Producer, Producers, Sends
 from magnetar_broker.retention import trim_to
 from magnetar_broker.subscription import Subscription
@@ -41,6 +42,7 @@ class Topic:
         entries: Log,
         cursors: CursorLog,
         limits: TopicLimits,
+        policies: Policies,
         dropped: Callable[["Topic"], None],
     ) -> None:
         self.name = name
@@ -48,6 +50,7 @@ class Topic:
         self.frames = FrameCache(name.partition)
         self.cursors = cursors
         self.limits = limits
+        self.policies = policies
         self.closed = False
         self.producers = Producers(name, limits.max_producers)
         self.messages_in = self.bytes_in = 0
@@ -69,16 +72,18 @@ class Topic:
         engine: Engine,
         create: bool,
         limits: TopicLimits,
+        policies: Policies,
         dropped: Callable[["Topic"], None],
     ) -> "Topic | None":
         """Take the topic over; None if it does not exist and may not be created.
 
-        `dropped` is called when the topic ends by itself, because its log failed.
+        Its `policies` must be loaded.  `dropped` is called when the topic ends by itself, because
+        its log failed.
         """
         entries = await Log.open(topic_key(name), engine, create)
         if entries is None:
             return None
-        return cls(name, entries, await CursorLog.open(entries), limits, dropped)
+        return cls(name, entries, await CursorLog.open(entries), limits, policies, dropped)
 
     # Producers ------------------------------------------------------------------------
 
@@ -273,6 +278,9 @@ class Topic:
         ledger, entry = self.log.position(offset)
         run = self.log.recent(offset, 1, 1) or await self.log.read(offset, 1, 1)
         return MessageId(ledger, entry, _last_index(run.payloads[0]), partition)
+
+    async def policies_changed(self) -> None:
+        """Keep to what `policies` say now; done on return."""
 
     # Upkeep and end -------------------------------------------------------------------------
 

@@ -5,14 +5,17 @@ import pytest
 from fakes.connection import Receipt, RecordingConnection
 from fakes.topics import EXCLUSIVE, FAILOVER, SHARED
 from fakes.world import ManualClock, run, start
+from magnetar_broker.config import Settings
 from magnetar_broker.consumer import Consumer, SubscribeRequest
 from magnetar_broker.errors import ConsumerBusy, MetadataTrouble, UnknownTrouble
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.non_persistent import NonPersistentTopic
+from magnetar_broker.policies import Policies
 from magnetar_broker.producer import Sends
 from magnetar_proto.acks import Ack
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
+from magnetar_storage.memory import MemoryMetadata
 
 
 class Volatile:
@@ -21,7 +24,9 @@ class Volatile:
     def __init__(self, name: str = "topic") -> None:
         self.clock = ManualClock()
         full = TopicName.parse(f"non-persistent://public/default/{name}")
-        self.topic = NonPersistentTopic(full, TopicLimits(), self.clock)
+        self.topic = NonPersistentTopic(
+            full, TopicLimits(), Policies(MemoryMetadata(self.clock), Settings()), self.clock
+        )
         self.sender = RecordingConnection()
         self._producer = run(self.topic.add_producer(self.sender, 1, "p", 0), self.clock)
         self._ids = 0

@@ -6,8 +6,10 @@ from typing import Any
 from fakes.connection import Got, RecordingConnection
 from fakes.logs import NEVER, LogWorld
 from fakes.world import ManualPromise
+from magnetar_broker.config import Settings
 from magnetar_broker.consumer import Consumer, SubscribeRequest
 from magnetar_broker.limits import TopicLimits
+from magnetar_broker.policies import Policies
 from magnetar_broker.producer import Producer, Sends
 from magnetar_broker.subscription import Subscription
 from magnetar_broker.topic import Topic
@@ -52,7 +54,11 @@ class TopicWorld(LogWorld):
         self.reload()
 
     def reload(self) -> Topic:
-        opening = Topic.open(self.name, self.engine, True, self.limits, self.dropped.append)
+        policies = Policies(self.engine.metadata, Settings())
+        self.do(policies.load(self.name))
+        opening = Topic.open(
+            self.name, self.engine, True, self.limits, policies, self.dropped.append
+        )
         topic = self.do(opening)
         assert topic is not None
         self.topic = topic

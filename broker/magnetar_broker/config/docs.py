@@ -12,6 +12,8 @@ SECTIONS = {
     "broker_service_port": "Network",
     "data_dir": "Storage",
     "max_message_size": "Publishing",
+    "broker_deduplication_enabled": "Deduplication",
+    "delayed_delivery_enabled": "Delayed delivery",
     "enable_persistent_topics": "Topics and namespaces",
     "allow_auto_subscription_creation": "Subscriptions and dispatch",
     "stats_update_frequency_in_secs": "Statistics",

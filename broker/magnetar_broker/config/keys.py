@@ -62,9 +62,6 @@ UNSAFE = _table(
         "and let a proxy end TLS in front of the broker": """
             brokerServicePortTls= webServicePortTls= tlsEnabled=false tlsEnabledWithKeyStore=false
             tlsRequireTrustedClientCertOnConnect=false""",
-        "plaintext from producers is not refused yet: remove the key and encrypt in every "
-        "producer": """
-            encryptionRequireOnProducer=false""",
     }
 )
 """Keys that stop the start unless they are off: ignoring them would be less safe."""
@@ -72,8 +69,6 @@ UNSAFE = _table(
 
 NOT_BUILT = _table(
     {
-        "not built yet: repeated messages will not be dropped": """
-            brokerDeduplicationEnabled=false""",
         "not built yet: messages will not expire": """
             ttlDurationDefaultInSeconds=0""",
         "not built yet: unused subscriptions will not be deleted": """
@@ -96,8 +91,6 @@ NOT_BUILT = _table(
             httpRequestsLimitEnabled=false""",
         "not built yet: HTTP bodies have a fixed limit instead": """
             httpMaxRequestSize=-1""",
-        "not built yet: a delay will not be refused for its length": """
-            delayedDeliveryMaxDelayInMillis=0""",
         "not built yet: a delayed message will not be held to the exact time": """
             isDelayedDeliveryDeliverAtTimeStrict=false""",
         "not built yet: there will be no transactions": """
@@ -357,15 +350,12 @@ COMPATIBLE = _table(
             replicatedSubscriptionsSnapshotMaxCachedPerSubscription=30
             dispatchThrottlingRatePerReplicatorInMsg=0 dispatchThrottlingRatePerReplicatorInByte=0
             """,
-        "tunes deduplication, which is not built yet": """
-            brokerDeduplicationMaxNumberOfProducers=10000
-            brokerDeduplicationSnapshotFrequencyInSeconds=120
-            brokerDeduplicationSnapshotIntervalSeconds=120 brokerDeduplicationEntriesInterval=1000
-            brokerDeduplicationProducerInactivityTimeoutMinutes=360""",
+        "tunes deduplication otherwise than here: brokerDeduplicationSnapshotIntervalSeconds is "
+        "kept to the second": """
+            brokerDeduplicationSnapshotFrequencyInSeconds=120""",
         "tunes delayed delivery, which is not built yet": """
-            delayedDeliveryEnabled=true
             delayedDeliveryTrackerFactoryClassName=InMemoryDelayedDeliveryTrackerFactory
-            delayedDeliveryTickTimeMillis=1000 delayedDeliveryMinIndexCountPerBucket=50000
+            delayedDeliveryMinIndexCountPerBucket=50000
             delayedDeliveryMaxTimeStepPerBucketSnapshotSegmentSeconds=300
             delayedDeliveryMaxIndexesPerBucketSnapshotSegment=5000 delayedDeliveryMaxNumBuckets=-1
             delayedDeliveryFixedDelayDetectionLookahead=50000""",

@@ -268,6 +268,89 @@ class Settings:
         int,
         Key("maxProducersPerTopic", COUNT, "Producers on a topic; 0 is no limit.", pulsar="0"),
     ] = 10000
+    encryption_require_on_producer: Annotated[
+        bool,
+        Key(
+            "encryptionRequireOnProducer",
+            FLAG,
+            "Refuse producers that do not encrypt, and messages that are not encrypted.",
+        ),
+    ] = False
+
+    # Deduplication
+    broker_deduplication_enabled: Annotated[
+        bool,
+        Key(
+            "brokerDeduplicationEnabled",
+            FLAG,
+            "Drop messages that a producer sends again; namespaces and topics may say otherwise.",
+        ),
+    ] = False
+    broker_deduplication_max_number_of_producers: Annotated[
+        int,
+        Key(
+            "brokerDeduplicationMaxNumberOfProducers",
+            Integer(1, 1_000_000),
+            "Names of producers that a topic remembers; above it the one longest unused is "
+            "forgotten.",
+        ),
+    ] = 10000
+    broker_deduplication_entries_interval: Annotated[
+        int,
+        Key(
+            "brokerDeduplicationEntriesInterval",
+            Integer(1),
+            "Entries after which a topic stores what it remembers; what came later is read "
+            "again when the topic is loaded.",
+            unit="entries",
+        ),
+    ] = 1000
+    broker_deduplication_snapshot_interval_seconds: Annotated[
+        int,
+        Key(
+            "brokerDeduplicationSnapshotIntervalSeconds",
+            Integer(1),
+            "The same by time.",
+            unit="s",
+        ),
+    ] = 120
+    broker_deduplication_producer_inactivity_timeout_minutes: Annotated[
+        int,
+        Key(
+            "brokerDeduplicationProducerInactivityTimeoutMinutes",
+            Integer(1),
+            "A producer that has been gone for so long is forgotten.",
+            unit="min",
+        ),
+    ] = 360
+
+    # Delayed delivery
+    delayed_delivery_enabled: Annotated[
+        bool,
+        Key(
+            "delayedDeliveryEnabled",
+            FLAG,
+            "Let messages wait for the time that they bring; otherwise they are delivered at once.",
+        ),
+    ] = True
+    delayed_delivery_tick_time_millis: Annotated[
+        int,
+        Key(
+            "delayedDeliveryTickTimeMillis",
+            Integer(1),
+            "How exact delays are.",
+            unit="ms",
+        ),
+    ] = 1000
+    delayed_delivery_max_delay_in_millis: Annotated[
+        int,
+        Key(
+            "delayedDeliveryMaxDelayInMillis",
+            COUNT,
+            "A message with a longer delay is refused; 0 is no limit.",
+            unit="ms",
+        ),
+    ] = 0
 
     # Topics and namespaces
     enable_persistent_topics: Annotated[

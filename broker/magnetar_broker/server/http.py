@@ -9,7 +9,8 @@ from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.http_connection import HttpConnection
 from magnetar_broker.server.http_errors import refusal_of
 from magnetar_broker.server.http_messages import Request, Response
-from magnetar_broker.server.http_routes import ROUTES, Site
+from magnetar_broker.server.http_routes import ROUTES
+from magnetar_broker.server.http_site import Site
 
 MAX_CONNECTIONS = 1024
 STOP_SECONDS = 1.0

@@ -1,39 +1,33 @@
 """What each path answers."""
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from urllib.parse import unquote_plus, urlsplit
+from urllib.parse import urlsplit
 
 from magnetar_broker.broker import Broker
-from magnetar_broker.errors import InvalidName, NotReady
 from magnetar_broker.metrics.figures import Figures, gather
-from magnetar_broker.metrics.journal import JournalFigures, JournalStats
+from magnetar_broker.metrics.journal import JournalFigures
 from magnetar_broker.server.http_errors import Refused, refusal
 from magnetar_broker.server.http_messages import Request, Response, json_response, text_response
+from magnetar_broker.server.http_policies import policy_routes
+from magnetar_broker.server.http_site import (
+    DOMAIN,
+    NAMESPACE,
+    TOPIC,
+    Handler,
+    Site,
+    json_of,
+    namespace_of,
+    serving,
+    topic_of,
+)
 from magnetar_broker.server.http_table import Route, Table
 from magnetar_broker.version import VERSION
-from magnetar_proto.names import NamespaceName, TopicName
+from magnetar_proto.names import TopicName
 from magnetar_storage.errors import StorageError
 
 PROMETHEUS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MAX_PARTITIONS = 10_000
 """Of one topic, whatever the settings allow: every listing names them all."""
-DOMAIN = "{domain:persistent|non-persistent}"
-NAMESPACE = "{tenant}/{namespace}"
-
-
-@dataclass(frozen=True)
-class Site:
-    """What the handlers work on."""
-
-    broker: Broker
-    journal: JournalStats
-    scraping: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-
-Handler = Callable[[Site, Request], Awaitable[Response]]
 
 
 async def metrics(site: Site, request: Request) -> Response:
@@ -98,8 +92,8 @@ async def topics_of_namespace(site: Site, request: Request) -> Response:
 
 
 async def _names(site: Site, request: Request, persistent: bool, volatile: bool) -> Response:
-    broker = _serving(site)
-    namespace = str(NamespaceName.parse("/".join(_parts(request, "tenant", "namespace"))))
+    broker = serving(site)
+    namespace = namespace_of(request)
     with broker.lookup():
         if not await broker.namespaces.has(namespace):
             raise Refused(404, f"Namespace {namespace} does not exist")
@@ -111,7 +105,7 @@ async def _names(site: Site, request: Request, persistent: bool, volatile: bool)
 
 async def lookup(site: Site, request: Request) -> Response:
     """Which broker serves a topic; 404 if it is missing and would not be created."""
-    broker, topic = _serving(site), _topic(request)
+    broker, topic = serving(site), topic_of(request)
     with broker.lookup():
         await broker.namespaces.require(topic.namespace_name)
         await _require_topic(broker, topic)
@@ -144,19 +138,19 @@ def _http_url(request: Request, service_url: str) -> str:
 
 async def partitions(site: Site, request: Request) -> Response:
     """How many partitions a topic has, 0 for none; may create it if the client says so."""
-    broker = _serving(site)
+    broker = serving(site)
     create = request.query.get("checkAllowAutoCreation") == "true"
     with broker.lookup():
-        count = await broker.partitions(_topic(request), create)
+        count = await broker.partitions(topic_of(request), create)
     return json_response({"partitions": count, "deleted": False})
 
 
 async def create_partitioned(site: Site, request: Request) -> Response:
     """Make a topic with so many partitions; durable when answered."""
-    broker, topic = _serving(site), _topic(request)
+    broker, topic = serving(site), topic_of(request)
     if topic.partition >= 0:
         raise Refused(412, f"{topic} is the name of a partition: create {topic.base}")
-    count = _partition_count(request.body)
+    count = _partition_count(request)
     limit = broker.settings.max_num_partitions_per_partitioned_topic or MAX_PARTITIONS
     if not 0 < count <= min(limit, MAX_PARTITIONS):
         raise Refused(406, f"{count} partitions: from 1 to {min(limit, MAX_PARTITIONS)} may be had")
@@ -164,12 +158,9 @@ async def create_partitioned(site: Site, request: Request) -> Response:
     return Response(status=204)
 
 
-def _partition_count(body: bytes) -> int:
+def _partition_count(request: Request) -> int:
     """From a bare number, or from partitioned topic metadata."""
-    try:
-        wanted = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise Refused(400, f"the body is not readable JSON: {error}") from error
+    wanted = json_of(request)
     if isinstance(wanted, dict):
         if wanted.get("properties"):
             raise Refused(400, "properties of topics are not supported on this broker yet")
@@ -179,29 +170,6 @@ def _partition_count(body: bytes) -> int:
     return wanted
 
 
-def _serving(site: Site) -> Broker:
-    """The broker, once it may be asked about names."""
-    broker = site.broker
-    if not broker.ready:
-        raise NotReady("the broker is starting or stopping; try again")
-    return broker
-
-
-def _topic(request: Request) -> TopicName:
-    tenant, namespace, local = _parts(request, "tenant", "namespace", "topic")
-    domain = request.parameters["domain"]
-    return TopicName.parse(f"{domain}://{tenant}/{namespace}/{local}")
-
-
-def _parts(request: Request, *names: str) -> list[str]:
-    """Parameters of the path, decoded; a `+` is a blank, as forms write it."""
-    try:
-        return [unquote_plus(request.parameters[name], errors="strict") for name in names]
-    except UnicodeDecodeError as error:
-        raise InvalidName("the path is not UTF-8 that was percent-encoded") from error
-
-
-TOPIC = f"{DOMAIN}/{NAMESPACE}/{{topic}}"
 ROUTES: Table[Handler] = Table(
     [
         Route("GET", "/metrics", metrics),
@@ -214,5 +182,6 @@ ROUTES: Table[Handler] = Table(
         Route("GET", f"/admin/v2/{TOPIC}/partitions", partitions),
         Route("PUT", f"/admin/v2/{TOPIC}/partitions", create_partitioned),
         Route("GET", f"/lookup/v2/topic/{TOPIC}", lookup),
+        *policy_routes(),
     ]
 )
