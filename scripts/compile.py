@@ -36,10 +36,13 @@ HOT = {
     "broker/magnetar_broker": ("consumer", "limits", "producer", "publish_budget"),
     "broker/magnetar_broker/dispatch": (
         "base",
+        "holdings",
+        "many_active",
         "replay",
         "selection",
         "shared",
         "single_active",
+        "unacked_budget",
     ),
     "broker/magnetar_broker/session": ("publishing", "read_gate"),
 }

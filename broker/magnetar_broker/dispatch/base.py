@@ -1,19 +1,21 @@
 """What a dispatcher is, whatever the subscription type."""
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import accumulate
 from typing import Protocol
 
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.frames import FrameCache
+from magnetar_broker.dispatch.unacked_budget import UnackedBudget
 from magnetar_proto.ids import mask_to_ack_set
 from magnetar_proto.names import TopicName
 from magnetar_storage.cursor import Cursor
 from magnetar_storage.interfaces import Run
 from magnetar_storage.log import Log
+from magnetar_storage.ranges import RangeSet
 
 
 class Blocker(StrEnum):
@@ -29,6 +31,18 @@ class Blocker(StrEnum):
     """Every consumer reached its limit of unacknowledged messages."""
     UNACKED_SUBSCRIPTION = "unacked_subscription"
     """The subscription reached its limit of unacknowledged messages."""
+    UNACKED_BROKER = "unacked_broker"
+    """The broker reached its limit, and the subscription has more than its share of it."""
+    DRAINING_KEY = "draining_key"
+    """The keys that come next are held by consumers that they do not belong to any more."""
+    LOOK_AHEAD = "look_ahead"
+    """So many entries wait for consumers that cannot take them that no further ones are read."""
+    NO_OWNER = "no_owner"
+    """The keys that come next belong to no consumer."""
+    CHUNK = "chunk"
+    """The next entries continue messages of which a consumer without room has the beginning."""
+    DELAY = "delay"
+    """Only messages are left that are to be delivered later."""
     SWITCHING = "switching"
     """The active consumer has just changed."""
     READING = "reading"
@@ -49,6 +63,22 @@ class DispatchLimits:
     max_unacked_per_consumer: int = 50_000
     max_unacked_per_subscription: int = 200_000
     failover_delay_ms: int = 1000
+    unacked_budget: UnackedBudget = field(default_factory=UnackedBudget)
+    """Shared by all subscriptions of a broker."""
+
+
+class Delays(Protocol):
+    """Which entries of a topic are to be delivered later."""
+
+    @property
+    def waiting(self) -> RangeSet:
+        """Their offsets; who comes due leaves it, and dispatchers are told."""
+
+
+class NoDelays:
+    """A topic without any."""
+
+    waiting = RangeSet()
 
 
 @dataclass(frozen=True)
@@ -61,6 +91,7 @@ class Stream:
     cursor: Cursor
     limits: DispatchLimits
     durable: bool
+    delays: Delays = field(default_factory=NoDelays)
 
 
 def unacked(cursor: Cursor, run: Run) -> Iterator[tuple[Run, tuple[int, ...]]]:
@@ -123,6 +154,9 @@ class Dispatcher(Protocol):
 
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
         """The consumer wants entries again; None: all that it has not acknowledged."""
+
+    def due(self, offsets: Iterable[int]) -> None:
+        """Entries that were to be delivered later may be delivered from now on."""
 
     def rewind(self) -> None:
         """The cursor was moved: start again from it."""

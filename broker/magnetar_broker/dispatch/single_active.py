@@ -1,6 +1,6 @@
 """Exclusive and Failover: one consumer receives everything, in order."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker, Stream, entries_within, unacked
@@ -127,6 +127,9 @@ class SingleActive:
         if consumer is self.active:
             self.rewind()
             self.dispatch()
+
+    def due(self, offsets: Iterable[int]) -> None:
+        """Delays mean nothing here."""
 
     def blocker(self) -> Blocker:
         consumer = self.active

@@ -1,0 +1,210 @@
+"""What Shared and Key_Shared have in common: everything but who gets what."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+
+from magnetar_broker.consumer import Consumer
+from magnetar_broker.dispatch.base import Blocker, Stream, part_of, unacked
+from magnetar_broker.dispatch.feed import Feed
+from magnetar_broker.dispatch.holdings import Holdings
+from magnetar_storage.interfaces import Run
+
+
+class ManyActive(ABC):
+    """Several consumers hold entries at a time; those that come back wait in the subclass.
+
+    A consumer that leaves gives its pending entries back without their redelivery count
+    rising; only a consumer's own request to redeliver raises it.
+    """
+
+    exclusive_acks = False
+
+    def __init__(self, stream: Stream) -> None:
+        self._topic = stream.topic
+        self._cursor = stream.cursor
+        self._log = stream.log
+        self._frames = stream.frames
+        self._limits = stream.limits
+        self._delays = stream.delays
+        self._feed = Feed(self._log, self.dispatch)
+        self._replay_feed = Feed(self._log, self.dispatch)
+        self._held = Holdings(stream.limits, stream.durable, self._wake_soon)
+        self._redelivered: dict[int, int] = {}
+        self.read_offset = self._cursor.next_unacked(0)
+
+    # What a subclass decides --------------------------------------------------------
+
+    @abstractmethod
+    def dispatch(self) -> None:
+        """Send all that can be sent now; called whenever anything changed."""
+
+    @abstractmethod
+    def _joined(self, consumer: Consumer) -> None:
+        """Let a consumer take part; try again what was given up as unreadable."""
+
+    @abstractmethod
+    def _left(self, consumer: Consumer) -> None:
+        """Let it take part no longer; what it holds comes to `_wait` afterwards."""
+
+    @abstractmethod
+    def _wait(self, offsets: Sequence[int]) -> None:
+        """Entries below `read_offset` that nobody holds and that are to be delivered."""
+
+    @abstractmethod
+    def _settled(self, offsets: range) -> None:
+        """Entries that are acknowledged, whether somebody held them, or they waited, or neither."""
+
+    @abstractmethod
+    def _forget_waiting(self) -> None:
+        """Nothing waits any more: it all begins anew at the cursor."""
+
+    @property
+    @abstractmethod
+    def in_replay(self) -> int:
+        """Entries below `read_offset` that wait to be delivered."""
+
+    @abstractmethod
+    def blocker(self) -> Blocker:
+        """Why nothing is being delivered."""
+
+    # Consumers --------------------------------------------------------------------
+
+    def add(self, consumer: Consumer) -> None:
+        """A consumer joined; the subscription has checked that it may."""
+        self._held.consumers.append(consumer)
+        self._feed.retry()
+        self._replay_feed.retry()
+        self._joined(consumer)
+
+    def remove(self, consumer: Consumer) -> None:
+        """A consumer left; what it had goes to the others."""
+        self._held.consumers.remove(consumer)
+        self._left(consumer)
+        self._give_back(consumer, list(consumer.pending))
+        if not self._held.consumers:
+            self.rewind()
+            self._feed.clear()
+            self._replay_feed.clear()
+        self.dispatch()
+
+    def receivers(self) -> list[Consumer]:
+        """Who may hold entries that were not acknowledged."""
+        return list(self._held.consumers)
+
+    def rewind(self) -> None:
+        """The cursor was moved: start again from it."""
+        self._feed.retry()
+        self._replay_feed.retry()
+        self._redelivered.clear()
+        for consumer in self._held.consumers:
+            self._give_back(consumer, list(consumer.pending))
+        self._forget_waiting()
+        self.read_offset = self._cursor.next_unacked(self._log.first_offset)
+
+    def _give_back(self, consumer: Consumer, offsets: Sequence[int]) -> None:
+        self._held.take_back(consumer, offsets)
+        waiting: list[int] = []
+        for offset in offsets:
+            if self._cursor.is_acked(offset):
+                self._settled(range(offset, offset + 1))
+            else:
+                waiting.append(offset)
+        self._wait(waiting)
+
+    def _wake_soon(self) -> None:
+        self._log.engine.clock.soon(self.dispatch)
+
+    # Delivering -------------------------------------------------------------------
+
+    def _next_new(self) -> int:
+        """The next entry to be delivered for the first time; not before the end if none."""
+        offset = self._cursor.next_unacked(max(self.read_offset, self._log.first_offset))
+        waiting = self._delays.waiting
+        while waiting and offset in waiting:
+            offset = self._cursor.next_unacked(waiting.next_missing(offset))
+        return offset
+
+    def _deliverable(self, run: Run) -> Iterator[tuple[Run, tuple[int, ...]]]:
+        """What of a run is neither acknowledged nor delayed, as `unacked` tells it."""
+        waiting = self._delays.waiting
+        for part, ack_set in unacked(self._cursor, run):
+            if not waiting:
+                yield part, ack_set
+                continue
+            for start, stop in waiting.missing(part.first, part.first + len(part.payloads)):
+                yield part_of(part, start, stop), ack_set
+
+    def _give_run(self, consumer: Consumer, run: Run, messages: int) -> None:
+        """Send whole entries that are new; `messages` is the sum of their counts."""
+        self._held.give_run(consumer, run.first, run.counts, messages)
+        ledger, entry = self._log.position(run.first)
+        consumer.give_run(self._frames, ledger, entry, run.payloads, messages)
+
+    def _give_one(
+        self, consumer: Consumer, offset: int, payload: bytes, left: int, ack_set: tuple[int, ...]
+    ) -> None:
+        """Send an entry of which so many messages are `left`."""
+        self._held.give(consumer, offset, left)
+        ledger, entry = self._log.position(offset)
+        redelivered = self._redelivered.get(offset, 0)
+        partition = self._topic.partition
+        consumer.give_entry(ledger, entry, partition, payload, left, redelivered, ack_set)
+
+    def due(self, offsets: Iterable[int]) -> None:
+        """Entries that were to be delivered later may be delivered from now on."""
+        cursor, held = self._cursor, self._held
+        passed = [o for o in offsets if o < self.read_offset and not cursor.is_acked(o)]
+        self._wait([offset for offset in passed if held.holder(offset) is None])
+        self.dispatch()
+
+    # Acknowledging ----------------------------------------------------------------
+
+    def acked(self, consumer: Consumer, offset: int, messages_left: int) -> None:
+        """An entry that a consumer acknowledges; `messages_left` of it are not yet."""
+        self._held.acked(consumer, offset, messages_left)
+        if messages_left == 0:
+            self._redelivered.pop(offset, None)
+            self._settled(range(offset, offset + 1))
+
+    def acked_whole(self, consumer: Consumer, offsets: range) -> None:
+        """Consecutive entries that a consumer acknowledges, each with all its messages."""
+        self._held.acked_whole(consumer, offsets)
+        for offset in offsets if self._redelivered else ():
+            self._redelivered.pop(offset, None)
+        self._settled(offsets)
+
+    def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
+        """The consumer wants entries again; None: all that it has not acknowledged."""
+        if offsets is None:
+            offsets = list(consumer.pending)
+        wanted = [offset for offset in dict.fromkeys(offsets) if offset in consumer.pending]
+        for offset in wanted:
+            self._redelivered[offset] = self._redelivered.get(offset, 0) + 1
+        self._give_back(consumer, wanted)
+        self.dispatch()
+
+    # Telling why ------------------------------------------------------------------
+
+    def _nothing_left(self) -> Blocker | None:
+        """Why there is nothing to deliver, if there is nothing."""
+        if self.in_replay or self._next_new() < self._log.end:
+            return None
+        acked, first = self._cursor.acked, self._cursor.mark_delete + 1
+        for start, stop in self._delays.waiting:
+            if any(acked.missing(max(start, first), stop)):
+                return Blocker.DELAY
+        return Blocker.CAUGHT_UP
+
+    def _nobody_takes(self) -> Blocker | None:
+        """Why no consumer can be given anything, if none can."""
+        consumers = self._held.consumers
+        if not consumers:
+            return Blocker.NO_CONSUMER
+        if any(consumer.can_take() for consumer in consumers):
+            return None
+        free = [consumer for consumer in consumers if not consumer.blocked]
+        if not free:
+            return Blocker.UNACKED_CONSUMER
+        if all(consumer.permits <= 0 for consumer in free):
+            return Blocker.NO_PERMITS
+        return Blocker.SLOW_CONNECTION
