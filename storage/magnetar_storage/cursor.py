@@ -10,24 +10,24 @@ replays it after a restart.
 """
 
 from collections.abc import Iterable
-from struct import Struct
 
+from magnetar_storage.cursor_record import Kind, Piece, State, decode, pieces
 from magnetar_storage.ranges import RangeSet
-
-_HEAD = Struct("<qII")  # mark-delete, number of ranges, number of masks
-_RANGE = Struct("<qq")
-_MASK = Struct("<qI")  # offset, bytes of the mask that follows
 
 
 class Cursor:
-    """Everything at or below `mark_delete` is acknowledged, and what `acked` and `partial` add."""
+    """Everything at or below `mark_delete` is acknowledged, and what `acked` and `partial` add.
 
-    __slots__ = ("acked", "mark_delete", "partial")
+    `redelivered` says how often an entry that is not acknowledged was delivered again.
+    """
+
+    __slots__ = ("acked", "mark_delete", "partial", "redelivered")
 
     def __init__(self, mark_delete: int) -> None:
         self.mark_delete = mark_delete
         self.acked = RangeSet()
         self.partial: dict[int, int] = {}
+        self.redelivered: dict[int, int] = {}
 
     # Acknowledging ------------------------------------------------------------
 
@@ -60,10 +60,10 @@ class Cursor:
         self.mark_delete = mark_delete
         self.acked.clear()
         self.partial.clear()
+        self.redelivered.clear()
 
     def _ack_run(self, start: int, stop: int) -> None:
-        for offset in range(start, stop) if self.partial else ():
-            self.partial.pop(offset, None)
+        self._forget(start, stop)
         self.acked.add(start, stop)
 
     def _advance(self) -> None:
@@ -73,10 +73,25 @@ class Cursor:
                 self._move(max(stop - 1, self.mark_delete))
 
     def _move(self, mark_delete: int) -> None:
+        self._forget(self.mark_delete + 1, mark_delete + 1)
         self.mark_delete = mark_delete
         self.acked.remove_below(mark_delete + 1)
+
+    def _forget(self, start: int, stop: int) -> None:
+        """What was known of start..stop-1 is of no use any more."""
         if self.partial:
-            self.partial = {o: mask for o, mask in self.partial.items() if o > mark_delete}
+            _drop(self.partial, start, stop)
+        if self.redelivered:
+            _drop(self.redelivered, start, stop)
+
+    # Redelivering -------------------------------------------------------------
+
+    def count_redelivery(self, offsets: Iterable[int]) -> None:
+        """These entries are to be delivered once more; those that are acknowledged are not."""
+        counts = self.redelivered
+        for offset in offsets:
+            if not self.is_acked(offset):
+                counts[offset] = counts.get(offset, 0) + 1
 
     # Asking -------------------------------------------------------------------
 
@@ -97,7 +112,7 @@ class Cursor:
 class TrackedCursor(Cursor):
     """A cursor that remembers what changed until that is taken: somebody must take it."""
 
-    __slots__ = ("_new_partial", "_new_ranges", "_reset", "_taken_mark_delete")
+    __slots__ = ("_new_counts", "_new_partial", "_new_ranges", "_reset", "_taken_mark_delete")
 
     def __init__(self, mark_delete: int) -> None:
         super().__init__(mark_delete)
@@ -117,50 +132,62 @@ class TrackedCursor(Cursor):
             self._new_partial.add(offset)
         return done
 
+    def count_redelivery(self, offsets: Iterable[int]) -> None:
+        offsets = list(offsets)
+        super().count_redelivery(offsets)
+        self._new_counts.update(offsets)
+
     def reset(self, mark_delete: int) -> None:
         super().reset(mark_delete)
         self._forget_changes()
         self._reset = True
 
-    def take_delta(self) -> tuple[bool, bytes] | None:
-        """What changed since the last call, as (whole state, bytes); None when nothing did.
+    def take_delta(self) -> list[Piece]:
+        """What changed since the last call, nothing if nothing did.
 
         The caller must write it: it is not handed out again.
         """
         if self._reset:
-            return True, self.snapshot()
-        moved = self.mark_delete != self._taken_mark_delete
-        if not moved and not self._new_ranges and not self._new_partial:
-            return None
-        ranges = [r for r in self._new_ranges if r[1] > self.mark_delete + 1]
+            return self.snapshot()
+        mark_delete = self.mark_delete
+        ranges = [r for r in self._new_ranges if r[1] > mark_delete + 1]
         masks = {o: self.partial[o] for o in self._new_partial if o in self.partial}
+        counts = {o: self.redelivered[o] for o in self._new_counts if o in self.redelivered}
+        moved = mark_delete != self._taken_mark_delete
         self._forget_changes()
-        return False, _encode(self.mark_delete, ranges, masks)
+        if not (moved or ranges or masks or counts):
+            return []
+        return pieces(Kind.DELTA, State(mark_delete, ranges, masks, counts))
 
-    def snapshot(self) -> bytes:
+    def snapshot(self) -> list[Piece]:
         """The whole state; nothing is left to be taken as a delta."""
         self._forget_changes()
-        return _encode(self.mark_delete, list(self.acked), self.partial)
+        state = State(self.mark_delete, list(self.acked), self.partial, self.redelivered)
+        return pieces(Kind.WHOLE, state)
 
-    def apply(self, whole: bool, data: bytes) -> None:
-        """Replay what `take_delta` or `snapshot` returned."""
-        mark_delete, ranges, masks = _decode(data)
-        if whole:
-            self.reset(mark_delete)
-        for start, stop in ranges:
-            self.acked.add(max(start, self.mark_delete + 1), stop)
-            for offset in [o for o in self.partial if start <= o < stop]:
-                del self.partial[offset]
-        for offset, mask in masks.items():
+    def apply(self, kind: Kind, body: bytes) -> None:
+        """Replay a piece that `take_delta` or `snapshot` returned; ValueError if it is none."""
+        if kind not in (Kind.WHOLE, Kind.DELTA):
+            raise ValueError(f"{kind.name} changes no cursor")
+        state = decode(body)
+        if kind is Kind.WHOLE:
+            self.reset(state.mark_delete)
+        for start, stop in state.ranges:
+            super()._ack_run(max(start, self.mark_delete + 1), stop)
+        for offset, mask in state.masks.items():
             if not self.is_acked(offset):
                 self.partial[offset] = self.partial.get(offset, mask) & mask
-        self.ack_up_to(mark_delete)
+        for offset, count in state.counts.items():
+            if not self.is_acked(offset):
+                self.redelivered[offset] = max(self.redelivered.get(offset, 0), count)
+        self.ack_up_to(state.mark_delete)
         self._advance()
         self._forget_changes()
 
     def _forget_changes(self) -> None:
         self._new_ranges: list[tuple[int, int]] = []
         self._new_partial: set[int] = set()
+        self._new_counts: set[int] = set()
         self._taken_mark_delete = self.mark_delete
         self._reset = False
 
@@ -178,24 +205,11 @@ def _runs(offsets: Iterable[int]) -> Iterable[tuple[int, int]]:
     return runs
 
 
-def _encode(mark_delete: int, ranges: list[tuple[int, int]], masks: dict[int, int]) -> bytes:
-    parts = [_HEAD.pack(mark_delete, len(ranges), len(masks))]
-    parts += [_RANGE.pack(start, stop) for start, stop in ranges]
-    for offset, mask in masks.items():
-        body = mask.to_bytes((mask.bit_length() + 7) // 8, "little")
-        parts += (_MASK.pack(offset, len(body)), body)
-    return b"".join(parts)
-
-
-def _decode(data: bytes) -> tuple[int, list[tuple[int, int]], dict[int, int]]:
-    mark_delete, ranges_count, masks_count = _HEAD.unpack_from(data)
-    at = _HEAD.size
-    ranges = [_RANGE.unpack_from(data, at + i * _RANGE.size) for i in range(ranges_count)]
-    at += ranges_count * _RANGE.size
-    masks = {}
-    for _ in range(masks_count):
-        offset, size = _MASK.unpack_from(data, at)
-        at += _MASK.size
-        masks[offset] = int.from_bytes(data[at : at + size], "little")
-        at += size
-    return mark_delete, [(start, stop) for start, stop in ranges], masks
+def _drop(known: dict[int, int], start: int, stop: int) -> None:
+    """Forget what is known of start..stop-1, at the cost of the smaller of the two."""
+    if stop - start < len(known):
+        for offset in range(start, stop):
+            known.pop(offset, None)
+    else:
+        for offset in [offset for offset in known if start <= offset < stop]:
+            del known[offset]

@@ -1,47 +1,34 @@
 """The durable cursors of one log, kept in a segment of their own.
 
-Every change is an entry of the cursor segment, so an acknowledgement is durable with
-the journal's next commit round, and any storage engine that has segments can keep
-cursors.  A change that somebody waits for is written at the end of the turn; others
+Every change is an entry of the cursor segment (`cursor_record`), so an acknowledgement is
+durable with the journal's next commit round, and any storage engine that has segments can
+keep cursors.  A change that somebody waits for is written at the end of the turn; others
 gather for some milliseconds and then go along with entries, if some come: a round for
 the acknowledgements alone would be in the way of the next message.  While one write is
 under way further changes gather too.  When the segment has grown, and on the first
 change after opening, the whole state starts a new segment and the old one is deleted.
 
-    entry    u8 kind, u32 cursor number, then
-    CREATE   u32 name length, name, u32 length, JSON of the properties, whole state
-    DELTA    what changed          WHOLE    a whole state, replacing the old one
-    DELETE   nothing               PROPERTIES   JSON of the new properties
+Other durable state of the topic goes the same way (`sides`).
 """
 
 import json
-from enum import IntEnum
+from collections.abc import Mapping
 from functools import partial
-from struct import Struct
 from struct import error as StructError
 
+from magnetar_storage import cursor_record
 from magnetar_storage.cursor import TrackedCursor
+from magnetar_storage.cursor_record import HEAD, Kind
 from magnetar_storage.errors import Corrupt, StorageError
 from magnetar_storage.interfaces import SegmentWriter
 from magnetar_storage.log import Log
+from magnetar_storage.sides import KeptSide, SideState
 from magnetar_storage.world import Done, Timer, settling
 
-_HEAD = Struct("<BI")
-_SIZE = Struct("<I")
 GATHER_SECONDS = 0.005
 """How long a change that nobody waits for waits for others, and then for entries to join."""
 READ_ENTRIES = 1000
 READ_BYTES = 4 << 20
-
-
-class Kind(IntEnum):
-    """What an entry of a cursor segment says."""
-
-    CREATE = 1
-    DELTA = 2
-    WHOLE = 3
-    DELETE = 4
-    PROPERTIES = 5
 
 
 class DurableCursor(TrackedCursor):
@@ -57,10 +44,11 @@ class DurableCursor(TrackedCursor):
 
 
 class CursorLog:
-    """All durable cursors of a log, by name."""
+    """All durable cursors of a log, by name, and its sides, by number."""
 
-    def __init__(self, log: Log, roll_bytes: int = 4 << 20) -> None:
+    def __init__(self, log: Log, sides: Mapping[int, SideState], roll_bytes: int = 4 << 20) -> None:
         self.cursors: dict[str, DurableCursor] = {}
+        self._sides = dict(sides)
         self._log = log
         self._engine = log.engine
         self._roll_bytes = roll_bytes
@@ -69,6 +57,7 @@ class CursorLog:
         self._limit = 0
         self._next_number = 0
         self._dirty: dict[int, DurableCursor] = {}
+        self._dirty_sides: set[int] = set()
         self._events: list[bytes] = []  # creations, deletions, properties not yet written
         self._waiting: list[Done] = []
         self._timer: Timer | None = None
@@ -76,9 +65,12 @@ class CursorLog:
         self._due = False  # changes have gathered for long enough
 
     @classmethod
-    async def open(cls, log: Log) -> "CursorLog":
-        """Replay the cursor segment; `Corrupt` or `NoSegment` if acknowledged state is lost."""
-        self = cls(log)
+    async def open(cls, log: Log, sides: Mapping[int, SideState] | None = None) -> "CursorLog":
+        """Replay the cursor segment; `Corrupt` or `NoSegment` if acknowledged state is lost.
+
+        `sides` must be new: their state is replayed, too.
+        """
+        self = cls(log, sides or {})
         if log.cursor_segment is not None:
             await self._replay(log.cursor_segment)
         return self
@@ -92,7 +84,7 @@ class CursorLog:
         cursor = DurableCursor(self._next_number, name, mark_delete, properties)
         self._next_number += 1
         self.cursors[name] = cursor
-        self._events.append(_created(cursor))
+        self._events += _created(cursor)
         await self.durable()
         return cursor
 
@@ -100,7 +92,7 @@ class CursorLog:
         """Remove a cursor; durable on return."""
         cursor = self.cursors.pop(name)
         self._dirty.pop(cursor.number, None)
-        self._events.append(_HEAD.pack(Kind.DELETE, cursor.number))
+        self._events.append(cursor_record.entry(Kind.DELETE, cursor.number))
         await self.durable()
 
     async def set_properties(self, cursor: DurableCursor, properties: dict[str, str]) -> None:
@@ -109,7 +101,7 @@ class CursorLog:
             return  # deleted meanwhile
         cursor.properties = properties
         body = json.dumps(properties).encode()
-        self._events.append(_HEAD.pack(Kind.PROPERTIES, cursor.number) + body)
+        self._events.append(cursor_record.entry(Kind.PROPERTIES, cursor.number, body))
         await self.durable()
 
     def changed(self, cursor: DurableCursor, done: Done | None = None) -> None:
@@ -122,6 +114,14 @@ class CursorLog:
                 done(None)
             return
         self._dirty[cursor.number] = cursor
+        self._changed(done)
+
+    def side_changed(self, number: int, done: Done | None = None) -> None:
+        """The same for a side."""
+        self._dirty_sides.add(number)
+        self._changed(done)
+
+    def _changed(self, done: Done | None) -> None:
         if done is not None:
             self._waiting.append(done)
         if self._busy or self._scheduled:
@@ -160,7 +160,7 @@ class CursorLog:
         if self._log.failed is not None:
             self._release(self._log.failed)
             return
-        if not self._dirty and not self._events:
+        if not self._dirty and not self._events and not self._dirty_sides:
             self._release(None)
             return
         if self._writer is None or self._written > self._limit:
@@ -178,10 +178,22 @@ class CursorLog:
         payloads, self._events = self._events, []
         dirty, self._dirty = self._dirty, {}
         for number, cursor in dirty.items():
-            delta = cursor.take_delta()
-            if delta is not None:
-                whole, body = delta
-                payloads.append(_HEAD.pack(Kind.WHOLE if whole else Kind.DELTA, number) + body)
+            payloads += [
+                cursor_record.entry(kind, number, body) for kind, body in cursor.take_delta()
+            ]
+        sides, self._dirty_sides = self._dirty_sides, set()
+        for number in sides:
+            payloads += _side(number, self._sides[number].take_delta())
+        return payloads
+
+    def _take_whole(self) -> list[bytes]:
+        """Everything there is; what has gathered is in it."""
+        self._events, self._dirty, self._dirty_sides = [], {}, set()
+        payloads = []
+        for cursor in self.cursors.values():
+            payloads += _created(cursor)
+        for number, side in self._sides.items():
+            payloads += _side(number, side.snapshot())
         return payloads
 
     def _take_waiting(self) -> list[Done]:
@@ -200,7 +212,7 @@ class CursorLog:
             done(error)
         if self._events or self._waiting:
             self._flush()
-        elif self._dirty:
+        elif self._dirty or self._dirty_sides:
             self._flush_later()
 
     def _flush_later(self) -> None:
@@ -227,8 +239,7 @@ class CursorLog:
         writer: SegmentWriter | None = None
         try:
             writer = await self._engine.store.create()
-            self._events, self._dirty = [], {}
-            payloads = [_created(cursor) for cursor in self.cursors.values()]
+            payloads = self._take_whole()
             waiting = self._take_waiting()
             self._written = 0
             if payloads:
@@ -262,7 +273,7 @@ class CursorLog:
                 run = await reader.read(at, READ_ENTRIES, READ_BYTES)
                 for entry, payload in enumerate(run.payloads, at):
                     try:
-                        replay(numbered, payload)
+                        replay(numbered, self._sides, payload)
                     except (StructError, ValueError, KeyError) as error:
                         why = f"this is no cursor record: {error!r}"
                         raise Corrupt("cursor segment", 0, why, segment, entry, entry) from error
@@ -273,39 +284,33 @@ class CursorLog:
         self.cursors = {cursor.name: cursor for cursor in numbered.values()}
 
 
-def replay(numbered: dict[int, DurableCursor], payload: bytes) -> None:
-    """Apply an entry of a cursor segment to the cursors by number.
+def replay(numbered: dict[int, DurableCursor], sides: dict[int, SideState], payload: bytes) -> None:
+    """Apply an entry of a cursor segment to the cursors by number, or to a side.
 
+    A side that is not there is added: it keeps what it is given.
     Raises `struct.error`, ValueError or KeyError if the entry is none, or out of place.
     """
-    kind, number = _HEAD.unpack_from(payload)
-    body = payload[_HEAD.size :]
-    if kind == Kind.CREATE:
-        numbered[number] = _create(number, body)
-    elif kind == Kind.DELETE:
+    what, number = HEAD.unpack_from(payload)
+    kind, body = Kind(what), payload[HEAD.size :]
+    if kind is Kind.SIDE:
+        sides.setdefault(number, KeptSide()).apply(body)
+    elif kind is Kind.CREATE:
+        name, properties, state = cursor_record.read_created(body)
+        numbered[number] = DurableCursor(number, name, 0, properties)
+        numbered[number].apply(Kind.WHOLE, state)
+    elif kind is Kind.DELETE:
         del numbered[number]
-    elif kind == Kind.PROPERTIES:
+    elif kind is Kind.PROPERTIES:
         numbered[number].properties = json.loads(body)
     else:
-        numbered[number].apply(Kind(kind) is Kind.WHOLE, body)
+        numbered[number].apply(kind, body)
 
 
-def _created(cursor: DurableCursor) -> bytes:
-    name, properties = cursor.name.encode(), json.dumps(cursor.properties).encode()
-    return b"".join((
-        _HEAD.pack(Kind.CREATE, cursor.number),
-        _SIZE.pack(len(name)), name,
-        _SIZE.pack(len(properties)), properties,
-        cursor.snapshot(),
-    ))  # fmt: skip
+def _created(cursor: DurableCursor) -> list[bytes]:
+    (_, state), *more = cursor.snapshot()
+    first = cursor_record.created(cursor.number, cursor.name, cursor.properties, state)
+    return [first, *(cursor_record.entry(kind, cursor.number, body) for kind, body in more)]
 
 
-def _create(number: int, body: bytes) -> DurableCursor:
-    (size,) = _SIZE.unpack_from(body)
-    at = _SIZE.size + size
-    name = body[_SIZE.size : at].decode()
-    (size,) = _SIZE.unpack_from(body, at)
-    at += _SIZE.size
-    cursor = DurableCursor(number, name, 0, json.loads(body[at : at + size]))
-    cursor.apply(True, body[at + size :])
-    return cursor
+def _side(number: int, bodies: list[bytes]) -> list[bytes]:
+    return [cursor_record.entry(Kind.SIDE, number, body) for body in bodies]

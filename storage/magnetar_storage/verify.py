@@ -24,6 +24,7 @@ from magnetar_storage.overlay import Overlay
 from magnetar_storage.record import ENTRIES, counts_of, record_at
 from magnetar_storage.recovery import Finding, Recovered
 from magnetar_storage.segment import Blocks, Index, read_blocks, take_run
+from magnetar_storage.sides import SideState
 from magnetar_storage.sqlite import FILE as METADATA_FILE
 from magnetar_storage.verify_journal import damaged_frames
 from magnetar_storage.whole_files import file_size, read_file
@@ -279,9 +280,10 @@ class _Walk:
     def _replay(self, number: SegmentId) -> None:
         """Decode a segment as cursors; `Corrupt` if that cannot be done."""
         numbered: dict[int, DurableCursor] = {}
+        sides: dict[int, SideState] = {}
         for entry, payload in enumerate(self._payloads(number)):
             try:
-                cursor_log.replay(numbered, payload)
+                cursor_log.replay(numbered, sides, payload)
             except (struct.error, ValueError, KeyError) as error:
                 why = f"entry {entry} is no cursor record: {error!r}"
                 raise Corrupt(segment.file_name(number), 0, why, number) from error

@@ -136,14 +136,14 @@ ORDERS = (
     Order(
         "cursor_log.py",
         "acknowledgements are not written",
-        "payloads.append(_HEAD.pack(Kind.WHOLE if whole else Kind.DELTA, number) + body)",
-        "pass",
+        "cursor_record.entry(kind, number, body) for kind, body in cursor.take_delta()",
+        "cursor_record.entry(kind, number, body) for kind, body in cursor.take_delta()[:0]",
     ),
     Order(
         "cursor_log.py",
         "a new cursor segment without the cursors there are",
-        "payloads = [_created(cursor) for cursor in self.cursors.values()]",
-        "payloads = []",
+        "payloads += _created(cursor)",
+        "pass",
     ),
     Order(
         "cursor_log.py",

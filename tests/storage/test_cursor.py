@@ -1,9 +1,12 @@
 """The cursor against a model that remembers every message of every entry."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from magnetar_storage import cursor_record
 from magnetar_storage.cursor import Cursor, TrackedCursor
+from magnetar_storage.cursor_record import Kind, Piece, State
 
 ENTRIES = 12
 BATCH = 5
@@ -14,6 +17,7 @@ masks = st.integers(0, FULL)
 step = st.one_of(
     st.tuples(st.just("ack"), st.lists(offsets, max_size=4), st.just(0)),
     st.tuples(st.just("batch"), offsets, masks),
+    st.tuples(st.just("redeliver"), st.lists(offsets, max_size=4), st.just(0)),
     st.tuples(st.just("up_to"), st.integers(-1, ENTRIES - 1), st.just(0)),
     st.tuples(st.just("reset"), st.integers(-1, ENTRIES - 1), st.just(0)),
 )
@@ -21,10 +25,11 @@ Step = tuple[str, object, int]
 
 
 class Model:
-    """Which messages of each entry are not acknowledged, as a mask by offset."""
+    """Which messages of each entry are not acknowledged, as a mask, and its redeliveries."""
 
     def __init__(self, mark_delete: int) -> None:
         self.left = dict.fromkeys(range(ENTRIES), FULL)
+        self.redelivered = dict.fromkeys(range(ENTRIES), 0)
         self.ack(range(mark_delete + 1))
 
     def ack(self, entries: object) -> None:
@@ -45,6 +50,10 @@ def take(cursor: Cursor, model: Model, step: Step) -> Model:
         done = cursor.ack_batch(value, mask)
         model.left[value] &= mask
         assert done == (model.left[value] == 0)
+    elif what == "redeliver":
+        cursor.count_redelivery(value)  # type: ignore[arg-type]
+        for offset in value:  # type: ignore[attr-defined]
+            model.redelivered[offset] += 1
     elif what == "up_to":
         assert isinstance(value, int)
         cursor.ack_up_to(value)
@@ -62,9 +71,13 @@ def compare(cursor: Cursor, model: Model) -> None:
         assert cursor.is_acked(offset) == (left == 0)
         if left:  # an untouched mask and a full one say the same
             assert cursor.partial.get(offset, FULL) == left
+        else:
+            model.redelivered[offset] = 0
+        assert cursor.redelivered.get(offset, 0) == model.redelivered[offset]
         unacked = (o for o in range(offset, ENTRIES) if model.left[o])
         assert cursor.next_unacked(offset) == next(unacked, ENTRIES)
     assert all(o > cursor.mark_delete and not cursor.is_acked(o) for o in cursor.partial)
+    assert all(o > cursor.mark_delete for o in cursor.redelivered)
     assert all(start > cursor.mark_delete + 1 for start, _ in cursor.acked)
     assert cursor.is_plain == (not cursor.acked and not cursor.partial)
 
@@ -84,6 +97,11 @@ def test_acknowledging_is_what_the_model_says(
         compare(cursor, model)
 
 
+def replay(cursor: TrackedCursor, pieces: list[Piece]) -> None:
+    for kind, body in pieces:
+        cursor.apply(kind, body)
+
+
 @given(st.lists(st.tuples(step, st.sampled_from(["", "delta", "snapshot"])), max_size=25))
 @settings(max_examples=300)
 def test_written_in_any_pieces_it_is_replayed_the_same(
@@ -94,17 +112,16 @@ def test_written_in_any_pieces_it_is_replayed_the_same(
     for one, then in steps:
         model = take(cursor, model, one)
         if then == "snapshot":
-            twin.apply(True, cursor.snapshot())
-            assert cursor.take_delta() is None
-        elif then and (delta := cursor.take_delta()) is not None:
-            twin.apply(*delta)
+            replay(twin, cursor.snapshot())
+            assert cursor.take_delta() == []
+        elif then:
+            replay(twin, cursor.take_delta())
+        compare(cursor, model)
         if then:
             compare(twin, model)
-    last = cursor.take_delta()
-    if last is not None:
-        twin.apply(*last)
+    replay(twin, cursor.take_delta())
     compare(twin, model)
-    assert twin.take_delta() is None, "what was replayed is no change"
+    assert twin.take_delta() == [], "what was replayed is no change"
 
 
 @given(st.lists(step, max_size=15), st.lists(step, max_size=15))
@@ -115,12 +132,16 @@ def test_a_delta_may_be_replayed_over_what_it_came_from(
     cursor, model = TrackedCursor(-1), Model(-1)
     for one in before:
         model = take(cursor, model, one)
+        compare(cursor, model)
     delta = cursor.take_delta()
-    snapshot = cursor.snapshot()
+    for one in after:
+        if one[0] != "reset":  # that is never a delta
+            model = take(cursor, model, one)
+            compare(cursor, model)
     twin = TrackedCursor(-1)
-    twin.apply(True, snapshot)
-    if delta is not None:
-        twin.apply(*delta)
+    replay(twin, cursor.snapshot())
+    if all(kind is Kind.DELTA for kind, _ in delta):
+        replay(twin, delta)
     compare(twin, model)
 
 
@@ -138,14 +159,15 @@ def test_nothing_changed_is_no_delta() -> None:
     cursor.ack([1, 2])
     cursor.ack_up_to(3)
     assert cursor.ack_batch(2, FULL) is True
-    assert cursor.take_delta() is None
+    cursor.count_redelivery([0, 4])
+    assert cursor.take_delta() == []
 
 
 def test_a_delta_is_handed_out_once() -> None:
     cursor = TrackedCursor(-1)
     cursor.ack([3])
-    assert cursor.take_delta() is not None
-    assert cursor.take_delta() is None
+    assert cursor.take_delta() != []
+    assert cursor.take_delta() == []
 
 
 def test_a_delta_holds_only_what_is_new() -> None:
@@ -153,21 +175,19 @@ def test_a_delta_holds_only_what_is_new() -> None:
     cursor.ack(range(2, 1000, 2))
     cursor.take_delta()
     cursor.ack([2001])
-    delta = cursor.take_delta()
-    assert delta is not None
-    whole, data = delta
-    assert not whole
-    assert len(data) < 50
+    ((kind, body),) = cursor.take_delta()
+    assert kind is Kind.DELTA
+    assert len(body) < 50
 
 
 def test_a_reset_is_written_as_the_whole_state() -> None:
     cursor = TrackedCursor(9)
     cursor.reset(2)
     cursor.ack([5])
-    delta = cursor.take_delta()
-    assert delta is not None and delta[0]
+    ((kind, body),) = cursor.take_delta()
+    assert kind is Kind.WHOLE
     twin = TrackedCursor(9)
-    twin.apply(*delta)
+    twin.apply(kind, body)
     assert (twin.mark_delete, list(twin.acked)) == (2, [(5, 6)])
 
 
@@ -175,7 +195,7 @@ def test_masks_of_more_than_a_word_survive() -> None:
     cursor, twin = TrackedCursor(-1), TrackedCursor(-1)
     mask = (1 << 1000) - 2
     cursor.ack_batch(3, mask)
-    twin.apply(True, cursor.snapshot())
+    replay(twin, cursor.snapshot())
     assert twin.partial == {3: mask}
 
 
@@ -192,8 +212,42 @@ def test_acknowledging_an_empty_range_changes_nothing() -> None:
     cursor = TrackedCursor(-1)
     cursor.ack(range(20, 25))
     cursor.ack(range(25, 20))
-    delta = cursor.take_delta()
-    assert delta is not None
     replayed = TrackedCursor(-1)
-    replayed.apply(*delta)
+    replay(replayed, cursor.take_delta())
     assert list(replayed.acked) == list(cursor.acked) == [(20, 25)]
+
+
+def test_a_count_goes_with_its_ack_and_only_changed_ones_are_written() -> None:
+    cursor = TrackedCursor(-1)
+    cursor.count_redelivery(range(1, 500))
+    cursor.count_redelivery([7])
+    cursor.take_delta()
+    cursor.count_redelivery([7, 8])
+    cursor.ack([8])
+    ((_, body),) = cursor.take_delta()
+    assert cursor_record.decode(body).counts == {7: 3}
+    cursor.ack_up_to(498)
+    assert cursor.redelivered == {499: 1}
+    cursor.reset(-1)
+    assert cursor.redelivered == {}
+
+
+def test_a_large_state_is_cut_and_small_in_each_piece() -> None:
+    cursor, twin = TrackedCursor(-1), TrackedCursor(-1)
+    cursor.ack(range(1, 400_000, 2))
+    for offset in range(0, 200_000, 2):
+        cursor.ack_batch(offset, (1 << 64) - 1)
+    cursor.count_redelivery(range(200_000, 400_000, 2))
+    pieces = cursor.snapshot()
+    assert [kind for kind, _ in pieces][:2] == [Kind.WHOLE, Kind.DELTA]
+    assert max(len(body) for _, body in pieces) < (1 << 20) + 100
+    replay(twin, pieces)
+    assert (twin.acked, twin.partial) == (cursor.acked, cursor.partial)
+    assert twin.redelivered == cursor.redelivered
+
+
+def test_only_pieces_of_a_state_are_replayed() -> None:
+    cursor = TrackedCursor(-1)
+    with pytest.raises(ValueError, match="DELETE"):
+        cursor.apply(Kind.DELETE, cursor_record.encode(State(3)))
+    assert cursor.mark_delete == -1

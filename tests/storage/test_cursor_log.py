@@ -1,5 +1,7 @@
 """Durable cursors: creating, changing, rolling, replaying, failing."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,16 +15,18 @@ Outcomes = list[BaseException | None]
 
 
 class Cursors:
-    """The cursors of one log; `reopen` forgets all that was in memory."""
+    """The cursors and sides of one log; `reopen` forgets all that was in memory."""
 
-    def __init__(self, roll_bytes: int = 4 << 20) -> None:
+    def __init__(self, roll_bytes: int = 4 << 20, known: tuple[int, ...] = (1, 2)) -> None:
         self.world = LogWorld()
         self.roll_bytes = roll_bytes
+        self.known = known
         self.reopen()
 
     def reopen(self) -> CursorLog:
         self.log: Log = self.world.open(writing=False)
-        self.all = self.world.do(CursorLog.open(self.log))
+        self.sides = {number: Numbers() for number in self.known}
+        self.all = self.world.do(CursorLog.open(self.log, self.sides))
         self.all._roll_bytes = self.roll_bytes
         return self.all
 
@@ -35,12 +39,48 @@ class Cursors:
         self.all.changed(cursor, outcomes.append)
         return outcomes
 
+    def put(self, side: int, key: int, value: int) -> Outcomes:
+        outcomes: Outcomes = []
+        self.sides[side].put(key, value)
+        self.all.side_changed(side, outcomes.append)
+        return outcomes
+
+    def numbers(self) -> list[dict[int, int]]:
+        return [side.all for side in self.sides.values()]
+
     def pump(self) -> None:
         self.world.clock.pump()
 
 
+class Numbers:
+    """A side: numbers by key, of which a piece holds one."""
+
+    def __init__(self) -> None:
+        self.all: dict[int, int] = {}
+        self._changed: set[int] = set()
+
+    def put(self, key: int, value: int) -> None:
+        self.all[key] = value
+        self._changed.add(key)
+
+    def take_delta(self) -> list[bytes]:
+        changed, self._changed = self._changed, set()
+        return [b"%d %d" % (key, self.all[key]) for key in sorted(changed)]
+
+    def snapshot(self) -> list[bytes]:
+        self._changed = set(self.all)
+        return self.take_delta()
+
+    def apply(self, data: bytes) -> None:
+        key, value = data.split()
+        self.all[int(key)] = int(value)
+
+
 def state(cursor: DurableCursor) -> tuple[object, ...]:
-    return cursor.name, cursor.properties, cursor.mark_delete, list(cursor.acked), cursor.partial
+    return (
+        cursor.name, cursor.properties, cursor.mark_delete, list(cursor.acked), cursor.partial,
+        cursor.redelivered,
+    )  # fmt: skip
 
 
 def states(cursors: CursorLog) -> dict[str, tuple[object, ...]]:
@@ -65,6 +105,90 @@ def test_an_ack_is_reported_when_it_is_durable_and_not_before() -> None:
     assert outcomes == [None]
     again = cursors.reopen().cursors["a"]
     assert (again.mark_delete, list(again.acked)) == (1, [(5, 6)])
+
+
+def test_a_redelivery_is_durable_like_an_ack_that_nobody_waits_for() -> None:
+    cursors = Cursors()
+    cursor = cursors.create("a")
+    cursor.count_redelivery([3, 4])
+    cursors.all.changed(cursor)
+    cursors.world.clock.advance(2 * GATHER_SECONDS)
+    cursor.count_redelivery([4])
+    cursors.all.changed(cursor)
+    cursors.world.clock.advance(2 * GATHER_SECONDS)
+    assert cursors.reopen().cursors["a"].redelivered == {3: 1, 4: 2}
+    cursors.ack(cursors.all.cursors["a"], 4)
+    cursors.pump()
+    assert cursors.reopen().cursors["a"].redelivered == {3: 1}
+
+
+def test_a_side_is_written_and_read_like_a_cursor() -> None:
+    cursors = Cursors()
+    outcomes = [cursors.put(1, 5, 50), cursors.put(2, 6, 60), cursors.put(1, 5, 51)]
+    assert outcomes == [[], [], []]
+    cursors.pump()
+    assert outcomes == [[None]] * 3
+    cursors.reopen()
+    assert cursors.numbers() == [{5: 51}, {6: 60}]
+
+
+def test_a_side_that_nobody_waits_for_gathers_and_goes_along() -> None:
+    cursors = Cursors()
+    cursor = cursors.create("a")
+    before = entries_written(cursors)
+    cursors.sides[2].put(1, 1)
+    cursors.all.side_changed(2)
+    cursors.pump()
+    assert entries_written(cursors) == before
+    cursors.ack(cursor, 0)
+    cursors.pump()
+    assert entries_written(cursors) == before + 2
+    cursors.sides[2].put(2, 2)
+    cursors.all.side_changed(2)
+    cursors.world.clock.advance(2 * GATHER_SECONDS)
+    assert entries_written(cursors) == before + 3
+    cursors.reopen()
+    assert cursors.numbers() == [{}, {1: 1, 2: 2}]
+
+
+def test_a_side_that_did_not_change_writes_nothing() -> None:
+    cursors = Cursors()
+    cursors.create("a")
+    before = entries_written(cursors)
+    outcomes: Outcomes = []
+    cursors.all.side_changed(1, outcomes.append)
+    cursors.pump()
+    assert (outcomes, entries_written(cursors)) == ([None], before)
+
+
+def test_a_change_of_a_side_during_a_write_is_not_forgotten() -> None:
+    cursors = Cursors()
+    cursor = cursors.create("a")
+    cursors.ack(cursor, 0)
+    assert cursors.world.clock.step()
+    cursors.sides[1].put(3, 4)
+    cursors.all.side_changed(1)
+    cursors.pump()
+    cursors.world.clock.advance(2 * GATHER_SECONDS)
+    cursors.reopen()
+    assert cursors.numbers() == [{3: 4}, {}]
+
+
+def test_a_side_that_is_not_known_is_kept_as_it_was() -> None:
+    cursors = Cursors(known=(1, 2, 9))
+    cursors.create("a")
+    for key in range(3):
+        cursors.put(9, key, 10 * key)
+        cursors.pump()
+    cursors.known = (1,)
+    for _ in range(2):
+        cursor = cursors.reopen().cursors["a"]
+        cursors.ack(cursor, cursor.mark_delete + 1)
+        cursors.put(1, 1, 1)
+        cursors.pump()
+    cursors.known = (1, 2, 9)
+    cursors.reopen()
+    assert cursors.numbers() == [{1: 1}, {}, {0: 0, 1: 10, 2: 20}]
 
 
 def test_many_changes_of_a_turn_are_one_write() -> None:
@@ -355,6 +479,9 @@ def test_closing_writes_what_is_left() -> None:
     [
         b"",
         b"\x09\0\0\0\0",
+        bytes([Kind.SIDE]) + b"\x01\0\0\0no number",
+        bytes([Kind.WHOLE]) + b"\0\0\0\0" + bytes(17),
+        bytes([Kind.DELTA]) + b"\0\0\0\0" + bytes(16) + b"\x01\0\0\0\x01",
         bytes([Kind.DELETE]) + b"\x07\0\0\0",
         bytes([Kind.DELTA]) + b"\0\0\0\0short",
         bytes([Kind.PROPERTIES]) + b"\0\0\0\0{",
@@ -389,6 +516,8 @@ step = st.one_of(
     st.tuples(st.just("ack"), st.sampled_from(NAMES), st.integers(0, 15)),
     st.tuples(st.just("batch"), st.sampled_from(NAMES), st.integers(0, 15)),
     st.tuples(st.just("up_to"), st.sampled_from(NAMES), st.integers(0, 15)),
+    st.tuples(st.just("redeliver"), st.sampled_from(NAMES), st.integers(0, 15)),
+    st.tuples(st.just("side"), st.just(""), st.integers(0, 15)),
     st.tuples(st.just("reset"), st.sampled_from(NAMES), st.integers(-1, 10)),
     st.tuples(st.just("pump"), st.just(""), st.integers(1, 3)),
     st.tuples(st.just("reopen"), st.just(""), st.just(0)),
@@ -407,29 +536,33 @@ def test_after_any_history_what_is_durable_is_what_was_said(
             for _ in range(value):
                 cursors.world.clock.step()
         elif what == "reopen":
-            cursors.world.do(cursors.all.durable())
-            before = states(cursors.all)
-            assert states(cursors.reopen()) == before
+            compare_with_reopened(cursors)
+        elif what == "side":
+            cursors.sides[1 + value % 2].put(value, len(steps))
+            cursors.all.side_changed(1 + value % 2)
         elif what == "create" and present is None:
             cursors.world.begin(cursors.all.create(name, value, {"n": name}))
         elif what == "delete" and present is not None:
             cursors.world.begin(cursors.all.delete(name))
-        elif present is not None:
-            change(present, what, value)
+        elif present is not None and what in CHANGES:
+            CHANGES[what](present, value)
             cursors.all.changed(present)
-    cursors.world.do(cursors.all.durable())
-    before = states(cursors.all)
-    assert states(cursors.reopen()) == before
+    compare_with_reopened(cursors)
     assert len(cursors.world.store.ids()) <= 1
     assert cursors.world.do(cursors.world.metadata.list(KEY)) == [KEY]
 
 
-def change(cursor: DurableCursor, what: str, value: int) -> None:
-    if what == "ack":
-        cursor.ack([value])
-    elif what == "batch":
-        cursor.ack_batch(value, value)
-    elif what == "up_to":
-        cursor.ack_up_to(value)
-    elif what == "reset":
-        cursor.reset(value)
+def compare_with_reopened(cursors: Cursors) -> None:
+    cursors.world.do(cursors.all.durable())
+    before, numbers = states(cursors.all), cursors.numbers()
+    assert states(cursors.reopen()) == before
+    assert cursors.numbers() == numbers
+
+
+CHANGES: dict[str, Callable[[DurableCursor, int], object]] = {
+    "ack": lambda cursor, value: cursor.ack([value]),
+    "batch": lambda cursor, value: cursor.ack_batch(value, value),
+    "up_to": DurableCursor.ack_up_to,
+    "redeliver": lambda cursor, value: cursor.count_redelivery([value, value // 2]),
+    "reset": DurableCursor.reset,
+}
