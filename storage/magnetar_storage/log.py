@@ -6,7 +6,7 @@ the last segment, and only then create a new one, list it, append to it.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -169,9 +169,14 @@ class Log:
         doomed = [s.id for s in record.segments]
         if record.cursor_segment is not None:
             doomed.append(record.cursor_segment)
+        doomed += record.delay_segments
         await self._commit(
             lambda record: replace(
-                record, segments=(), cursor_segment=None, trash=record.trash + tuple(doomed)
+                record,
+                segments=(),
+                cursor_segment=None,
+                delay_segments=(),
+                trash=record.trash + tuple(doomed),
             )
         )
         await self._empty_trash()
@@ -487,6 +492,29 @@ class Log:
         trash = () if old is None else (old,)
         await self._commit(
             lambda record: replace(record, cursor_segment=segment, trash=record.trash + trash)
+        )
+        await self._empty_trash()
+
+    @property
+    def delay_segments(self) -> tuple[SegmentId, ...]:
+        """Where the delayed entries are that the cursor segment does not list."""
+        return self._record.delay_segments
+
+    async def add_delay_segment(self, segment: SegmentId) -> None:
+        """List one more of them; only then may it be written to."""
+        await self._commit(
+            lambda record: replace(record, delay_segments=(*record.delay_segments, segment))
+        )
+
+    async def drop_delay_segments(self, doomed: Collection[SegmentId]) -> None:
+        """Delete some of them."""
+        gone = tuple(doomed)
+        await self._commit(
+            lambda record: replace(
+                record,
+                delay_segments=tuple(s for s in record.delay_segments if s not in gone),
+                trash=record.trash + gone,
+            )
         )
         await self._empty_trash()
 

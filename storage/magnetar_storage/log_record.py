@@ -41,6 +41,7 @@ class LogRecord:
     first_messages: int = 0
     segments: tuple[Segment, ...] = ()
     cursor_segment: SegmentId | None = None
+    delay_segments: tuple[SegmentId, ...] = ()
     trash: tuple[SegmentId, ...] = ()
     properties: dict[str, str] = field(default_factory=dict)
 
@@ -48,6 +49,7 @@ class LogRecord:
     def listed(self) -> set[SegmentId]:
         """Every segment that the log knows of, those to be deleted included."""
         cursors = set() if self.cursor_segment is None else {self.cursor_segment}
+        cursors.update(self.delay_segments)
         return {segment.id for segment in self.segments} | cursors | set(self.trash)
 
     def encode(self) -> bytes:
@@ -64,7 +66,8 @@ class LogRecord:
                 why = f"record version {version}; this release reads {RECORD_VERSION}"
                 raise Corrupt(key, 0, why)
             segments = tuple(Segment(**s) for s in fields.pop("segments"))
+            delays = tuple(fields.pop("delay_segments", ()))
             trash = tuple(fields.pop("trash"))
-            return cls(segments=segments, trash=trash, **fields)
+            return cls(segments=segments, delay_segments=delays, trash=trash, **fields)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise Corrupt(key, 0, f"the metadata record cannot be read: {error}") from error
