@@ -27,6 +27,8 @@ CHECKED_MAGIC: Final = 0x0E01
 # Where in such an entry the metadata begins, and what the checksum covers.
 METADATA_AT: Final = 10
 CHECKED_FROM: Final = 6
+DELIVER_AT_TAG: Final = b"\x98\x01"
+"""Field 19 of the metadata, deliver_at_time: rare, so its bytes are looked for before parsing."""
 # Above this many bytes a view is cheaper than a copy.
 COPY_LIMIT: Final = 4096
 
@@ -86,6 +88,22 @@ def parse_metadata(entry: bytes) -> tuple[pb.MessageMetadata, int]:
 def publish_time(entry: bytes) -> int:
     """When the producer published the entry, in milliseconds since the epoch; BadMetadata."""
     return parse_metadata(entry)[0].publish_time
+
+
+def deliver_at_ms(entry: bytes) -> int | None:
+    """When its producer wants the entry delivered, in milliseconds since the epoch; None: at once.
+
+    BadMetadata if it may say so and cannot be read.  Nearly all entries are not parsed.
+    """
+    stop = len(entry)
+    if stop > METADATA_AT:
+        magic, _, size = CHECKED_HEAD.unpack_from(entry)
+        if magic == CHECKED_MAGIC:
+            stop = METADATA_AT + size
+    if entry.find(DELIVER_AT_TAG, 0, stop) < 0:
+        return None
+    metadata, _ = parse_metadata(entry)
+    return metadata.deliver_at_time if metadata.deliver_at_time > 0 else None
 
 
 def _skip_broker_metadata(buf: bytes, start: int, end: int) -> int:

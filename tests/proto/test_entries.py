@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import (
     COPY_LIMIT,
+    deliver_at_ms,
     encode_entry,
     parse_metadata,
     publish_time,
@@ -93,6 +94,34 @@ def test_metadata_that_claims_a_byte_too_many_is_refused() -> None:
     encoded = METADATA.SerializeToString()
     with pytest.raises(BadMetadata):
         parse_metadata((len(encoded) + 1).to_bytes(4, "big") + encoded)
+
+
+@pytest.mark.parametrize("checksum", [True, False])
+@pytest.mark.parametrize("prefixed", [True, False])
+def test_a_delayed_entry_says_when_it_is_due(checksum: bool, prefixed: bool) -> None:
+    metadata = pb.MessageMetadata(producer_name="p", sequence_id=7, publish_time=1)
+    metadata.deliver_at_time = 1_700_000_000_123
+    entry = encode_entry(metadata, b"x" * 5000, checksum)
+    found = deliver_at_ms(with_broker_metadata(entry) if prefixed else entry)
+    assert found == 1_700_000_000_123
+
+
+def test_an_entry_that_is_not_delayed_says_so() -> None:
+    tag = b"\x98\x01"
+    assert deliver_at_ms(encode_entry(METADATA, b"")) is None
+    assert deliver_at_ms(encode_entry(METADATA, b"a payload with " + tag)) is None
+    assert deliver_at_ms(encode_entry(METADATA, tag, checksum=False)) is None
+    named = pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1)
+    named.partition_key = "\u0018\x01"
+    named.ordering_key = tag
+    assert deliver_at_ms(encode_entry(named, b"")) is None
+
+
+@pytest.mark.parametrize("at_ms", [0, -1])
+def test_a_time_that_is_none_delays_nothing(at_ms: int) -> None:
+    metadata = pb.MessageMetadata(producer_name="p", sequence_id=7, publish_time=1)
+    metadata.deliver_at_time = at_ms
+    assert deliver_at_ms(encode_entry(metadata, b"")) is None
 
 
 @given(st.binary(max_size=60), st.sampled_from([b"", b"\x0e\x01", b"\x0e\x02", b"\x00\x00\x00"]))
