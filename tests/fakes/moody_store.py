@@ -59,6 +59,14 @@ class MoodyStore(MemoryStore):
             for _, done in pending:
                 done(error)
 
+    def crash(self) -> None:
+        """The owner is gone: what is pending did not happen, and nobody is told."""
+        for content in self._segments.values():
+            del content.payloads[content.durable :]
+            del content.counts[content.durable :]
+            del content.messages[content.durable + 1 :]
+            content.pending.clear()
+
     def ids(self) -> set[SegmentId]:
         """The segments that exist."""
         return set(self._segments)

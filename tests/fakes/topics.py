@@ -65,6 +65,13 @@ class TopicWorld(LogWorld):
         self._publisher = None
         return topic
 
+    def crash(self) -> Topic:
+        """The process dies and comes back: what was not durable never happened."""
+        self.clock.forget()
+        self.store.crash()
+        self.dropped.clear()
+        return self.reload()
+
     # Producing ------------------------------------------------------------------------
 
     def producer(
@@ -121,13 +128,14 @@ class TopicWorld(LogWorld):
 
     def ack(
         self, consumer: Consumer, *offsets: int, cumulative: bool = False,
-        ack_set: tuple[int, ...] = (),
+        ack_set: tuple[int, ...] = (), answered: bool = True,
     ) -> list[BaseException | None]:  # fmt: skip
-        """Acknowledge entries; the outcome, once it is durable."""
+        """Acknowledge entries; the outcome, once it is durable, if an answer is wanted."""
         outcome: list[BaseException | None] = []
         ids = [(*self.topic.log.position(offset), ack_set) for offset in offsets]
         ack = Ack(consumer.id, int(cumulative), ids)
-        consumer.subscription.acknowledge(consumer, ack, outcome.append)
+        done = outcome.append if answered else None
+        consumer.subscription.acknowledge(consumer, ack, done)
         self.clock.pump()
         return outcome
 

@@ -96,6 +96,11 @@ class ManualClock:
         while self.step():
             pass
 
+    def forget(self) -> None:
+        """Nothing that was put off will ever happen: its process is gone."""
+        self._soon.clear()
+        self._timers.clear()
+
     def advance(self, seconds: float) -> None:
         """Let time pass: the timers due fire in order, with a pump after each."""
         until = self._now_ms + seconds * 1000.0
