@@ -2,7 +2,7 @@
 
     BrokerError                     code = a ServerError of the protocol
     ├── InvalidName, NamespaceMissing, TopicMissing, SubscriptionMissing
-    ├── ProducerBusy, ProducerFenced, ConsumerBusy
+    ├── ProducerBusy, ProducerFenced, ConsumerBusy, ConsumerUnassigned
     ├── NotReady                    try again: loading, fenced, or moving
     ├── NotAllowed                  the feature is off or the request makes no sense
     ├── SchemaRefused, MetadataTrouble, PersistenceTrouble, TooManyRequests, UnknownTrouble
@@ -53,6 +53,12 @@ class ProducerFenced(BrokerError):
 
 class ConsumerBusy(BrokerError):
     code = pb.ConsumerBusy
+
+
+class ConsumerUnassigned(BrokerError):
+    """A Key_Shared consumer cannot have the keys that it wants."""
+
+    code = pb.ConsumerAssignError
 
 
 class NotReady(BrokerError):

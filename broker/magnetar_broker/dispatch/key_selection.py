@@ -1,0 +1,217 @@
+"""Who owns which slot of the keys: pure objects that know consumers' names, but no messages.
+
+A slot is a number made of a key, 1 to 65535.  At any time a slot has one owner or, with ranges
+that consumers chose, perhaps none.
+"""
+
+from abc import ABC, abstractmethod
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Generic, Protocol, TypeVar
+
+from magnetar_broker.errors import ConsumerUnassigned
+from magnetar_proto.hashes import RANGE_SLOTS, range_slot, ring_slot
+
+LAST_SLOT = RANGE_SLOTS - 1
+
+
+@dataclass(frozen=True)
+class KeySharedMeta:
+    """How a consumer wants the keys to be divided."""
+
+    sticky: bool = False
+    """By the ranges that consumers name; else by the broker."""
+    out_of_order: bool = False
+    """A key may go to its new owner while the old one still holds messages of it."""
+    ranges: tuple[tuple[int, int], ...] = ()
+    """First and last slot of each."""
+
+
+class Owner(Protocol):
+    """What selection needs of a consumer."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def key_shared(self) -> KeySharedMeta: ...
+
+
+C = TypeVar("C", bound=Owner)
+
+
+class SlotOwners(ABC, Generic[C]):
+    """Slots in stretches: those up to `ends[i]`, and above `ends[i - 1]`, are of `owners[i]`."""
+
+    def __init__(self, slot_of: Callable[[bytes], int]) -> None:
+        self.slot_of = slot_of
+        """The slot of a key."""
+        self.ends: list[int] = [LAST_SLOT]
+        self.owners: list[C | None] = [None]
+
+    def owner(self, slot: int) -> C | None:
+        """Who owns a slot."""
+        return self.owners[bisect_left(self.ends, slot)]
+
+    @abstractmethod
+    def check(self, wanted: KeySharedMeta) -> C | None:
+        """Who has to go before a consumer with these wishes may be added; None: it may.
+
+        `ConsumerUnassigned` if it never may.
+        """
+
+    @abstractmethod
+    def add(self, consumer: C) -> None:
+        """A consumer joined, which `check` allowed: it takes slots from others."""
+
+    @abstractmethod
+    def remove(self, consumer: C) -> None:
+        """A consumer left: its slots go to others."""
+
+    def _settle(self, stretches: Iterable[tuple[int, C | None]]) -> None:
+        """Take over stretches by their ends, lowest first."""
+        pairs = list(stretches)
+        self.ends = [end for end, _ in pairs]
+        self.owners = [owner for _, owner in pairs]
+
+
+class HashRing(SlotOwners[C]):
+    """Each consumer has some points on a ring of slots; a slot is of the next point's consumer."""
+
+    def __init__(self, points: int) -> None:
+        super().__init__(ring_slot)
+        self._points = points
+        self._claims: dict[int, list[C]] = {}  # who has a point, then who waits for it
+        self._numbers: dict[str, dict[int, C]] = {}  # of consumers of the same name
+
+    def check(self, wanted: KeySharedMeta) -> C | None:
+        return None
+
+    def add(self, consumer: C) -> None:
+        numbers = self._numbers.setdefault(consumer.name, {})
+        number = next(n for n in range(len(numbers) + 1) if n not in numbers)
+        numbers[number] = consumer
+        for point in self._points_of(consumer.name, number):
+            self._claims.setdefault(point, []).append(consumer)
+        self._divide()
+
+    def remove(self, consumer: C) -> None:
+        numbers = self._numbers[consumer.name]
+        number = next(n for n, owner in numbers.items() if owner is consumer)
+        del numbers[number]
+        if not numbers:
+            del self._numbers[consumer.name]
+        for point in self._points_of(consumer.name, number):
+            claims = self._claims[point]
+            claims.remove(consumer)
+            if not claims:
+                del self._claims[point]
+        self._divide()
+
+    def _points_of(self, name: str, number: int) -> list[int]:
+        return [ring_slot(f"{name}\0{number}\0{n}".encode()) for n in range(self._points)]
+
+    def _divide(self) -> None:
+        points = sorted(self._claims)
+        first = self._claims[points[0]][0] if points else None
+        self._settle([*((point, self._claims[point][0]) for point in points), (LAST_SLOT, first)])
+
+
+class RangeHalving(SlotOwners[C]):
+    """The first consumer has all slots; each further one takes half of the widest range."""
+
+    def __init__(self) -> None:
+        super().__init__(range_slot)
+        self._ranges: dict[int, C] = {}  # by the end of each
+
+    def check(self, wanted: KeySharedMeta) -> C | None:
+        if self._ranges and self._widest()[1] < 2:
+            raise ConsumerUnassigned(
+                f"the keys are divided among {len(self._ranges)} consumers already, and no range "
+                "can be halved again"
+            )
+        return None
+
+    def add(self, consumer: C) -> None:
+        if not self._ranges:
+            self._ranges[RANGE_SLOTS] = consumer
+        else:
+            end, width = self._widest()
+            self._ranges[end - width // 2] = consumer
+        self._divide()
+
+    def remove(self, consumer: C) -> None:
+        """The range goes to the next one above; the highest one to the one below."""
+        end = next(end for end, owner in self._ranges.items() if owner is consumer)
+        del self._ranges[end]
+        if end == RANGE_SLOTS and self._ranges:
+            self._ranges[end] = self._ranges.pop(max(self._ranges))
+        self._divide()
+
+    def _widest(self) -> tuple[int, int]:
+        """End and width of the widest range, the lowest of equal ones."""
+        ends = sorted(self._ranges)
+        widths = [end - before for before, end in zip([0, *ends], ends, strict=False)]
+        widest = max(widths)
+        return ends[widths.index(widest)], widest
+
+    def _divide(self) -> None:
+        self._settle(sorted(self._ranges.items(), key=lambda pair: pair[0]) or [(LAST_SLOT, None)])
+
+
+class ChosenRanges(SlotOwners[C]):
+    """Consumers say which slots they take; what nobody takes is not delivered."""
+
+    def __init__(self) -> None:
+        super().__init__(range_slot)
+        self._consumers: list[C] = []
+
+    def check(self, wanted: KeySharedMeta) -> C | None:
+        check_ranges(wanted.ranges)
+        for consumer in self._consumers:
+            if any(_overlap(mine, other) for mine in wanted.ranges for other in _of(consumer)):
+                return consumer
+        return None
+
+    def add(self, consumer: C) -> None:
+        self._consumers.append(consumer)
+        self._divide()
+
+    def remove(self, consumer: C) -> None:
+        self._consumers.remove(consumer)
+        self._divide()
+
+    def _divide(self) -> None:
+        stretches: list[tuple[int, C | None]] = []
+        taken = [(*chosen, consumer) for consumer in self._consumers for chosen in _of(consumer)]
+        free_from = 0
+        for start, end, consumer in sorted(taken, key=lambda each: each[0]):
+            if start > free_from:
+                stretches.append((start - 1, None))
+            stretches.append((end, consumer))
+            free_from = end + 1
+        self._settle([*stretches, (max(free_from, LAST_SLOT), None)])
+
+
+def check_ranges(ranges: tuple[tuple[int, int], ...]) -> None:
+    """`ConsumerUnassigned` unless one consumer can have these ranges at the same time."""
+    if not ranges:
+        raise ConsumerUnassigned("a sticky Key_Shared consumer must name at least one hash range")
+    ordered = sorted(ranges)
+    for start, end in ordered:
+        if start > end:
+            raise ConsumerUnassigned(f"the hash range {start} to {end} ends before it begins")
+    for before, after in pairwise(ordered):
+        if _overlap(before, after):
+            raise ConsumerUnassigned(
+                f"the hash ranges {before[0]} to {before[1]} and {after[0]} to {after[1]} overlap"
+            )
+
+
+def _of(consumer: Owner) -> tuple[tuple[int, int], ...]:
+    return consumer.key_shared.ranges
+
+
+def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return one[0] <= other[1] and other[0] <= one[1]
