@@ -135,6 +135,19 @@ class Consumer:
         self.connection.send_all(buffers, size)
         self._count(messages, payload_bytes)
 
+    def give_scattered(
+        self,
+        frames: FrameCache,
+        ledger: int,
+        entries: Sequence[int],
+        payloads: Sequence[bytes],
+        messages: int,
+    ) -> None:
+        """The same for entries that do not follow each other, the lowest first; without epoch."""
+        buffers, size, payload_bytes = frames.scattered(self.id, ledger, entries, payloads)
+        self.connection.send_all(buffers, size)
+        self._count(messages, payload_bytes)
+
     def give_entry(
         self,
         ledger: int,

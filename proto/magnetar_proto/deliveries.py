@@ -1,5 +1,6 @@
 """MESSAGE and FLOW to and from bytes, by hand: `commands` says how."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -55,31 +56,73 @@ def encode_messages(
     """
     if first_entry < 0:
         raise LocalError(f"{first_entry} is not the number of an entry")
-    consumer = b"\x08" + encode_varint(consumer_id) + b"\x12"
-    ledger_field = b"\x08" + encode_varint(ledger & MAX64) + b"\x10"
-    partition_field = b"" if partition < 0 else b"\x18" + encode_varint(partition)
-    epoch = b"" if consumer_epoch is None else b"\x28" + encode_varint(consumer_epoch)
+    fields = _Fields.of(consumer_id, ledger, partition, consumer_epoch)
     out: list[bytes] = []
     at, stop = 0, len(payloads)
     while at < stop:
         low, high, room = stretch(first_entry + at)
         n, index = min(stop - at, room), (first_entry + at) % TABLED
-        id_size = len(ledger_field) + len(low[index]) + len(high) + len(partition_field)
-        body = len(consumer) + 1 + id_size + len(epoch)
-        head = b"".join(
-            (SIZE.pack(body + 4), MESSAGE_HEAD, VARINTS[body], consumer, VARINTS[id_size])
-        )
-        ids, after = low[index : index + n], high + partition_field + epoch
-        out += _message_frames(body + 8, head + ledger_field, ids, after, payloads[at : at + n])
+        out += _message_frames(fields, low[index : index + n], high, payloads[at : at + n])
         at += n
     return out
 
 
-def _message_frames(
-    head_size: int, head: bytes, ids: Sequence[bytes], after: bytes, payloads: Sequence[bytes]
+def encode_scattered(
+    consumer_id: int,
+    ledger: int,
+    entries: Sequence[int],
+    partition: int,
+    payloads: Sequence[bytes],
 ) -> list[bytes]:
-    """Frames that differ in an id and the payload only; without a step of Python for each."""
+    """The same for entries of one ledger that do not follow each other, the lowest first."""
+    fields = _Fields.of(consumer_id, ledger, partition, None)
+    out: list[bytes] = []
+    at, stop = 0, len(entries)
+    while at < stop:
+        low, high, room = stretch(entries[at])
+        end = bisect_left(entries, entries[at] + room, at)
+        ids = [low[entry % TABLED] for entry in entries[at:end]]
+        out += _message_frames(fields, ids, high, payloads[at:end])
+        at = end
+    return out
+
+
+class _Fields(NamedTuple):
+    """The encoded fields of a MESSAGE, but for the entry's number."""
+
+    consumer: bytes
+    ledger: bytes
+    partition: bytes
+    epoch: bytes
+
+    @classmethod
+    def of(
+        cls, consumer_id: int, ledger: int, partition: int, consumer_epoch: int | None
+    ) -> "_Fields":
+        return cls(
+            b"\x08" + encode_varint(consumer_id) + b"\x12",
+            b"\x08" + encode_varint(ledger & MAX64) + b"\x10",
+            b"" if partition < 0 else b"\x18" + encode_varint(partition),
+            b"" if consumer_epoch is None else b"\x28" + encode_varint(consumer_epoch),
+        )
+
+
+def _message_frames(
+    fields: _Fields, ids: Sequence[bytes], high: bytes, payloads: Sequence[bytes]
+) -> list[bytes]:
+    """Frames that differ in an id and the payload only; without a step of Python for each.
+
+    `ids` are the entries' numbers as far as they differ, all of one size; `high` is the rest.
+    """
     n = len(payloads)
+    id_size = len(fields.ledger) + len(ids[0]) + len(high) + len(fields.partition)
+    body = len(fields.consumer) + 1 + id_size + len(fields.epoch)
+    head_size = body + 8
+    head = b"".join(
+        (SIZE.pack(body + 4), MESSAGE_HEAD, VARINTS[body],
+         fields.consumer, VARINTS[id_size], fields.ledger)
+    )  # fmt: skip
+    after = high + fields.partition + fields.epoch
     sizes = list(map(len, payloads))
     if sizes.count(sizes[0]) == n:
         totals = [SIZE.pack(head_size + sizes[0])] * n

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from magnetar_proto.deliveries import encode_message, encode_messages
+from magnetar_proto.deliveries import encode_message, encode_messages, encode_scattered
 
 KEPT_BYTES = 4 << 20
 """Frames kept for other subscriptions beyond this are forgotten, the oldest first."""
@@ -45,6 +45,13 @@ class FrameCache:
             if self.shared:
                 self._keep(key, found)
         return found
+
+    def scattered(
+        self, consumer_id: int, ledger: int, entries: Sequence[int], payloads: Sequence[bytes]
+    ) -> Frames:
+        """The frames of whole entries of one ledger, the lowest first; nobody else wants these."""
+        buffers = encode_scattered(consumer_id, ledger, entries, self._partition, payloads)
+        return Frames(buffers, sum(map(len, buffers)), sum(map(len, payloads)))
 
     def forget(self) -> None:
         """Give back the memory."""

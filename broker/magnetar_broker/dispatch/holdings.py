@@ -66,6 +66,14 @@ class Holdings:
         self._add(consumer, messages)
         self._block(consumer)
 
+    def give_scattered(
+        self, consumer: Consumer, offsets: Sequence[int], counts: Sequence[int], messages: int
+    ) -> None:
+        """Any entries went to a consumer; `messages` is the sum of `counts`."""
+        consumer.pending.update(zip(offsets, counts, strict=True))
+        self._add(consumer, messages)
+        self._block(consumer)
+
     def holder(self, offset: int) -> Consumer | None:
         """Who holds an entry."""
         return next((c for c in self.consumers if offset in c.pending), None)
