@@ -28,6 +28,7 @@ HOT = {
         "cache",
         "journal",
         "local_segment",
+        "offsets",
         "ranges",
         "record",
         "rounds",

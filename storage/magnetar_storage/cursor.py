@@ -12,7 +12,7 @@ replays it after a restart.
 from collections.abc import Iterable
 
 from magnetar_storage.cursor_record import Kind, Piece, State, decode, pieces
-from magnetar_storage.ranges import RangeSet
+from magnetar_storage.offsets import OffsetSet
 
 
 class Cursor:
@@ -25,7 +25,7 @@ class Cursor:
 
     def __init__(self, mark_delete: int) -> None:
         self.mark_delete = mark_delete
-        self.acked = RangeSet()
+        self.acked = OffsetSet()
         self.partial: dict[int, int] = {}
         self.redelivered: dict[int, int] = {}
 
@@ -34,8 +34,12 @@ class Cursor:
     def ack(self, offsets: Iterable[int]) -> None:
         """Acknowledge whole entries, in any order; repeats are harmless.  Fastest with a range."""
         for start, stop in _runs(offsets):
-            if stop > self.mark_delete + 1:
-                self._ack_run(max(start, self.mark_delete + 1), stop)
+            if stop <= self.mark_delete + 1:
+                continue
+            if start <= self.mark_delete + 1:
+                self._move(stop - 1)
+            else:
+                self._ack_run(start, stop)
         self._advance()
 
     def ack_batch(self, offset: int, unacked_mask: int) -> bool:
@@ -68,14 +72,15 @@ class Cursor:
 
     def _advance(self) -> None:
         if self.acked:
-            start, stop = self.acked.first
-            if start <= self.mark_delete + 1:
-                self._move(max(stop - 1, self.mark_delete))
+            next_unacked = self.acked.next_missing(self.mark_delete + 1)
+            if next_unacked > self.mark_delete + 1:
+                self._move(next_unacked - 1)
 
     def _move(self, mark_delete: int) -> None:
         self._forget(self.mark_delete + 1, mark_delete + 1)
         self.mark_delete = mark_delete
-        self.acked.remove_below(mark_delete + 1)
+        if self.acked:
+            self.acked.remove_below(mark_delete + 1)
 
     def _forget(self, start: int, stop: int) -> None:
         """What was known of start..stop-1 is of no use any more."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 
 class RangeSet:
-    """Which offsets are in the set; adding and asking cost a binary search."""
+    """Which integers are in the set; adding and asking cost a binary search."""
 
     __slots__ = ("_starts", "_stops")
 
@@ -41,6 +41,11 @@ class RangeSet:
         """The lowest range; the set must not be empty."""
         return self._starts[0], self._stops[0]
 
+    @property
+    def last(self) -> tuple[int, int]:
+        """The highest range; the set must not be empty."""
+        return self._starts[-1], self._stops[-1]
+
     def covered(self) -> int:
         """How many integers."""
         return sum(self._stops) - sum(self._starts)
@@ -50,7 +55,7 @@ class RangeSet:
         if start >= stop:
             return
         starts, stops = self._starts, self._stops
-        if stops and start == stops[-1]:  # acks mostly come in order
+        if stops and start == stops[-1]:  # they mostly come in order
             stops[-1] = stop
             return
         left = bisect_left(stops, start)
@@ -60,6 +65,19 @@ class RangeSet:
             stop = max(stop, stops[right - 1])
         starts[left:right] = [start]
         stops[left:right] = [stop]
+
+    def remove(self, start: int, stop: int) -> None:
+        """Take start..stop-1 out of the set."""
+        if start >= stop:
+            return
+        left = bisect_right(self._stops, start)
+        right = bisect_left(self._starts, stop)
+        kept = []
+        if left < right:
+            kept = [(self._starts[left], start), (stop, self._stops[right - 1])]
+            kept = [one for one in kept if one[0] < one[1]]
+        self._starts[left:right] = [first for first, _ in kept]
+        self._stops[left:right] = [end for _, end in kept]
 
     def remove_below(self, value: int) -> None:
         """Forget everything smaller than `value`."""
@@ -73,16 +91,15 @@ class RangeSet:
         at = bisect_right(self._starts, value) - 1
         return self._stops[at] if at >= 0 and value < self._stops[at] else value
 
-    def missing(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """The ranges of start..stop-1 that are not in the set, in order."""
-        at = max(bisect_right(self._starts, start) - 1, 0)
-        while start < stop:
-            start = self.next_missing(start)
-            at = bisect_left(self._starts, start, at)
-            gap_end = min(stop, self._starts[at]) if at < len(self._starts) else stop
-            if start < gap_end:
-                yield start, gap_end
-            start = max(start, gap_end)
+    def next_present(self, value: int) -> int | None:
+        """The smallest integer from `value` on that is in the set; None if there is none."""
+        at = bisect_right(self._stops, value)
+        return max(value, self._starts[at]) if at < len(self._starts) else None
+
+    def present(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """The ranges of start..stop-1 that are in the set, in order."""
+        for at in range(bisect_right(self._stops, start), bisect_left(self._starts, stop)):
+            yield max(start, self._starts[at]), min(stop, self._stops[at])
 
     def clear(self) -> None:
         """Empty the set."""

@@ -1,7 +1,5 @@
 """Ranges against a plain set of integers."""
 
-from itertools import pairwise
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +9,7 @@ small = st.integers(-3, 40)
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("add"), small, small),
+        st.tuples(st.just("remove"), small, small),
         st.tuples(st.just("remove_below"), small, st.just(0)),
     ),
     max_size=30,
@@ -23,6 +22,9 @@ def apply(steps: list[tuple[str, int, int]]) -> tuple[RangeSet, set[int]]:
         if step == "add":
             ranges.add(value, stop)
             model |= set(range(value, stop))
+        elif step == "remove":
+            ranges.remove(value, stop)
+            model -= set(range(value, stop))
         else:
             ranges.remove_below(value)
             model = {one for one in model if one >= value}
@@ -47,16 +49,17 @@ def test_ranges_are_sorted_disjoint_and_do_not_touch(steps: list[tuple[str, int,
     assert len(ranges) * 2 == len(flat)
     if model:
         assert ranges.first == next(iter(ranges))
+        assert ranges.last == list(ranges)[-1]
 
 
 @given(steps, small, small)
 @settings(max_examples=300)
-def test_what_is_missing(steps: list[tuple[str, int, int]], start: int, stop: int) -> None:
+def test_what_is_between(steps: list[tuple[str, int, int]], start: int, stop: int) -> None:
     ranges, model = apply(steps)
-    gaps = list(ranges.missing(start, stop))
-    expected = [one for one in range(start, stop) if one not in model]
-    assert [one for low, high in gaps for one in range(low, high)] == expected
-    assert all(high < low for (_, high), (low, _) in pairwise(gaps))
+    there = list(ranges.present(start, stop))
+    expected = [one for one in range(start, stop) if one in model]
+    assert [one for low, high in there for one in range(low, high)] == expected
+    assert ranges.next_present(start) == min((o for o in model if o >= start), default=None)
     missing = start
     while missing in model:
         missing += 1

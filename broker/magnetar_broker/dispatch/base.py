@@ -15,7 +15,7 @@ from magnetar_proto.names import TopicName
 from magnetar_storage.cursor import Cursor
 from magnetar_storage.interfaces import Run
 from magnetar_storage.log import Log
-from magnetar_storage.ranges import RangeSet
+from magnetar_storage.offsets import OffsetSet
 
 
 class Blocker(StrEnum):
@@ -71,14 +71,14 @@ class Delays(Protocol):
     """Which entries of a topic are to be delivered later."""
 
     @property
-    def waiting(self) -> RangeSet:
+    def waiting(self) -> OffsetSet:
         """Their offsets; who comes due leaves it, and dispatchers are told."""
 
 
 class NoDelays:
     """A topic without any."""
 
-    waiting = RangeSet()
+    waiting = OffsetSet()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,137 @@
+"""Sets of offsets against a plain set of integers."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from magnetar_storage.offsets import FULL, SIZE, OffsetSet
+
+FAR = 1 << 40
+edges = st.one_of(
+    st.integers(-3, 4 * SIZE),
+    st.builds(lambda chunk, off: chunk * SIZE + off, st.integers(0, 4), st.integers(-2, 2)),
+)
+"""Where things are tried: anywhere, and often where one chunk ends and the next begins."""
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), edges, edges),
+        st.tuples(st.just("one"), edges, st.just(0)),
+        st.tuples(st.just("bits"), edges, st.integers(0, 1 << 70) | st.just(FULL)),
+        st.tuples(st.just("remove"), edges, edges),
+        st.tuples(st.just("remove_below"), edges, st.just(0)),
+    ),
+    max_size=12,
+)
+Steps = list[tuple[str, int, int]]
+
+
+def apply(steps: Steps) -> tuple[OffsetSet, set[int]]:
+    offsets, model = OffsetSet(), set[int]()
+    for step, value, other in steps:
+        if step == "add":
+            offsets.add(value, other)
+            model |= set(range(value, other))
+        elif step == "one":
+            offsets.add(value, value + 1)
+            model.add(value)
+        elif step == "bits":
+            offsets.add_bits(value, other)
+            model |= {value + i for i in range(other.bit_length()) if other >> i & 1}
+        elif step == "remove":
+            offsets.remove(value, other)
+            model -= set(range(value, other))
+        else:
+            offsets.remove_below(value)
+            model = {one for one in model if one >= value}
+    return offsets, model
+
+
+def unfolded(ranges: Iterator[tuple[int, int]]) -> list[int]:
+    """The offsets of ranges that are in order, not empty, and do not touch."""
+    found = list(ranges)
+    assert all(start < stop for start, stop in found)
+    assert all(stop < start for (_, stop), (start, _) in pairwise(found))
+    return [one for start, stop in found for one in range(start, stop)]
+
+
+@given(steps)
+@settings(max_examples=300)
+def test_the_same_offsets_are_in_it_as_in_a_set(steps: Steps) -> None:
+    offsets, model = apply(steps)
+    assert unfolded(iter(offsets)) == sorted(model)
+    assert [one for one in range(-5, 5 * SIZE + 5) if one in offsets] == sorted(model)
+    assert offsets.covered() == len(model)
+    assert bool(offsets) == bool(model)
+    if model:
+        assert offsets.first == next(iter(offsets))
+
+
+@given(steps, edges, edges)
+@settings(max_examples=400)
+def test_what_is_between(steps: Steps, start: int, stop: int) -> None:
+    offsets, model = apply(steps)
+    between = range(start, stop)
+    assert unfolded(offsets.present(start, stop)) == [one for one in between if one in model]
+    assert unfolded(offsets.missing(start, stop)) == [one for one in between if one not in model]
+    assert offsets.count(start, stop) == sum(one in model for one in between)
+    assert offsets.next_present(start) == min((o for o in model if o >= start), default=None)
+    missing = start
+    while missing in model:
+        missing += 1
+    assert offsets.next_missing(start) == missing
+
+
+@given(steps, steps)
+def test_equal_when_the_offsets_are(one: Steps, other: Steps) -> None:
+    (left, model), (right, other_model) = apply(one), apply(other)
+    assert (left == right) == (model == other_model)
+    rebuilt = OffsetSet()
+    for start, stop in left:
+        rebuilt.add(start, stop)
+    assert rebuilt == left
+
+
+@given(steps)
+def test_bitmaps_and_stretches_are_all_of_it(steps: Steps) -> None:
+    offsets, _ = apply(steps)
+    rebuilt = OffsetSet()
+    for start, stop in offsets.stretches():
+        rebuilt.add(start, stop)
+    for offset, bits in offsets.bitmaps():
+        rebuilt.add_bits(offset, bits)
+    assert rebuilt == offsets
+
+
+def test_far_stretches_cost_nothing() -> None:
+    offsets = OffsetSet()
+    offsets.add(5, FAR)
+    offsets.add(FAR + 10, 2 * FAR)
+    assert list(offsets) == [(5, FAR), (FAR + 10, 2 * FAR)]
+    assert offsets.covered() == 2 * FAR - 15
+    assert offsets.next_missing(6) == FAR
+    assert offsets.next_present(FAR) == FAR + 10
+    assert list(offsets.missing(0, 3 * FAR)) == [(0, 5), (FAR, FAR + 10), (2 * FAR, 3 * FAR)]
+    offsets.remove(100, 2 * FAR - 1)
+    assert list(offsets) == [(5, 100), (2 * FAR - 1, 2 * FAR)]
+
+
+def test_an_empty_range_adds_and_removes_nothing() -> None:
+    offsets = OffsetSet()
+    offsets.add(5, 5)
+    offsets.add(7, 3)
+    assert not offsets
+    offsets.add(0, 9)
+    offsets.remove(7, 3)
+    assert repr(offsets) == "OffsetSet([(0, 9)])"
+
+
+def test_clear_empties() -> None:
+    offsets = OffsetSet()
+    offsets.add(1, 3 * SIZE)
+    offsets.clear()
+    assert not offsets
+    assert list(offsets) == []
+    assert offsets == OffsetSet()
+    assert offsets.next_present(0) is None
