@@ -3,15 +3,23 @@
 The value is JSON, so that a person can read it.  A segment whose `entries` is null is
 not settled: whoever takes the log over recovers it first.  Offsets are derived: the
 first segment starts at `first_offset`, each next one where the one before it ends.
+
+A segment most of whose entries nobody needed any more was *thinned*: `kept` of them are
+left, in another segment of the store, the keeper `kept_in`.  It still counts all of its
+entries, so no position changes.
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from magnetar_storage.errors import Corrupt
 from magnetar_storage.interfaces import Sealed, SegmentId
 
 RECORD_VERSION = 1
+THINNED_VERSION = 2
+"""Of a record that has thinned segments: releases that do not know them must not read it."""
 
 
 @dataclass(frozen=True)
@@ -23,13 +31,32 @@ class Segment:
     entries: int | None = None
     messages: int = 0
     size: int = 0
+    """Bytes of the payloads that are left."""
     sealed_ms: int = 0
+    kept: int | None = None
+    """How many entries are left of a thinned segment; None: it is whole."""
+    kept_in: SegmentId | None = None
+    """Where those are; None when none is left."""
 
     def settled(self, end: Sealed, now_ms: int) -> "Segment":
         """The same segment with its end known."""
         return replace(
             self, entries=end.entries, messages=end.messages, size=end.size, sealed_ms=now_ms
         )
+
+    @property
+    def is_whole(self) -> bool:
+        return self.kept is None
+
+    @property
+    def stored_in(self) -> SegmentId | None:
+        """The segment of the store that has the entries, if any are left."""
+        return self.id if self.kept is None else self.kept_in
+
+    @property
+    def held(self) -> int:
+        """How many entries are stored; 0 while the segment is not settled."""
+        return (self.entries or 0) if self.kept is None else self.kept
 
 
 @dataclass(frozen=True)
@@ -46,15 +73,63 @@ class LogRecord:
     properties: dict[str, str] = field(default_factory=dict)
 
     @property
+    def stored(self) -> set[SegmentId]:
+        """The segments of the store that have the log's entries."""
+        return {s.stored_in for s in self.segments if s.stored_in is not None}
+
+    @property
     def listed(self) -> set[SegmentId]:
-        """Every segment that the log knows of, those to be deleted included."""
+        """Every segment of the store that the log knows of, those to be deleted included."""
         cursors = set() if self.cursor_segment is None else {self.cursor_segment}
         cursors.update(self.delay_segments)
-        return {segment.id for segment in self.segments} | cursors | set(self.trash)
+        return self.stored | cursors | set(self.trash)
+
+    # Changes --------------------------------------------------------------------
+
+    def with_segment(self, changed: Segment) -> "LogRecord":
+        """One segment in place of the one with its id."""
+        segments = tuple(changed if s.id == changed.id else s for s in self.segments)
+        return replace(self, segments=segments)
+
+    def with_thinned(self, thinned: Iterable[Segment]) -> "LogRecord":
+        """Thinned segments in place of those with their ids; what was replaced is trash.
+
+        Neighbours of which nothing is left become one element: their ledgers end there.
+        """
+        changed = {segment.id: segment for segment in thinned}
+        segments: list[Segment] = []
+        for segment in (changed.get(s.id, s) for s in self.segments):
+            if segments and segment.kept == 0 == segments[-1].kept:
+                segments[-1] = _joined(segments[-1], segment)
+            else:
+                segments.append(segment)
+        return self._discarding(replace(self, segments=tuple(segments)))
+
+    def without(self, doomed: frozenset[SegmentId]) -> "LogRecord":
+        """Without the first segments, which are trash."""
+        gone = [s for s in self.segments if s.id in doomed]
+        return self._discarding(
+            replace(
+                self,
+                first_offset=self.first_offset + sum(s.entries or 0 for s in gone),
+                first_messages=self.first_messages + sum(s.messages for s in gone),
+                segments=tuple(s for s in self.segments if s.id not in doomed),
+            )
+        )
+
+    def _discarding(self, after: "LogRecord") -> "LogRecord":
+        """`after`, with what it no longer uses in its trash, and nothing of what it uses."""
+        kept = tuple(t for t in after.trash if t not in after.stored)
+        return replace(after, trash=kept + tuple(sorted(self.stored - after.stored)))
+
+    # The stored form ------------------------------------------------------------
 
     def encode(self) -> bytes:
         """The stored form."""
-        return json.dumps({"version": RECORD_VERSION} | asdict(self)).encode()
+        whole = all(segment.is_whole for segment in self.segments)
+        fields = asdict(self) | {"segments": [_encoded(segment) for segment in self.segments]}
+        version = RECORD_VERSION if whole else THINNED_VERSION
+        return json.dumps({"version": version} | fields).encode()
 
     @classmethod
     def decode(cls, key: str, value: bytes) -> "LogRecord":
@@ -62,8 +137,8 @@ class LogRecord:
         try:
             fields = json.loads(value)
             version = fields.pop("version")
-            if version != RECORD_VERSION:
-                why = f"record version {version}; this release reads {RECORD_VERSION}"
+            if version not in (RECORD_VERSION, THINNED_VERSION):
+                why = f"record version {version}; this release reads up to {THINNED_VERSION}"
                 raise Corrupt(key, 0, why)
             segments = tuple(Segment(**s) for s in fields.pop("segments"))
             delays = tuple(fields.pop("delay_segments", ()))
@@ -71,3 +146,21 @@ class LogRecord:
             return cls(segments=segments, delay_segments=delays, trash=trash, **fields)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise Corrupt(key, 0, f"the metadata record cannot be read: {error}") from error
+
+
+def _joined(one: Segment, other: Segment) -> Segment:
+    """Two neighbours of which nothing is left."""
+    return replace(
+        one,
+        entries=(one.entries or 0) + (other.entries or 0),
+        messages=one.messages + other.messages,
+        sealed_ms=max(one.sealed_ms, other.sealed_ms),
+    )
+
+
+def _encoded(segment: Segment) -> dict[str, Any]:
+    """What only thinned segments have stands only there."""
+    fields = asdict(segment)
+    if segment.is_whole:
+        del fields["kept"], fields["kept_in"]
+    return fields

@@ -596,7 +596,7 @@ def test_the_record_survives_encoding() -> None:
         (b"{}", "cannot be read"),
         (b'{"version": 1, "segments": [{}], "trash": []}', "cannot be read"),
         (b'{"version": 1, "segments": [], "trash": [], "surprise": 0}', "cannot be read"),
-        (b'{"version": 2, "segments": [], "trash": [], "surprise": 0}', "record version 2"),
+        (b'{"version": 3, "segments": [], "trash": [], "surprise": 0}', "record version 3"),
     ],
 )
 def test_a_record_that_is_none_is_corrupt(value: bytes, why: str) -> None:

@@ -1,0 +1,343 @@
+"""Thinning: giving back the room of acknowledged entries between others that are needed.
+
+One message that waits would hold all segments from its own on.  So a settled segment of
+which few entries are needed is replaced: those are copied to a keeper, one change of the
+record says so, and then the segment is deleted.  A keeper may serve several neighbours,
+and is replaced in turn when half of it is not needed any more.
+
+A keeper is listed as trash while it is written: whatever ends the writing, it is deleted
+unless the record says that it is in use.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+
+from magnetar_storage.cursor import Cursor
+from magnetar_storage.errors import Corrupt, NoSegment, StorageError
+from magnetar_storage.interfaces import SegmentId, SegmentWriter
+from magnetar_storage.keeper import KeptRun, encode_map
+from magnetar_storage.log_record import LogRecord, Segment
+from magnetar_storage.offsets import OffsetSet
+from magnetar_storage.recorded_log import RecordedLog
+from magnetar_storage.world import Promise, settling
+
+NEEDED_OF_WHOLE = 10
+"""A segment is thinned when at most one entry of so many is needed."""
+NEEDED_OF_KEPT = 2
+"""The same for what was thinned before."""
+SMALL_BYTES = 256 << 10
+"""A keeper of less is replaced together with a neighbour, so that there are not too many."""
+GROUP_BYTES = 1 << 20
+"""What one keeper is to hold of several neighbours."""
+COPY_BYTES = 64 << 20
+"""What is copied in one call, about."""
+LOOKED_AT = 256
+"""How many segments are looked at in one call; the next one goes on behind them."""
+BLOCK_BYTES = 64 << 10
+READ_ENTRIES = 1000
+
+Needed = Callable[[int, int, int], OffsetSet | None]
+"""Of start..stop-1, what somebody needs at present; None if that is more than a limit."""
+
+
+def needed_by(cursors: Iterable[Cursor]) -> Needed:
+    """What is not acknowledged by all of these cursors; give it a view, not a copy."""
+
+    def needed(start: int, stop: int, limit: int) -> OffsetSet | None:
+        found = OffsetSet()
+        for cursor in cursors:
+            first = max(start, cursor.mark_delete + 1)
+            if first < stop:
+                if stop - first - cursor.acked.count(first, stop) > limit:
+                    return None
+                for run in cursor.acked.missing(first, stop):
+                    found.add(*run)
+        return found if found.covered() <= limit else None
+
+    return needed
+
+
+@dataclass
+class Unit:
+    """Neighbours in the segment list whose entries are in one segment of the store, if any."""
+
+    segments: list[Segment]
+    start: int
+    stop: int
+
+    @property
+    def held(self) -> int:
+        """How many entries are stored."""
+        return sum(segment.held for segment in self.segments)
+
+    @property
+    def size(self) -> int:
+        return sum(segment.size for segment in self.segments)
+
+    @property
+    def stored_in(self) -> SegmentId | None:
+        return self.segments[0].stored_in
+
+    def takes(self, segment: Segment) -> bool:
+        """Whether a segment behind this one belongs to it."""
+        return segment.kept == 0 or (not segment.is_whole and segment.kept_in == self.stored_in)
+
+
+def units(record: LogRecord, before: int) -> Iterator[Unit]:
+    """What can be thinned on its own: settled, and ending at or below `before`."""
+    unit: Unit | None = None
+    start = record.first_offset
+    for segment in record.segments:
+        if segment.entries is None or start + segment.entries > before:
+            break
+        stop = start + segment.entries
+        if unit is not None and unit.takes(segment):
+            unit.segments.append(segment)
+            unit.stop = stop
+        else:
+            if unit is not None:
+                yield unit
+            unit = Unit([segment], start, stop)
+        start = stop
+    if unit is not None:
+        yield unit
+
+
+class Group:
+    """Neighbouring units that one keeper is to replace, and what is needed of them."""
+
+    def __init__(self) -> None:
+        self.segments: list[Segment] = []
+        self.stored: set[SegmentId] = set()
+        self.start = self.stop = self.bytes = 0
+        self.live = OffsetSet()
+        self.worth_it = False
+
+    def add(self, unit: Unit, live: OffsetSet, worth_it: bool) -> None:
+        if not self.segments:
+            self.start = unit.start
+        self.segments += unit.segments
+        if unit.stored_in is not None:
+            self.stored.add(unit.stored_in)
+        self.stop = unit.stop
+        for run in live:
+            self.live.add(*run)
+        self.bytes += estimate(unit, live)
+        self.worth_it = self.worth_it or worth_it
+
+    def has_room(self, unit: Unit, live: OffsetSet) -> bool:
+        return not self.segments or self.bytes + estimate(unit, live) <= GROUP_BYTES
+
+
+def estimate(unit: Unit, live: OffsetSet) -> int:
+    """Bytes of the entries that are needed, if they are like the others."""
+    return unit.size * live.covered() // max(unit.held, 1)
+
+
+class _NotNow(Exception):
+    """The segments, or what is needed of them, are not what they were: another time."""
+
+
+class Thinning:
+    """Thins one log; one call at a time."""
+
+    def __init__(self, log: RecordedLog) -> None:
+        self._log = log
+        self._running: Promise | None = None
+        self._next_look = 0
+        self._unreadable: set[SegmentId] = set()  # damaged: left as they are
+
+    async def run(self, needed: Needed, before: int, max_bytes: int) -> int:
+        """Thin what ends at or below `before`; how many bytes were given back.
+
+        Copies about `max_bytes` at most, and leaves the rest for the next call.
+        """
+        if self._running is not None:
+            return 0
+        self._running = self._log.engine.clock.promise()
+        copied = freed = 0
+        try:
+            for group in self._groups(needed, before):
+                size = sum(segment.size for segment in group.segments)
+                left = await self._replace(group, needed)
+                copied, freed = copied + left, freed + size - left
+                if copied >= max_bytes or self._log.failed is not None:
+                    self._next_look = group.stop
+                    break
+        finally:
+            running, self._running = self._running, None
+            running.set_result(None)
+        return freed
+
+    async def ended(self) -> None:
+        """Wait until nothing is being thinned; it ends soon when the log has failed."""
+        while self._running is not None:
+            await self._running
+
+    # Choosing -------------------------------------------------------------------
+
+    def _groups(self, needed: Needed, before: int) -> Iterator[Group]:
+        """What is worth replacing, each chosen when it is asked for."""
+        group, looked_at = Group(), 0
+        for unit in units(self._log.record, min(before, self._log.end - 1)):
+            if unit.start < self._next_look:
+                continue
+            if looked_at >= LOOKED_AT:
+                self._next_look = unit.start
+                break
+            looked_at += len(unit.segments)
+            live = self._live(unit, needed)
+            if live is None or not group.has_room(unit, live):
+                if group.worth_it:
+                    yield group
+                group = Group()
+            if live is not None:
+                kept = not unit.segments[0].is_whole
+                worth_it = live.covered() * (NEEDED_OF_KEPT if kept else 1) <= unit.held > 0
+                group.add(unit, live, worth_it)
+        else:
+            self._next_look = 0
+        if group.worth_it:
+            yield group
+
+    def _live(self, unit: Unit, needed: Needed) -> OffsetSet | None:
+        """What is needed of a unit that may be replaced, else None."""
+        if unit.stored_in in self._unreadable:
+            return None
+        limit = unit.held
+        if unit.segments[0].is_whole:
+            limit //= NEEDED_OF_WHOLE
+        elif unit.size > SMALL_BYTES:
+            limit //= NEEDED_OF_KEPT
+        live = needed(unit.start, unit.stop, limit)
+        if live is not None:
+            self._without_holes(live, unit.start, unit.stop)
+        return live
+
+    def _without_holes(self, live: OffsetSet, start: int, stop: int) -> None:
+        for hole in list(self._log.holes.present(start, stop)):
+            live.remove(*hole)
+
+    # Replacing ------------------------------------------------------------------
+
+    async def _replace(self, group: Group, needed: Needed) -> int:
+        """Copy what is needed, list it, delete the rest; how many bytes are left."""
+        log = self._log
+        sizes = dict.fromkeys((segment.id for segment in group.segments), 0)
+        keeper: SegmentId | None = None
+        try:
+            if group.live:
+                writer = await self._create()
+                keeper = writer.segment
+                with self._discarding(group, keeper):
+                    await self._copy(group, writer, sizes)
+                    await writer.seal()
+            thinned = _thinned(group, keeper, sizes)
+            # Fails it for another reason, it may have taken place: the keeper is left alone.
+            await log.commit(partial(self._checked, group, needed, thinned))
+        except _NotNow:
+            if keeper is not None:
+                log.unfinished.discard(keeper)
+            await log.empty_trash()
+            return sum(segment.size for segment in group.segments)
+        if keeper is not None:
+            log.unfinished.discard(keeper)
+        log.thinned(group.segments, group.start, group.stop, group.live)
+        await log.empty_trash()
+        return sum(sizes.values())
+
+    async def _create(self) -> SegmentWriter:
+        """A new segment, listed as trash until it is of use."""
+        log = self._log
+        writer = await log.engine.store.create()
+        keeper = writer.segment
+        log.unfinished.add(keeper)
+        try:
+            await log.commit(lambda record: replace(record, trash=(*record.trash, keeper)))
+        except StorageError:
+            log.unfinished.discard(keeper)
+            await log.discard_unlisted(keeper)
+            raise
+        return writer
+
+    @contextmanager
+    def _discarding(self, group: Group, keeper: SegmentId) -> Iterator[None]:
+        """What fails in here leaves a keeper that nobody needs: it is trash like any other."""
+        try:
+            yield
+        except (Corrupt, NoSegment) as error:
+            # Told to whoever reads these entries; here they only cannot be copied.
+            self._unreadable |= group.stored
+            raise _NotNow from error
+        except StorageError:
+            self._log.unfinished.discard(keeper)
+            raise
+
+    async def _copy(self, group: Group, writer: SegmentWriter, sizes: dict[SegmentId, int]) -> None:
+        """Write the map and the entries; add up the `sizes` of what is left of each segment."""
+        log = self._log
+        runs = [
+            KeptRun(start, stop - start, await log.messages_before(start))
+            for start, stop in list(group.live)
+        ]
+        pieces = encode_map(runs)
+        await self._append(writer, pieces, [0] * len(pieces))
+        end = runs[-1].first + runs[-1].entries
+        payloads: list[bytes] = []
+        counts: list[int] = []
+        gathered = 0
+        at: int | None = runs[0].first
+        while at is not None:
+            run = await log.read(at, min(READ_ENTRIES, end - at), BLOCK_BYTES)
+            if log.failed is not None:
+                raise log.failed.again()
+            if run.first != at or not run.payloads:
+                raise _NotNow
+            stop = at + len(run.payloads)
+            for first, behind in list(group.live.present(at, stop)):
+                part = run.payloads[first - at : behind - at]
+                payloads += part
+                counts += run.counts[first - at : behind - at]
+                size = sum(map(len, part))
+                sizes[log.position(first)[0]] += size
+                gathered += size
+            at = group.live.next_present(stop)
+            if gathered >= BLOCK_BYTES or at is None:
+                await self._append(writer, payloads, counts)
+                payloads, counts, gathered = [], [], 0
+
+    async def _append(
+        self, writer: SegmentWriter, payloads: list[bytes], counts: list[int]
+    ) -> None:
+        promise = self._log.engine.clock.promise()
+        writer.append(payloads, counts, settling(promise))
+        await promise
+
+    def _checked(
+        self, group: Group, needed: Needed, thinned: list[Segment], record: LogRecord
+    ) -> LogRecord:
+        """The record with the group thinned, unless that is not right any more."""
+        if not set(group.segments) <= set(record.segments):
+            raise _NotNow  # trimmed meanwhile
+        now = needed(group.start, group.stop, group.stop - group.start)
+        if now is None:
+            raise _NotNow
+        self._without_holes(now, group.start, group.stop)
+        if any(group.live.count(*run) < run[1] - run[0] for run in now):
+            raise _NotNow  # a new cursor or a seek needs more
+        return record.with_thinned(thinned)
+
+
+def _thinned(group: Group, keeper: SegmentId | None, sizes: dict[SegmentId, int]) -> list[Segment]:
+    """The group's segments as they are to be listed."""
+    thinned = []
+    start = group.start
+    for segment in group.segments:
+        stop = start + (segment.entries or 0)
+        kept = group.live.count(start, stop)
+        kept_in = keeper if kept else None
+        thinned.append(replace(segment, size=sizes[segment.id], kept=kept, kept_in=kept_in))
+        start = stop
+    return thinned
