@@ -11,7 +11,15 @@ replays it after a restart.
 
 from collections.abc import Iterable
 
-from magnetar_storage.cursor_record import Kind, Piece, State, decode, pieces
+from magnetar_storage.cursor_record import (
+    MOST_RANGES,
+    Kind,
+    Piece,
+    State,
+    decode,
+    decode_bitmaps,
+    pieces,
+)
 from magnetar_storage.offsets import OffsetSet
 
 
@@ -167,14 +175,30 @@ class TrackedCursor(Cursor):
     def snapshot(self) -> list[Piece]:
         """The whole state; nothing is left to be taken as a delta."""
         self._forget_changes()
-        state = State(self.mark_delete, list(self.acked), self.partial, self.redelivered)
+        ranges, bitmaps = self.acked.parts(MOST_RANGES)
+        state = State(self.mark_delete, ranges, self.partial, self.redelivered, bitmaps)
         return pieces(Kind.WHOLE, state)
 
     def apply(self, kind: Kind, body: bytes) -> None:
         """Replay a piece that `take_delta` or `snapshot` returned; ValueError if it is none."""
-        if kind not in (Kind.WHOLE, Kind.DELTA):
+        if kind is Kind.BITMAPS:
+            self._apply_bitmaps(body)
+        elif kind in (Kind.WHOLE, Kind.DELTA):
+            self._apply_state(kind, decode(body))
+        else:
             raise ValueError(f"{kind.name} changes no cursor")
-        state = decode(body)
+        self._advance()
+        self._forget_changes()
+
+    def _apply_bitmaps(self, body: bytes) -> None:
+        for offset, bits in decode_bitmaps(body):
+            self.acked.add_bits(offset, bits)
+        self.acked.remove_below(self.mark_delete + 1)
+        for known in self.partial, self.redelivered:
+            for offset in [offset for offset in known if offset in self.acked]:
+                del known[offset]
+
+    def _apply_state(self, kind: Kind, state: State) -> None:
         if kind is Kind.WHOLE:
             self.reset(state.mark_delete)
         for start, stop in state.ranges:
@@ -186,8 +210,6 @@ class TrackedCursor(Cursor):
             if not self.is_acked(offset):
                 self.redelivered[offset] = max(self.redelivered.get(offset, 0), count)
         self.ack_up_to(state.mark_delete)
-        self._advance()
-        self._forget_changes()
 
     def _forget_changes(self) -> None:
         self._new_ranges: list[tuple[int, int]] = []

@@ -5,6 +5,7 @@
     DELTA    what changed          WHOLE    a whole state, replacing the old one
     DELETE   nothing               PROPERTIES   JSON of the new properties
     SIDE     opaque; the number is the side's, not a cursor's
+    BITMAPS  more that is acknowledged
 
 A state is cut into several entries where it is large: the first says CREATE or WHOLE, the
 others are deltas.  Reading one raises `struct.error` or ValueError if it is none.
@@ -23,6 +24,10 @@ _STATE = Struct("<qII")  # mark-delete, number of ranges, number of masks
 _RANGE = Struct("<qq")
 _MASK = Struct("<qI")  # offset, bytes of the mask that follows
 _COUNT = Struct("<qI")
+_BITMAP = Struct("<qH")  # offset of bit 0, bytes of the bitmap that follows
+MOST_RANGES = 8
+"""Where a chunk of offsets has more, its bitmap is smaller."""
+FARTHEST = (1 << 63) - 1
 PIECE_BYTES = 1 << 20
 """A state that is larger is cut into several entries."""
 
@@ -38,10 +43,11 @@ class Kind(IntEnum):
     DELETE = 4
     PROPERTIES = 5
     SIDE = 6
+    BITMAPS = 7
 
 
 Piece = tuple[Kind, bytes]
-"""WHOLE or DELTA, and its body."""
+"""WHOLE, DELTA or BITMAPS, and its body."""
 
 
 class State(NamedTuple):
@@ -52,6 +58,8 @@ class State(NamedTuple):
     masks: Mapping[int, int] = {}
     counts: Mapping[int, int] = {}
     """How often entries were redelivered."""
+    bitmaps: Sequence[tuple[int, int]] = ()
+    """More that is acknowledged: bit i is 1 for the offset i behind the one named."""
 
 
 def entry(kind: Kind, number: int, body: bytes = b"") -> bytes:
@@ -83,13 +91,19 @@ def _read_text(body: bytes, at: int) -> tuple[str, int]:
 
 
 def pieces(kind: Kind, state: State) -> list[Piece]:
-    """A state as bodies of entries: one of `kind`, and deltas for what does not fit into it."""
+    """A state as bodies of entries: one of `kind`, then what does not fit into it."""
     parts = [state] if _size(state) <= PIECE_BYTES else list(_parts(state))
-    return [(Kind.DELTA if number else kind, encode(part)) for number, part in enumerate(parts)]
+    states = [(Kind.DELTA if number else kind, encode(part)) for number, part in enumerate(parts)]
+    largest = max((_bytes_of(bits) for _, bits in state.bitmaps), default=0)
+    bitmaps = [
+        (Kind.BITMAPS, encode_bitmaps(part))
+        for part in _slices(state.bitmaps, _BITMAP.size + largest)
+    ]
+    return [*states[:1], *bitmaps, *states[1:]]
 
 
 def _size(state: State) -> int:
-    masks = len(state.masks) * _MASK.size + sum(map(_mask_bytes, state.masks.values()))
+    masks = len(state.masks) * _MASK.size + sum(map(_bytes_of, state.masks.values()))
     return len(state.ranges) * _RANGE.size + masks + len(state.counts) * _COUNT.size
 
 
@@ -97,7 +111,7 @@ def _parts(state: State) -> Iterator[State]:
     mark_delete = state.mark_delete
     for ranges in _slices(state.ranges, _RANGE.size):
         yield State(mark_delete, ranges=ranges)
-    largest = max(map(_mask_bytes, state.masks.values()), default=0)
+    largest = max(map(_bytes_of, state.masks.values()), default=0)
     for masks in _slices(list(state.masks.items()), _MASK.size + largest):
         yield State(mark_delete, masks=dict(masks))
     for counts in _slices(list(state.counts.items()), _COUNT.size):
@@ -110,19 +124,19 @@ def _slices(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (items[at : at + step] for at in range(0, len(items), step))
 
 
-def _mask_bytes(mask: int) -> int:
-    return (mask.bit_length() + 7) // 8
+def _bytes_of(bits: int) -> int:
+    return (bits.bit_length() + 7) // 8
 
 
 def encode(state: State) -> bytes:
-    """The bytes of a state."""
-    mark_delete, ranges, masks, counts = state
+    """The bytes of a state; its bitmaps are apart."""
+    mark_delete, ranges, masks, counts, _ = state
     parts = [
         _STATE.pack(mark_delete, len(ranges), len(masks)),
         pack(f"<{2 * len(ranges)}q", *chain.from_iterable(ranges)),
     ]
     for offset, mask in masks.items():
-        size = _mask_bytes(mask)
+        size = _bytes_of(mask)
         parts += (_MASK.pack(offset, size), mask.to_bytes(size, "little"))
     if counts:
         parts.append(_SIZE.pack(len(counts)))
@@ -150,3 +164,26 @@ def decode(data: bytes) -> State:
     if at != len(data):
         raise ValueError(f"a state of {at} bytes in {len(data)}")
     return State(mark_delete, ranges, masks, counts)
+
+
+def encode_bitmaps(bitmaps: Sequence[tuple[int, int]]) -> bytes:
+    """The body of BITMAPS."""
+    parts = []
+    for offset, bits in bitmaps:
+        size = _bytes_of(bits)
+        parts += (_BITMAP.pack(offset, size), bits.to_bytes(size, "little"))
+    return b"".join(parts)
+
+
+def decode_bitmaps(body: bytes) -> list[tuple[int, int]]:
+    """What `encode_bitmaps` was given."""
+    at, bitmaps = 0, []
+    while at < len(body):
+        offset, size = _BITMAP.unpack_from(body, at)
+        at += _BITMAP.size
+        bits = int.from_bytes(body[at : at + size], "little")
+        at += size
+        if at > len(body) or offset + bits.bit_length() > FARTHEST:
+            raise ValueError(f"no bitmap of {size} bytes at offset {offset}")
+        bitmaps.append((offset, bits))
+    return bitmaps

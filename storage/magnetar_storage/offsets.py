@@ -220,13 +220,16 @@ class OffsetSet:
         if start < stop:
             yield start, stop
 
-    def bitmaps(self) -> Iterator[tuple[int, int]]:
-        """The scattered part of the set as arguments of `add_bits`, in order."""
-        return ((chunk << SHIFT, self._bits[chunk]) for chunk in self._order)
-
-    def stretches(self) -> Iterator[tuple[int, int]]:
-        """The rest of it as ranges (start, stop), in order."""
-        return ((chunk << SHIFT, end << SHIFT) for chunk, end in self._full)
+    def parts(self, most_runs: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """All of it as ranges, and as arguments of `add_bits` where a chunk has more than that."""
+        ranges, bitmaps = [(chunk << SHIFT, end << SHIFT) for chunk, end in self._full], []
+        for chunk in self._order:
+            bits = self._bits[chunk]
+            if (bits & ~(bits << 1)).bit_count() > most_runs:
+                bitmaps.append((chunk << SHIFT, bits))
+            else:
+                ranges += _runs(chunk << SHIFT, bits)
+        return ranges, bitmaps
 
     def _chunk(self, chunk: int) -> int:
         bits = self._bits.get(chunk)

@@ -1,5 +1,7 @@
 """The cursor against a model that remembers every message of every entry."""
 
+from struct import error as StructError
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -239,7 +241,7 @@ def test_a_large_state_is_cut_and_small_in_each_piece() -> None:
         cursor.ack_batch(offset, (1 << 64) - 1)
     cursor.count_redelivery(range(200_000, 400_000, 2))
     pieces = cursor.snapshot()
-    assert [kind for kind, _ in pieces][:2] == [Kind.WHOLE, Kind.DELTA]
+    assert [kind for kind, _ in pieces][:3] == [Kind.WHOLE, Kind.BITMAPS, Kind.DELTA]
     assert max(len(body) for _, body in pieces) < (1 << 20) + 100
     replay(twin, pieces)
     assert (twin.acked, twin.partial) == (cursor.acked, cursor.partial)
@@ -251,3 +253,37 @@ def test_only_pieces_of_a_state_are_replayed() -> None:
     with pytest.raises(ValueError, match="DELETE"):
         cursor.apply(Kind.DELETE, cursor_record.encode(State(3)))
     assert cursor.mark_delete == -1
+
+
+def test_a_million_holes_are_written_in_less_than_a_byte_each() -> None:
+    cursor, twin = TrackedCursor(-1), TrackedCursor(-1)
+    for offset in range(1, 2_000_000, 2):
+        cursor.acked.add(offset, offset + 1)
+    pieces = cursor.snapshot()
+    assert sum(len(body) for _, body in pieces) < 300_000
+    replay(twin, pieces)
+    assert twin.acked == cursor.acked
+
+
+@given(st.sets(st.integers(0, 3000)), st.sets(st.integers(0, 3000)), st.integers(-1, 3000))
+def test_dense_states_are_replayed_over_anything(
+    acked: set[int], known: set[int], mark_delete: int
+) -> None:
+    """A twin that had gone on, and knew of batches and redeliveries, forgets what is acked."""
+    cursor, twin = TrackedCursor(-1), TrackedCursor(mark_delete)
+    dense = {offset + more for offset in acked for more in (0, 2, 4)}
+    cursor.ack(sorted(dense))
+    for offset in known:
+        twin.ack_batch(offset, 0b11)
+    twin.count_redelivery(known)
+    for kind, body in cursor.snapshot():
+        twin.apply(Kind.DELTA if kind is Kind.WHOLE else kind, body)
+    left = [o for o in range(3010) if o > mark_delete and o not in dense]
+    assert [o for o in range(3010) if not twin.is_acked(o)] == left
+    assert sorted(twin.partial) == sorted(twin.redelivered) == sorted(known & set(left))
+
+
+@pytest.mark.parametrize("body", [b"\0" * 9, bytes(8) + b"\x05\0four", b"\xff" * 7 + b"\x7f\1\0\1"])
+def test_no_bitmaps_are_refused(body: bytes) -> None:
+    with pytest.raises((ValueError, StructError)):
+        cursor_record.decode_bitmaps(body)

@@ -93,13 +93,15 @@ def test_equal_when_the_offsets_are(one: Steps, other: Steps) -> None:
     assert rebuilt == left
 
 
-@given(steps)
-def test_bitmaps_and_stretches_are_all_of_it(steps: Steps) -> None:
+@given(steps, st.integers(0, 3))
+def test_parts_are_all_of_it(steps: Steps, most_runs: int) -> None:
     offsets, _ = apply(steps)
     rebuilt = OffsetSet()
-    for start, stop in offsets.stretches():
+    ranges, bitmaps = offsets.parts(most_runs)
+    for start, stop in ranges:
         rebuilt.add(start, stop)
-    for offset, bits in offsets.bitmaps():
+    for offset, bits in bitmaps:
+        assert bits.bit_count() > most_runs
         rebuilt.add_bits(offset, bits)
     assert rebuilt == offsets
 
