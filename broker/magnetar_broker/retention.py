@@ -19,23 +19,14 @@ class Retention:
         return young and small
 
 
-def trim_to(
-    segments: tuple[Segment, ...],
-    first_offset: int,
-    consumed: int,
-    retention: Retention,
-    now_ms: int,
+def released_to(
+    segments: tuple[Segment, ...], first_offset: int, retention: Retention, now_ms: int
 ) -> int:
-    """The offset below which segments may go: settled, wholly consumed and not retained.
-
-    `consumed` is the first offset that some durable cursor still needs.
-    """
+    """The offset below which segments may go once nobody needs them: settled, not retained."""
     retained = sum(segment.size for segment in segments)
     offset = first_offset
     for segment in segments:
-        if segment.entries is None or offset + segment.entries > consumed:
-            break
-        if retention.keeps(now_ms - segment.sealed_ms, retained):
+        if segment.entries is None or retention.keeps(now_ms - segment.sealed_ms, retained):
             break
         offset += segment.entries
         retained -= segment.size

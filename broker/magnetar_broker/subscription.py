@@ -62,6 +62,7 @@ class Subscription:
         self.name = name
         self.cursor = cursor
         self.durable = isinstance(cursor, DurableCursor)
+        topic.log.skip_holes(cursor)
         self.consumers = ConsumerGroup(name, topic.limits.max_consumers_per_subscription)
         self.type: int = EXCLUSIVE
         self._stream = Stream(
@@ -198,6 +199,7 @@ class Subscription:
         self._moving = self.topic.log.engine.clock.promise()
         try:
             self.cursor.reset(offset - 1)
+            self.topic.log.skip_holes(self.cursor)
             if mask is not None:
                 self.cursor.ack_batch(offset, self._cut(offset, mask))
             for consumer in self.dispatcher.receivers():

@@ -19,7 +19,7 @@ from magnetar_broker.metadata_keys import topic_key
 from magnetar_broker.meter import Meter
 from magnetar_broker.policies import Policies
 from magnetar_broker.producer import Producer, Producers, Sends
-from magnetar_broker.retention import trim_to
+from magnetar_broker.retention import released_to
 from magnetar_broker.subscription import Subscription
 from magnetar_proto.entries import parse_metadata, publish_time
 from magnetar_proto.errors import BadMetadata
@@ -29,6 +29,7 @@ from magnetar_storage.cursor import Cursor
 from magnetar_storage.cursor_log import CursorLog
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log import Engine, Log
+from magnetar_storage.thinning import needed_by
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +65,7 @@ class Topic:
             for cursor in cursors.cursors.values()
         }
         entries.on_failure = self.drop
+        entries.on_reclaimed = self._reclaimed
 
     @classmethod
     async def open(
@@ -285,20 +287,21 @@ class Topic:
     # Upkeep and end -------------------------------------------------------------------------
 
     async def tidy(self) -> None:
-        """Roll over a segment that is old, and trim what is consumed and not retained."""
+        """Roll over a segment that is old, and give back what is consumed and not retained."""
         self.log.roll_if_due()
+        entries, retention = self.log, self.limits.retention
+        now_ms = entries.engine.clock.now_ms()
+        released = released_to(entries.segments, entries.first_offset, retention, now_ms)
         # Not only those of `subscriptions`: a cursor that is being created counts as well.
-        needed = [cursor.mark_delete + 1 for cursor in self.cursors.cursors.values()]
-        entries = self.log
-        await entries.trim(
-            trim_to(
-                entries.segments,
-                entries.first_offset,
-                min(needed, default=entries.end),
-                self.limits.retention,
-                entries.engine.clock.now_ms(),
-            )
-        )
+        cursors = self.cursors.cursors.values()
+        consumed = min((cursor.mark_delete + 1 for cursor in cursors), default=entries.end)
+        await entries.trim(min(consumed, released))
+        await entries.reclaim(needed_by(cursors), released)
+
+    def _reclaimed(self) -> None:
+        """Entries are gone that all durable cursors had acknowledged; readers pass over them."""
+        for subscription in self.subscriptions.values():
+            self.log.skip_holes(subscription.cursor)
 
     def drop(self, error: BaseException) -> None:
         """The log failed: send everybody away; the topic is loaded anew when they come back."""
