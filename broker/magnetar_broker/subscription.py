@@ -167,11 +167,13 @@ class Subscription:
         """Send again what the consumer did not acknowledge: these entries, or all of them."""
         if epoch is not None and self.dispatcher.exclusive_acks and epoch > consumer.epoch:
             consumer.epoch = epoch
-        if not ids:
+        if ids:
+            offsets = (self.topic.log.offset_of(ledger, entry) for ledger, entry in ids)
+            self.dispatcher.redeliver(consumer, [o for o in offsets if o is not None])
+        else:
             self.dispatcher.redeliver(consumer, None)
-            return
-        offsets = (self.topic.log.offset_of(ledger, entry) for ledger, entry in ids)
-        self.dispatcher.redeliver(consumer, [o for o in offsets if o is not None])
+        if isinstance(self.cursor, DurableCursor):
+            self.topic.cursors.changed(self.cursor)
 
     # Moving the cursor ----------------------------------------------------------------
 

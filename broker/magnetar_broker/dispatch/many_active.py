@@ -14,7 +14,7 @@ class ManyActive(ABC):
     """Several consumers hold entries at a time; those that come back wait in the subclass.
 
     A consumer that leaves gives its pending entries back without their redelivery count
-    rising; only a consumer's own request to redeliver raises it.
+    rising; only a consumer's own request to redeliver raises it.  The cursor keeps the counts.
     """
 
     exclusive_acks = False
@@ -29,7 +29,6 @@ class ManyActive(ABC):
         self._feed = Feed(self._log, self.dispatch)
         self._replay_feed = Feed(self._log, self.dispatch)
         self._held = Holdings(stream.limits, stream.durable, self._wake_soon)
-        self._redelivered: dict[int, int] = {}
         self.read_offset = self._cursor.next_unacked(0)
 
     # What a subclass decides --------------------------------------------------------
@@ -95,7 +94,6 @@ class ManyActive(ABC):
         """The cursor was moved: start again from it."""
         self._feed.retry()
         self._replay_feed.retry()
-        self._redelivered.clear()
         for consumer in self._held.consumers:
             self._give_back(consumer, list(consumer.pending))
         self._forget_waiting()
@@ -135,7 +133,13 @@ class ManyActive(ABC):
                 yield part_of(part, start, stop), ack_set
 
     def _give_run(self, consumer: Consumer, run: Run, messages: int) -> None:
-        """Send whole entries that are new; `messages` is the sum of their counts."""
+        """Send whole entries in their order; `messages` is the sum of their counts."""
+        offsets = range(run.first, run.first + len(run.payloads))
+        redelivered = self._cursor.redelivered
+        if redelivered and not redelivered.keys().isdisjoint(offsets):
+            for offset, payload, left in zip(offsets, run.payloads, run.counts, strict=True):
+                self._give_one(consumer, offset, payload, left, ())
+            return
         self._held.give_run(consumer, run.first, run.counts, messages)
         ledger, entry = self._log.position(run.first)
         consumer.give_run(self._frames, ledger, entry, run.payloads, messages)
@@ -146,7 +150,7 @@ class ManyActive(ABC):
         """Send an entry of which so many messages are `left`."""
         self._held.give(consumer, offset, left)
         ledger, entry = self._log.position(offset)
-        redelivered = self._redelivered.get(offset, 0)
+        redelivered = self._cursor.redelivered.get(offset, 0)
         partition = self._topic.partition
         consumer.give_entry(ledger, entry, partition, payload, left, redelivered, ack_set)
 
@@ -163,14 +167,11 @@ class ManyActive(ABC):
         """An entry that a consumer acknowledges; `messages_left` of it are not yet."""
         self._held.acked(consumer, offset, messages_left)
         if messages_left == 0:
-            self._redelivered.pop(offset, None)
             self._settled(range(offset, offset + 1))
 
     def acked_whole(self, consumer: Consumer, offsets: range) -> None:
         """Consecutive entries that a consumer acknowledges, each with all its messages."""
         self._held.acked_whole(consumer, offsets)
-        for offset in offsets if self._redelivered else ():
-            self._redelivered.pop(offset, None)
         self._settled(offsets)
 
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
@@ -178,8 +179,7 @@ class ManyActive(ABC):
         if offsets is None:
             offsets = list(consumer.pending)
         wanted = [offset for offset in dict.fromkeys(offsets) if offset in consumer.pending]
-        for offset in wanted:
-            self._redelivered[offset] = self._redelivered.get(offset, 0) + 1
+        self._cursor.count_redelivery(wanted)
         self._give_back(consumer, wanted)
         self.dispatch()
 
