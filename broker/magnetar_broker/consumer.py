@@ -35,7 +35,19 @@ class Backlog:
     """What a subscription has not acknowledged, in messages (batches unfolded)."""
 
     messages: int
+    """All of them, delayed ones and those with consumers included."""
     entries: int
+    size: int = 0
+    """Bytes of those entries: segment by segment their number times the mean size."""
+    delayed: int = 0
+    """Messages that are to be delivered later."""
+    oldest_ms: int | None = None
+    """When the oldest message was published; None if there is none, or it cannot be read."""
+
+    @property
+    def without_delayed(self) -> int:
+        """Messages that could be delivered now, or have been."""
+        return self.messages - self.delayed
 
 
 class AnySubscription(Protocol):

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
+from magnetar_broker.backlog import BacklogCounter
 from magnetar_broker.consumer import Backlog, Consumer
 from magnetar_broker.consumer_group import EXCLUSIVE, ConsumerGroup
-from magnetar_broker.dispatch.base import Dispatcher, Stream
+from magnetar_broker.dispatch.base import Blocker, Dispatcher, Stream
 from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.dispatch.shared import Shared
 from magnetar_broker.dispatch.single_active import SingleActive
@@ -72,6 +73,7 @@ class Subscription:
         self.messages_out = self.bytes_out = 0
         """Sent by consumers that have left; add those of the present ones."""
         self._moving: Promise | None = None
+        self._counter = BacklogCounter(topic.log, cursor)
 
     # Consumers --------------------------------------------------------------------
 
@@ -246,14 +248,9 @@ class Subscription:
 
     async def backlog(self) -> Backlog:
         """What is not acknowledged, exactly, whether batched or not."""
-        log, cursor = self.topic.log, self.cursor
-        first = max(cursor.mark_delete + 1, log.first_offset)
-        entries = log.end - first
-        messages = log.messages_end - await log.messages_before(first)
-        for start, stop in [(max(s, first), e) for s, e in cursor.acked if e > first]:
-            entries -= stop - start
-            messages -= await log.messages_before(stop) - await log.messages_before(start)
-        for offset, mask in [(o, m) for o, m in cursor.partial.items() if o >= first]:
-            count = await log.messages_before(offset + 1) - await log.messages_before(offset)
-            messages -= count - mask.bit_count()
-        return Backlog(max(messages, 0), max(entries, 0))
+        delays = None if self.dispatcher.exclusive_acks else self._stream.delays.waiting
+        return await self._counter.count(delays)
+
+    def why_not_delivering(self) -> Blocker:
+        """What keeps the subscription from delivering at this moment."""
+        return self.dispatcher.blocker()

@@ -231,6 +231,10 @@ class OffsetSet:
                 ranges += _runs(chunk << SHIFT, bits)
         return ranges, bitmaps
 
+    def bits(self, start: int) -> int:
+        """Which of `SIZE` offsets are in the set, bit i for start + i; `start` begins a chunk."""
+        return self._chunk(start >> SHIFT)
+
     def _chunk(self, chunk: int) -> int:
         bits = self._bits.get(chunk)
         if bits is None:

@@ -63,9 +63,6 @@ class DispatchModel(Oracle):
     def _gone(self, leaving: list[Client]) -> None:
         before = self.active()
         self.clients = [c for c in self.clients if c not in leaving]
-        if not self.clients:
-            for one in self.entries:
-                one.nacks = 0
         for client in leaving:
             client.consumer.close()
         self._changed_from(before)
@@ -172,7 +169,7 @@ class DispatchModel(Oracle):
         wanted = offsets or sorted(client.outstanding)
         if self.shared:
             for offset in wanted:
-                self.entries[offset].nacks += 1
+                self.entries[offset].asked_again()
             client.outstanding -= set(wanted)
         elif client is self.active():
             self.position = 0

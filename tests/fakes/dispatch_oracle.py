@@ -31,6 +31,8 @@ class Published:
     left: int = 0
     """The mask of messages that are not acknowledged."""
     nacks: int = 0
+    most_nacks: int = 0
+    """Since it was last durable."""
     safe: tuple[int, int] = (0, 0)
     """The most of `left`, and the least of `nacks`, that a crash may bring back."""
 
@@ -47,9 +49,14 @@ class Published:
         self.left, self.nacks = self.whole, 0
         self.settle()
 
+    def asked_again(self) -> None:
+        """A consumer wants it once more."""
+        self.nacks += 1
+        self.most_nacks = max(self.most_nacks, self.nacks)
+
     def settle(self) -> None:
         """What was done with it is durable now."""
-        self.safe = (self.left, self.nacks)
+        self.safe, self.most_nacks = (self.left, self.nacks), self.nacks
 
 
 class Oracle:
@@ -111,14 +118,16 @@ class Oracle:
 
     def survived(self) -> None:
         """After a crash: what was durable holds, what was undone meanwhile is known again."""
-        subscription = self.world.subscription()
+        counts = self.world.subscription().cursor.redelivered
         for offset, entry in enumerate(self.entries):
-            found = self._left_of(offset, entry)
+            found, nacks = self._left_of(offset, entry), counts.get(offset, 0)
             assert entry.left & ~found == 0, "acknowledged by nobody"
             assert found & ~entry.safe[0] == 0, "an acknowledgement that was durable is gone"
-            entry.left, entry.nacks = found, 0
+            assert nacks <= entry.most_nacks if found else nacks == 0, "counted by nobody"
+            assert not entry.left or nacks >= entry.safe[1], "a count that was durable is gone"
+            entry.left, entry.nacks = found, nacks
             entry.settle()
-        assert subscription.topic.log.end == len(self.entries)
+        assert self.world.topic.log.end == len(self.entries)
 
     def _left_of(self, offset: int, entry: Published) -> int:
         cursor = self.world.subscription().cursor

@@ -1,0 +1,177 @@
+"""Counting what a subscription has not acknowledged, from the cursor and the log's index.
+
+Nothing is counted along with deliveries and acknowledgements, so the numbers are right
+after a crash, too.  Where a cursor has holes they are counted chunk by chunk, in turns
+that others get between, and a chunk is counted again only when it has changed.
+"""
+
+from collections.abc import Iterator
+
+from magnetar_broker.consumer import Backlog
+from magnetar_broker.pauses import pause
+from magnetar_proto.entries import publish_time
+from magnetar_proto.errors import BadMetadata
+from magnetar_storage.cursor import Cursor
+from magnetar_storage.errors import StorageError
+from magnetar_storage.log import Log
+from magnetar_storage.offsets import SIZE, OffsetSet
+
+PAUSE_EVERY = 1000
+"""Questions to the log, of some microseconds each, between two turns."""
+
+Piece = tuple[int, int, int]
+"""Entries from an offset to before another one; of a chunk those with a bit, else (0) all."""
+
+
+class BacklogCounter:
+    """Counts for one cursor, time and again."""
+
+    def __init__(self, log: Log, cursor: Cursor) -> None:
+        self._log = log
+        self._cursor = cursor
+        self._backlog = ChunkCounts(log)
+        self._delayed = ChunkCounts(log)
+        self._oldest: tuple[int, int | None] = (-1, None)  # offset, publish time
+
+    async def count(self, delayed: OffsetSet | None = None) -> Backlog:
+        """Everything; `delayed` are the entries that are to be delivered later.
+
+        What happens meanwhile may be counted or not.  Raises `StorageError`.
+        """
+        first, end = self._bounds()
+        acked = self._cursor.acked
+        entries = end - first - acked.count(first, end)
+        size = self._size(first, end)
+        messages = await self._backlog.sum(list(_missing(acked, first, end)))
+        messages -= await self._acked_in_part(first, end)
+        late = 0
+        if delayed:
+            late = await self._delayed.sum(list(_present(delayed, acked, first, end)))
+        return Backlog(messages, entries, size, min(late, messages), await self.oldest_ms())
+
+    async def oldest_ms(self) -> int | None:
+        """When the oldest message that is not acknowledged was published."""
+        first, end = self._bounds()
+        if first >= end:
+            return None
+        if self._oldest[0] != first:
+            self._oldest = (first, await self._published_ms(first))
+        return self._oldest[1]
+
+    def _bounds(self) -> tuple[int, int]:
+        """What is not acknowledged lies from the first offset to before the second."""
+        end = self._log.end
+        return min(self._cursor.next_unacked(self._log.first_offset), end), end
+
+    async def _published_ms(self, offset: int) -> int | None:
+        try:
+            run = self._log.recent(offset, 1, 1) or await self._log.read(offset, 1, 1)
+            return publish_time(run.payloads[0]) if run.payloads else None
+        except (StorageError, BadMetadata):
+            return None  # whoever reads it for a consumer tells of it
+
+    async def _acked_in_part(self, first: int, end: int) -> int:
+        """Messages that are acknowledged although their entries are not."""
+        messages = 0
+        for offset in sorted(self._cursor.partial):
+            mask = self._cursor.partial.get(offset)
+            if mask is not None and first <= offset < end:
+                messages += await self._backlog.between(offset, offset + 1) - mask.bit_count()
+        return messages
+
+    def _size(self, first: int, end: int) -> int:
+        """Bytes of what is not acknowledged, from the mean size of a segment's entries."""
+        log, size, base = self._log, 0, self._log.first_offset
+        open_bytes = log.size - sum(segment.size for segment in log.segments)
+        for segment in log.segments:
+            stop = log.segment_end(base)
+            start, until = max(base, first), min(stop, end)
+            if start < until:
+                left = until - start - self._cursor.acked.count(start, until)
+                held = stop - base if segment.entries is None else segment.held
+                size += (segment.size or open_bytes) * left // max(held, 1)
+            base = stop
+        return size
+
+
+class ChunkCounts:
+    """How many messages entries hold; remembers that of each chunk while it does not change."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._known: dict[int, tuple[int, int]] = {}  # by first offset: bits, messages
+        self._asked = 0
+
+    async def sum(self, pieces: list[Piece]) -> int:
+        """The messages of all these entries, which must exist."""
+        known, self._known = self._known, {}
+        total = 0
+        for start, stop, bits in pieces:
+            if not bits:
+                total += await self.between(start, stop)
+                continue
+            same, messages = known.get(start, (0, 0))
+            if same != bits:
+                messages = await self._in_chunk(start, bits)
+            self._known[start] = bits, messages
+            total += messages
+        return total
+
+    async def _in_chunk(self, start: int, bits: int) -> int:
+        low, high = start + (bits & -bits).bit_length() - 1, start + bits.bit_length()
+        if await self.between(low, high) == high - low:
+            return bits.bit_count()  # one message each
+        entries = OffsetSet()
+        entries.add_bits(start, bits)
+        messages = 0
+        for first, end in entries:
+            messages += await self.between(first, end)
+        return messages
+
+    async def between(self, start: int, stop: int) -> int:
+        """The messages of consecutive entries."""
+        self._asked += 1
+        if self._asked >= PAUSE_EVERY:
+            self._asked = 0
+            await pause(self._log.engine.clock)
+        return await self._log.messages_before(stop) - await self._log.messages_before(start)
+
+
+def _missing(acked: OffsetSet, first: int, end: int) -> Iterator[Piece]:
+    """What from `first` to before `end` is not acknowledged."""
+    at = first
+    for start, stop in _chunks(acked, first, end):
+        if at < start:
+            yield at, start, 0
+        if stop - start == SIZE:
+            bits = ~acked.bits(start) & _window(start, first, end)
+            if bits:
+                yield start, stop, bits
+        at = max(at, stop)
+    if at < end:
+        yield at, end, 0
+
+
+def _present(chosen: OffsetSet, acked: OffsetSet, first: int, end: int) -> Iterator[Piece]:
+    """What of `chosen` is not acknowledged, from `first` to before `end`."""
+    for start, stop in _chunks(chosen, first, end):
+        if first <= start and stop <= end and not acked.count(start, stop):
+            yield start, stop, chosen.bits(start) if stop - start == SIZE else 0
+            continue
+        for at in range(start, stop, SIZE):
+            bits = chosen.bits(at) & ~acked.bits(at) & _window(at, first, end)
+            if bits:
+                yield at, at + SIZE, bits
+
+
+def _chunks(offsets: OffsetSet, first: int, end: int) -> list[tuple[int, int]]:
+    """Where the set has something between two offsets: chunks, and longer stretches of them."""
+    stretches, bitmaps = offsets.parts(0)
+    stretches += [(start, start + SIZE) for start, _ in bitmaps]
+    return sorted((start, stop) for start, stop in stretches if start < end and first < stop)
+
+
+def _window(start: int, first: int, end: int) -> int:
+    """The bits of a chunk that lie from `first` to before `end`."""
+    low, high = max(first - start, 0), min(end - start, SIZE)
+    return (1 << high) - (1 << low)
