@@ -1,0 +1,315 @@
+"""Which entries of a topic are to be delivered later, and when: durable, in little memory.
+
+The latest delays are a heap in memory, which the cursor segment carries (`recent_delays`).
+When there are many they become a run, sorted, in a segment of its own (`delay_run`), of which
+memory holds a block at most.  The offsets that wait are a set of bits.  A restart reads that
+set, and no times.
+
+What a delay says stands in the entry itself, too.  So the index may forget: entries that are
+`unsure` are to be asked when they are read.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+
+from magnetar_storage.delay_run import (
+    MAX_TIME,
+    DelayRun,
+    Loaded,
+    key,
+    load_run,
+    offset_of,
+    write_run,
+)
+from magnetar_storage.errors import Corrupt, NoSegment, StorageError
+from magnetar_storage.log import Log
+from magnetar_storage.offsets import OffsetSet
+from magnetar_storage.recent_delays import RecentDelays
+from magnetar_storage.world import Done, Promise, settling
+
+RUN = 1 << 15
+"""How many delays stay in memory, and how many a run has, more or less."""
+STEP = 4096
+"""How many delays end in one step."""
+MERGED = 4
+"""So many runs that are left with no more than one is worth are made one."""
+
+
+class DelayIndex:
+    """The delays of one topic, shared by its subscriptions."""
+
+    def __init__(
+        self,
+        log: Log,
+        recent: RecentDelays,
+        changed: Callable[[Done | None], None],
+        forgot: Callable[[StorageError], None],
+        run: int = RUN,
+    ) -> None:
+        self.waiting = OffsetSet()
+        """The entries that are not to be delivered yet."""
+        self.unsure = range(recent.recorded_to, log.end)
+        """Entries that may be delayed without the index knowing."""
+        self._log = log
+        self._recent = recent
+        self._changed = changed
+        self._forgot = forgot
+        self._run = run
+        self._runs: list[DelayRun] = []
+        self._working: Promise | None = None
+        self._moving = self._closed = False
+        self._trimmed_to = log.first_offset
+
+    @classmethod
+    async def open(
+        cls,
+        log: Log,
+        recent: RecentDelays,
+        changed: Callable[[Done | None], None],
+        forgot: Callable[[StorageError], None],
+        run: int = RUN,
+    ) -> "DelayIndex":
+        """Load what is stored; `recent` was replayed by the cursor log before.
+
+        `changed` tells the cursor log that `recent` did, and calls back when that is durable;
+        `forgot` is told of damage, which
+        costs nothing but that entries are asked anew.
+        """
+        self = cls(log, recent, changed, forgot, run)
+        recent.known_to = self._known_to
+        await self._load()
+        end, first = log.end, log.first_offset
+        recent.keep(lambda offset: first <= offset < end and offset not in self.waiting)
+        self._wait(recent.offsets())
+        self.waiting.remove_below(first)
+        return self
+
+    async def _load(self) -> None:
+        useless, damaged = [], False
+        for segment in self._log.delay_segments:
+            try:
+                loaded = await load_run(self._log.engine.store, segment)
+            except (Corrupt, NoSegment) as error:
+                self._forgot(error)
+                self.unsure, damaged = range(self._log.end), True
+                loaded = None
+            if loaded is None or loaded.run.stop <= self._log.first_offset:
+                useless.append(segment)
+            else:
+                self._take_over(loaded)
+        if damaged:
+            await self._record()
+        if useless:
+            await self._log.drop_delay_segments(useless)
+
+    def _take_over(self, loaded: Loaded) -> None:
+        self._runs.append(loaded.run)
+        for offset, bits in loaded.words:
+            self.waiting.add_bits(offset, bits)
+
+    # Adding -----------------------------------------------------------------------
+
+    def add(self, delays: Iterable[tuple[int, int]]) -> None:
+        """Entries that are durable and to be delivered later, as (offset, milliseconds)."""
+        keys = [key(min(at_ms, MAX_TIME), offset) for offset, at_ms in delays]
+        self._wait(map(offset_of, keys))
+        self._recent.add(keys)
+        self._changed(None)
+        if len(self._recent) > self._run and not self._moving:
+            self._moving = True
+            self._log.engine.tasks.spawn(self._move())
+
+    def _wait(self, offsets: Iterable[int]) -> None:
+        for start, stop in ranges_of(offsets):
+            self.waiting.add(start, stop)
+
+    async def _move(self) -> None:
+        """Make a run of the recent delays."""
+        try:
+            async with self._alone():
+                while len(self._recent) > self._run and not self._closed:
+                    self._runs.append(await self._write(self._recent.move()))
+                    self._recent.moved()
+                    self._changed(None)
+        except StorageError as error:
+            self._log.fail(error)
+        finally:
+            self._moving = False
+
+    async def _write(self, keys: Sequence[int]) -> DelayRun:
+        """A new run; it is listed before it is written, so that nothing is left over."""
+        engine = self._log.engine
+        writer = await engine.store.create()
+        try:
+            await self._log.add_delay_segment(writer.segment)
+        except StorageError:
+            await self._log.discard_unlisted(writer.segment)
+            raise
+        return await write_run(writer, engine.clock, keys)
+
+    # Releasing --------------------------------------------------------------------
+
+    @property
+    def next_at(self) -> int | None:
+        """When the next delay ends; None while there is none."""
+        times = [run.next_at for run in self._runs] + [self._recent.next_at]
+        return min((time for time in times if time is not None), default=None)
+
+    async def release(self, until_ms: int) -> list[int]:
+        """Some thousand entries whose delay ends up to a time, in order; they wait no longer.
+
+        Call it again until there are none.
+        """
+        async with self._alone():
+            while not self._closed:
+                taken = self._recent.take(until_ms, STEP) or await self._take(until_ms)
+                if not taken:
+                    await self._tidy()
+                    break
+                due = sorted(offset for offset in taken if offset in self.waiting)
+                for start, stop in ranges_of(due):
+                    self.waiting.remove(start, stop)
+                if due:
+                    return due
+            return []
+
+    async def _take(self, until_ms: int) -> Sequence[int]:
+        """From the first run that has something."""
+        for run in self._runs:
+            try:
+                taken = await run.take(self._log.engine.store, until_ms)
+            except (Corrupt, NoSegment) as error:
+                return await self._forget(run, error)
+            if taken:
+                return taken
+        return ()
+
+    async def _forget(self, damaged: DelayRun, error: StorageError) -> list[int]:
+        """Without a run that cannot be read nobody knows when its entries are due: ask them."""
+        self._forgot(error)
+        known = OffsetSet()
+        for start, stop in ranges_of(sorted(self._recent.offsets())):
+            known.add(start, stop)
+        for run in self._runs:
+            if run is not damaged:
+                loaded = await load_run(self._log.engine.store, run.segment)
+                for offset, bits in loaded.words if loaded is not None else ():
+                    known.add_bits(offset, bits)
+        lost = [
+            offset
+            for start, stop in self.waiting
+            for gap in known.missing(start, stop)
+            for offset in range(*gap)
+        ]
+        if lost:
+            start, stop = min(lost[0], self.unsure.start), max(lost[-1] + 1, self.unsure.stop)
+            self.unsure = range(start, stop) if self.unsure else range(lost[0], lost[-1] + 1)
+        await self._record()
+        await self._drop([damaged])
+        return lost
+
+    # Upkeep -----------------------------------------------------------------------
+
+    async def _tidy(self) -> None:
+        """Delete runs that are used up, and make one of several that nearly are."""
+        used_up = [run for run in self._runs if not run.left]
+        if used_up:
+            await self._drop(used_up)
+        small: list[DelayRun] = []
+        left = 0
+        for run in sorted(self._runs, key=lambda run: run.left):
+            left += run.left
+            if left > self._run:
+                break
+            small.append(run)
+        if len(small) >= MERGED:
+            await self._merge(small)
+
+    async def _merge(self, small: list[DelayRun]) -> None:
+        keys: list[int] = []
+        try:
+            for run in small:
+                keys += await run.rest(self._log.engine.store)
+        except (Corrupt, NoSegment):
+            return  # whoever takes from the run deals with that
+        keys = sorted({one for one in keys if offset_of(one) in self.waiting})
+        if keys:
+            self._runs.append(await self._write(keys))
+        await self._drop(small)
+
+    async def _drop(self, runs: list[DelayRun]) -> None:
+        self._runs = [run for run in self._runs if run not in runs]
+        await self._log.drop_delay_segments([run.segment for run in runs])
+
+    async def trim(self) -> None:
+        """Forget the delays of entries that the log has no longer."""
+        first = self._log.first_offset
+        if first == self._trimmed_to:
+            return
+        async with self._alone():
+            self._trimmed_to = first
+            self.waiting.remove_below(first)
+            self._recent.keep(lambda offset: offset >= first)
+            gone = [run for run in self._runs if run.stop <= first]
+            if gone:
+                await self._drop(gone)
+
+    # What is known ----------------------------------------------------------------
+
+    def suspend(self) -> None:
+        """From now on entries are not added."""
+        self.unsure = range(self._known_to(), MAX_TIME)
+
+    def resume(self) -> None:
+        """From now on they are again."""
+        self.unsure = range(self.unsure.start, self._log.end)
+
+    def sure_to(self, offset: int) -> None:
+        """Whoever looked has added all entries from the first unsure one to before `offset`."""
+        self.unsure = range(max(offset, self.unsure.start), self.unsure.stop)
+
+    def _known_to(self) -> int:
+        unsure = self.unsure
+        trimmed = max(unsure.start, self._log.first_offset) >= unsure.stop
+        return self._log.end if trimmed else unsure.start
+
+    async def _record(self) -> None:
+        """Have on disk what is known at present, before it counts on nothing else."""
+        promise = self._log.engine.clock.promise()
+        self._recent.note()
+        self._changed(settling(promise))
+        await promise
+
+    async def close(self) -> None:
+        """Record what is known; then the cursor log may be closed."""
+        self._closed = True
+        async with self._alone():
+            recorded = self._recent.recorded_to
+            if (recorded or self._recent or self._runs) and recorded != self._known_to():
+                self._recent.note()
+                self._changed(None)
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """One at a time reads, moves and drops runs."""
+        while self._working is not None:
+            await self._working
+        working = self._working = self._log.engine.clock.promise()
+        try:
+            yield
+        finally:
+            self._working = None
+            working.set_result(None)
+
+
+def ranges_of(offsets: Iterable[int]) -> Iterable[tuple[int, int]]:
+    """Consecutive offsets together, as (start, stop)."""
+    start = stop = -1
+    for offset in offsets:
+        if offset != stop:
+            if stop > start:
+                yield start, stop
+            start = offset
+        stop = offset + 1
+    if stop > start:
+        yield start, stop

@@ -1,0 +1,105 @@
+"""A log with a delay index, and what a test knows of its delays."""
+
+from fakes.logs import LogWorld
+from magnetar_storage.cursor_log import CursorLog
+from magnetar_storage.delay_index import DelayIndex
+from magnetar_storage.errors import StorageError
+from magnetar_storage.log import Log
+from magnetar_storage.recent_delays import RecentDelays
+from magnetar_storage.sides import DELAYS
+
+RUN = 8
+
+
+class DelayWorld:
+    """Entries of one log, each delayed or not; `reopen` is what a restart does."""
+
+    def __init__(self, world: LogWorld | None = None, run: int = RUN) -> None:
+        self.world = world or LogWorld()
+        self.run = run
+        self.told: list[StorageError] = []
+        self.delays: dict[int, int] = {}
+        """Everything that was ever delayed, and till when."""
+        self.released: set[int] = set()
+        self.reopen()
+
+    def reopen(self) -> DelayIndex:
+        self.world.store.crash()
+        self.log: Log = self.world.open()
+        recent = RecentDelays()
+        self.cursors = self.world.do(CursorLog.open(self.log, {DELAYS: recent}))
+        self.cursors._roll_bytes = 500
+        self.index = self.world.do(
+            DelayIndex.open(
+                self.log,
+                recent,
+                lambda done: self.cursors.side_changed(DELAYS, done),
+                self.told.append,
+                self.run,
+            )
+        )
+        return self.index
+
+    def close(self) -> None:
+        self.world.do(self.index.close())
+        self.world.do(self.cursors.close())
+        self.world.do(self.log.close())
+
+    def append(self, *delays: int | None) -> None:
+        """Entries that are due at these times; None is at once."""
+        first = self.log.end
+        self.world.append(self.log, *[b"%d" % (first + at) for at in range(len(delays))])
+        new = {first + at: due for at, due in enumerate(delays) if due is not None}
+        self.delays |= new
+        if new:
+            self.index.add(list(new.items()))
+
+    def pump(self) -> None:
+        self.world.clock.pump()
+
+    def settle(self) -> None:
+        """Let the cursor log write what has gathered."""
+        self.world.clock.advance(1)
+
+    def release(self, until_ms: int) -> list[int]:
+        """All that is due."""
+        due: list[int] = []
+        while step := self.world.do(self.index.release(until_ms)):
+            assert step == sorted(set(step))
+            due += step
+        self.released |= set(due)
+        return sorted(due)
+
+    def ask_the_unsure(self) -> None:
+        """Add what the index does not know, as whoever reads entries does."""
+        lost = [
+            (offset, due)
+            for offset, due in self.delays.items()
+            if offset >= self.log.first_offset
+            and offset in self.index.unsure
+            and offset not in self.index.waiting
+        ]
+        if lost:
+            self.index.add(lost)
+
+    @property
+    def waiting(self) -> set[int]:
+        """What the index says."""
+        return {offset for start, stop in self.index.waiting for offset in range(start, stop)}
+
+    @property
+    def expected(self) -> set[int]:
+        """What it should say."""
+        return {o for o in self.delays if o not in self.released and o >= self.log.first_offset}
+
+    @property
+    def segments(self) -> tuple[int, ...]:
+        return self.log.delay_segments
+
+    def stored(self) -> set[int]:
+        """Every segment that exists."""
+        return self.world.store.ids()
+
+    def damage(self, segment: int) -> None:
+        """Let nobody read a segment any more."""
+        self.world.do(self.world.store.delete(segment))
