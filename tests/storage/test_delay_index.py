@@ -1,4 +1,4 @@
-"""The delay index: nothing is due early or lost, through restarts, crashes, damage and disk faults."""
+"""The delay index: nothing is early or lost, through restarts, crashes, damage, a full disk."""
 
 import pytest
 from hypothesis import settings
