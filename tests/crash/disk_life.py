@@ -12,6 +12,7 @@ from typing import Any
 from crash.disk_model import CursorModel, State, TopicModel
 from crash.disk_world import DurableMetadata, World
 from fakes.faulty_disk import FaultyDisk
+from fakes.sides import Numbers
 from fakes.world import ManualPromise, ManualTasks, start
 from magnetar_storage.cache import EntryCache
 from magnetar_storage.cursor_log import CursorLog, DurableCursor
@@ -20,6 +21,7 @@ from magnetar_storage.limits import Limits
 from magnetar_storage.local import LocalStore
 from magnetar_storage.log import Engine, Log, RollLimits
 from magnetar_storage.memory import MemoryMetadata
+from magnetar_storage.sides import DEDUPLICATION
 from magnetar_storage.world import Done
 
 NAMES = ("a", "b", "c")
@@ -36,6 +38,7 @@ class Topic:
     model: TopicModel
     log: Log
     cursors: CursorLog
+    side: Numbers
     work: ManualPromise | None = None
     """The last thing that was begun and not waited for."""
 
@@ -95,9 +98,10 @@ class Life:
             return
         log = self.world.drive(Log.open(model.key, self._engine, create=True))
         assert log is not None
-        cursors = self.world.drive(CursorLog.open(log))
+        side = Numbers()
+        cursors = self.world.drive(CursorLog.open(log, {DEDUPLICATION: side}))
         cursors._roll_bytes = CURSOR_ROLL_BYTES
-        topic = Topic(model, log, cursors)
+        topic = Topic(model, log, cursors, side)
         self.check(topic)
         self._topics.append(topic)
 
@@ -126,6 +130,7 @@ class Life:
             cursor = topic.cursors.cursors.get(name)
             expected = model.cursors.setdefault(name, CursorModel())
             expected.check(_state(cursor, log.end), f"cursor {name} of {model.key}")
+        model.side.check(topic.side.all, f"side of {model.key}")
 
     # Acting ---------------------------------------------------------------------
 
@@ -184,7 +189,29 @@ class Life:
             offsets = [dice.randrange(durable) for _ in range(_size(dice))]
             cursor.ack(offsets)
             number = expected.ack(offsets)
-        topic.cursors.changed(cursor, self._told(partial(expected.durable, number)))
+        topic.cursors.changed(cursor, self._told(partial(expected.history.durable, number)))
+
+    def redeliver(self, topic: Topic) -> None:
+        """As a consumer asks that does not acknowledge."""
+        chosen = self._cursor(topic)
+        if chosen is None or not topic.model.durable:
+            return
+        cursor, expected = chosen
+        dice = self._dice
+        offsets = [dice.randrange(topic.model.durable) for _ in range(_size(dice))]
+        cursor.count_redelivery(offsets)
+        number = expected.count_redelivery(offsets)
+        told = self._told(partial(expected.history.durable, number))
+        topic.cursors.changed(cursor, told if dice.random() < 0.5 else None)
+
+    def note(self, topic: Topic) -> None:
+        """Change a state beside the cursors."""
+        dice, model = self._dice, topic.model.side
+        key, value = dice.randrange(10), dice.randrange(1000)
+        topic.side.put(key, value)
+        number = model.put(key, value)
+        told = self._told(partial(model.history.durable, number))
+        topic.cursors.side_changed(DEDUPLICATION, told if dice.random() < 0.5 else None)
 
     def seek(self, topic: Topic) -> None:
         chosen = self._cursor(topic)
@@ -193,7 +220,7 @@ class Life:
             mark_delete = self._dice.randrange(-1, topic.model.durable)
             cursor.reset(mark_delete)
             number = expected.reset(mark_delete)
-            topic.cursors.changed(cursor, self._told(partial(expected.durable, number)))
+            topic.cursors.changed(cursor, self._told(partial(expected.history.durable, number)))
 
     def subscribe(self, topic: Topic) -> None:
         name = self._dice.choice(NAMES)
@@ -202,7 +229,7 @@ class Life:
             expected = topic.model.cursors.setdefault(name, CursorModel())
             number = expected.create(mark_delete)
             work = topic.cursors.create(name, mark_delete, {"made at": str(mark_delete)})
-            self._begin(topic, work, partial(expected.durable, number))
+            self._begin(topic, work, partial(expected.history.durable, number))
 
     def unsubscribe(self, topic: Topic) -> None:
         chosen = self._cursor(topic)
@@ -210,7 +237,7 @@ class Life:
             cursor, expected = chosen
             number = expected.delete()
             work = topic.cursors.delete(cursor.name)
-            self._begin(topic, work, partial(expected.durable, number))
+            self._begin(topic, work, partial(expected.history.durable, number))
 
     def trim(self, topic: Topic) -> None:
         if topic.idle:
@@ -306,6 +333,8 @@ class Life:
 ACTIONS: dict[Callable[[Life, Topic], None], float] = {
     Life.append: 10,
     Life.acknowledge: 8,
+    Life.redeliver: 2,
+    Life.note: 2,
     Life.seek: 0.5,
     Life.subscribe: 1.5,
     Life.unsubscribe: 0.4,
@@ -333,7 +362,7 @@ def _state(cursor: DurableCursor | None, end: int) -> State:
     if cursor is None:
         return None
     acked = frozenset(offset for offset in range(end) if cursor.is_acked(offset))
-    return acked, frozenset(cursor.partial.items())
+    return acked, frozenset(cursor.partial.items()), frozenset(cursor.redelivered.items())
 
 
 async def _segments(store: LocalStore) -> list[int]:

@@ -1,26 +1,83 @@
 """What must be on a disk: a model of topics and cursors that shares nothing with the engine."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
 
-State = tuple[frozenset[int], frozenset[tuple[int, int]]] | None
-"""A cursor's acknowledged offsets and the masks of its batches; None where there is none."""
+Pairs = frozenset[tuple[int, int]]
+State = tuple[frozenset[int], Pairs, Pairs] | None
+"""A cursor's acknowledged offsets, the masks of its batches, the redeliveries of its entries; None
+where there is none."""
+S = TypeVar("S")
+
+
+class History(Generic[S]):
+    """All the states that something had since the last one known to be durable."""
+
+    def __init__(self, first: S) -> None:
+        self._states = [first]
+        self._forgotten = 0
+
+    def copy(self) -> "History[S]":
+        twin = copy(self)
+        twin._states = self._states[:]
+        return twin
+
+    def changed(self, state: S) -> int:
+        """A new state; returns its number."""
+        self._states.append(state)
+        return self._forgotten + len(self._states) - 1
+
+    def durable(self, number: int) -> None:
+        """The state of that number was reported durable: no earlier one may come back."""
+        gone = number - self._forgotten
+        if gone > 0:
+            del self._states[:gone]
+            self._forgotten = number
+
+    def check(self, found: S, whose: str) -> None:
+        """What is there is one of the states; from now on it is the only one."""
+        assert found in self._states, f"{whose}: {found} is none of {self._states}"
+        self._forgotten += len(self._states)
+        self._states = [found]
+
+
+class SideModel:
+    """Numbers by key."""
+
+    def __init__(self) -> None:
+        self.all: dict[int, int] = {}
+        self.history = History[Pairs](frozenset())
+
+    def copy(self) -> "SideModel":
+        twin = SideModel()
+        twin.all, twin.history = dict(self.all), self.history.copy()
+        return twin
+
+    def put(self, key: int, value: int) -> int:
+        self.all[key] = value
+        return self.history.changed(frozenset(self.all.items()))
+
+    def check(self, found: dict[int, int], whose: str) -> None:
+        self.history.check(frozenset(found.items()), whose)
+        self.all = dict(found)
 
 
 class CursorModel:
-    """A cursor by name: all the states it had since the last one known to be durable."""
+    """A cursor by name."""
 
     def __init__(self) -> None:
         self.acked: set[int] = set()
         self.masks: dict[int, int] = {}
+        self.redelivered: dict[int, int] = {}
         self.exists = False
-        self._states: list[State] = [None]
-        self._forgotten = 0
+        self.history = History[State](None)
 
     def copy(self) -> "CursorModel":
-        twin = CursorModel()
-        twin.acked, twin.masks, twin.exists = set(self.acked), dict(self.masks), self.exists
-        twin._states, twin._forgotten = self._states[:], self._forgotten
+        twin = copy(self)
+        twin.acked, twin.masks = set(self.acked), dict(self.masks)
+        twin.redelivered, twin.history = dict(self.redelivered), self.history.copy()
         return twin
 
     def create(self, mark_delete: int) -> int:
@@ -29,13 +86,13 @@ class CursorModel:
 
     def delete(self) -> int:
         self.exists = False
-        self.acked, self.masks = set(), {}
-        return self._changed()
+        return self.reset(-1)
 
     def ack(self, offsets: Iterable[int]) -> int:
         for offset in offsets:
             self.acked.add(offset)
             self.masks.pop(offset, None)
+            self.redelivered.pop(offset, None)
         return self._changed()
 
     def ack_batch(self, offset: int, unacked_mask: int) -> int:
@@ -46,30 +103,26 @@ class CursorModel:
             self.masks[offset] = left
         return self._changed()
 
-    def reset(self, mark_delete: int) -> int:
-        self.acked, self.masks = set(range(mark_delete + 1)), {}
+    def count_redelivery(self, offsets: Iterable[int]) -> int:
+        for offset in offsets:
+            if offset not in self.acked:
+                self.redelivered[offset] = self.redelivered.get(offset, 0) + 1
         return self._changed()
 
-    def durable(self, number: int) -> None:
-        """The state of that number was reported durable: no earlier one may come back."""
-        gone = number - self._forgotten
-        if gone > 0:
-            del self._states[:gone]
-            self._forgotten = number
+    def reset(self, mark_delete: int) -> int:
+        self.acked, self.masks, self.redelivered = set(range(mark_delete + 1)), {}, {}
+        return self._changed()
 
     def check(self, found: State, whose: str) -> None:
-        """What is there is one of the states; from now on it is the only one."""
-        assert found in self._states, f"{whose}: {found} is none of {self._states}"
-        self._forgotten += len(self._states)
-        self._states = [found]
+        """What is there is one of the states it had."""
+        self.history.check(found, whose)
         self.exists = found is not None
-        acked, masks = found or (frozenset[int](), frozenset[tuple[int, int]]())
-        self.acked, self.masks = set(acked), dict(masks)
+        acked, masks, redelivered = found or (frozenset[int](), Pairs(), Pairs())
+        self.acked, self.masks, self.redelivered = set(acked), dict(masks), dict(redelivered)
 
     def _changed(self) -> int:
-        state = (frozenset(self.acked), frozenset(self.masks.items()))
-        self._states.append(state if self.exists else None)
-        return self._forgotten + len(self._states) - 1
+        pairs = Pairs(self.masks.items()), Pairs(self.redelivered.items())
+        return self.history.changed((frozenset(self.acked), *pairs) if self.exists else None)
 
 
 @dataclass
@@ -85,15 +138,13 @@ class TopicModel:
     trim_asked: int = 0
     """The first offset is between the two."""
     cursors: dict[str, CursorModel] = field(default_factory=dict)
+    side: SideModel = field(default_factory=SideModel)
     delete_asked: bool = False
     deleted: bool = False
 
     def copy(self) -> "TopicModel":
-        return TopicModel(
-            self.key, self.appended[:], self.durable, self.trimmed, self.trim_asked,
-            {name: cursor.copy() for name, cursor in self.cursors.items()},
-            self.delete_asked, self.deleted,
-        )  # fmt: skip
+        cursors = {name: cursor.copy() for name, cursor in self.cursors.items()}
+        return replace(self, appended=self.appended[:], cursors=cursors, side=self.side.copy())
 
     def check(self, first: int, found: list[tuple[bytes, int]], messages_end: int) -> None:
         """Confirmed is a part of what is there, which is the beginning of what was appended."""

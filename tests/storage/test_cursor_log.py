@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.logs import KEY, LogWorld
+from fakes.sides import Numbers
 from magnetar_storage.cursor_log import GATHER_SECONDS, CursorLog, DurableCursor, Kind
 from magnetar_storage.errors import Corrupt, DiskFull, NoSegment, Unavailable
 from magnetar_storage.log import Log
@@ -50,30 +51,6 @@ class Cursors:
 
     def pump(self) -> None:
         self.world.clock.pump()
-
-
-class Numbers:
-    """A side: numbers by key, of which a piece holds one."""
-
-    def __init__(self) -> None:
-        self.all: dict[int, int] = {}
-        self._changed: set[int] = set()
-
-    def put(self, key: int, value: int) -> None:
-        self.all[key] = value
-        self._changed.add(key)
-
-    def take_delta(self) -> list[bytes]:
-        changed, self._changed = self._changed, set()
-        return [b"%d %d" % (key, self.all[key]) for key in sorted(changed)]
-
-    def snapshot(self) -> list[bytes]:
-        self._changed = set(self.all)
-        return self.take_delta()
-
-    def apply(self, data: bytes) -> None:
-        key, value = data.split()
-        self.all[int(key)] = int(value)
 
 
 def state(cursor: DurableCursor) -> tuple[object, ...]:

@@ -7,6 +7,7 @@ import pytest
 
 from fakes.faulty_disk import Crash, FaultyDisk, nothing, seeded
 from fakes.local_store import TINY
+from fakes.sides import Numbers
 from fakes.world import InlineWorkers, ManualClock, ManualTasks, run
 from magnetar_storage.cache import EntryCache
 from magnetar_storage.cursor_log import CursorLog, DurableCursor
@@ -14,9 +15,12 @@ from magnetar_storage.errors import StorageError
 from magnetar_storage.local import LocalStore
 from magnetar_storage.log import Engine, Log, RollLimits
 from magnetar_storage.memory import MemoryMetadata
+from magnetar_storage.sides import DELAYS
 
 KEY = "/topics/crash"
 NAMES = ("a", "b")
+FAR = 1000
+"""An entry that is never acknowledged."""
 
 
 class Machine:
@@ -30,6 +34,7 @@ class Machine:
         self.asked: dict[str, set[int]] = {name: set() for name in NAMES}
         self.acked: dict[str, set[int]] = {name: set() for name in NAMES}
         self.created: set[str] = set()
+        self.noted = 0
 
     def open(self) -> None:
         self.clock = ManualClock()
@@ -45,7 +50,8 @@ class Machine:
         log = run(Log.open(KEY, engine, create=True), self.clock)
         assert log is not None
         self.log = log
-        self.cursors = run(CursorLog.open(log), self.clock)
+        self.side = Numbers()
+        self.cursors = run(CursorLog.open(log, {DELAYS: self.side}), self.clock)
         self.cursors._roll_bytes = 300
 
     def append(self, count: int) -> None:
@@ -72,6 +78,19 @@ class Machine:
         cursor.ack(offsets)
         self.cursors.changed(cursor, told)
 
+    def note(self, value: int) -> None:
+        """Count a redelivery at every cursor, and change the side."""
+
+        def told(error: BaseException | None) -> None:
+            if error is None:
+                self.noted = max(self.noted, value)
+
+        for cursor in self.cursors.cursors.values():
+            cursor.count_redelivery([FAR])
+            self.cursors.changed(cursor)
+        self.side.put(0, value)
+        self.cursors.side_changed(DELAYS, told)
+
     def history(self) -> None:
         self.open()
         run(self.log.start_writing(), self.clock)
@@ -85,6 +104,7 @@ class Machine:
             if self.durable:
                 self.ack(one, self.durable - 1)
                 self.ack(other, turn)
+            self.note(1 + turn)
             self.append(1)
             self.clock.pump()
         self.ack(one, 0, 1)
@@ -114,6 +134,8 @@ class Machine:
             there = {offset for offset in range(log.end) if cursor.is_acked(offset)}
             assert self.acked[name] <= there, f"reported acks of {name} are missing"
             assert there <= self.asked[name], f"{name} has acks that nobody sent"
+            assert self.noted <= cursor.redelivered.get(FAR, 0), "counts went back"
+        assert self.noted <= self.side.all.get(0, 0), "the side went back"
 
     def goes_on(self) -> None:
         """Append and acknowledge anew; what did not survive is forgotten first."""
