@@ -1,11 +1,12 @@
 """Consumers: what one asks for, what it was given, and what it may ask of its subscription."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from magnetar_broker.connection import Connection
 from magnetar_broker.dispatch.frames import FrameCache
+from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.meter import Meter
 from magnetar_proto.acks import Ack
 from magnetar_proto.deliveries import encode_message
@@ -28,6 +29,10 @@ class SubscribeRequest:
     start: MessageId | None = None
     rollback_seconds: int = 0
     properties: dict[str, str] = field(default_factory=dict)
+    key_shared: KeySharedMeta | None = None
+    """None when the consumer says nothing: the broker divides the keys."""
+    metadata: dict[str, str] = field(default_factory=dict)
+    """What the consumer tells about itself."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,8 @@ class Consumer:
         subscription: AnySubscription,
         name: str,
         priority: int,
+        key_shared: KeySharedMeta | None = None,
+        metadata: Mapping[str, str] | None = None,
         epoch: int,
         connected_ms: int,
     ) -> None:
@@ -122,6 +129,8 @@ class Consumer:
         """Shared: too much is unacknowledged; goes on at half the limit."""
         self.closed = False
         self.messages_out = self.bytes_out = 0
+        self.key_shared = key_shared or KeySharedMeta()
+        self.metadata = metadata or {}
         self.messages_redelivered = 0
         self.connected_ms = connected_ms
         self.meter = Meter(3)

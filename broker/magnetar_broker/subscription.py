@@ -5,9 +5,11 @@ from functools import partial
 from typing import Protocol
 
 from magnetar_broker.backlog import BacklogCounter
-from magnetar_broker.consumer import Backlog, Consumer
+from magnetar_broker.consumer import Backlog, Consumer, SubscribeRequest
 from magnetar_broker.consumer_group import EXCLUSIVE, ConsumerGroup
 from magnetar_broker.dispatch.base import Blocker, Dispatcher, Stream
+from magnetar_broker.dispatch.key_selection import KeySharedMeta
+from magnetar_broker.dispatch.key_shared import KeyShared
 from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.dispatch.shared import Shared
 from magnetar_broker.dispatch.single_active import SingleActive
@@ -26,10 +28,11 @@ INDIVIDUAL = 0
 RETURN_SECONDS = 60.0
 """How long a reader that a seek has sent away may take to come back to its new place."""
 
-DISPATCHERS: dict[int, Callable[[Stream], Dispatcher]] = {
-    EXCLUSIVE: partial(SingleActive, failover=False),
-    pb.CommandSubscribe.Failover: partial(SingleActive, failover=True),
-    pb.CommandSubscribe.Shared: Shared,
+DISPATCHERS: dict[int, Callable[[Stream, KeySharedMeta], Dispatcher]] = {
+    EXCLUSIVE: lambda stream, _: SingleActive(stream, failover=False),
+    pb.CommandSubscribe.Failover: lambda stream, _: SingleActive(stream, failover=True),
+    pb.CommandSubscribe.Shared: lambda stream, _: Shared(stream),
+    pb.CommandSubscribe.Key_Shared: KeyShared,
 }
 
 
@@ -69,7 +72,7 @@ class Subscription:
         self._stream = Stream(
             topic.name, topic.log, topic.frames, cursor, topic.limits, self.durable
         )
-        self.dispatcher: Dispatcher = DISPATCHERS[self.type](self._stream)
+        self.dispatcher: Dispatcher = DISPATCHERS[self.type](self._stream, KeySharedMeta())
         self.messages_out = self.bytes_out = 0
         """Sent by consumers that have left; add those of the present ones."""
         self._moving: Promise | None = None
@@ -77,14 +80,38 @@ class Subscription:
 
     # Consumers --------------------------------------------------------------------
 
-    async def admit(self, sub_type: int) -> None:
-        """Make sure that one more consumer of this type may join, else `ConsumerBusy`."""
-        while self._moving is not None:
-            await self._moving
-        await self.consumers.admit(self.type, sub_type)
-        if self.type != sub_type:
-            self.type = sub_type
-            self.dispatcher = DISPATCHERS[sub_type](self._stream)
+    async def admit(self, request: SubscribeRequest) -> None:
+        """Make sure that one more consumer may join, else `ConsumerBusy`, `ConsumerUnassigned`."""
+        wanted = request.key_shared or KeySharedMeta()
+        while True:
+            while self._moving is not None:
+                await self._moving
+            await self.consumers.admit(self.type, request.type)
+            self._become(request.type, wanted)
+            dispatcher = self.dispatcher
+            rival = dispatcher.rival(wanted) if isinstance(dispatcher, KeyShared) else None
+            if rival is None:
+                return
+            if await rival.connection.is_alive():
+                raise ConsumerUnassigned(
+                    f"{rival.name or 'a consumer'} from {rival.connection.address} has some of "
+                    "the hash ranges that this consumer wants"
+                )
+            rival.disconnect()
+
+    def _become(self, sub_type: int, wanted: KeySharedMeta) -> None:
+        """Deliver as the next consumer wants it, unless present ones want something else."""
+        dispatcher = self.dispatcher
+        differs = isinstance(dispatcher, KeyShared) and dispatcher.differs(wanted)
+        if self.type == sub_type and not differs:
+            return
+        if self.consumers:
+            raise ConsumerBusy(
+                f"subscription {self.name} has connected consumers with another key policy; "
+                "close them first or subscribe with the same policy"
+            )
+        self.type = sub_type
+        self.dispatcher = DISPATCHERS[sub_type](self._stream, wanted)
 
     def join(self, consumer: Consumer) -> None:
         """Add an admitted consumer."""

@@ -188,8 +188,10 @@ class Topic:
         """The subscription, with room for one more consumer of the type asked for."""
         while True:
             self.check_subscribe(request)
+            request.key_shared,
+            request.metadata,
             subscription = await self._subscription(request)
-            await subscription.admit(request.type)
+            await subscription.admit(request)
             if self.subscriptions.get(request.subscription) is subscription:
                 self.check_subscribe(request)  # others may have come meanwhile
                 return subscription

@@ -22,6 +22,7 @@ from magnetar_storage.log import RollLimits
 EXCLUSIVE = pb.CommandSubscribe.Exclusive
 SHARED = pb.CommandSubscribe.Shared
 FAILOVER = pb.CommandSubscribe.Failover
+KEY_SHARED = pb.CommandSubscribe.Key_Shared
 TYPES = (EXCLUSIVE, SHARED, FAILOVER)
 
 TOPIC = "persistent://public/default/topic"

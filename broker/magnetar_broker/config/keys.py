@@ -121,8 +121,6 @@ NOT_BUILT = _table(
             maxUnackedMessagesPerBroker=0""",
         "not built yet: subscription names will not be checked": """
             strictlyVerifySubscriptionName=false""",
-        "not built yet: Key_Shared stays on unless subscriptionTypesEnabled leaves it out": """
-            subscriptionKeySharedEnable=true""",
         "not built yet: old client libraries will not be refused": """
             clientLibraryVersionCheckEnabled=false""",
         "not built yet: entries will not be filtered or intercepted": """
@@ -398,10 +396,6 @@ COMPATIBLE = _table(
             compactionServiceFactoryClassName=PulsarCompactionServiceFactory""",
         "tunes the original's dispatchers; ours bound their work in their own way": """
             activeConsumerFailoverConsistentHashing=false subscriptionRedeliveryTrackerEnabled=true
-            subscriptionKeySharedUseConsistentHashing=true|false
-            subscriptionKeySharedConsistentHashingReplicaPoints=100
-            keySharedLookAheadMsgInReplayThresholdPerConsumer=2000
-            keySharedLookAheadMsgInReplayThresholdPerSubscription=20000
             unblockStuckSubscriptionEnabled=false subscriptionBacklogScanMaxTimeMs=120000
             subscriptionBacklogScanMaxEntries=10000
             maxUnackedMessagesPerSubscriptionOnBrokerBlocked=0.16 dispatcherMinReadBatchSize=1

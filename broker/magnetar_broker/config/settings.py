@@ -425,6 +425,45 @@ class Settings:
             "The subscription types that consumers may use.",
         ),
     ] = frozenset(SubscriptionType)
+    subscription_key_shared_enable: Annotated[
+        bool,
+        Key("subscriptionKeySharedEnable", FLAG, "Consumers may use Key_Shared subscriptions."),
+    ] = True
+    subscription_key_shared_use_consistent_hashing: Annotated[
+        bool,
+        Key(
+            "subscriptionKeySharedUseConsistentHashing",
+            FLAG,
+            "Key_Shared consumers divide the keys by a hash ring; if off, each one that joins "
+            "takes half of the widest range.",
+        ),
+    ] = True
+    subscription_key_shared_consistent_hashing_replica_points: Annotated[
+        int,
+        Key(
+            "subscriptionKeySharedConsistentHashingReplicaPoints",
+            Integer(1, 10_000),
+            "Points that a consumer has on the hash ring; more of them divide the keys more "
+            "evenly and make joining dearer.",
+        ),
+    ] = 100
+    key_shared_look_ahead_per_consumer: Annotated[
+        int,
+        Key(
+            "keySharedLookAheadMsgInReplayThresholdPerConsumer",
+            COUNT,
+            "Entries, for each consumer of a Key_Shared subscription, that may wait because their "
+            "consumer has no room, while others go on; 0 is no limit.",
+        ),
+    ] = 2000
+    key_shared_look_ahead_per_subscription: Annotated[
+        int,
+        Key(
+            "keySharedLookAheadMsgInReplayThresholdPerSubscription",
+            COUNT,
+            "The same for all consumers of a subscription together; 0 is no limit.",
+        ),
+    ] = 20000
     max_subscriptions_per_topic: Annotated[
         int,
         Key(

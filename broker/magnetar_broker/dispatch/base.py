@@ -63,6 +63,12 @@ class DispatchLimits:
     max_unacked_per_consumer: int = 50_000
     max_unacked_per_subscription: int = 200_000
     failover_delay_ms: int = 1000
+    key_shared_ring: bool = True
+    """Key_Shared consumers divide the keys by a hash ring; else each takes half of a range."""
+    key_shared_ring_points: int = 100
+    key_shared_look_ahead_per_consumer: int = 2000
+    key_shared_look_ahead_per_subscription: int = 20_000
+    """Entries that may be read ahead of consumers that cannot take them; 0 is no limit."""
     unacked_budget: UnackedBudget = field(default_factory=UnackedBudget)
     """Shared by all subscriptions of a broker."""
 

@@ -6,6 +6,8 @@ from itertools import repeat
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker, DispatchLimits
 
+UNLIMITED = 1 << 62
+
 
 class Holdings:
     """Who holds which entries; every message in them counts until it is acknowledged.
@@ -36,10 +38,13 @@ class Holdings:
 
     def room_for_new(self, consumer: Consumer) -> int:
         """The same for what nobody held yet: limits of subscription and broker count as well."""
-        room = self.room(consumer)
-        if self._per_subscription > 0:
-            room = min(room, self._per_subscription - self.unacked)
-        return min(room, self._budget.room(self)) if self._budgeted else room
+        return min(self.room(consumer), self.room_left)
+
+    @property
+    def room_left(self) -> int:
+        """How many messages that nobody held yet all consumers together may be sent."""
+        left = self._per_subscription - self.unacked if self._per_subscription > 0 else UNLIMITED
+        return min(left, self._budget.room(self)) if self._budgeted else left
 
     @property
     def full(self) -> Blocker | None:

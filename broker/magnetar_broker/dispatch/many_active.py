@@ -195,9 +195,8 @@ class ManyActive(ABC):
                 return Blocker.DELAY
         return Blocker.CAUGHT_UP
 
-    def _nobody_takes(self) -> Blocker | None:
-        """Why no consumer can be given anything, if none can."""
-        consumers = self._held.consumers
+    def _nobody_takes(self, consumers: Sequence[Consumer]) -> Blocker | None:
+        """Why none of these consumers can be given anything, if none can."""
         if not consumers:
             return Blocker.NO_CONSUMER
         if any(consumer.can_take() for consumer in consumers):

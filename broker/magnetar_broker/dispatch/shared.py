@@ -116,7 +116,7 @@ class Shared(ManyActive):
     def blocker(self) -> Blocker:
         if not self._held.consumers:
             return Blocker.NO_CONSUMER
-        reason = self._nothing_left() or self._nobody_takes()
+        reason = self._nothing_left() or self._nobody_takes(self._held.consumers)
         if reason is not None:
             return reason
         new = self._next_new() < self._log.end

@@ -5,7 +5,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 
+from magnetar_broker.config.settings import SubscriptionType
 from magnetar_broker.consumer import Consumer, SubscribeRequest
+from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.errors import (
     BrokerError,
     MetadataTrouble,
@@ -23,7 +25,6 @@ from magnetar_proto.wire import MAX64
 from magnetar_storage.errors import StorageError
 
 SubType = pb.CommandSubscribe.SubType
-BUILT_TYPES = (SubType.Exclusive, SubType.Shared, SubType.Failover)
 RESERVED_PREFIX, RESERVED_NAME = "pulsar.repl", "pulsar.dedup"
 
 
@@ -59,7 +60,9 @@ def _check_type_and_name(session: Session, topic: TopicName, command: pb.Command
     if command.read_compacted and not topic.is_persistent:
         raise NotAllowed("read_compacted needs a persistent topic")
     enabled = {kind.value for kind in session.broker.settings.subscription_types_enabled}
-    if sub_type not in enabled or command.subType not in BUILT_TYPES:
+    if not session.broker.settings.subscription_key_shared_enable:
+        enabled.discard(SubscriptionType.KEY_SHARED.value)
+    if sub_type not in enabled:
         raise NotAllowed(f"subscription type {sub_type} is not enabled on this broker")
     name = command.subscription
     if not name or name.startswith(RESERVED_PREFIX) or name == RESERVED_NAME:
@@ -82,6 +85,19 @@ def _request_of(command: pb.CommandSubscribe) -> SubscribeRequest:
         start=start,
         rollback_seconds=command.start_message_rollback_duration_sec,
         properties={pair.key: pair.value for pair in command.subscription_properties},
+        key_shared=_key_shared_of(command),
+        metadata={pair.key: pair.value for pair in command.metadata},
+    )
+
+
+def _key_shared_of(command: pb.CommandSubscribe) -> KeySharedMeta | None:
+    if not command.HasField("keySharedMeta"):
+        return None
+    meta = command.keySharedMeta
+    return KeySharedMeta(
+        sticky=meta.keySharedMode == pb.STICKY,
+        out_of_order=meta.allowOutOfOrderDelivery,
+        ranges=tuple((chosen.start, chosen.end) for chosen in meta.hashRanges),
     )
 
 

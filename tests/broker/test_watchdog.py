@@ -1,0 +1,198 @@
+"""Which subscriptions count as stalled, when that is told, and that a lost wake-up is mended."""
+
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from fakes.connection import RecordingConnection
+from fakes.topics import EXCLUSIVE, FAILOVER, SHARED, TopicWorld, entry
+from fakes.world import ManualPromise
+from magnetar_broker.dispatch.base import Blocker
+from magnetar_broker.limits import TopicLimits
+from magnetar_broker.watchdog import DEFECT, MAX_LINES, SCAN_LOOKS, STALLED_LOOKS, STALLS, Watchdog
+from magnetar_storage.errors import Corrupt
+
+LONG_ENOUGH = SCAN_LOOKS + STALLED_LOOKS
+
+
+class WatchedWorld(TopicWorld):
+    """A topic under a watchdog's eyes."""
+
+    def __init__(self, limits: TopicLimits | None = None, cache_bytes: int = 1 << 20) -> None:
+        super().__init__(limits, cache_bytes=cache_bytes)
+        self.dog = Watchdog(self.engine, lambda: iter([self.topic]))
+        self.dog.start()
+
+
+Told = Callable[[], list[str]]
+
+
+@pytest.fixture
+def told(caplog: pytest.LogCaptureFixture) -> Told:
+    """What the watchdog has logged since the last call, each with its level."""
+    caplog.set_level(logging.INFO, "magnetar_broker.watchdog")
+
+    def since() -> list[str]:
+        lines = [f"{r.levelname} {r.message}" for r in caplog.records if "watchdog" in r.name]
+        caplog.clear()
+        return lines
+
+    return since
+
+
+def test_a_full_consumer_is_told_once_with_its_numbers_and_again_when_it_goes_on(
+    told: Told,
+) -> None:
+    world = WatchedWorld(TopicLimits(max_unacked_per_consumer=3))
+    consumer = world.subscribe(sub_type=SHARED, permits=100)
+    world.publish(entry(1), entry(2), entry(3), entry(4), entry(5))
+    world.clock.advance(STALLED_LOOKS - 1)
+    assert told() == []
+    world.clock.advance(LONG_ENOUGH)
+    (line,) = told()
+    assert line.startswith(f"WARNING subscription sub of {world.name} has sent nothing for 5 s")
+    assert "(unacked_consumer: " in line and "maxUnackedMessagesPerConsumer" in line
+    assert "5 entries are not acknowledged, 0 of them wait to be sent again" in line
+    assert line.endswith("1 consumers have 97 permits and hold 3 messages")
+    assert world.dog.stalled == world.dog.stalled_total == {"unacked_consumer": 1}
+    world.clock.advance(3 * LONG_ENOUGH)
+    assert told() == []
+    world.ack(consumer, 0, 1, 2)
+    world.clock.advance(1)
+    assert told() == [f"INFO subscription sub of {world.name} is stalled no longer"]
+    assert (world.dog.stalled, world.dog.stalled_total) == ({}, {"unacked_consumer": 1})
+
+
+@pytest.mark.parametrize("sub_type", [EXCLUSIVE, SHARED, FAILOVER])
+def test_idleness_is_no_stall(told: Told, sub_type: int) -> None:
+    world = WatchedWorld()
+    world.publish(entry(1))
+    consumer = world.subscribe(sub_type=sub_type, earliest=True)
+    world.clock.advance(LONG_ENOUGH)
+    assert world.subscription().why_not_delivering() is Blocker.NO_PERMITS
+    world.flow(consumer, 9)
+    world.clock.advance(LONG_ENOUGH)
+    assert world.subscription().why_not_delivering() is Blocker.CAUGHT_UP
+    consumer.close()
+    world.publish(entry(2))
+    world.clock.advance(LONG_ENOUGH)
+    assert world.subscription().why_not_delivering() is Blocker.NO_CONSUMER
+    assert (told(), world.dog.stalled_total) == ([], {})
+
+
+def test_a_client_that_does_not_read_is_a_stall_until_it_leaves(told: Told) -> None:
+    world = WatchedWorld()
+    connection = RecordingConnection()
+    consumer = world.subscribe(connection, permits=10)
+    connection.room = False
+    world.publish(entry(1))
+    world.clock.advance(LONG_ENOUGH)
+    assert "slow_connection" in told()[0]
+    consumer.close()
+    world.clock.advance(1)
+    assert told() == [f"INFO subscription sub of {world.name} is stalled no longer"]
+
+
+def test_a_subscription_that_delivers_now_and_then_is_not_stalled(told: Told) -> None:
+    world = WatchedWorld(TopicLimits(max_unacked_per_consumer=1))
+    consumer = world.subscribe(sub_type=SHARED, permits=100)
+    world.publish(*(entry(n) for n in range(20)))
+    for offset in range(15):
+        world.clock.advance(STALLED_LOOKS - 1)
+        world.ack(consumer, offset)
+    assert (told(), world.dog.stalled_total) == ([], {})
+
+
+def test_what_nobody_looks_after_is_woken_and_reported_as_a_defect(told: Told) -> None:
+    world = WatchedWorld()
+    consumer = world.subscribe()
+    world.publish(entry(1))
+    consumer.permits += 5  # and nobody is told
+    world.clock.advance(LONG_ENOUGH)
+    assert world.offsets(consumer) == [0]
+    (line,) = told()
+    assert line.startswith("ERROR") and "defect" in line
+    assert (world.dog.stalled, world.dog.stalled_total) == ({}, {DEFECT: 1})
+
+
+def test_a_read_that_does_not_come_back_is_a_stall_and_no_defect(told: Told) -> None:
+    world = WatchedWorld(cache_bytes=0)
+    consumer = world.subscribe()
+    world.publish(entry(1))
+    gate = world.store.read_gate = ManualPromise()
+    world.flow(consumer, 5)
+    world.clock.advance(LONG_ENOUGH)
+    assert "(reading: " in told()[0]
+    world.store.read_gate = None
+    gate.set_result(None)
+    world.clock.advance(1)
+    assert world.offsets(consumer) == [0]
+    assert world.dog.stalled == {}
+
+
+def test_damage_is_a_stall_and_a_change_of_the_reason_is_told(told: Told) -> None:
+    world = WatchedWorld(cache_bytes=0)
+    connection = RecordingConnection()
+    consumer = world.subscribe(connection)
+    world.publish(entry(1))
+    world.store.read_failure = Corrupt("file", 0, "damaged", 1, 0, 0)
+    world.flow(consumer, 5)
+    world.clock.advance(LONG_ENOUGH)
+    assert "(damage: " in told()[0]
+    connection.room = False
+    world.clock.advance(1)
+    assert "(slow_connection: " in told()[0]
+    assert world.dog.stalled == {"slow_connection": 1}
+    assert world.dog.stalled_total == {"damage": 1, "slow_connection": 1}
+
+
+def test_a_stalled_subscription_that_is_removed_is_forgotten(told: Told) -> None:
+    world = WatchedWorld()
+    connection = RecordingConnection()
+    world.subscribe(connection, permits=10)
+    connection.room = False
+    world.publish(entry(1))
+    world.clock.advance(LONG_ENOUGH)
+    told()
+    subscription = world.subscription()
+    world.do(world.topic.remove_subscription(subscription))
+    world.clock.advance(1)
+    assert told() == [f"INFO subscription sub of {world.name} is gone"]
+    assert world.dog.stalled == {}
+
+
+def test_many_stalls_at_once_do_not_flood_the_log(told: Told) -> None:
+    world = WatchedWorld()
+    connection = RecordingConnection()
+    for number in range(MAX_LINES + 7):
+        world.subscribe(connection, permits=10, sub=f"sub-{number}")
+    connection.room = False
+    world.publish(entry(1))
+    world.clock.advance(LONG_ENOUGH)
+    lines = told()
+    assert len(lines) == MAX_LINES + 1
+    assert "7 subscriptions more" in lines[-1]
+    assert world.dog.stalled == {"slow_connection": MAX_LINES + 7}
+
+
+def test_a_stopped_watchdog_looks_no_more(told: Told) -> None:
+    world = WatchedWorld()
+    world.dog.stop()
+    consumer = world.subscribe()
+    world.publish(entry(1))
+    consumer.permits += 5
+    world.clock.advance(3 * LONG_ENOUGH)
+    assert world.offsets(consumer) == []
+    assert told() == []
+
+
+def test_every_reason_is_either_told_or_idleness() -> None:
+    idle = {
+        Blocker.NO_CONSUMER,
+        Blocker.CAUGHT_UP,
+        Blocker.NO_PERMITS,
+        Blocker.DELAY,
+        Blocker.SWITCHING,
+    }
+    assert set(STALLS) == set(Blocker) - idle
