@@ -16,7 +16,7 @@ from magnetar_storage.errors import StorageError
 from magnetar_storage.log import Log
 from magnetar_storage.offsets import SIZE, OffsetSet
 
-PAUSE_EVERY = 1000
+PAUSE_EVERY = 500
 """Questions to the log, of some microseconds each, between two turns."""
 
 Piece = tuple[int, int, int]
@@ -40,21 +40,29 @@ class BacklogCounter:
         """
         first, end = self._bounds()
         acked = self._cursor.acked
-        entries = end - first - acked.count(first, end)
+        entries = self.entries()
         size = self._size(first, end)
         messages = await self._backlog.sum(list(_missing(acked, first, end)))
         messages -= await self._acked_in_part(first, end)
         late = 0
         if delayed:
             late = await self._delayed.sum(list(_present(delayed, acked, first, end)))
-        return Backlog(messages, entries, size, min(late, messages), await self.oldest_ms())
+        return Backlog(messages, entries, size, min(late, messages))
+
+    def entries(self) -> int:
+        """Entries of which something is not acknowledged; without waiting."""
+        first, end = self._bounds()
+        return end - first - self._cursor.acked.count(first, end)
 
     async def oldest_ms(self) -> int | None:
-        """When the oldest message that is not acknowledged was published."""
+        """When the oldest message that is not acknowledged was published.
+
+        None if there is none, or it cannot be read.
+        """
         first, end = self._bounds()
         if first >= end:
             return None
-        if self._oldest[0] != first:
+        if self._oldest[0] != first or self._oldest[1] is None:
             self._oldest = (first, await self._published_ms(first))
         return self._oldest[1]
 
