@@ -17,6 +17,7 @@ SOURCE_ROOTS = ("proto", "storage", "broker")
 HOT = {
     "proto/magnetar_proto": (
         "acks",
+        "chunks",
         "commands",
         "deliveries",
         "entries",

@@ -1,21 +1,30 @@
 """Entries that wait to be delivered again, lowest first."""
 
-from heapq import heappop, heappush
+from collections.abc import Iterable
+
+from magnetar_storage.offsets import OffsetSet
 
 
 class ReplayQueue:
     """A sorted set of offsets, of which some may be set aside."""
 
     def __init__(self) -> None:
-        self._heap: list[int] = []
-        self._members: set[int] = set()
-        self._aside: set[int] = set()
+        self._members = OffsetSet()
+        self._aside = OffsetSet()
+
+    def __bool__(self) -> bool:
+        return bool(self._members) or bool(self._aside)
 
     def __len__(self) -> int:
-        return len(self._members) + len(self._aside)
+        return self._members.covered() + self._aside.covered()
 
     def __contains__(self, offset: int) -> bool:
         return offset in self._members or offset in self._aside
+
+    @property
+    def ready(self) -> bool:
+        """Whether something is left that was not set aside."""
+        return bool(self._members)
 
     @property
     def stuck(self) -> bool:
@@ -24,41 +33,58 @@ class ReplayQueue:
 
     def add(self, offset: int) -> None:
         """Queue an entry; once is enough."""
-        if offset not in self:
-            self._members.add(offset)
-            heappush(self._heap, offset)
+        if offset not in self._aside:
+            self._members.add(offset, offset + 1)
+
+    def add_all(self, offsets: Iterable[int]) -> None:
+        """Queue entries, in any order; fastest if they follow each other."""
+        start = stop = -1
+        for offset in offsets:
+            if offset in self._aside:
+                continue
+            if offset != stop:
+                self._members.add(start, stop)
+                start = offset
+            stop = offset + 1
+        self._members.add(start, stop)
 
     def discard(self, offset: int) -> None:
         """Forget an entry, for instance because it was acknowledged."""
-        self._members.discard(offset)
-        self._aside.discard(offset)
+        self.discard_all(range(offset, offset + 1))
+
+    def discard_all(self, offsets: range) -> None:
+        """Forget consecutive entries."""
+        self._members.remove(offsets.start, offsets.stop)
+        if self._aside:
+            self._aside.remove(offsets.start, offsets.stop)
 
     def set_aside(self, offsets: range) -> None:
         """Pass these over until `restore`: they cannot be read."""
-        lost = self._members.intersection(offsets)
-        self._members -= lost
-        self._aside |= lost
+        for start, stop in list(self._members.present(offsets.start, offsets.stop)):
+            self._members.remove(start, stop)
+            self._aside.add(start, stop)
 
     def restore(self) -> None:
         """Try again what was set aside."""
-        aside, self._aside = self._aside, set()
-        for offset in aside:
-            self.add(offset)
+        for start, stop in self._aside:
+            self._members.add(start, stop)
+        self._aside.clear()
 
     def first_run(self, limit: int) -> tuple[int, int] | None:
         """The lowest run of consecutive entries as (offset, length <= limit); not taken out."""
-        heap, members = self._heap, self._members
-        while heap and heap[0] not in members:
-            heappop(heap)
-        if not heap:
+        first = self._members.next_present(0)
+        if first is None:
             return None
-        length = 1
-        while length < limit and heap[0] + length in members:
-            length += 1
-        return heap[0], length
+        return first, min(self._members.next_missing(first) - first, limit)
+
+    def move_to(self, other: "ReplayQueue") -> None:
+        """Everything waits in another queue from now on."""
+        self.restore()
+        for start, stop in self._members:
+            other.add_all(range(start, stop))
+        self._members.clear()
 
     def clear(self) -> None:
         """Forget all."""
-        self._heap.clear()
         self._members.clear()
         self._aside.clear()

@@ -1,0 +1,61 @@
+"""Chunks are found, wherever the metadata says so; other entries are not parsed."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.chunks import Chunk, chunk_of, maybe_chunks
+from magnetar_proto.entries import BROKER_MAGIC, SIZE, encode_entry
+
+
+def entry(checksum: bool = True, payload: bytes = b"hello", **fields: Any) -> bytes:
+    metadata = pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=2, **fields)
+    return encode_entry(metadata, payload, checksum)
+
+
+CHUNK = {"uuid": "p-1", "num_chunks_from_msg": 3, "total_chunk_msg_size": 30}
+
+
+def test_a_chunk_says_of_which_message_it_is_and_where() -> None:
+    last = chunk_of(entry(**CHUNK, chunk_id=2))
+    assert last == Chunk("p-1", 2, 3)
+    assert last.is_last
+    first = chunk_of(entry(**CHUNK))
+    assert first == Chunk("p-1", 0, 3)
+    assert not first.is_last
+
+
+def test_a_message_of_one_chunk_or_without_a_name_is_none() -> None:
+    assert chunk_of(entry(uuid="p-1", num_chunks_from_msg=1, chunk_id=0)) is None
+    assert chunk_of(entry(num_chunks_from_msg=2, chunk_id=0)) is None
+
+
+def test_only_what_may_be_a_chunk_is_named() -> None:
+    chunk, usual = entry(**CHUNK), entry(payload=bytes(9000))
+    assert maybe_chunks([usual, chunk, usual, chunk]) == [1, 3]
+    assert maybe_chunks([entry(payload=b"\xd8\x01")] * 3) == []
+
+
+def test_broken_metadata_is_no_chunk() -> None:
+    assert chunk_of(b"") is None
+    assert chunk_of(entry(**CHUNK)[:20]) is None
+    assert maybe_chunks([b""]) == []
+
+
+@given(
+    checksum=st.booleans(),
+    with_broker_metadata=st.booleans(),
+    size=st.integers(0, 9000),
+    property_size=st.integers(0, 9000),
+)
+def test_no_chunk_is_missed(
+    checksum: bool, with_broker_metadata: bool, size: int, property_size: int
+) -> None:
+    properties = [pb.KeyValue(key="k", value="v" * property_size)]
+    one = entry(checksum, bytes(size), properties=properties, **CHUNK)
+    if with_broker_metadata:
+        one = BROKER_MAGIC + SIZE.pack(3) + b"abc" + one
+    assert chunk_of(one) == Chunk("p-1", 0, 3)
+    assert maybe_chunks([one]) == [0]
