@@ -209,6 +209,10 @@ class RawClient:
             messages.append(self.next_message())
         return messages
 
+    def has_message(self) -> bool:
+        """Whether a MESSAGE has arrived that nobody has taken."""
+        return any(frame.kind == Kind.MESSAGE for frame in self._waiting)
+
     def ack(
         self,
         ids: Sequence[tuple[int, int, Sequence[int]]],
