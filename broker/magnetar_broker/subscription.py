@@ -1,7 +1,6 @@
 """A subscription: a cursor, the consumers that share it, and the dispatcher between them."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Protocol
 
 from magnetar_broker.backlog import BacklogCounter
@@ -13,7 +12,7 @@ from magnetar_broker.dispatch.key_shared import KeyShared
 from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.dispatch.shared import Shared
 from magnetar_broker.dispatch.single_active import SingleActive
-from magnetar_broker.errors import UnknownTrouble
+from magnetar_broker.errors import ConsumerBusy, ConsumerUnassigned, UnknownTrouble
 from magnetar_broker.limits import TopicLimits
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack
