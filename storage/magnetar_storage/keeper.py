@@ -9,7 +9,7 @@ in order, as they were.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain
 from struct import Struct, unpack_from
 from struct import error as StructError
@@ -120,6 +120,17 @@ class KeeperMap:
 
     def _length(self, run: int) -> int:
         return self._at[run + 1] - self._at[run]
+
+
+def map_of(entries: Iterable[bytes]) -> KeeperMap:
+    """The map that a keeper of these entries begins with; ValueError if there is none."""
+    runs: list[KeptRun] = []
+    for pieces, entry in enumerate(entries, 1):
+        left, more = decode_piece(entry)
+        runs += more
+        if not left:
+            return KeeperMap(pieces, runs)
+    raise ValueError("the keeper ends within its map")
 
 
 class KeeperReader:

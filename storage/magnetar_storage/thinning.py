@@ -106,29 +106,43 @@ def units(record: LogRecord, before: int) -> Iterator[Unit]:
 
 
 class Group:
-    """Neighbouring units that one keeper is to replace, and what is needed of them."""
+    """Neighbouring units that one keeper is to replace, and what is needed of them; not empty."""
 
     def __init__(self) -> None:
-        self.segments: list[Segment] = []
-        self.stored: set[SegmentId] = set()
-        self.start = self.stop = self.bytes = 0
+        self.units: list[Unit] = []
         self.live = OffsetSet()
+        self.bytes = 0
+        """Of what is needed, as estimated."""
+        self.copied_to = 0
+        """The offset at which copying has arrived."""
         self.worth_it = False
 
     def add(self, unit: Unit, live: OffsetSet, worth_it: bool) -> None:
-        if not self.segments:
-            self.start = unit.start
-        self.segments += unit.segments
-        if unit.stored_in is not None:
-            self.stored.add(unit.stored_in)
-        self.stop = unit.stop
+        self.units.append(unit)
         for run in live:
             self.live.add(*run)
         self.bytes += estimate(unit, live)
         self.worth_it = self.worth_it or worth_it
 
+    @property
+    def start(self) -> int:
+        return self.units[0].start
+
+    @property
+    def stop(self) -> int:
+        return self.units[-1].stop
+
+    @property
+    def segments(self) -> list[Segment]:
+        return [segment for unit in self.units for segment in unit.segments]
+
+    @property
+    def copied_from(self) -> SegmentId | None:
+        """What is being copied at present."""
+        return next(unit.stored_in for unit in self.units if self.copied_to < unit.stop)
+
     def has_room(self, unit: Unit, live: OffsetSet) -> bool:
-        return not self.segments or self.bytes + estimate(unit, live) <= GROUP_BYTES
+        return not self.units or self.bytes + estimate(unit, live) <= GROUP_BYTES
 
 
 def estimate(unit: Unit, live: OffsetSet) -> int:
@@ -147,7 +161,7 @@ class Thinning:
         self._log = log
         self._running: Promise | None = None
         self._next_look = 0
-        self._unreadable: set[SegmentId] = set()  # damaged: left as they are
+        self._unreadable: set[SegmentId | None] = set()  # damaged: left as they are
 
     async def run(self, needed: Needed, before: int, max_bytes: int) -> int:
         """Thin what ends at or below `before`; how many bytes were given back.
@@ -204,7 +218,7 @@ class Thinning:
 
     def _live(self, unit: Unit, needed: Needed) -> OffsetSet | None:
         """What is needed of a unit that may be replaced, else None."""
-        if unit.stored_in in self._unreadable:
+        if unit.held and unit.stored_in in self._unreadable:
             return None
         limit = unit.held
         if unit.segments[0].is_whole:
@@ -269,7 +283,7 @@ class Thinning:
             yield
         except (Corrupt, NoSegment) as error:
             # Told to whoever reads these entries; here they only cannot be copied.
-            self._unreadable |= group.stored
+            self._unreadable.add(group.copied_from)
             raise _NotNow from error
         except StorageError:
             self._log.unfinished.discard(keeper)
@@ -290,6 +304,7 @@ class Thinning:
         gathered = 0
         at: int | None = runs[0].first
         while at is not None:
+            group.copied_to = at
             run = await log.read(at, min(READ_ENTRIES, end - at), BLOCK_BYTES)
             if log.failed is not None:
                 raise log.failed.again()

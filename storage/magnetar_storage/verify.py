@@ -19,6 +19,7 @@ from magnetar_storage.cursor_log import DurableCursor
 from magnetar_storage.disk import ReadableDisk
 from magnetar_storage.errors import Corrupt, NoSegment, Unavailable
 from magnetar_storage.interfaces import SegmentId
+from magnetar_storage.keeper import map_of
 from magnetar_storage.log_record import LogRecord
 from magnetar_storage.overlay import Overlay
 from magnetar_storage.record import ENTRIES, counts_of, record_at
@@ -253,17 +254,47 @@ class _Walk:
     # Topics ---------------------------------------------------------------------
 
     def _compare(self, log: LogRecord) -> None:
+        kept: dict[SegmentId, list[tuple[int, int, int]]] = {}  # start, stop, how many
+        start = log.first_offset
         for listed in log.segments:
-            name, entries = segment.file_name(listed.id), listed.entries
-            if listed.id not in self._ends:
-                last = None if not entries else entries - 1
-                why = "the topic lists the segment, and there is none"
-                self._tell(Problem(name, 0, why, listed.id, 0 if entries else None, last))
-            elif entries is not None and self._ends[listed.id] not in (None, entries):
-                why = f"it holds {self._ends[listed.id]} entries; the topic counts {entries}"
-                self._tell(Problem(name, 0, why, listed.id))
+            stop = start + (listed.entries or 0)
+            if listed.is_whole:
+                self._compare_whole(listed.id, listed.entries)
+            elif listed.kept_in is not None:
+                kept.setdefault(listed.kept_in, []).append((start, stop, listed.held))
+            start = stop
+        for keeper, parts in kept.items():
+            self._check_keeper(keeper, parts)
         if log.cursor_segment is not None:
             self._check_cursors(log.cursor_segment)
+
+    def _compare_whole(self, number: SegmentId, entries: int | None) -> None:
+        name = segment.file_name(number)
+        if number not in self._ends:
+            last = None if not entries else entries - 1
+            why = "the topic lists the segment, and there is none"
+            self._tell(Problem(name, 0, why, number, 0 if entries else None, last))
+        elif entries is not None and self._ends[number] not in (None, entries):
+            why = f"it holds {self._ends[number]} entries; the topic counts {entries}"
+            self._tell(Problem(name, 0, why, number))
+
+    def _check_keeper(self, number: SegmentId, parts: list[tuple[int, int, int]]) -> None:
+        """Compare what a segment keeps of thinned ones with what the topic lists."""
+        name = segment.file_name(number)
+        if number not in self._ends:
+            why = "the topic keeps entries of thinned segments here, and there is none"
+            self._tell(Problem(name, 0, why, number, 0, sum(kept for *_, kept in parts) - 1))
+        elif self._ends[number] is not None:
+            try:
+                found = map_of(self._payloads(number))
+            except (Corrupt, ValueError) as error:
+                why = f"nobody can tell which entries are kept here: {error}"
+                self._tell(Problem(name, 0, why, number))
+                return
+            listed = [sum(b - a for a, b in found.runs(*part[:2])) for part in parts]
+            if found.entries != self._ends[number] or listed != [kept for *_, kept in parts]:
+                why = "the entries kept here are not those that the topic counts"
+                self._tell(Problem(name, 0, why, number))
 
     def _check_cursors(self, number: SegmentId) -> None:
         name = segment.file_name(number)

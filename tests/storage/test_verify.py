@@ -9,8 +9,9 @@ from fakes.faulty_disk import FaultyDisk
 from fakes.local_store import TINY
 from fakes.world import InlineWorkers, ManualClock, ManualTasks, run
 from magnetar_storage import checkpoint as checkpoints
-from magnetar_storage import segment
+from magnetar_storage import segment, thinning
 from magnetar_storage.cache import EntryCache
+from magnetar_storage.cursor import Cursor
 from magnetar_storage.cursor_log import CursorLog
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.limits import Limits
@@ -18,6 +19,7 @@ from magnetar_storage.local import LocalStore
 from magnetar_storage.log import Engine, Log, RollLimits
 from magnetar_storage.log_record import LogRecord
 from magnetar_storage.memory import MemoryMetadata
+from magnetar_storage.thinning import needed_by
 from magnetar_storage.verify import Problem, Report, verify
 
 KEY = "/topics/public/default/persistent/orders"
@@ -33,7 +35,7 @@ LONG_JOURNAL = Limits(
 class Directory:
     """A topic of three segments with a cursor: its disk and what the metadata says."""
 
-    def __init__(self, limits: Limits = TINY, close: bool = True) -> None:
+    def __init__(self, limits: Limits = TINY, close: bool = True, thin: bool = False) -> None:
         self.clock = ManualClock()
         self.disk = FaultyDisk()
         self.metadata = MemoryMetadata(self.clock)
@@ -54,7 +56,10 @@ class Directory:
             cursors.cursors["reader"].ack([turn])
             cursors.changed(cursors.cursors["reader"], fail_on_error)
             self.clock.pump()
+        if thin:
+            self.thin(log)
         self.segments = [listed.id for listed in log.segments]
+        self.keeper = log.segments[0].kept_in or 0
         self.cursor_segment = log.cursor_segment or 0
         if close:
             self.do(cursors.close())
@@ -62,6 +67,16 @@ class Directory:
             self.do(self.store.close())
         self.record = LogRecord.decode(KEY, self.metadata._values[KEY].value)
         self.names = [name for name in self.disk.names() if name != "LOCK"]
+
+    def thin(self, log: Log) -> None:
+        """One entry of the first segment is needed, none of the second."""
+        log.append([b"last"], [1], fail_on_error)
+        self.clock.pump()
+        needs = Cursor(4)
+        needs.ack(range(6, 18))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(thinning, "NEEDED_OF_WHOLE", 9)
+            assert self.do(log.reclaim(needed_by([needs]), 99))
 
     def do(self, coro):  # type: ignore[no-untyped-def]
         return run(coro, self.clock)
@@ -271,3 +286,43 @@ def test_progress_is_told_in_bytes() -> None:
     told: list[int] = []
     report = verify(directory.disk, None, told.append)
     assert sum(told) == report.bytes and len(told) >= 3
+
+
+# Thinned segments -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("close", [True, False])
+def test_all_is_well_with_thinned_segments(close: bool) -> None:
+    directory = Directory(close=close, thin=True)
+    assert [(listed.entries, listed.kept) for listed in directory.record.segments[:2]] == [
+        (9, 1), (9, 0)
+    ]  # fmt: skip
+    assert directory.verify().problems == []
+
+
+def test_a_missing_keeper_is_found() -> None:
+    directory = Directory(thin=True)
+    directory.disk.remove(segment.file_name(directory.keeper))
+    problem = only(directory.verify())
+    assert (problem.segment, problem.topic, problem.entries) == (directory.keeper, KEY, 1)
+
+
+def test_a_keeper_that_is_none_is_found() -> None:
+    directory = Directory(thin=True)
+    other = directory.create_segment(b"no map")
+    kept = replace(directory.record.segments[0], kept_in=other)
+    rest = (*directory.record.segments[1:], replace(kept, id=99, entries=1, kept=0, kept_in=None))
+    directory.record = replace(directory.record, segments=(kept, *rest), trash=(directory.keeper,))
+    problem = only(directory.verify())
+    assert (problem.segment, problem.topic) == (other, KEY)
+    assert "nobody can tell" in problem.text
+
+
+@pytest.mark.parametrize("changes", [{"kept": 2}, {"entries": 4}])
+def test_a_keeper_of_other_entries_is_found(changes: dict[str, int]) -> None:
+    directory = Directory(thin=True)
+    kept = replace(directory.record.segments[0], **changes)  # type: ignore[arg-type]
+    directory.record = replace(directory.record, segments=(kept, *directory.record.segments[1:]))
+    problem = only(directory.verify())
+    assert (problem.segment, problem.topic) == (directory.keeper, KEY)
+    assert "not those" in problem.text

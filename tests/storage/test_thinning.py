@@ -1,0 +1,658 @@
+"""Thinning: what is needed stays, what is not gives back its room, and positions stay."""
+
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from fakes.logs import KEY, LogWorld, numbered
+from magnetar_storage import thinning
+from magnetar_storage.cursor import Cursor
+from magnetar_storage.errors import Corrupt, DiskFull, Fenced, Unavailable, WriterFailed
+from magnetar_storage.log import Log, RollLimits
+from magnetar_storage.log_record import LogRecord, Segment
+from magnetar_storage.thinning import needed_by, units
+
+BY_TEN = RollLimits(max_entries=10, min_age_ms=0)
+EVER = 1 << 40
+
+
+class Thinned(LogWorld):
+    """A log with one cursor, and what it was told to append."""
+
+    def __init__(self, entries: int = 0, cache_bytes: int = 0) -> None:
+        super().__init__(BY_TEN, cache_bytes)
+        self.cursors = {"one": Cursor(-1)}
+        self.log = self.opened()
+        for payload in numbered(0, entries):
+            self.append(self.log, payload)
+
+    def opened(self) -> Log:
+        log = self.open()
+        log.on_reclaimed = self.skip_holes
+        self.log = log
+        self.skip_holes()
+        return log
+
+    def skip_holes(self) -> None:
+        for cursor in self.cursors.values():
+            self.log.skip_holes(cursor)
+
+    def reclaim(self, before: int = EVER, max_bytes: int = EVER) -> int:
+        return self.do(self.log.reclaim(needed_by(self.cursors.values()), before, max_bytes))
+
+    def begin_reclaim(self) -> Any:
+        return self.begin(self.log.reclaim(needed_by(self.cursors.values()), EVER))
+
+    def ack_all_but(self, *needed: int) -> None:
+        offsets = set(range(self.log.end)) - set(needed)
+        self.cursors["one"].ack(sorted(offsets))
+
+    def there(self) -> dict[int, bytes]:
+        """Everything that can be read, by offset."""
+        found: dict[int, bytes] = {}
+        offset = 0
+        while (run := self.do(self.log.read(offset, 7, 100))).payloads:
+            assert run.first >= offset
+            found.update(enumerate(run.payloads, run.first))
+            offset = run.first + len(run.payloads)
+        assert offset <= self.log.end
+        return found
+
+    @property
+    def needed(self) -> dict[int, bytes]:
+        """What must be there."""
+        return {
+            offset: b"%d" % offset
+            for offset in range(self.log.end)
+            if not all(cursor.is_acked(offset) for cursor in self.cursors.values())
+        }
+
+    def stored(self) -> set[int]:
+        """The record's segments of the store, which must be all that there is."""
+        assert self.store.ids() == self.log.record.listed
+        assert not self.log.record.trash
+        return self.log.record.stored
+
+
+def kept(log: Log) -> list[tuple[int | None, int | None]]:
+    return [(segment.entries, segment.kept) for segment in log.segments]
+
+
+# What is thinned --------------------------------------------------------------------------
+
+
+def test_a_message_that_waits_holds_nothing_but_itself() -> None:
+    world = Thinned(35)
+    positions = [world.log.position(offset) for offset in range(35)]
+    world.ack_all_but(3, 34)
+    size = world.log.size
+    assert world.reclaim() == size - world.log.size == sum(map(len, numbered(0, 30))) - 1
+    assert world.there() == {3: b"3"} | {offset: b"%d" % offset for offset in range(30, 35)}
+    assert kept(world.log) == [(10, 1), (20, 0), (None, None)]
+    assert len(world.stored()) == 2
+    assert [world.log.position(offset) for offset in (3, 30, 34)] == [
+        positions[offset] for offset in (3, 30, 34)
+    ]
+    assert list(world.log.holes) == [(0, 3), (4, 30)]
+    for _ in range(2):  # cleanly and not
+        world.opened()
+        assert list(world.log.holes) == [(0, 3), (4, 30)]
+        assert world.there() == {3: b"3"} | {offset: b"%d" % offset for offset in range(30, 35)}
+        world.do(world.log.close())
+
+
+def test_few_entries_are_needed_or_nothing_happens() -> None:
+    world = Thinned(25)
+    world.ack_all_but(4, 5, 24)
+    assert world.reclaim() > 0
+    assert kept(world.log) == [(10, None), (10, 0), (None, None)], "two of ten are too many"
+    assert world.reclaim() == 0
+
+
+def test_the_last_entry_stays_and_so_does_its_segment() -> None:
+    world = Thinned(20)
+    world.do(world.log.close())
+    world.log = world.open(writing=False)
+    world.cursors["one"].ack(range(20))
+    world.reclaim()
+    assert kept(world.log) == [(10, 0), (10, None)]
+    assert world.there()[19] == b"19"
+
+
+def test_what_retention_holds_is_not_thinned() -> None:
+    world = Thinned(40)
+    world.ack_all_but(0, 39)
+    world.reclaim(before=25)
+    assert kept(world.log) == [(10, 1), (10, 0), (10, None), (10, None), (None, None)]
+
+
+def test_every_cursor_counts() -> None:
+    world = Thinned(40)
+    world.ack_all_but(12, 39)
+    world.cursors["two"] = Cursor(14)
+    world.cursors["two"].ack(range(20, 25))
+    world.reclaim()
+    assert kept(world.log)[:2] == [(10, 0), (10, None)]
+    world.cursors["two"].ack(range(20))
+    world.reclaim()
+    assert kept(world.log)[:3] == [(10, 0), (10, 1), (10, None)]
+    assert world.needed.items() <= world.there().items()
+
+
+def test_neighbours_share_a_keeper_and_a_small_one_is_replaced_with_its_neighbour() -> None:
+    world = Thinned(51)
+    world.ack_all_but(3, 13, 23, *range(30, 40), 50)
+    world.reclaim()
+    keepers = {segment.kept_in for segment in world.log.segments if segment.kept}
+    assert len(keepers) == 1
+    world.cursors["one"].ack(range(31, 40))
+    world.reclaim()
+    again = {segment.kept_in for segment in world.log.segments if segment.kept}
+    assert len(again) == 1 and not again & keepers
+    assert world.needed.items() <= world.there().items()
+    assert len(world.stored()) == 2
+
+
+def test_a_large_keeper_waits_until_half_of_it_is_not_needed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(thinning, "SMALL_BYTES", 0)
+    monkeypatch.setattr(thinning, "GROUP_BYTES", 0)
+    monkeypatch.setattr(thinning, "NEEDED_OF_WHOLE", 2)
+    world = Thinned(31)
+    world.ack_all_but(0, 1, 2, 13, 23, 30)
+    world.reclaim()
+    first, second, third = (segment.kept_in for segment in world.log.segments[:3])
+    assert len({first, second, third}) == 3, "each is as much as a keeper is to hold"
+    world.cursors["one"].ack([1])
+    assert world.reclaim() == 0
+    world.cursors["one"].ack([2, 13])
+    assert world.reclaim() > 0
+    assert kept(world.log) == [(10, 1), (10, 0), (10, 1), (None, None)]
+    assert world.log.segments[0].kept_in not in (first, None)
+    assert world.log.segments[2].kept_in == third
+    assert world.there() == {0: b"0", 23: b"23", 30: b"30"}
+
+
+def test_the_work_of_one_call_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thinning, "LOOKED_AT", 2)
+    monkeypatch.setattr(thinning, "GROUP_BYTES", 0)
+    world = Thinned(101)
+    world.ack_all_but(*range(3, 101, 10), 100)
+    rounds = 0
+    while world.reclaim(max_bytes=1):
+        rounds += 1
+    assert rounds == 10
+    assert [segment.kept for segment in world.log.segments] == [1] * 10 + [None]
+    assert world.needed == world.there()
+
+
+def test_after_the_last_is_acknowledged_it_is_trimmed_with_its_keeper() -> None:
+    world = Thinned(30)
+    world.ack_all_but(3, 29)
+    world.reclaim()
+    world.cursors["one"].ack([3])
+    assert world.cursors["one"].mark_delete == 28
+    world.do(world.log.trim(29))
+    assert world.log.first_offset == 20
+    assert list(world.log.holes) == []
+    assert world.stored() == {segment.id for segment in world.log.segments}
+
+
+def test_a_keeper_of_several_is_trimmed_with_the_last_of_them() -> None:
+    world = Thinned(25)
+    world.ack_all_but(3, 13, 24)
+    world.reclaim()
+    world.do(world.log.trim(10))
+    assert world.log.first_offset == 10
+    assert world.there() == {13: b"13"} | {offset: b"%d" % offset for offset in range(20, 25)}
+    assert len(world.stored()) == 2
+    world.do(world.log.trim(20))
+    assert len(world.stored()) == 1
+
+
+def test_deleting_a_thinned_log_leaves_nothing() -> None:
+    world = Thinned(30)
+    world.ack_all_but(3, 29)
+    world.reclaim()
+    world.do(world.log.delete())
+    assert world.store.ids() == set()
+
+
+def test_many_segments_of_which_nothing_is_left_are_one_line() -> None:
+    world = Thinned(201)
+    world.ack_all_but(3, 200)
+    world.reclaim()
+    assert kept(world.log) == [(10, 1), (190, 0), (None, None)]
+    world.opened()
+    assert world.log.offset_of(world.log.segments[2].id, 0) == 200
+    assert world.do(world.log.messages_before(200)) == 200
+
+
+# Reading around holes ---------------------------------------------------------------------
+
+
+def test_reading_at_a_hole_gives_what_is_behind_it() -> None:
+    world = Thinned(30)
+    world.ack_all_but(3, 29)
+    world.reclaim()
+    assert world.do(world.log.read(0, 9, 99)) == (3, [b"3"], [1])
+    assert world.do(world.log.read(4, 1, 99)) == (20, [b"20"], [1])
+    assert world.log.messages_at(3) == 1
+    assert world.log.messages_at(4) is None
+
+
+def test_first_where_passes_over_holes() -> None:
+    world = Thinned(40)
+    world.ack_all_but(3, 17, 39)
+    world.reclaim()
+    there = sorted(world.there())
+    for wanted in range(42):
+        found = world.do(
+            world.log.first_where(lambda payload, wanted=wanted: int(payload) >= wanted)  # type: ignore[misc]
+        )
+        assert found == min((offset for offset in there if offset >= wanted), default=40)
+
+
+def test_cursors_pass_over_holes_wherever_they_are_put() -> None:
+    world = Thinned(30)
+    world.ack_all_but(3, 29)
+    world.reclaim()
+    for mark_delete in range(-1, 30):
+        cursor = Cursor(mark_delete)
+        world.log.skip_holes(cursor)
+        offset = cursor.next_unacked(0)
+        assert offset == 30 or offset in world.there()
+        assert offset == min((o for o in world.there() if o > mark_delete), default=30)
+
+
+def test_who_reads_while_it_is_thinned_reads_on() -> None:
+    world = Thinned(30)
+    world.ack_all_but(3, 29)
+    world.store.read_gate = gate = world.clock.promise()
+    reading = world.begin(world.log.read(2, 5, 100))
+    world.store.read_gate = None
+    world.reclaim()
+    gate.set_result(None)
+    world.clock.pump()
+    first, payloads, _ = reading.result()
+    assert (first, payloads[:2]) in [(2, [b"2", b"3"]), (3, [b"3"])]
+
+
+# Meanwhile --------------------------------------------------------------------------------
+
+
+class Copying(Thinned):
+    """Stopped while a keeper is being filled."""
+
+    def __init__(self) -> None:
+        super().__init__(30)
+        self.ack_all_but(3, 29)
+        self.gate = self.store.read_gate = self.clock.promise()
+        self.reclaiming = self.begin_reclaim()
+        assert not self.reclaiming.done()
+
+    def go_on(self) -> int:
+        self.store.read_gate = None
+        self.gate.set_result(None)
+        self.clock.pump()
+        freed: int = self.reclaiming.result()
+        return freed
+
+
+def test_two_at_once_are_one() -> None:
+    world = Copying()
+    assert world.do(world.log.reclaim(needed_by([]), EVER)) == 0
+    assert world.go_on() > 0
+
+
+@pytest.mark.parametrize("moved", [True, False])
+def test_a_cursor_that_comes_or_goes_back_meanwhile_loses_nothing(moved: bool) -> None:
+    world = Copying()
+    if moved:
+        world.cursors["one"].reset(-1)
+    else:
+        world.cursors["new"] = Cursor(-1)
+    assert world.go_on() == 0
+    assert world.there() == {offset: b"%d" % offset for offset in range(30)}
+    assert world.stored() == {segment.id for segment in world.log.segments}
+    world.ack_all_but(29)
+    if not moved:
+        world.cursors["new"].ack(range(29))
+    assert world.reclaim() > 0, "another time it works"
+
+
+def test_what_is_acknowledged_meanwhile_is_copied_all_the_same() -> None:
+    world = Copying()
+    world.cursors["one"].ack([3])
+    assert world.go_on() > 0
+    assert 3 in world.there()
+
+
+def test_trimmed_meanwhile() -> None:
+    world = Copying()
+    world.cursors["one"].ack([3])
+    world.do(world.log.trim(10))
+    assert world.go_on() == 0
+    assert world.log.first_offset == 10
+    assert world.stored() == {segment.id for segment in world.log.segments}
+    assert sorted(world.there()) == list(range(10, 30))
+
+
+def test_the_cursor_segment_is_replaced_meanwhile() -> None:
+    """That empties the trash, in which the keeper is."""
+    world = Copying()
+    for _ in range(2):
+        writer = world.do(world.store.create())
+        world.do(world.log.replace_cursor_segment(writer.segment))
+    assert world.go_on() > 0
+    assert world.needed.items() <= world.there().items()
+    assert world.store.ids() == world.log.record.listed
+
+
+@pytest.mark.parametrize("deleting", [True, False])
+def test_closed_or_deleted_meanwhile(deleting: bool) -> None:
+    world = Copying()
+    ending = world.begin(world.log.delete() if deleting else world.log.close())
+    assert not ending.done()
+    with pytest.raises(WriterFailed):
+        world.go_on()
+    ending.result()
+    if deleting:
+        assert world.store.ids() == set()
+    else:
+        world.opened()
+        assert sorted(world.there()) == list(range(30))
+        assert world.store.ids() == world.log.record.listed
+
+
+def test_taken_over_meanwhile() -> None:
+    world = Copying()
+    world.store.read_gate = None
+    old, world.log = world.log, world.open()
+    world.gate.set_result(None)
+    world.clock.pump()
+    with pytest.raises(Fenced):
+        world.reclaiming.result()
+    assert isinstance(old.failed, Fenced)
+    assert sorted(world.there()) == list(range(30))
+    assert world.store.ids() == world.log.record.listed
+
+
+# Trouble ----------------------------------------------------------------------------------
+
+
+def test_no_room_for_a_keeper() -> None:
+    world = Thinned(30)
+    world.ack_all_but(3, 29)
+    world.store.create_failure = DiskFull("no room")
+    with pytest.raises(DiskFull):
+        world.reclaim()
+    world.store.create_failure = None
+    assert sorted(world.there()) == list(range(30))
+    assert world.reclaim() > 0
+    assert world.needed.items() <= world.there().items()
+    world.stored()
+
+
+def test_a_keeper_that_cannot_be_written_is_deleted() -> None:
+    world = Copying()
+    world.store.break_writers(DiskFull("no room"))
+    with pytest.raises(DiskFull):
+        world.go_on()
+    assert sorted(world.there()) == list(range(30))
+    world.opened()
+    assert world.store.ids() == world.log.record.listed
+    assert world.reclaim() > 0
+    assert world.needed.items() <= world.there().items()
+
+
+def test_damaged_entries_are_left_as_they_are() -> None:
+    world = Thinned(40)
+    world.ack_all_but(3, 39)
+    world.store.read_failure = Corrupt("file", 0, "rot", world.log.segments[0].id, 3, 3)
+    world.reclaim()
+    world.store.read_failure = None
+    assert kept(world.log)[0] == (10, None)
+    reads = world.store.reads
+    world.reclaim()
+    assert kept(world.log)[:2] == [(10, None), (20, 0)], "the others do not suffer"
+    assert world.store.reads == reads, "what is damaged is not tried again and again"
+
+
+@pytest.mark.parametrize("lands", [True, False])
+@pytest.mark.parametrize("change", [0, 1])
+def test_a_change_of_the_record_that_fails(change: int, lands: bool) -> None:
+    """The first lists the keeper as trash, the second puts it in use."""
+    world = Thinned(30)
+    world.ack_all_but(3, 29)
+    put, changes = world.metadata.put, 0
+
+    async def fail(*asked: Any) -> int:
+        nonlocal changes
+        changes += 1
+        if changes != change + 1:
+            return await put(*asked)
+        if lands:
+            await put(*asked)
+        raise Unavailable("metadata cannot be written")
+
+    world.metadata.put = fail  # type: ignore[method-assign]
+    with pytest.raises(Unavailable):
+        world.reclaim()
+    world.metadata.put = put  # type: ignore[method-assign]
+    there = sorted(world.there())
+    assert there == list(range(30))
+    world.do(world.log.empty_trash())  # must not take what may be in use
+    writer = world.do(world.store.create())
+    if lands:
+        with pytest.raises(Fenced):
+            world.do(world.log.replace_cursor_segment(writer.segment))
+    else:
+        world.do(world.log.replace_cursor_segment(writer.segment))
+    world.opened()
+    assert world.needed.items() <= world.there().items()
+    found = world.do(world.metadata.get(KEY))
+    assert found is not None
+    assert world.store.ids() - {writer.segment} <= LogRecord.decode(KEY, found.value).listed
+    world.reclaim()
+    assert kept(world.log)[0] == (10, 1)
+
+
+def test_a_damaged_keeper_is_told_to_who_needs_it_and_holds_nobody_else_up() -> None:
+    world = Thinned(30)
+    world.ack_all_but(3, 29)
+    world.reclaim()
+    keeper = world.log.segments[0].kept_in
+    assert keeper is not None
+    world.store._segments[keeper].payloads[0] = b"rot"
+    world.opened()
+    assert list(world.log.holes) == [(10, 20)]
+    assert world.cursors["one"].next_unacked(0) == 3
+    with pytest.raises(Corrupt):
+        world.do(world.log.read(3, 1, 1))
+    assert world.do(world.log.read(10, 1, 1)).first == 20
+    del world.store._segments[keeper]
+    world.opened()
+    assert world.cursors["one"].next_unacked(0) == 3
+
+
+# The record -------------------------------------------------------------------------------
+
+
+def test_only_a_record_with_thinned_segments_is_of_the_new_version() -> None:
+    world = Thinned(30)
+    assert b'"version": 1' in world.log.record.encode()
+    assert b"kept" not in world.log.record.encode()
+    world.ack_all_but(3, 29)
+    world.reclaim()
+    encoded = world.log.record.encode()
+    assert b'"version": 2' in encoded
+    assert LogRecord.decode(KEY, encoded) == world.log.record
+
+
+def test_units_are_what_is_stored_together() -> None:
+    segments = (
+        Segment(1, 0, 10, kept=0),
+        Segment(2, 0, 10, kept=1, kept_in=9),
+        Segment(3, 0, 10, kept=0),
+        Segment(4, 0, 10, kept=2, kept_in=9),
+        Segment(5, 0, 10),
+        Segment(6, 0, 10, kept=0),
+        Segment(7, 0, 10),
+        Segment(8, 0, None),
+    )
+    record = LogRecord(0, 5, 0, segments)
+    found = [(unit.start, unit.stop, unit.stored_in, unit.held) for unit in units(record, 99)]
+    assert found == [(5, 15, None, 0), (15, 45, 9, 3), (45, 65, 5, 10), (65, 75, 7, 10)]
+    assert [u.stop for u in units(record, 64)] == [15, 45, 55]
+
+
+# Against a model --------------------------------------------------------------------------
+
+
+class ThinnedLog(RuleBasedStateMachine):
+    """Everything at once.  The model: what was appended, and where; cursors are believed."""
+
+    @initialize(
+        small=st.sampled_from([0, 40, thinning.SMALL_BYTES]),
+        group=st.sampled_from([0, 40, thinning.GROUP_BYTES]),
+        looked_at=st.sampled_from([2, thinning.LOOKED_AT]),
+        cache=st.sampled_from([0, 60]),
+    )
+    def begin(self, small: int, group: int, looked_at: int, cache: int) -> None:
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(thinning, "SMALL_BYTES", small)
+        self.patch.setattr(thinning, "GROUP_BYTES", group)
+        self.patch.setattr(thinning, "LOOKED_AT", looked_at)
+        self.patch.setattr(thinning, "NEEDED_OF_WHOLE", 2)
+        self.world = Thinned(cache_bytes=cache)
+        self.readers = {"r": Cursor(-1)}
+        self.counts: list[int] = []
+        self.positions: list[tuple[int, int]] = []
+        self.wanted: set[int] = set()
+        """What cursors needed all the time since it was appended, or again before it went."""
+
+    def teardown(self) -> None:
+        if hasattr(self, "patch"):
+            self.patch.undo()
+
+    @rule(counts=st.lists(st.integers(0, 4), min_size=1, max_size=25))
+    def append(self, counts: list[int]) -> None:
+        first = len(self.counts)
+        self.counts += counts
+        payloads = numbered(first, len(self.counts))
+        if self.world.log._writer is None:
+            self.world.do(self.world.log.start_writing())
+        self.world.append(self.world.log, *payloads, counts=counts)
+        for offset in range(first, len(self.counts)):
+            self.positions.append(self.world.log.position(offset))
+
+    @rule(name=st.sampled_from("abc"), data=st.data())
+    def ack(self, name: str, data: st.DataObject) -> None:
+        cursor = self.world.cursors.get(name)
+        if cursor is None or not self.counts:
+            return
+        first = data.draw(st.integers(0, len(self.counts) - 1))
+        cursor.ack(range(first, min(first + data.draw(st.integers(1, 30)), len(self.counts))))
+
+    @rule(name=st.sampled_from("abc"), keep=st.sets(st.integers(0, 100), max_size=3))
+    def ack_all_but(self, name: str, keep: set[int]) -> None:
+        cursor = self.world.cursors.get(name)
+        if cursor is not None:
+            cursor.ack([o for o in range(len(self.counts)) if o not in keep])
+
+    @rule(name=st.sampled_from("abc"), part=st.floats(0, 1))
+    def subscribe(self, name: str, part: float) -> None:
+        """Or seek."""
+        cursor = self.world.cursors.setdefault(name, Cursor(-1))
+        cursor.reset(int(len(self.counts) * part) - 1)
+        self.world.log.skip_holes(cursor)
+
+    @rule(name=st.sampled_from("abc"))
+    def unsubscribe(self, name: str) -> None:
+        self.world.cursors.pop(name, None)
+
+    @rule(part=st.floats(0, 1))
+    def read_from(self, part: float) -> None:
+        self.readers["r"].reset(int(len(self.counts) * part) - 1)
+        self.world.log.skip_holes(self.readers["r"])
+
+    @rule(before=st.sampled_from([EVER, 30]), max_bytes=st.sampled_from([1, EVER]))
+    def reclaim(self, before: int, max_bytes: int) -> None:
+        log, holes = self.world.log, set(offsets_in(self.world.log))
+        needed = set(self.world.needed)
+        size = log.size
+        log.on_reclaimed = self.skip_holes
+        freed = self.world.reclaim(before, max_bytes)
+        assert freed == size - log.size >= 0
+        fresh = set(offsets_in(log)) - holes
+        assert not fresh & needed
+        assert all(offset < before for offset in fresh)
+
+    def skip_holes(self) -> None:
+        self.world.skip_holes()
+        self.world.log.skip_holes(self.readers["r"])
+
+    @rule()
+    def trim(self) -> None:
+        marks = [cursor.mark_delete + 1 for cursor in self.world.cursors.values()]
+        self.world.do(self.world.log.trim(min(marks, default=self.world.log.end)))
+
+    @rule(cleanly=st.booleans())
+    def reopen(self, cleanly: bool) -> None:
+        if cleanly:
+            self.world.do(self.world.log.close())
+        holes = set(offsets_in(self.world.log))
+        self.world.opened()
+        self.skip_holes()
+        assert set(offsets_in(self.world.log)) == holes
+
+    @invariant()
+    def what_is_needed_is_there(self) -> None:
+        if not hasattr(self, "world"):
+            return
+        world, log = self.world, self.world.log
+        there = world.there()
+        holes = set(offsets_in(log))
+        assert set(there) == set(range(log.first_offset, log.end)) - holes
+        assert all(payload == b"%d" % offset for offset, payload in there.items())
+        for cursor in (*world.cursors.values(), *self.readers.values()):
+            offset = cursor.next_unacked(log.first_offset)
+            assert offset >= log.end or offset in there
+        assert not holes & {o for o in world.needed if o >= log.first_offset}
+        for offset in there:
+            assert log.position(offset) == self.positions[offset]
+            assert log.offset_of(*self.positions[offset]) == offset
+            assert log.seek(*self.positions[offset]) == offset
+        world.stored()
+
+    @invariant()
+    def messages_are_counted(self) -> None:
+        if not hasattr(self, "world"):
+            return
+        world, log = self.world, self.world.log
+        before = list(accumulate(self.counts, initial=0))
+        counted = [
+            world.do(log.messages_before(offset)) for offset in range(log.first_offset, log.end + 1)
+        ]
+        assert counted == sorted(counted)
+        there = set(world.there())
+        for offset, messages in enumerate(counted, log.first_offset):
+            if offset in there or offset - 1 in there:
+                assert messages == before[offset]
+        assert (log.end, log.messages_end) == (len(self.counts), before[-1])
+
+
+def offsets_in(log: Log) -> Iterator[int]:
+    for start, stop in log.holes:
+        yield from range(start, stop)
+
+
+ThinnedLog.TestCase.settings = settings(max_examples=120, stateful_step_count=25, deadline=None)
+TestThinnedLog = ThinnedLog.TestCase
