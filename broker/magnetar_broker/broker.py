@@ -182,7 +182,9 @@ class Broker:
         await self.policies.load(name)
         create = create or name.partition >= 0  # its existence was decided with its parent's
         if create and not name.is_persistent:
-            return NonPersistentTopic(name, self.limits, self.policies, self.engine.clock)
+            return NonPersistentTopic(
+                name, self.limits, self.policies, self.engine.clock, self.engine.tasks
+            )
         if create and not await self.namespaces.exists(name):
             await self._check_topics(name.namespace_name)
         topic = None
@@ -300,12 +302,12 @@ def topic_limits(settings: Settings) -> TopicLimits:
         max_read_entries=settings.dispatcher_max_read_batch_size,
         max_read_bytes=settings.dispatcher_max_read_size_bytes,
         max_round_robin_entries=settings.dispatcher_max_round_robin_batch_size,
-        max_unacked_per_consumer=settings.max_unacked_messages_per_consumer,
-        max_unacked_per_subscription=settings.max_unacked_messages_per_subscription,
         key_shared_ring=settings.subscription_key_shared_use_consistent_hashing,
         key_shared_ring_points=settings.subscription_key_shared_consistent_hashing_replica_points,
         key_shared_look_ahead_per_consumer=settings.key_shared_look_ahead_per_consumer,
         key_shared_look_ahead_per_subscription=settings.key_shared_look_ahead_per_subscription,
+        max_unacked_per_consumer=settings.max_unacked_messages_per_consumer,
+        max_unacked_per_subscription=settings.max_unacked_messages_per_subscription,
         failover_delay_ms=settings.active_consumer_failover_delay_time_millis,
         max_producers=settings.max_producers_per_topic,
         max_consumers=settings.max_consumers_per_topic,

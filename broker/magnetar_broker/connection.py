@@ -31,5 +31,8 @@ class Connection(Protocol):
     def close_producer(self, producer_id: int) -> None:
         """Tell the client that its producer is gone; it will reconnect."""
 
+    def drop_producer(self, producer_id: int) -> None:
+        """A producer is gone without a word: what its client still sends ends the connection."""
+
     def close_consumer(self, consumer_id: int) -> None:
         """Tell the client that its consumer is gone; it will reconnect."""

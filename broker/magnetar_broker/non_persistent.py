@@ -12,13 +12,14 @@ from magnetar_broker.errors import UnknownTrouble
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.meter import Meter
 from magnetar_broker.policies import Policies
-from magnetar_broker.producer import Producer, Producers, Sends
+from magnetar_broker.producer import Producer, ProducerRequest, Sends
+from magnetar_broker.producers import Producers
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
 from magnetar_proto.sends import encode_receipts
-from magnetar_storage.world import Clock, Done
+from magnetar_storage.world import Clock, Done, Tasks
 
 FAILOVER = pb.CommandSubscribe.Failover
 
@@ -116,25 +117,31 @@ class NonPersistentTopic:
     """Nothing but the clients that are connected to it."""
 
     def __init__(
-        self, name: TopicName, limits: TopicLimits, policies: Policies, clock: Clock
+        self,
+        name: TopicName,
+        limits: TopicLimits,
+        policies: Policies,
+        clock: Clock,
+        tasks: Tasks,
     ) -> None:
         self.name = name
         self.limits = limits
         self.policies = policies
-        self.producers = Producers(name, limits.max_producers)
+        self.producers = Producers(name, limits.max_producers, clock, tasks, None, self._keep_epoch)
         self.subscriptions: dict[str, NonPersistentSubscription] = {}
         self.messages_in = self.bytes_in = self.messages_out = self.bytes_out = 0
         self.meter = Meter(4)
         self._clock = clock
 
-    async def add_producer(
-        self, connection: Connection, producer_id: int, name: str, epoch: int
-    ) -> Producer:
-        """A producer, when its name is free or can be taken over."""
-        await self.producers.free(name, connection, producer_id, epoch)
-        producer = Producer(connection, producer_id, self, name, epoch)
-        self.producers.add(producer)
+    async def add_producer(self, connection: Connection, request: ProducerRequest) -> Producer:
+        """A producer; it is `ready`, or waits for its turn."""
+        producer = Producer(connection, self, request)
+        producer.must_encrypt = self.policies.encryption_required(self.name)
+        await self.producers.enter(producer)
         return producer
+
+    async def _keep_epoch(self, epoch: int) -> None:
+        """The topic's epoch lives as long as the topic: in memory."""
 
     def remove_producer(self, producer: Producer) -> None:
         """A producer left."""
@@ -195,6 +202,7 @@ class NonPersistentTopic:
 
     async def policies_changed(self) -> None:
         """Keep to what `policies` say now; done on return."""
+        self.producers.require_encryption(self.policies.encryption_required(self.name))
 
     def totals(self) -> tuple[int, int, int, int]:
         """Messages and bytes in, messages and bytes out: what is metered."""

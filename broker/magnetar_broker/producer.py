@@ -1,15 +1,14 @@
-"""Producers of a topic, and the runs of entries they send."""
+"""A producer, and the runs of entries that it sends."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from magnetar_broker.access import SHARED, Claim
 from magnetar_broker.connection import Connection
-from magnetar_broker.errors import ProducerBusy, ProducerFenced
-from magnetar_proto.names import TopicName
+from magnetar_broker.errors import BrokerError
 from magnetar_proto.sends import encode_receipts
-
-MAX_BARRED = 1000
 
 
 class PublishTarget(Protocol):
@@ -63,17 +62,42 @@ class Sends:
         )
 
 
+@dataclass(frozen=True)
+class ProducerRequest:
+    """What a client asks for with PRODUCER, once it is checked and named."""
+
+    producer_id: int
+    name: str
+    epoch: int = 0
+    """Of the client's own count; a larger one replaces its earlier producer."""
+    claim: Claim = SHARED
+    encrypted: bool = False
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
 class Producer:
-    """Checked and named; its sends go to the topic as they come."""
+    """Checked and named; its sends go to the topic as they come, once it is `ready`."""
 
     def __init__(
-        self, connection: Connection, producer_id: int, topic: PublishTarget, name: str, epoch: int
+        self, connection: Connection, topic: PublishTarget, request: ProducerRequest
     ) -> None:
         self.connection = connection
-        self.id = producer_id
         self.topic = topic
-        self.name = name
-        self.epoch = epoch
+        self.id = request.producer_id
+        self.name = request.name
+        self.epoch = request.epoch
+        self.claim = request.claim
+        self.encrypts = request.encrypted
+        self.metadata = request.metadata
+        self.must_encrypt = False
+        """Whether its messages are refused unless they are encrypted."""
+        self.ready = False
+        self.topic_epoch: int | None = None
+        """The topic's when the producer became ready, if it had one."""
+        self.last_sequence_id = -1
+        """The highest that the topic knew of this name when the producer came."""
+        self.on_turn: Callable[[BrokerError | None], None] | None = None
+        """Told when a producer that waits becomes ready, or is refused."""
         self.closed = False
         self.pending = 0
         self._published = 0
@@ -115,71 +139,21 @@ class Producer:
             self.closed = True
             self.topic.remove_producer(self)
 
+    def turn(self, refusal: BrokerError | None) -> None:
+        """The wait is over: it is ready, or was refused."""
+        if refusal is not None:
+            self.close()
+        if self.on_turn is not None:
+            self.on_turn(refusal)
+
+    def fence(self) -> None:
+        """Another producer took over: the client learns it from its next SEND."""
+        if not self.closed:
+            self.close()
+            self.connection.drop_producer(self.id)
+
     def disconnect(self) -> None:
         """The broker ends this producer; the client is told and will come back."""
         if not self.closed:
             self.close()
             self.connection.close_producer(self.id)
-
-
-class Producers:
-    """A topic's producers by name; a name is held by one connection at a time."""
-
-    def __init__(self, topic: TopicName, limit: int) -> None:
-        self._topic = topic
-        self._limit = limit
-        self._by_name: dict[str, Producer] = {}
-        self._barred: dict[str, str] = {}
-
-    def __len__(self) -> int:
-        return len(self._by_name)
-
-    def __iter__(self) -> Iterator[Producer]:
-        return iter(list(self._by_name.values()))
-
-    async def free(self, name: str, connection: Connection, producer_id: int, epoch: int) -> None:
-        """Make the name free, or `ProducerBusy`: its holder lives and is not the same producer.
-
-        `ProducerFenced` if the name was barred: clients give up a producer for nothing less.
-        """
-        if name in self._barred:
-            raise ProducerFenced(self._barred.pop(name))
-        while (holder := self._by_name.get(name)) is not None:
-            same = holder.connection is connection and holder.id == producer_id
-            if same and epoch > holder.epoch:
-                holder.close()
-                continue
-            if holder.connection is connection or await holder.connection.is_alive():
-                raise ProducerBusy(
-                    f"a producer named {name} is connected to {self._topic} "
-                    f"from {holder.connection.address}; use another name or close that one"
-                )
-            holder.disconnect()  # should it be there after all, it learns to come back
-        self.check_room(name)
-
-    def check_room(self, name: str) -> None:
-        """`ProducerBusy` if there are too many already; a name that is held needs no room."""
-        if 0 < self._limit <= len(self._by_name) and name not in self._by_name:
-            raise ProducerBusy(
-                f"{self._topic} has its {self._limit} producers (maxProducersPerTopic)"
-            )
-
-    def add(self, producer: Producer) -> None:
-        """Add a producer whose name is free."""
-        self._by_name[producer.name] = producer
-
-    def remove(self, producer: Producer) -> None:
-        """A producer left."""
-        if self._by_name.get(producer.name) is producer:
-            del self._by_name[producer.name]
-
-    def bar(self, name: str, why: str) -> None:
-        """Refuse the next producer of this name; only the latest names are remembered."""
-        self._barred[name] = why
-        if len(self._barred) > MAX_BARRED:
-            del self._barred[next(iter(self._barred))]
-
-    def disconnect(self) -> None:
-        """Send all of them away."""
-        for producer in self:
-            producer.disconnect()

@@ -18,7 +18,8 @@ from magnetar_broker.limits import TopicLimits
 from magnetar_broker.metadata_keys import topic_key
 from magnetar_broker.meter import Meter
 from magnetar_broker.policies import Policies
-from magnetar_broker.producer import Producer, Producers, Sends
+from magnetar_broker.producer import Producer, ProducerRequest, Sends
+from magnetar_broker.producers import Producers
 from magnetar_broker.retention import released_to
 from magnetar_broker.subscription import Subscription
 from magnetar_proto.entries import parse_metadata, publish_time
@@ -32,6 +33,9 @@ from magnetar_storage.log import Engine, Log
 from magnetar_storage.thinning import needed_by
 
 logger = logging.getLogger(__name__)
+
+EPOCH = "topicEpoch"
+"""The property of its log that holds a topic's epoch."""
 
 
 class Topic:
@@ -53,7 +57,14 @@ class Topic:
         self.limits = limits
         self.policies = policies
         self.closed = False
-        self.producers = Producers(name, limits.max_producers)
+        self.producers = Producers(
+            name,
+            limits.max_producers,
+            entries.engine.clock,
+            entries.engine.tasks,
+            _epoch_of(entries),
+            self._store_epoch,
+        )
         self.messages_in = self.bytes_in = 0
         self.messages_out = self.bytes_out = 0
         """Sent through subscriptions that have ended; add those of the present ones."""
@@ -89,17 +100,22 @@ class Topic:
 
     # Producers ------------------------------------------------------------------------
 
-    async def add_producer(
-        self, connection: Connection, producer_id: int, name: str, epoch: int
-    ) -> Producer:
-        """A producer whose name is free or can be taken over; the log is open for it."""
+    async def add_producer(self, connection: Connection, request: ProducerRequest) -> Producer:
+        """A producer for whom the log is open; it is `ready`, or waits for its turn."""
         self._check_open()
         await self.log.start_writing()
-        await self.producers.free(name, connection, producer_id, epoch)
-        self._check_open()
-        producer = Producer(connection, producer_id, self, name, epoch)
-        self.producers.add(producer)
+        producer = Producer(connection, self, request)
+        producer.must_encrypt = self.policies.encryption_required(self.name)
+        await self.producers.enter(producer)
+        try:
+            self._check_open()
+        except NotReady:
+            producer.close()
+            raise
         return producer
+
+    async def _store_epoch(self, epoch: int) -> None:
+        await self.log.set_properties({**self.log.properties, EPOCH: str(epoch)})
 
     def remove_producer(self, producer: Producer) -> None:
         """A producer left."""
@@ -172,6 +188,8 @@ class Topic:
             request.priority,
             request.epoch if subscription.dispatcher.exclusive_acks else -1,
             self.log.engine.clock.now_ms(),
+            request.key_shared,
+            request.metadata,
         )
         subscription.join(consumer)
         return consumer
@@ -188,8 +206,6 @@ class Topic:
         """The subscription, with room for one more consumer of the type asked for."""
         while True:
             self.check_subscribe(request)
-            request.key_shared,
-            request.metadata,
             subscription = await self._subscription(request)
             await subscription.admit(request)
             if self.subscriptions.get(request.subscription) is subscription:
@@ -285,6 +301,7 @@ class Topic:
 
     async def policies_changed(self) -> None:
         """Keep to what `policies` say now; done on return."""
+        self.producers.require_encryption(self.policies.encryption_required(self.name))
 
     # Upkeep and end -------------------------------------------------------------------------
 
@@ -329,6 +346,11 @@ class Topic:
     def _check_open(self) -> None:
         if self.closed or self.log.failed is not None:
             raise NotReady(f"{self.name} is being closed on this broker; try again")
+
+
+def _epoch_of(entries: Log) -> int | None:
+    epoch = entries.properties.get(EPOCH)
+    return None if epoch is None else int(epoch)
 
 
 def _publish_time(entry: bytes) -> int:

@@ -23,7 +23,7 @@ from magnetar_broker.errors import (
 from magnetar_broker.namespaces import AlreadyExists
 from magnetar_broker.non_persistent import NonPersistentTopic
 from magnetar_broker.ownership import Owner, SoleOwner
-from magnetar_broker.producer import Sends
+from magnetar_broker.producer import ProducerRequest, Sends
 from magnetar_broker.topic import Topic
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import DiskFull
@@ -64,7 +64,9 @@ class BrokerWorld(LogWorld):
 
     def publish(self, topic: Topic, *payloads: bytes) -> RecordingConnection:
         connection = RecordingConnection()
-        producer = self.do(topic.add_producer(connection, 1, self.broker.producer_name(), 0))
+        producer = self.do(
+            topic.add_producer(connection, ProducerRequest(1, self.broker.producer_name()))
+        )
         sends = Sends(producer)
         sends.payloads, sends.counts = list(payloads), [1] * len(payloads)
         sends.sequence_ids = sends.highest_ids = list(range(len(payloads)))

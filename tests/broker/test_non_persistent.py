@@ -4,14 +4,14 @@ import pytest
 
 from fakes.connection import Receipt, RecordingConnection
 from fakes.topics import EXCLUSIVE, FAILOVER, SHARED
-from fakes.world import ManualClock, run, start
+from fakes.world import ManualClock, ManualTasks, run, start
 from magnetar_broker.config import Settings
 from magnetar_broker.consumer import Consumer, SubscribeRequest
 from magnetar_broker.errors import ConsumerBusy, MetadataTrouble, UnknownTrouble
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.non_persistent import NonPersistentTopic
 from magnetar_broker.policies import Policies
-from magnetar_broker.producer import Sends
+from magnetar_broker.producer import ProducerRequest, Sends
 from magnetar_proto.acks import Ack
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
@@ -25,10 +25,16 @@ class Volatile:
         self.clock = ManualClock()
         full = TopicName.parse(f"non-persistent://public/default/{name}")
         self.topic = NonPersistentTopic(
-            full, TopicLimits(), Policies(MemoryMetadata(self.clock), Settings()), self.clock
+            full,
+            TopicLimits(),
+            Policies(MemoryMetadata(self.clock), Settings()),
+            self.clock,
+            ManualTasks(self.clock),
         )
         self.sender = RecordingConnection()
-        self._producer = run(self.topic.add_producer(self.sender, 1, "p", 0), self.clock)
+        self._producer = run(
+            self.topic.add_producer(self.sender, ProducerRequest(1, "p")), self.clock
+        )
         self._ids = 0
 
     def publish(self, *payloads: bytes) -> None:

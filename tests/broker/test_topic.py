@@ -16,6 +16,7 @@ from magnetar_broker.errors import (
     UnknownTrouble,
 )
 from magnetar_broker.limits import TopicLimits
+from magnetar_broker.producer import ProducerRequest
 from magnetar_broker.retention import Retention
 from magnetar_proto.ids import EARLIEST, LATEST, MessageId
 from magnetar_storage.errors import Corrupt, DiskFull
@@ -103,7 +104,8 @@ def test_many_producers_at_once_write_into_one_segment() -> None:
     world = TopicWorld()
     world.store.create_gate = gate = world.clock.promise()
     joining = [
-        world.begin(world.topic.add_producer(RecordingConnection(), 1, name, 0)) for name in "abc"
+        world.begin(world.topic.add_producer(RecordingConnection(), ProducerRequest(1, name)))
+        for name in "abc"
     ]
     gate.set_result(None)
     world.clock.pump()
@@ -129,7 +131,7 @@ def test_when_the_log_fails_everybody_is_sent_away_and_nothing_is_acknowledged()
     assert (sender.closed_producers, receiver.closed_consumers) == ([1], [consumer.id])
     assert world.dropped == [world.topic]
     for late in (
-        world.topic.add_producer(sender, 2, "late", 0),
+        world.topic.add_producer(sender, ProducerRequest(2, "late")),
         world.topic.subscribe(receiver, world.request()),
     ):
         with pytest.raises(NotReady):

@@ -333,6 +333,12 @@ class Trace:
         _open(self.target, f"persistent://{namespace}/warm-up")
         return namespace
 
+    def has_policy(self, namespace: str, policy: str, value: Any) -> None:
+        """Say something of a namespace."""
+        text = json.dumps(value)
+        self.lines.append(f"- the policy {policy} of {self.roles.text(namespace)} is {text}")
+        self._rest("POST", f"namespaces/{namespace}/{policy}", value)
+
     def read(self) -> None:
         """Let every connection take what has come; wait until something does."""
         ready = self.selector.select(TIMEOUT_SECONDS)

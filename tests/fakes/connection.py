@@ -45,6 +45,7 @@ class RecordingConnection:
         self.messages: list[Got] = []
         self.receipts: list[Receipt] = []
         self.closed_producers: list[int] = []
+        self.dropped_producers: list[int] = []
         self.closed_consumers: list[int] = []
         self.active: list[tuple[int, bool]] = []
         self.published_entries = self.published_bytes = 0
@@ -81,6 +82,9 @@ class RecordingConnection:
 
     def close_producer(self, producer_id: int) -> None:
         self.closed_producers.append(producer_id)
+
+    def drop_producer(self, producer_id: int) -> None:
+        self.dropped_producers.append(producer_id)
 
     def close_consumer(self, consumer_id: int) -> None:
         self.closed_consumers.append(consumer_id)

@@ -10,7 +10,7 @@ from magnetar_broker.config import Settings
 from magnetar_broker.consumer import Consumer, SubscribeRequest
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.policies import Policies
-from magnetar_broker.producer import Producer, Sends
+from magnetar_broker.producer import Producer, ProducerRequest, Sends
 from magnetar_broker.subscription import Subscription
 from magnetar_broker.topic import Topic
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -77,10 +77,11 @@ class TopicWorld(LogWorld):
 
     def producer(
         self, connection: RecordingConnection | None = None, name: str = "p",
-        producer_id: int = 1, epoch: int = 0,
+        producer_id: int = 1, epoch: int = 0, **more: Any,
     ) -> Producer:  # fmt: skip
         client = connection or RecordingConnection()
-        return self.do(self.topic.add_producer(client, producer_id, name, epoch))
+        request = ProducerRequest(producer_id, name, epoch, **more)
+        return self.do(self.topic.add_producer(client, request))
 
     def publish(self, *payloads: bytes, counts: Iterable[int] = ()) -> None:
         """Append entries and let them be delivered."""

@@ -2,13 +2,12 @@
 
 from functools import partial
 
-from magnetar_broker.errors import NotAllowed, SchemaRefused
-from magnetar_broker.producer import Producer
+from magnetar_broker.access import Claim, Mode
+from magnetar_broker.errors import BrokerError, MetadataTrouble, NotReady, SchemaRefused
+from magnetar_broker.producer import Producer, ProducerRequest
 from magnetar_broker.session.session import Session
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
-
-ACCESS_MODE = pb.ProducerAccessMode
 
 
 def refuse_schema(has_schema: bool, schema: pb.Schema) -> None:
@@ -21,29 +20,63 @@ def refuse_schema(has_schema: bool, schema: pb.Schema) -> None:
 
 
 async def on_producer(session: Session, command: pb.CommandProducer) -> None:
-    """Open a producer; asking again for one that is open answers again."""
+    """Open a producer; asking again for one that is open answers again.
+
+    One that has to wait is answered twice: that it waits, and when its turn has come.
+    """
     topic_name = TopicName.parse(command.topic)
     producers = session.publishing.producers
     producer = producers.get(command.producer_id)
     if producer is None or producer.closed or producer.epoch < command.epoch:
         create = partial(_create, session, topic_name, command)
         producer = await producers.fill(command.producer_id, create)
-    _succeed(session, command.request_id, producer)
+        if not producer.ready:
+            producer.on_turn = partial(_turn_has_come, session, command.request_id, producer)
+        _succeed(session, command.request_id, producer)
+    elif producer.ready:
+        _succeed_again(session, command.request_id, producer)
+    else:
+        raise NotReady(f"producer {command.producer_id} waits for its turn; wait for that answer")
 
 
 async def _create(session: Session, topic_name: TopicName, command: pb.CommandProducer) -> Producer:
-    if command.producer_access_mode != ACCESS_MODE.Value("Shared"):
-        raise NotAllowed("only the Shared access mode is supported on this broker yet")
     topic = await session.broker.topic(topic_name, create=True)
     name = command.producer_name or session.broker.producer_name()
     topic.producers.check_room(name)
+    if session.broker.policies.encryption_required(topic_name) and not command.encrypted:
+        raise MetadataTrouble(f"{topic_name} takes encrypted messages only: encrypt them")
     refuse_schema(command.HasField("schema"), command.schema)
     if command.initial_subscription_name:
         await topic.ensure_subscription(command.initial_subscription_name)
-    return await topic.add_producer(session, command.producer_id, name, command.epoch)
+    epoch = command.topic_epoch if command.HasField("topic_epoch") else None
+    return await topic.add_producer(
+        session,
+        ProducerRequest(
+            command.producer_id,
+            name,
+            command.epoch,
+            Claim(Mode(command.producer_access_mode), epoch),
+            command.encrypted,
+            {pair.key: pair.value for pair in command.metadata},
+        ),
+    )
 
 
 def _succeed(session: Session, request_id: int, producer: Producer) -> None:
+    session.reply(
+        pb.CommandProducerSuccess(
+            request_id=request_id,
+            producer_name=producer.name,
+            last_sequence_id=producer.last_sequence_id,
+            schema_version=b"",
+            producer_ready=producer.ready,
+            topic_epoch=producer.topic_epoch,
+        )
+    )
+
+
+def _succeed_again(session: Session, request_id: int, producer: Producer) -> None:
+    """It is open already: neither its epoch nor its last message is told again."""
     session.reply(
         pb.CommandProducerSuccess(
             request_id=request_id,
@@ -53,6 +86,16 @@ def _succeed(session: Session, request_id: int, producer: Producer) -> None:
             producer_ready=True,
         )
     )
+
+
+def _turn_has_come(
+    session: Session, request_id: int, producer: Producer, refusal: BrokerError | None
+) -> None:
+    if refusal is None:
+        _succeed(session, request_id, producer)
+    else:
+        session.publishing.producers.free(producer.id)
+        session.refuse(request_id, refusal)
 
 
 async def on_close_producer(session: Session, command: pb.CommandCloseProducer) -> None:

@@ -45,6 +45,9 @@ class Refusal(NamedTuple):
 DAMAGED = Refusal(
     pb.ChecksumError, "the checksum does not match the message: it was damaged; send it again"
 )
+PLAINTEXT = Refusal(
+    pb.MetadataError, "this topic takes encrypted messages only: have the producer encrypt them"
+)
 UNSUPPORTED = Refusal(
     pb.NotAllowedError,
     "transactions, and messages that bring their id or mark something, are not supported: "
@@ -76,6 +79,7 @@ class Publishing:
         """Handle the SENDs from `frames[at]` on; returns where something else begins."""
         runs: dict[int, Sends] = {}
         current_id = -1
+        must_encrypt = False
         head = CHECKED_HEAD.unpack_from
         for kind, buf, start, mid, end in frames[at:] if at else frames:
             if kind != SEND:
@@ -92,10 +96,11 @@ class Publishing:
                 if found is None:
                     continue
                 run, current_id = found, producer_id
+                must_encrypt = run.producer.must_encrypt
             entry = buf[mid:end]
             # What nearly every message is, decided here: a call for each costs a tenth more.
             usual = False
-            if METADATA_AT < end - mid < COPY_LIMIT:
+            if METADATA_AT < end - mid < COPY_LIMIT and not must_encrypt:
                 magic, checksum, size = head(entry)
                 usual = (
                     magic == CHECKED_MAGIC
@@ -104,7 +109,7 @@ class Publishing:
                     and DELIVER_AT_TAG not in entry[METADATA_AT : METADATA_AT + size]
                 )
             if not usual:
-                refused = refusal_of_entry(entry)
+                refused = refusal_of_entry(entry, must_encrypt)
                 if refused is not None:
                     self._refuse(runs, run.producer, max(sequence_id, highest_id), refused)
                     current_id = -1
@@ -134,7 +139,7 @@ class Publishing:
         run = runs.get(producer_id)
         if run is None:
             producer = self.producers.get(producer_id)
-            if producer is not None:
+            if producer is not None and producer.ready:
                 run = runs[producer_id] = Sends(producer)
             elif producer_id not in self.recently_closed:
                 raise BadCommand(f"SEND by producer {producer_id}, which is not open here")
@@ -185,7 +190,7 @@ class Publishing:
             error=refused.code,
             message=refused.text,
         )
-        barred = refused.text if refused.code == pb.NotAllowedError else ""
+        barred = "" if refused.code == pb.ChecksumError else refused.text
         self.pending_entries += 1
         producer.when_answered(partial(self._refused, producer, encode(error), barred))
 
@@ -197,7 +202,7 @@ class Publishing:
         self.published(1, 0)
 
 
-def refusal_of_entry(entry: bytes) -> Refusal | None:
+def refusal_of_entry(entry: bytes, must_encrypt: bool = False) -> Refusal | None:
     """Why an entry cannot be stored, or delivered as its producer means it.
 
     `BadMetadata` if it is no entry at all: the connection is to be closed.
@@ -205,8 +210,8 @@ def refusal_of_entry(entry: bytes) -> Refusal | None:
     if len(entry) < CHECKED_HEAD.size:
         raise BadMetadata("a message without metadata")
     magic, checksum, size = CHECKED_HEAD.unpack_from(entry)
-    if magic != CHECKED_MAGIC:
-        return _refusal_of_unusual(entry)
+    if magic != CHECKED_MAGIC or must_encrypt:
+        return _refusal_of_unusual(entry, must_encrypt)
     small = len(entry) < COPY_LIMIT  # then a copy is cheaper than a view
     if crc32c(entry[CHECKED_FROM:] if small else memoryview(entry)[CHECKED_FROM:]) != checksum:
         return DAMAGED
@@ -214,13 +219,15 @@ def refusal_of_entry(entry: bytes) -> Refusal | None:
     if not METADATA_AT < metadata_end <= len(entry):
         raise BadMetadata("a message without metadata")
     if entry.find(DELIVER_AT_TAG, METADATA_AT, metadata_end) >= 0:
-        return _refusal_of_unusual(entry)
+        return _refusal_of_unusual(entry, must_encrypt)
     return None
 
 
-def _refusal_of_unusual(entry: bytes) -> Refusal | None:
-    """The same for entries without checksum, or that may be delayed: parse the metadata."""
+def _refusal_of_unusual(entry: bytes, must_encrypt: bool) -> Refusal | None:
+    """The same for entries whose metadata has to be parsed."""
     if not verify_checksum(entry, 0, len(entry)):
         return DAMAGED
     metadata, _ = parse_metadata(entry)
+    if must_encrypt and not metadata.encryption_keys:
+        return PLAINTEXT
     return DELAYED if metadata.deliver_at_time else None

@@ -322,6 +322,10 @@ class Session:
         self._ignore_for_a_while(producer_id)
         self._tell_closed(pb.CommandCloseProducer(producer_id=producer_id, request_id=NO_REQUEST))
 
+    def drop_producer(self, producer_id: int) -> None:
+        """A producer is gone without a word."""
+        self.publishing.producers.free(producer_id)
+
     def _ignore_for_a_while(self, producer_id: int) -> None:
         """What the client sent before it knew that the producer is closed."""
         ignored = self.publishing.recently_closed

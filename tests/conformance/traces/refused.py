@@ -4,12 +4,6 @@ from conformance.differences import Difference, differs
 from conformance.trace import KEY_SHARED, SHARED, Trace
 from magnetar_proto import PulsarApi_pb2 as pb
 
-ACCESS_MODES = Difference(
-    "producer access modes other than Shared",
-    "Exclusive, WaitForExclusive and ExclusiveWithFencing",
-    "NotAllowedError",
-    on_purpose=False,
-)
 SCHEMAS = Difference(
     "schemas other than bytes", "kept and checked", "IncompatibleSchema", on_purpose=False
 )
@@ -21,45 +15,6 @@ WATCHERS = Difference(
 )
 STRING = pb.Schema(name="s", type=pb.Schema.String, schema_data=b"")
 SOMEWHERE = pb.MessageIdData(ledgerId=424242, entryId=0)
-
-
-# Access modes -------------------------------------------------------------------------------
-
-
-@differs(ACCESS_MODES)
-def an_exclusive_producer(t: Trace) -> None:
-    a, b = t.connects(), t.connects()
-    a.produces(producer_access_mode=pb.Exclusive)
-    b.produces(producer_access_mode=pb.Exclusive)
-    b.produces(producer_id=2)
-    a.publishes()
-
-
-@differs(ACCESS_MODES)
-def an_exclusive_producer_beside_others(t: Trace) -> None:
-    a, b = t.connects(), t.connects()
-    a.produces()
-    b.produces(producer_access_mode=pb.Exclusive)
-    a.publishes()
-
-
-@differs(ACCESS_MODES)
-def a_producer_that_waits_to_be_the_only_one(t: Trace) -> None:
-    a, b = t.connects(), t.connects()
-    a.produces()
-    b.produces(producer_access_mode=pb.WaitForExclusive)
-    a.closes_producer()
-    b.hears_nothing()
-
-
-@differs(ACCESS_MODES)
-def a_producer_that_fences_the_others(t: Trace) -> None:
-    a, b = t.connects(), t.connects()
-    a.produces()
-    b.produces(producer_access_mode=pb.ExclusiveWithFencing)
-    b.publishes()
-    a.sends(0)
-    a.is_closed()
 
 
 # Schemas ------------------------------------------------------------------------------------
