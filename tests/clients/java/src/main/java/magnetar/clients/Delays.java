@@ -1,0 +1,111 @@
+package magnetar.clients;
+
+import static magnetar.clients.Stage.expectSilence;
+import static magnetar.clients.Stage.next;
+import static magnetar.clients.Stage.send;
+import static magnetar.clients.Stage.take;
+import static magnetar.clients.Stage.text;
+import static magnetar.clients.Stage.texts;
+
+import java.util.HashSet;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.apache.pulsar.client.api.SubscriptionType;
+
+/** Messages that are to be delivered later. */
+final class Delays {
+    private static final List<SubscriptionType> DELAYING =
+            List.of(SubscriptionType.Shared, SubscriptionType.Key_Shared);
+
+    private Delays() {}
+
+    private static void takeStrictBroker(Stage stage) throws Exception {
+        stage.takeOwnBroker("isDelayedDeliveryDeliverAtTimeStrict=true", "delayedDeliveryTickTimeMillis=50");
+    }
+
+    @Scenario
+    static void neverEarlyAndOthersOvertake(Stage stage) throws Exception {
+        takeStrictBroker(stage);
+        var producer = stage.producing().create();
+        for (var type : DELAYING) {
+            var consumer = stage.consuming(type).subscriptionName(type.name()).subscribe();
+            long due = System.currentTimeMillis() + 700;
+            producer.newMessage().deliverAt(due).value("at".getBytes()).send();
+            producer.newMessage().deliverAfter(1500, TimeUnit.MILLISECONDS).value("after".getBytes()).send();
+            send(producer, "now");
+            Check.equal(text(next(consumer)), "now");
+            Check.equal(text(next(consumer)), "at");
+            Check.that(System.currentTimeMillis() >= due, "early");
+            Check.equal(text(next(consumer)), "after");
+            expectSilence(consumer);
+            consumer.unsubscribe();
+        }
+    }
+
+    @Scenario
+    static void manyComeInTheOrderOfTheirTimes(Stage stage) throws Exception {
+        takeStrictBroker(stage);
+        var consumer = stage.consuming(SubscriptionType.Shared).subscribe();
+        var producer = stage.producing().create();
+        long now = System.currentTimeMillis();
+        for (int number = 9; number >= 0; number--) {
+            producer.newMessage().deliverAt(now + 600 + 200 * number).value(("" + number).getBytes()).send();
+        }
+        Check.equal(texts(take(consumer, 10)), List.of(Stage.numbers(0, 10)));
+    }
+
+    @Scenario
+    static void singleConsumersDoNotWait(Stage stage) throws Exception {
+        stage.producing().create().newMessage().deliverAfter(1, TimeUnit.HOURS).value("x".getBytes()).send();
+        for (var type : List.of(SubscriptionType.Exclusive, SubscriptionType.Failover)) {
+            var consumer = stage.consuming(type).subscriptionName(type.name()).subscribe();
+            Check.equal(text(next(consumer)), "x");
+        }
+    }
+
+    @Scenario
+    static void aTimeInThePastIsNow(Stage stage) throws Exception {
+        var consumer = stage.consuming(SubscriptionType.Shared).subscribe();
+        stage.producing().create().newMessage().deliverAt(1).value("x".getBytes()).send();
+        Check.equal(text(next(consumer)), "x");
+    }
+
+    @Scenario
+    static void theyOutliveAKill(Stage stage) throws Exception {
+        takeStrictBroker(stage);
+        var consumer = stage.consuming(SubscriptionType.Shared).subscribe();
+        long due = System.currentTimeMillis() + 3000;
+        stage.producing().create().newMessage().deliverAt(due).value("x".getBytes()).send();
+        stage.killBroker();
+        Check.equal(text(next(consumer)), "x");
+        Check.that(System.currentTimeMillis() >= due, "early");
+    }
+
+    @Scenario
+    static void thousandsOfThemAreDivided(Stage stage) throws Exception {
+        takeStrictBroker(stage);
+        var first = stage.consuming(SubscriptionType.Shared).subscribe();
+        var second = stage.consuming(SubscriptionType.Shared).subscribe();
+        var producer = stage.producing().create();
+        long due = System.currentTimeMillis() + 1500;
+        for (int number = 0; number < 2000; number++) {
+            producer.newMessage().deliverAt(due).value(("" + number).getBytes()).sendAsync();
+        }
+        producer.flush();
+        var got = new HashSet<String>();
+        for (var consumer : List.of(first, second)) {
+            for (var message : take(consumer, 1000)) {
+                Check.that(System.currentTimeMillis() >= due, "early");
+                Check.that(got.add(text(message)), text(message) + " came twice");
+            }
+        }
+    }
+
+    @Scenario
+    static void switchedOffTheyComeAtOnce(Stage stage) throws Exception {
+        stage.takeOwnBroker("delayedDeliveryEnabled=false");
+        var consumer = stage.consuming(SubscriptionType.Shared).subscribe();
+        stage.producing().create().newMessage().deliverAfter(1, TimeUnit.HOURS).value("x".getBytes()).send();
+        Check.equal(text(next(consumer)), "x");
+    }
+}

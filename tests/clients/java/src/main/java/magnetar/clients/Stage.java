@@ -1,0 +1,168 @@
+package magnetar.clients;
+
+import java.io.IOException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.apache.pulsar.client.api.Consumer;
+import org.apache.pulsar.client.api.ConsumerBuilder;
+import org.apache.pulsar.client.api.Message;
+import org.apache.pulsar.client.api.MessageId;
+import org.apache.pulsar.client.api.Producer;
+import org.apache.pulsar.client.api.ProducerBuilder;
+import org.apache.pulsar.client.api.PulsarClient;
+import org.apache.pulsar.client.api.PulsarClientException;
+import org.apache.pulsar.client.api.SubscriptionInitialPosition;
+import org.apache.pulsar.client.api.SubscriptionType;
+
+/** What one scenario plays on: a broker, a topic of its own, clients that are closed behind it. */
+final class Stage {
+    static final int WAIT_S = 20;
+    static final int QUIET_MS = 300;
+
+    /** The part of a topic's name behind the namespace. */
+    final String name;
+
+    final String topic;
+    private final Teller teller;
+    private final List<PulsarClient> clients = new ArrayList<>();
+    private String serviceUrl;
+    private String httpUrl;
+
+    Stage(String serviceUrl, String httpUrl, String topic, Teller teller) {
+        this.serviceUrl = serviceUrl;
+        this.httpUrl = httpUrl;
+        this.topic = topic;
+        this.teller = teller;
+        this.name = topic.substring(topic.lastIndexOf('/') + 1);
+    }
+
+    /** Play on a broker with these settings, alone: it may be killed. Before any client is made. */
+    void takeOwnBroker(String... settings) throws IOException {
+        var urls = teller.ask("broker " + String.join(" ", settings)).split(" ");
+        serviceUrl = urls[0];
+        httpUrl = urls[1];
+    }
+
+    /** SIGKILL to the own broker, and a new start on the same data and ports. */
+    void killBroker() throws IOException {
+        teller.ask("kill");
+    }
+
+    /** A PUT or POST of JSON to the admin API; fails unless it succeeds. */
+    void rest(String method, String path, String json) throws Exception {
+        var request = HttpRequest.newBuilder(URI.create(httpUrl + "/admin/v2/" + path))
+                .header("Content-Type", "application/json")
+                .method(method, HttpRequest.BodyPublishers.ofString(json))
+                .build();
+        var answer = HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString());
+        Check.that(answer.statusCode() < 300, method + " " + path + ": " + answer.statusCode() + answer.body());
+    }
+
+    void createPartitions(int count) throws Exception {
+        rest("PUT", "persistent/public/default/" + name + "/partitions", Integer.toString(count));
+    }
+
+    /** A client with a connection of its own. */
+    PulsarClient newClient() throws PulsarClientException {
+        var client = PulsarClient.builder().serviceUrl(serviceUrl).build();
+        clients.add(client);
+        return client;
+    }
+
+    /** The first client. */
+    PulsarClient client() throws PulsarClientException {
+        return clients.isEmpty() ? newClient() : clients.get(0);
+    }
+
+    ProducerBuilder<byte[]> producing() throws PulsarClientException {
+        return client().newProducer().topic(topic).enableBatching(false);
+    }
+
+    /** A producer whose batches end when it is flushed. */
+    Producer<byte[]> batching() throws PulsarClientException {
+        return client().newProducer().topic(topic).enableBatching(true)
+                .batchingMaxPublishDelay(1, TimeUnit.MINUTES).create();
+    }
+
+    /** Of the first client, from the earliest message on. */
+    ConsumerBuilder<byte[]> consuming(SubscriptionType type) throws PulsarClientException {
+        return consuming(client(), type);
+    }
+
+    ConsumerBuilder<byte[]> consuming(PulsarClient client, SubscriptionType type) {
+        return client.newConsumer().topic(topic).subscriptionName("sub").subscriptionType(type)
+                .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest);
+    }
+
+    static List<MessageId> send(Producer<byte[]> producer, String... payloads) throws Exception {
+        var receipts = new ArrayList<MessageId>();
+        for (var payload : payloads) {
+            receipts.add(producer.send(payload.getBytes()));
+        }
+        return receipts;
+    }
+
+    static void sendKeyed(Producer<byte[]> producer, String key, String... payloads) throws Exception {
+        for (var payload : payloads) {
+            producer.newMessage().key(key).value(payload.getBytes()).send();
+        }
+    }
+
+    /** All as one batch of a producer that batches. */
+    static void sendBatch(Producer<byte[]> producer, String... payloads) throws Exception {
+        var sent = java.util.Arrays.stream(payloads)
+                .map(payload -> producer.sendAsync(payload.getBytes())).toList();
+        producer.flush();
+        for (var receipt : sent) {
+            receipt.get(WAIT_S, TimeUnit.SECONDS);
+        }
+    }
+
+    /** "FROM", ..., "TO - 1". */
+    static String[] numbers(int from, int to) {
+        return java.util.stream.IntStream.range(from, to).mapToObj(Integer::toString).toArray(String[]::new);
+    }
+
+    static Message<byte[]> next(Consumer<byte[]> consumer) throws Exception {
+        var message = consumer.receive(WAIT_S, TimeUnit.SECONDS);
+        Check.that(message != null, "no message came");
+        return message;
+    }
+
+    static List<Message<byte[]>> take(Consumer<byte[]> consumer, int count) throws Exception {
+        var messages = new ArrayList<Message<byte[]>>();
+        for (int taken = 0; taken < count; taken++) {
+            var message = consumer.receive(WAIT_S, TimeUnit.SECONDS);
+            Check.that(message != null, "only " + texts(messages) + " came, not " + count);
+            messages.add(message);
+        }
+        return messages;
+    }
+
+    static String text(Message<byte[]> message) {
+        return new String(message.getData());
+    }
+
+    static List<String> texts(List<Message<byte[]>> messages) {
+        return messages.stream().map(Stage::text).toList();
+    }
+
+    /** Nothing is delivered for a while. */
+    static void expectSilence(Consumer<byte[]> consumer) throws Exception {
+        var message = consumer.receive(QUIET_MS, TimeUnit.MILLISECONDS);
+        Check.that(message == null, () -> "there came " + text(message));
+    }
+
+    void close() throws PulsarClientException {
+        for (var client : clients) {
+            if (!client.isClosed()) {
+                client.close();
+            }
+        }
+    }
+}

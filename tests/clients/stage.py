@@ -1,0 +1,46 @@
+"""What a scenario in another language plays on, and what it may ask for."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Broker(Protocol):
+    """A broker that runs, Magnetar or the original."""
+
+    @property
+    def service_url(self) -> str: ...
+
+    @property
+    def http_url(self) -> str: ...
+
+    def kill(self) -> None: ...
+
+    def start(self) -> object: ...
+
+
+class Stage:
+    """A shared broker, and a topic of the scenario's own."""
+
+    def __init__(self, broker: Broker, make_broker: Callable[..., Broker], topic: str) -> None:
+        self.broker = broker
+        self.topic = topic
+        self._make_broker = make_broker
+        self._own: Broker | None = None
+
+    def answer(self, question: str) -> str:
+        """Do what the scenario asks for: a `broker KEY=VALUE...` of its own, or `kill` it."""
+        verb, *settings = question.split()
+        if verb == "broker":
+            self._own = self._make_broker(**dict(pair.split("=", 1) for pair in settings))
+            return f"{self._own.service_url} {self._own.http_url}"
+        assert verb == "kill" and self._own is not None, question
+        self._own.kill()
+        self._own.start()
+        return "done"
+
+    def answer_or_failure(self, question: str) -> str:
+        """The same; what goes wrong is the answer, so that the scenario fails and ends."""
+        try:
+            return self.answer(question)
+        except Exception as failure:
+            return f"failed: {failure!r}".replace("\n", " ")
