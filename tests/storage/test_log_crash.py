@@ -9,9 +9,11 @@ from fakes.faulty_disk import Crash, FaultyDisk, nothing, seeded
 from fakes.local_store import TINY
 from fakes.sides import Numbers
 from fakes.world import InlineWorkers, ManualClock, ManualTasks, run
+from magnetar_storage import thinning
 from magnetar_storage.cache import EntryCache
 from magnetar_storage.cursor_log import CursorLog, DurableCursor
 from magnetar_storage.errors import StorageError
+from magnetar_storage.keeper import MAGIC
 from magnetar_storage.local import LocalStore
 from magnetar_storage.log import Engine, Log, RollLimits
 from magnetar_storage.memory import MemoryMetadata
@@ -91,6 +93,13 @@ class Machine:
         self.side.put(0, value)
         self.cursors.side_changed(DELAYS, told)
 
+    def reclaim(self) -> None:
+        """Thin what may be thinned: segments of four of which one is needed, and keepers."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(thinning, "NEEDED_OF_WHOLE", 4)
+            needed = thinning.needed_by(self.cursors.cursors.values())
+            run(self.log.reclaim(needed, self.log.end), self.clock)
+
     def history(self) -> None:
         self.open()
         run(self.log.start_writing(), self.clock)
@@ -113,6 +122,12 @@ class Machine:
         self.append(2)
         self.ack(other, 6)
         self.clock.pump()
+        for needed in ({5, 9, 14}, {9, 14}, {14}):
+            for cursor in (one, other):
+                self.ack(cursor, *(o for o in range(self.log.end - 1) if o not in needed))
+            self.reclaim()
+            self.append(3)
+            self.clock.pump()
         run(self.cursors.close(), self.clock)
         run(self.log.close(), self.clock)
         run(self.store.close(), self.clock)
@@ -120,15 +135,21 @@ class Machine:
     def check(self) -> None:
         """Reported is a part of what is there, which is a prefix of what was asked for."""
         log = self.log
-        found: list[bytes] = []
-        while True:
-            part = run(log.read(log.first_offset + len(found), 3, 1 << 20), self.clock)
-            if not part.payloads:
-                break
-            found += part.payloads
+        found: dict[int, bytes] = {}
+        offset = log.first_offset
+        while (part := run(log.read(offset, 3, 1 << 20), self.clock)).payloads:
+            found.update(enumerate(part.payloads, part.first))
+            offset = part.first + len(part.payloads)
         assert log.end >= self.durable, "reported entries are missing"
-        assert found == self.appended[log.first_offset : log.end]
+        assert all(payload == self.appended[offset] for offset, payload in found.items())
+        gone = set(range(log.first_offset, log.end)) - found.keys()
+        assert gone <= self.asked["a"] & self.asked["b"], "somebody needs what was reclaimed"
+        assert gone == {o for start, stop in log.holes for o in range(start, stop)}
         assert log.messages_end == log.end
+        for segment in run(unlisted(self.store, log), self.clock):
+            reader = run(self.store.reader(segment), self.clock)
+            entries = run(reader.read(0, 1, 1), self.clock).payloads
+            assert not entries or not entries[0].startswith(MAGIC), "a keeper was left over"
         assert self.created <= set(self.cursors.cursors)
         for name, cursor in self.cursors.cursors.items():
             there = {offset for offset in range(log.end) if cursor.is_acked(offset)}
@@ -153,6 +174,11 @@ class Machine:
         assert self.log.end - 1 in self.acked["a"]
 
 
+async def unlisted(store: LocalStore, log: Log) -> list[int]:
+    """Segments that a crash left behind before they were listed."""
+    return [one async for one in store.segments() if one not in log.record.listed]
+
+
 def operations() -> int:
     disk = FaultyDisk()
     Machine(disk).history()
@@ -174,6 +200,8 @@ def test_the_history_itself_keeps_everything() -> None:
     machine.open()
     machine.check()
     assert len(machine.log.segments) > 2
+    assert [s.kept for s in machine.log.segments if s.kept_in is not None] == [1]
+    assert machine.log.holes.covered() > 10
     machine.goes_on()
     machine.check()
 
