@@ -21,7 +21,9 @@ from magnetar_storage.limits import Limits
 from magnetar_storage.local import LocalStore
 from magnetar_storage.log import Engine, Log, RollLimits
 from magnetar_storage.memory import MemoryMetadata
+from magnetar_storage.offsets import OffsetSet
 from magnetar_storage.sides import DEDUPLICATION
+from magnetar_storage.thinning import needed_by
 from magnetar_storage.world import Done
 
 NAMES = ("a", "b", "c")
@@ -116,16 +118,17 @@ class Life:
     def check(self, topic: Topic) -> None:
         """Compare a topic that was just opened; what is there is durable from now on."""
         log, model = topic.log, topic.model
-        found: list[tuple[bytes, int]] = []
+        found: dict[int, tuple[bytes, int]] = {}
+        offset = log.first_offset
         while True:
-            offset = log.first_offset + len(found)
             run = self.world.drive(log.read(offset, 1 + self._dice.randrange(9), 300))
             if not run.payloads:
                 break
-            assert run.first == offset
-            found += zip(run.payloads, run.counts, strict=True)
-        assert log.end == log.first_offset + len(found)
-        model.check(log.first_offset, found, log.messages_end)
+            assert run.first >= offset
+            found.update(enumerate(zip(run.payloads, run.counts, strict=True), run.first))
+            offset = run.first + len(run.payloads)
+        assert offset == max(log.end, log.first_offset)
+        model.check(log.first_offset, log.end, found, log.messages_end)
         for name in sorted(topic.cursors.cursors.keys() | model.cursors):
             cursor = topic.cursors.cursors.get(name)
             expected = model.cursors.setdefault(name, CursorModel())
@@ -246,6 +249,22 @@ class Life:
             model.trim_asked = max(model.trim_asked, before)
             self._begin(topic, log.trim(before), partial(_trimmed, model, log))
 
+    def thin(self, topic: Topic) -> None:
+        """Give back what no cursor needs, even where half of a segment is needed."""
+        if not topic.idle:
+            return
+        model, cursors = topic.model, topic.cursors.cursors
+
+        def needed(start: int, stop: int, limit: int) -> OffsetSet | None:
+            found = needed_by(cursors.values())(start, stop, max(limit, (stop - start) // 2))
+            if found is not None:
+                model.unneeded.update(
+                    offset for offset in range(start, stop) if offset not in found
+                )
+            return found
+
+        self._begin(topic, topic.log.reclaim(needed, self._dice.randrange(topic.log.end + 1)))
+
     def checkpoint(self, topic: Topic) -> None:
         if topic.idle:
             self._begin(topic, self.store.checkpoint())
@@ -339,6 +358,7 @@ ACTIONS: dict[Callable[[Life, Topic], None], float] = {
     Life.subscribe: 1.5,
     Life.unsubscribe: 0.4,
     Life.trim: 1,
+    Life.thin: 1.5,
     Life.checkpoint: 0.7,
     Life.reopen: 0.2,
 }

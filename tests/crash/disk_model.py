@@ -137,6 +137,8 @@ class TopicModel:
     trimmed: int = 0
     trim_asked: int = 0
     """The first offset is between the two."""
+    unneeded: set[int] = field(default_factory=set)
+    """Offsets that no cursor needed when the log was thinned: they may be gone."""
     cursors: dict[str, CursorModel] = field(default_factory=dict)
     side: SideModel = field(default_factory=SideModel)
     delete_asked: bool = False
@@ -144,14 +146,21 @@ class TopicModel:
 
     def copy(self) -> "TopicModel":
         cursors = {name: cursor.copy() for name, cursor in self.cursors.items()}
-        return replace(self, appended=self.appended[:], cursors=cursors, side=self.side.copy())
+        return replace(
+            self, appended=self.appended[:], unneeded=set(self.unneeded), cursors=cursors,
+            side=self.side.copy(),
+        )  # fmt: skip
 
-    def check(self, first: int, found: list[tuple[bytes, int]], messages_end: int) -> None:
+    def check(
+        self, first: int, end: int, found: dict[int, tuple[bytes, int]], messages_end: int
+    ) -> None:
         """Confirmed is a part of what is there, which is the beginning of what was appended."""
-        end = first + len(found)
         assert self.trimmed <= first <= self.trim_asked, f"{self.key} begins at {first}"
         assert end >= self.durable, f"{self.key} ends at {end}, confirmed were {self.durable}"
-        assert found == self.appended[first:end], f"{self.key}: not what was appended"
+        expected = {offset: self.appended[offset] for offset in found}
+        assert found == expected, f"{self.key}: not what was appended"
+        gone = set(range(first, end)) - found.keys()
+        assert gone <= self.unneeded, f"{self.key}: {gone - self.unneeded} are needed"
         del self.appended[end:]
         assert messages_end == sum(count for _, count in self.appended)
         self.durable, self.trimmed = end, first
