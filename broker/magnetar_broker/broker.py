@@ -315,6 +315,7 @@ def topic_limits(settings: Settings) -> TopicLimits:
         max_subscriptions=settings.max_subscriptions_per_topic,
         batch_index_acks=settings.acknowledgment_at_batch_index_level_enabled,
         auto_subscription=settings.allow_auto_subscription_creation,
+        strict_delays=settings.is_delayed_delivery_deliver_at_time_strict,
         retention=Retention(
             settings.default_retention_time_in_minutes, settings.default_retention_size_in_mb
         ),

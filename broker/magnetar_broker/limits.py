@@ -18,6 +18,7 @@ class TopicLimits(DispatchLimits):
     max_subscriptions: int = 10_000
     batch_index_acks: bool = True
     auto_subscription: bool = True
+    strict_delays: bool = False
     retention: Retention = field(default_factory=Retention)
 
     def check_consumers(self, topic: TopicName, present: int) -> None:

@@ -114,7 +114,9 @@ class NonPersistentSubscription:
 
 
 class NonPersistentTopic:
-    """Nothing but the clients that are connected to it."""
+    """Nothing but the clients that are connected to it; every message is delivered at once."""
+
+    max_delay_ms = 0
 
     def __init__(
         self,

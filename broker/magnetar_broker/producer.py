@@ -14,6 +14,10 @@ from magnetar_proto.sends import encode_receipts
 class PublishTarget(Protocol):
     """A topic, as its producers see it."""
 
+    @property
+    def max_delay_ms(self) -> int:
+        """How long after its publish time a message may be due; 0 is no limit."""
+
     def publish(self, sends: "Sends") -> None:
         """Take a run of entries; it is answered when it is as safe as the topic promises."""
 
@@ -29,6 +33,7 @@ class Sends:
 
     __slots__ = (
         "counts",
+        "delayed",
         "first_entry",
         "highest_ids",
         "ledger",
@@ -45,6 +50,8 @@ class Sends:
         self.counts: list[int] = []
         self.payloads: list[bytes] = []
         self.size = 0
+        self.delayed = False
+        """Whether some entries may be delayed."""
         self.ledger = self.first_entry = -1
 
     def answer(self, receipts: bytes) -> None:

@@ -6,7 +6,7 @@ from typing import Protocol
 from magnetar_broker.backlog import BacklogCounter
 from magnetar_broker.consumer import Backlog, Consumer, SubscribeRequest
 from magnetar_broker.consumer_group import EXCLUSIVE, ConsumerGroup
-from magnetar_broker.dispatch.base import Blocker, Dispatcher, Stream
+from magnetar_broker.dispatch.base import Blocker, Delays, Dispatcher, Stream
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.dispatch.key_shared import KeyShared
 from magnetar_broker.dispatch.frames import FrameCache
@@ -44,6 +44,10 @@ class SubscribedTopic(Protocol):
     cursors: CursorLog
     limits: TopicLimits
 
+    @property
+    def delays(self) -> Delays:
+        """What of it is to be delivered later."""
+
     async def first_since(self, timestamp_ms: int) -> int:
         """The offset of the first entry published at or after a time."""
 
@@ -69,7 +73,7 @@ class Subscription:
         self.consumers = ConsumerGroup(name, topic.limits.max_consumers_per_subscription)
         self.type: int = EXCLUSIVE
         self._stream = Stream(
-            topic.name, topic.log, topic.frames, cursor, topic.limits, self.durable
+            topic.name, topic.log, topic.frames, cursor, topic.limits, self.durable, topic.delays
         )
         self.dispatcher: Dispatcher = DISPATCHERS[self.type](self._stream, KeySharedMeta())
         self.messages_out = self.bytes_out = 0

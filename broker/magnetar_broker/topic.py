@@ -1,11 +1,12 @@
 """A persistent topic: a log, the producers that append to it, the subscriptions that read it."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from magnetar_broker.connection import Connection
 from magnetar_broker.consumer import Consumer, SubscribeRequest
+from magnetar_broker.delays import TopicDelays
 from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.errors import (
     BrokerError,
@@ -30,6 +31,8 @@ from magnetar_storage.cursor import Cursor
 from magnetar_storage.cursor_log import CursorLog
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log import Engine, Log
+from magnetar_storage.recent_delays import RecentDelays
+from magnetar_storage.sides import DELAYS
 from magnetar_storage.thinning import needed_by
 
 logger = logging.getLogger(__name__)
@@ -46,6 +49,7 @@ class Topic:
         name: TopicName,
         entries: Log,
         cursors: CursorLog,
+        delays: TopicDelays,
         limits: TopicLimits,
         policies: Policies,
         dropped: Callable[["Topic"], None],
@@ -54,6 +58,7 @@ class Topic:
         self.log = entries
         self.frames = FrameCache(name.partition)
         self.cursors = cursors
+        self.delays = delays
         self.limits = limits
         self.policies = policies
         self.closed = False
@@ -75,6 +80,8 @@ class Topic:
             cursor.name: Subscription(self, cursor.name, cursor)
             for cursor in cursors.cursors.values()
         }
+        delays.on_due = self._due
+        delays.start()
         entries.on_failure = self.drop
         entries.on_reclaimed = self._reclaimed
 
@@ -96,7 +103,11 @@ class Topic:
         entries = await Log.open(topic_key(name), engine, create)
         if entries is None:
             return None
-        return cls(name, entries, await CursorLog.open(entries), limits, policies, dropped)
+        recent = RecentDelays()
+        cursors = await CursorLog.open(entries, {DELAYS: recent})
+        policy = policies.delayed_delivery(name)
+        delays = await TopicDelays.open(entries, recent, cursors, policy, limits.strict_delays)
+        return cls(name, entries, cursors, delays, limits, policies, dropped)
 
     # Producers ------------------------------------------------------------------------
 
@@ -125,6 +136,11 @@ class Topic:
         """When the producer comes back, refuse it once."""
         self.producers.bar(producer.name, why)
 
+    @property
+    def max_delay_ms(self) -> int:
+        policy = self.delays.policy
+        return policy.max_delay_ms if policy.active else 0
+
     def publish(self, sends: Sends) -> None:
         """Append a run; it is answered when it is durable."""
         try:
@@ -141,6 +157,8 @@ class Topic:
             self.drop(error)
             sends.answer(b"")
             return
+        if sends.delayed:
+            self.delays.note(self.log.end - len(sends.payloads), sends.payloads)
         sends.answer(sends.receipts())
         self.messages_in += sum(sends.counts)
         self.bytes_in += sends.size
@@ -155,6 +173,10 @@ class Topic:
         for subscription in subscriptions:
             subscription.dispatcher.dispatch()
         self.frames.forget()
+
+    def _due(self, offsets: Sequence[int]) -> None:
+        for subscription in list(self.subscriptions.values()):
+            subscription.dispatcher.due(offsets)
 
     def totals(self) -> tuple[int, int, int, int]:
         """Messages and bytes in, messages and bytes out: what is metered."""
@@ -302,6 +324,7 @@ class Topic:
     async def policies_changed(self) -> None:
         """Keep to what `policies` say now; done on return."""
         self.producers.require_encryption(self.policies.encryption_required(self.name))
+        self.delays.policy_changed(self.policies.delayed_delivery(self.name))
 
     # Upkeep and end -------------------------------------------------------------------------
 
@@ -316,6 +339,7 @@ class Topic:
         consumed = min((cursor.mark_delete + 1 for cursor in cursors), default=entries.end)
         await entries.trim(min(consumed, released))
         await entries.reclaim(needed_by(cursors), released)
+        await self.delays.tidy()
 
     def _reclaimed(self) -> None:
         """Entries are gone that all durable cursors had acknowledged; readers pass over them."""
@@ -332,6 +356,7 @@ class Topic:
     def disconnect(self) -> None:
         """Send every client away."""
         self.closed = True
+        self.delays.stop()
         self.producers.disconnect()
         for subscription in list(self.subscriptions.values()):
             subscription.consumers.disconnect()
@@ -340,6 +365,7 @@ class Topic:
         """Send every client away, write what is left, and seal."""
         self.disconnect()
         if self.log.failed is None:
+            await self.delays.close()
             await self.cursors.close()
         await self.log.close()
 

@@ -91,8 +91,6 @@ NOT_BUILT = _table(
             httpRequestsLimitEnabled=false""",
         "not built yet: HTTP bodies have a fixed limit instead": """
             httpMaxRequestSize=-1""",
-        "not built yet: a delayed message will not be held to the exact time": """
-            isDelayedDeliveryDeliverAtTimeStrict=false""",
         "not built yet: there will be no transactions": """
             transactionCoordinatorEnabled=false""",
         "not built yet: topics will not be compacted": """
@@ -351,7 +349,7 @@ COMPATIBLE = _table(
         "tunes deduplication otherwise than here: brokerDeduplicationSnapshotIntervalSeconds is "
         "kept to the second": """
             brokerDeduplicationSnapshotFrequencyInSeconds=120""",
-        "tunes delayed delivery, which is not built yet": """
+        "tunes the original's index of delayed messages; there is another one here": """
             delayedDeliveryTrackerFactoryClassName=InMemoryDelayedDeliveryTrackerFactory
             delayedDeliveryMinIndexCountPerBucket=50000
             delayedDeliveryMaxTimeStepPerBucketSnapshotSegmentSeconds=300

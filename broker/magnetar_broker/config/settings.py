@@ -338,10 +338,18 @@ class Settings:
         Key(
             "delayedDeliveryTickTimeMillis",
             Integer(1),
-            "How exact delays are.",
+            "How exact delays are: messages are due so much early, or late where delays are strict.",
             unit="ms",
         ),
     ] = 1000
+    is_delayed_delivery_deliver_at_time_strict: Annotated[
+        bool,
+        Key(
+            "isDelayedDeliveryDeliverAtTimeStrict",
+            FLAG,
+            "Never deliver a message before its time, rather up to a tick later.",
+        ),
+    ] = False
     delayed_delivery_max_delay_in_millis: Annotated[
         int,
         Key(

@@ -80,11 +80,17 @@ class Delays(Protocol):
     def waiting(self) -> OffsetSet:
         """Their offsets; who comes due leaves it, and dispatchers are told."""
 
+    def catch(self, first: int, payloads: Sequence[bytes]) -> None:
+        """Entries were read: those that nobody knew to be delayed wait from now on."""
+
 
 class NoDelays:
     """A topic without any."""
 
     waiting = OffsetSet()
+
+    def catch(self, first: int, payloads: Sequence[bytes]) -> None:
+        """None of these."""
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,7 @@ class ManyActive(ABC):
 
     def _deliverable(self, run: Run) -> Iterator[tuple[Run, tuple[int, ...]]]:
         """What of a run is neither acknowledged nor delayed, as `unacked` tells it."""
+        self._delays.catch(run.first, run.payloads)
         waiting = self._delays.waiting
         for part, ack_set in unacked(self._cursor, run):
             if not waiting:

@@ -22,8 +22,11 @@ from magnetar_proto.entries import (
     CHECKED_HEAD,
     CHECKED_MAGIC,
     COPY_LIMIT,
+    DELIVER_AT_TAG,
     METADATA_AT,
+    deliver_at_ms,
     parse_metadata,
+    publish_time,
     verify_checksum,
 )
 from magnetar_proto.errors import BadCommand, BadMetadata
@@ -31,8 +34,6 @@ from magnetar_proto.frames import Frame
 from magnetar_proto.sends import decode_send
 
 SEND = pb.BaseCommand.SEND
-DELIVER_AT_TAG = b"\x98\x01"
-"""Field 19 of the metadata, deliver_at_time: rare, so its bytes are looked for before parsing."""
 
 
 class Refusal(NamedTuple):
@@ -52,10 +53,6 @@ UNSUPPORTED = Refusal(
     pb.NotAllowedError,
     "transactions, and messages that bring their id or mark something, are not supported: "
     "send without them",
-)
-DELAYED = Refusal(
-    pb.NotAllowedError,
-    "delayed delivery is not supported yet; send without deliver_after and deliver_at",
 )
 
 
@@ -99,21 +96,22 @@ class Publishing:
                 must_encrypt = run.producer.must_encrypt
             entry = buf[mid:end]
             # What nearly every message is, decided here: a call for each costs a tenth more.
-            usual = False
+            usual, refused = False, None
             if METADATA_AT < end - mid < COPY_LIMIT and not must_encrypt:
                 magic, checksum, size = head(entry)
                 usual = (
                     magic == CHECKED_MAGIC
                     and crc32c(entry[CHECKED_FROM:]) == checksum
                     and 0 < size <= end - mid - METADATA_AT
-                    and DELIVER_AT_TAG not in entry[METADATA_AT : METADATA_AT + size]
                 )
             if not usual:
-                refused = refusal_of_entry(entry, must_encrypt)
-                if refused is not None:
-                    self._refuse(runs, run.producer, max(sequence_id, highest_id), refused)
-                    current_id = -1
-                    continue
+                refused = refusal_of_entry(entry, must_encrypt) or _check_delay(run, entry)
+            elif DELIVER_AT_TAG in entry[METADATA_AT : METADATA_AT + size]:
+                refused = _check_delay(run, entry)
+            if refused is not None:
+                self._refuse(runs, run.producer, max(sequence_id, highest_id), refused)
+                current_id = -1
+                continue
             run.sequence_ids.append(sequence_id)
             # A highest id below the lowest is none: a running Pulsar 4.2.4 ignores it too.
             run.highest_ids.append(highest_id if highest_id >= sequence_id else 0)
@@ -202,8 +200,23 @@ class Publishing:
         self.published(1, 0)
 
 
+def _check_delay(run: Sends, entry: bytes) -> Refusal | None:
+    """Mark the run if the entry is delayed; a refusal if it is so for too long."""
+    at_ms = deliver_at_ms(entry)
+    if at_ms is None:
+        return None
+    run.delayed = True
+    longest_ms = run.producer.topic.max_delay_ms
+    if longest_ms <= 0 or at_ms - publish_time(entry) <= longest_ms:
+        return None
+    return Refusal(
+        pb.NotAllowedError,
+        f"a message may be delayed by {longest_ms} ms at most; send it later, or with less delay",
+    )
+
+
 def refusal_of_entry(entry: bytes, must_encrypt: bool = False) -> Refusal | None:
-    """Why an entry cannot be stored, or delivered as its producer means it.
+    """Why an entry cannot be stored.
 
     `BadMetadata` if it is no entry at all: the connection is to be closed.
     """
@@ -218,8 +231,6 @@ def refusal_of_entry(entry: bytes, must_encrypt: bool = False) -> Refusal | None
     metadata_end = METADATA_AT + size
     if not METADATA_AT < metadata_end <= len(entry):
         raise BadMetadata("a message without metadata")
-    if entry.find(DELIVER_AT_TAG, METADATA_AT, metadata_end) >= 0:
-        return _refusal_of_unusual(entry, must_encrypt)
     return None
 
 
@@ -230,4 +241,4 @@ def _refusal_of_unusual(entry: bytes, must_encrypt: bool) -> Refusal | None:
     metadata, _ = parse_metadata(entry)
     if must_encrypt and not metadata.encryption_keys:
         return PLAINTEXT
-    return DELAYED if metadata.deliver_at_time else None
+    return None
