@@ -18,6 +18,8 @@ TYPE_TAG = 8
 RETRIES = 50
 RETRY_SECONDS = 0.2
 CONSUMER_ID = 1
+EXCLUSIVE = pb.CommandSubscribe.Exclusive
+SHARED = pb.CommandSubscribe.Shared
 SUBSCRIPTION = "bench"
 
 
@@ -40,6 +42,8 @@ class Connection(asyncio.Protocol):
         self.on_receipts: Callable[[int, Command], None] = self._unexpected
         """Takes how many came, and the last of them."""
         self.on_messages: Callable[[int, Command], None] = self._unexpected
+        self.on_message: Callable[[Command], None] | None = None
+        """Takes each message, before `on_messages` hears of some."""
         self.on_writable: Callable[[], None] = lambda: None
         self.writable = True
         self._rest = b""
@@ -78,6 +82,8 @@ class Connection(asyncio.Protocol):
             elif kind == pb.BaseCommand.MESSAGE and tag == TYPE_TAG:
                 messages += 1
                 message = pos + 8, pos + 8 + command_size
+                if self.on_message is not None:
+                    self.on_message(Command(buf, *message))
             else:
                 self._control(decode(buf, pos + 8, pos + 8 + command_size))
             pos = end
@@ -134,9 +140,12 @@ class Connection(asyncio.Protocol):
 
     async def call(self, command: Any) -> pb.BaseCommand:
         """Send a command and await its answer; `LoadError` if it is refused."""
-        request_id = getattr(command, "request_id", 0)
+        return await self.ask(getattr(command, "request_id", 0), encode(command))
+
+    async def ask(self, request_id: int, data: bytes) -> pb.BaseCommand:
+        """The same for a command that is already encoded."""
         future = self._replies[request_id] = self.promise()
-        self.write(encode(command))
+        self.write(data)
         return cast(pb.BaseCommand, await future)
 
 
@@ -177,15 +186,18 @@ async def open_producer(connection: Connection, topic: str, producer_id: int = 1
 
 
 async def open_consumer(
-    connection: Connection, topic: str, subscription: str = SUBSCRIPTION
+    connection: Connection,
+    topic: str,
+    subscription: str = SUBSCRIPTION,
+    sub_type: "pb.CommandSubscribe.SubType" = EXCLUSIVE,
 ) -> None:
-    """The one consumer of a connection: exclusive, durable, from the first message on."""
+    """The one consumer of a connection: durable, from the first message on."""
     await look_up(connection, topic)
     await connection.call(
         pb.CommandSubscribe(
             topic=topic,
             subscription=subscription,
-            subType=pb.CommandSubscribe.Exclusive,
+            subType=sub_type,
             consumer_id=CONSUMER_ID,
             request_id=connection.request_id(),
             initialPosition=pb.CommandSubscribe.Earliest,

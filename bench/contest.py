@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from bench.connection import LoadError
-from bench.rows import Row
+from bench.rows import FLOOR, Row
 from bench.scenarios import Trial
 from bench.servers import SERVERS, Server
 from bench.usage import Measures
@@ -48,6 +48,8 @@ class Contest:
         for key, row in rows.items():
             for number in range(rounds):
                 for name in self.names:
+                    if row.brokers and name == FLOOR:
+                        continue
                     tell(f"{row.title}: round {number + 1} of {rounds}, {name}")
                     try:
                         yield key, name, self._measure(key, row, name)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from bench.frames import Shape
+from bench.holes import holes
 from bench.scenarios import Trial, catch_up, crash, fan_out, latency, publish, start, tail
 from bench.usage import Measures
 
@@ -13,6 +14,7 @@ SMALL_BATCH, KIB_BATCH = Shape(100, batch=100), Shape(1 << 10, batch=100)
 MANY_TOPICS = Shape(100, topics=1000)
 SUBSCRIPTIONS = 10
 PER_SECOND = 1000
+HOLES = 1_000_000
 FSYNC, FLOOR = "pulsar-fsync", "floor"
 
 
@@ -37,6 +39,8 @@ class Row:
     marks: tuple[Mark, ...] = ()
     fresh: bool = False
     """Also a server that is slow to start is started anew for it."""
+    brokers: bool = False
+    """Only for brokers: the floor cannot do it."""
 
 
 def rate(bound: float, of: str) -> Mark:
@@ -60,6 +64,13 @@ def tailing(shape: Shape, entries: int) -> Row:
 def catching_up(shape: Shape, entries: int, *marks: Mark) -> Row:
     measure = partial(catch_up, shape=shape, entries=entries)
     return Row(f"catch up {shape.title}", measure, (*marks, PEAK))
+
+
+def holing(shuffled: bool) -> Row:
+    measure = partial(holes, shape=SMALL, entries=2 * HOLES, shuffled=shuffled)
+    marks = (rate(1.0, FSYNC), Mark("holes_mib", 64, at_most=True), PEAK)
+    order = "in random order" if shuffled else "in order"
+    return Row(f"make a million ack holes {order}", measure, marks, fresh=True, brokers=True)
 
 
 ROWS: dict[str, Row] = {
@@ -86,6 +97,8 @@ ROWS: dict[str, Row] = {
         partial(latency, shape=SMALL, entries=8 * PER_SECOND, per_second=PER_SECOND),
         (Mark("p50_ms", 0.8, at_most=True), Mark("p99_ms", 3.0, at_most=True)),
     ),
+    "holes-in-order": holing(shuffled=False),
+    "holes-random": holing(shuffled=True),
     "start": Row(
         "start, empty, and idle",
         start,

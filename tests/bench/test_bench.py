@@ -307,6 +307,7 @@ RATE = {"messages", "msg_per_s", "mb_per_s", "cpu_us", "peak_mib", "client_perce
 ALSO = {
     "tail": {"published_per_s", "behind_messages", "behind_ms", "kept_up"},
     "latency": {"p50_ms", "p99_ms", "p999_ms"},
+    "holes": {"holes_mib", "first_ms", "rest_per_s"},
 }
 TINY = 0.003
 
@@ -321,6 +322,8 @@ TINY = 0.003
         ("catch-up-100x100", "floor"),
         ("fan-out-10", "magnetar"),
         ("latency", "magnetar"),
+        ("holes-in-order", "magnetar"),
+        ("holes-random", "magnetar"),
         ("start", "magnetar"),
         ("start", "floor"),
     ],

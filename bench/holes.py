@@ -1,0 +1,139 @@
+"""A subscription with very many ack holes: making them, keeping them, and a crash with them."""
+
+import asyncio
+import time
+from random import Random
+
+from bench.connection import (
+    CONSUMER_ID,
+    SHARED,
+    SUBSCRIPTION,
+    Command,
+    Connection,
+    LoadError,
+    connected,
+    open_consumer,
+    open_producer,
+)
+from bench.consuming import PERMITS
+from bench.frames import Shape
+from bench.publishing import Publisher
+from bench.scenarios import STALL_SECONDS, Trial
+from bench.usage import Measures, memory
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.acks import encode_ack
+from magnetar_proto.deliveries import decode_message, encode_flow
+from magnetar_proto.sends import decode_receipt
+
+ACK_IDS = 100
+"""In each ACK; clients gather up to 1000."""
+ACKS_ON_THEIR_WAY = 50
+Id = tuple[int, int]
+
+
+def holes(trial: Trial, shape: Shape, entries: int, shuffled: bool) -> Measures:
+    """Acknowledge every other of all entries, kill -9, and receive exactly the others."""
+    load = trial.load(shape, entries)
+    ids: list[Id] = []
+
+    async def fill_and_acknowledge() -> Measures:
+        async with connected(trial.server.port) as connection:
+            await open_consumer(connection, trial.topic, SUBSCRIPTION, SHARED)
+            await open_producer(connection, trial.topic)
+            publisher = Publisher(connection)
+            note_ids(connection, ids)
+            if await publisher.publish(load, STALL_SECONDS) < load.entries:
+                raise LoadError(f"only {len(ids)} of {load.entries} entries were stored in time")
+            acked = ids[1::2]
+            if shuffled:
+                Random(7).shuffle(acked)
+            before = memory(trial.server.pid).rss
+            meter = trial.meter(trial.server.pid)
+            await acknowledge(connection, acked)
+            measures = meter.stop(len(acked), shape.size)
+            return measures | {"holes_mib": memory(trial.server.pid).rss - before}
+
+    measures = trial.run(fill_and_acknowledge)
+    trial.server.kill()
+    trial.server.start()
+
+    async def receive_the_rest() -> Measures:
+        async with connected(trial.server.port) as connection:
+            await open_consumer(connection, trial.topic, SUBSCRIPTION, SHARED)
+            rest = Rest(connection, set(ids[::2]))
+            await rest.received
+            first_ms = (rest.first_at - trial.server.started_at) * 1000
+            seconds = time.perf_counter() - rest.first_at
+            await connection.call(pb.CommandPing())
+            return {"first_ms": first_ms, "rest_per_s": len(ids[::2]) / seconds}
+
+    return measures | trial.run(receive_the_rest)
+
+
+def note_ids(connection: Connection, ids: list[Id]) -> None:
+    """Keep the id of every receipt that comes; ids count up, in each ledger from 0."""
+    inner = connection.on_receipts
+
+    def noted(count: int, last: Command) -> None:
+        ledger, entry = decode_receipt(*last)[3:]
+        if entry + 1 < count:
+            before, end = ids[-1]
+            ids.extend((before, end + 1 + one) for one in range(count - entry - 1))
+            count = entry + 1
+        ids.extend((ledger, one) for one in range(entry + 1 - count, entry + 1))
+        inner(count, last)
+
+    connection.on_receipts = noted
+
+
+async def acknowledge(connection: Connection, ids: list[Id]) -> None:
+    """One by one, as ids in many commands; durable on return."""
+    free = asyncio.Semaphore(ACKS_ON_THEIR_WAY)
+
+    async def one(part: list[Id]) -> None:
+        async with free:
+            request_id = connection.request_id()
+            body = [(ledger, entry, ()) for ledger, entry in part]
+            kind = pb.CommandAck.Individual
+            answer = await connection.ask(
+                request_id, encode_ack(CONSUMER_ID, kind, body, request_id)
+            )
+            if answer.ackResponse.HasField("error"):
+                raise LoadError(f"refused: {answer.ackResponse}")
+
+    parts = (ids[at : at + ACK_IDS] for at in range(0, len(ids), ACK_IDS))
+    async with asyncio.TaskGroup() as group:
+        for part in parts:
+            group.create_task(one(part))
+
+
+class Rest:
+    """Receives and acknowledges; whatever is not expected, or comes twice, fails the load."""
+
+    def __init__(self, connection: Connection, expected: set[Id]) -> None:
+        self.received = connection.promise()
+        self.first_at = 0.0
+        self._expected = expected
+        self._connection = connection
+        self._ids: list[tuple[int, int, tuple[int, ...]]] = []
+        self._used = 0
+        connection.on_message, connection.on_messages = self._message, self._messages
+        connection.write(encode_flow(CONSUMER_ID, PERMITS))
+
+    def _message(self, message: Command) -> None:
+        delivery = decode_message(*message)
+        if (delivery.ledger, delivery.entry) not in self._expected:
+            self._connection.fail(f"{delivery} came again, or was acknowledged")
+        self._expected.discard((delivery.ledger, delivery.entry))
+        self._ids.append((delivery.ledger, delivery.entry, ()))
+
+    def _messages(self, count: int, last: Command) -> None:
+        self.first_at = self.first_at or time.perf_counter()
+        ids, self._ids = self._ids, []
+        self._connection.write(encode_ack(CONSUMER_ID, pb.CommandAck.Individual, ids))
+        self._used += count
+        if self._used >= PERMITS // 2:
+            self._connection.write(encode_flow(CONSUMER_ID, self._used))
+            self._used = 0
+        if not self._expected and not self.received.done():
+            self.received.set_result(None)
