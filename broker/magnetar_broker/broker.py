@@ -18,6 +18,7 @@ from magnetar_broker.policies import Policies, Policy
 from magnetar_broker.publish_budget import PublishBudget
 from magnetar_broker.retention import Retention
 from magnetar_broker.topic import Topic
+from magnetar_broker.watchdog import Watchdog
 from magnetar_proto.names import NamespaceName, TopicName
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log import Engine
@@ -46,6 +47,7 @@ class Broker:
         self._topics: dict[TopicName, Topic | NonPersistentTopic] = {}
         self._loading: dict[TopicName, Promise] = {}
         self._started_ms = engine.clock.now_ms()
+        self.watchdog = Watchdog(engine, lambda: self.topics)
         self._names = count()
         self._lookups = 0
 
@@ -57,11 +59,13 @@ class Broker:
         self.ready = True
         self._schedule_tidying()
         self._schedule_measuring()
+        self.watchdog.start()
         self.engine.tasks.spawn(sweep_and_tell(self.engine, present))
 
     async def close(self) -> None:
         """Send every client away and seal every topic."""
         self.ready = False
+        self.watchdog.stop()
         for loading in list(self._loading.values()):
             await loading
         for topic in list(self._topics.values()):
@@ -304,8 +308,12 @@ def topic_limits(settings: Settings) -> TopicLimits:
         max_round_robin_entries=settings.dispatcher_max_round_robin_batch_size,
         key_shared_ring=settings.subscription_key_shared_use_consistent_hashing,
         key_shared_ring_points=settings.subscription_key_shared_consistent_hashing_replica_points,
-        key_shared_look_ahead_per_consumer=settings.key_shared_look_ahead_per_consumer,
-        key_shared_look_ahead_per_subscription=settings.key_shared_look_ahead_per_subscription,
+        key_shared_look_ahead_per_consumer=(
+            settings.key_shared_look_ahead_msg_in_replay_threshold_per_consumer
+        ),
+        key_shared_look_ahead_per_subscription=(
+            settings.key_shared_look_ahead_msg_in_replay_threshold_per_subscription
+        ),
         max_unacked_per_consumer=settings.max_unacked_messages_per_consumer,
         max_unacked_per_subscription=settings.max_unacked_messages_per_subscription,
         failover_delay_ms=settings.active_consumer_failover_delay_time_millis,

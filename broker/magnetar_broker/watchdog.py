@@ -9,7 +9,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.non_persistent import NonPersistentTopic
@@ -73,6 +73,14 @@ class Suspect:
     """What was logged, if anything."""
 
 
+class Stalls(NamedTuple):
+    """Stalls for one reason: subscriptions at present, and how often there was one."""
+
+    blocker: str
+    now: int
+    total: int
+
+
 class Watchdog:
     """One for a broker."""
 
@@ -86,6 +94,11 @@ class Watchdog:
         self._suspects: dict[Subscription, Suspect] = {}
         self._looks = self._lines = 0
         self._stopped = False
+
+    def stalls(self) -> list[Stalls]:
+        """All that there can be, and how many there are."""
+        now = self.stalled
+        return [Stalls(kind, now[kind], self.stalled_total[kind]) for kind in (*STALLS, DEFECT)]
 
     @property
     def stalled(self) -> Counter[str]:

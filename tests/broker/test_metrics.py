@@ -6,21 +6,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
+from magnetar_broker.consumer import Backlog
 from magnetar_broker.metrics.figures import Figures, Load, SubscriptionFigures, TopicFigures
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.metrics.prometheus import render
 from magnetar_broker.version import VERSION
+from magnetar_broker.watchdog import Stalls
 
 TOPIC = "persistent://public/default/orders"
 SUBSCRIPTION = SubscriptionFigures(
     name="billing",
-    backlog=7,
+    backlog=Backlog(messages=7, entries=5, size=70, delayed=2),
+    age_seconds=1.5,
     consumers=2,
     rate_out=3.5,
     throughput_out=35.0,
+    rate_redelivered=0.5,
     messages_out=12,
     bytes_out=120,
     unacked=4,
+    blocked=True,
     in_replay=1,
     blocker="no_permits",
     dropped=None,
@@ -38,6 +43,8 @@ LOAD = Load(
     bytes_in=200,
     storage_bytes=180,
     backlog=7,
+    backlog_bytes=70,
+    backlog_age_seconds=1.5,
 )
 FIGURES = Figures(
     cluster="standalone",
@@ -47,6 +54,7 @@ FIGURES = Figures(
     publish_pending_bytes=11,
     cache_used_bytes=13,
     topics=(TopicFigures(TOPIC, "public/default", LOAD, (SUBSCRIPTION,)),),
+    stalls=(Stalls("damage", 1, 4), Stalls("none", 0, 2)),
     by_topic=True,
 )
 BY_TOPIC = {"cluster": "standalone", "namespace": "public/default", "topic": TOPIC}
@@ -62,6 +70,7 @@ LOADS = {
     "throughput_out": 35,
     "storage_size": 180,
 }
+BACKLOG_STORAGE = {"storage_backlog_size": 70, "storage_backlog_age_seconds": 1.5}
 TOTALS = {"in_messages_total": 20, "in_bytes_total": 200}
 
 
@@ -79,7 +88,7 @@ def samples(
 
 def test_a_topic_has_its_own_series() -> None:
     page = samples(FIGURES)
-    for name, value in {**LOADS, **TOTALS, "msg_backlog": 7}.items():
+    for name, value in {**LOADS, **BACKLOG_STORAGE, **TOTALS, "msg_backlog": 7}.items():
         assert page[f"pulsar_{name}"] == [(BY_TOPIC, value)], name
     assert page["pulsar_topics_count"] == [(BY_NAMESPACE, 1)]
 
@@ -89,6 +98,12 @@ def test_a_subscription_has_its_own_series() -> None:
     labels = {**BY_TOPIC, "subscription": "billing"}
     expected = {
         "subscription_back_log": 7,
+        "subscription_back_log_no_delayed": 5,
+        "subscription_delayed": 2,
+        "subscription_storage_backlog_size": 70,
+        "subscription_storage_backlog_age_seconds": 1.5,
+        "subscription_blocked_on_unacked_messages": 1,
+        "subscription_msg_rate_redeliver": 0.5,
         "subscription_unacked_messages": 4,
         "subscription_in_replay": 1,
         "subscription_msg_rate_out": 3.5,
@@ -111,6 +126,13 @@ def test_the_broker_as_a_whole() -> None:
     assert page["pulsar_ml_cache_used_size"] == [(CLUSTER, 13)]
     for name, value in {**LOADS, "msg_backlog": 7, "topics_count": 1}.items():
         assert page[f"pulsar_broker_{name}"] == [(CLUSTER, value)], name
+
+
+def test_stalls_by_what_is_in_the_way() -> None:
+    page = samples(FIGURES)
+    damage, nothing = {**CLUSTER, "blocker": "damage"}, {**CLUSTER, "blocker": "none"}
+    assert page["magnetar_subscription_stalled"] == [(damage, 1), (nothing, 0)]
+    assert page["magnetar_subscription_stalled_total"] == [(damage, 4), (nothing, 2)]
 
 
 def test_the_process_is_there_under_the_cluster_s_label() -> None:

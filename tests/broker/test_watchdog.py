@@ -10,7 +10,15 @@ from fakes.topics import EXCLUSIVE, FAILOVER, SHARED, TopicWorld, entry
 from fakes.world import ManualPromise
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.limits import TopicLimits
-from magnetar_broker.watchdog import DEFECT, MAX_LINES, SCAN_LOOKS, STALLED_LOOKS, STALLS, Watchdog
+from magnetar_broker.watchdog import (
+    DEFECT,
+    MAX_LINES,
+    SCAN_LOOKS,
+    STALLED_LOOKS,
+    STALLS,
+    Stalls,
+    Watchdog,
+)
 from magnetar_storage.errors import Corrupt
 
 LONG_ENOUGH = SCAN_LOOKS + STALLED_LOOKS
@@ -56,6 +64,8 @@ def test_a_full_consumer_is_told_once_with_its_numbers_and_again_when_it_goes_on
     assert "5 entries are not acknowledged, 0 of them wait to be sent again" in line
     assert line.endswith("1 consumers have 97 permits and hold 3 messages")
     assert world.dog.stalled == world.dog.stalled_total == {"unacked_consumer": 1}
+    assert Stalls("unacked_consumer", 1, 1) in world.dog.stalls()
+    assert Stalls(DEFECT, 0, 0) in world.dog.stalls()
     world.clock.advance(3 * LONG_ENOUGH)
     assert told() == []
     world.ack(consumer, 0, 1, 2)

@@ -3,17 +3,24 @@
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from magnetar_broker.broker import Broker
+from magnetar_broker.consumer import Backlog
+from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.non_persistent import NonPersistentSubscription, NonPersistentTopic
+from magnetar_broker.pauses import pause
 from magnetar_broker.subscription import Subscription
 from magnetar_broker.topic import Topic
+from magnetar_broker.watchdog import Stalls
 from magnetar_storage.errors import StorageError
-from magnetar_storage.world import Clock
 
 logger = logging.getLogger(__name__)
 
+Number = TypeVar("Number", int, float)
+
+FULL = (Blocker.UNACKED_SUBSCRIPTION, Blocker.UNACKED_BROKER)
 PAUSE_EVERY = 64
 """Subscriptions between two turns that are left to the rest of the broker."""
 
@@ -35,6 +42,10 @@ class Load:
     storage_bytes: int = 0
     backlog: int | None = 0
     """Messages, over all subscriptions; None when one of them could not be counted."""
+    backlog_bytes: int | None = 0
+    """Of each topic what its furthest behind subscription has not acknowledged."""
+    backlog_age_seconds: float | None = 0.0
+    """Of the oldest message that some subscription has not acknowledged; 0 if there is none."""
 
 
 @dataclass(frozen=True)
@@ -42,16 +53,21 @@ class SubscriptionFigures:
     """One subscription; None is what is not known or not kept for its type."""
 
     name: str
-    backlog: int | None
-    """Messages that are not acknowledged."""
+    backlog: Backlog | None
+    """What is not acknowledged."""
+    age_seconds: float | None
+    """Of the oldest message that is not acknowledged; 0 if there is none."""
     consumers: int
     rate_out: float
     throughput_out: float
+    rate_redelivered: float
     messages_out: int | None
     """Sent since the topic was loaded; what is sent again counts again."""
     bytes_out: int | None
     unacked: int | None
     """Messages sent and not acknowledged; kept where consumers share."""
+    blocked: bool | None
+    """Whether it or a consumer of it has as many of those as it may."""
     in_replay: int | None
     """Entries that wait to be delivered again."""
     blocker: str | None
@@ -82,6 +98,8 @@ class Figures:
     publish_pending_bytes: int
     cache_used_bytes: int
     topics: tuple[TopicFigures, ...]
+    stalls: tuple[Stalls, ...]
+    """Subscriptions that could deliver and do not."""
     by_topic: bool
     """Whether topics are shown one by one, or only their namespaces."""
 
@@ -109,6 +127,8 @@ def total(loads: Iterable[Load]) -> Load:
         bytes_in=sum(one.bytes_in for one in of),
         storage_bytes=sum(one.storage_bytes for one in of),
         backlog=sum_or_none(one.backlog for one in of),
+        backlog_bytes=sum_or_none(one.backlog_bytes for one in of),
+        backlog_age_seconds=max_or_none((one.backlog_age_seconds for one in of), 0.0),
     )
 
 
@@ -122,16 +142,26 @@ def sum_or_none(values: Iterable[int | None]) -> int | None:
     return known
 
 
+def max_or_none(values: Iterable[Number | None], least: Number) -> Number | None:
+    """The largest, and at least `least`; None if a value is missing."""
+    largest = least
+    for value in values:
+        if value is None:
+            return None
+        largest = max(largest, value)
+    return largest
+
+
 async def gather(broker: Broker) -> Figures:
     """Count now.  Other work goes on meanwhile, so topics are not all of one instant."""
     topics: list[TopicFigures] = []
     since_pause = 0
     for topic in broker.topics:
-        topics.append(await _topic(topic))
+        topics.append(await _topic(topic, broker.engine.clock.now_ms()))
         since_pause += 1 + len(topic.subscriptions)
         if since_pause >= PAUSE_EVERY:
             since_pause = 0
-            await _pause(broker.engine.clock)
+            await pause(broker.engine.clock)
     return Figures(
         cluster=broker.settings.cluster_name,
         broker=urlsplit(broker.ownership.service_url).hostname or "",
@@ -140,20 +170,16 @@ async def gather(broker: Broker) -> Figures:
         publish_pending_bytes=broker.publishes.used,
         cache_used_bytes=broker.engine.cache.used,
         topics=tuple(topics),
+        stalls=tuple(broker.watchdog.stalls()),
         by_topic=broker.settings.expose_topic_level_metrics_in_prometheus,
     )
 
 
-async def _pause(clock: Clock) -> None:
-    turn = clock.promise()
-    clock.soon(lambda: turn.set_result(None))
-    await turn
-
-
-async def _topic(topic: Topic | NonPersistentTopic) -> TopicFigures:
+async def _topic(topic: Topic | NonPersistentTopic, now_ms: int) -> TopicFigures:
     present: list[Subscription | NonPersistentSubscription] = [*topic.subscriptions.values()]
-    subscriptions = tuple([await _subscription(subscription) for subscription in present])
+    subscriptions = tuple([await _subscription(subscription, now_ms) for subscription in present])
     rate_in, throughput_in, rate_out, throughput_out = topic.meter.rates
+    backlogs = [subscription.backlog for subscription in subscriptions]
     load = Load(
         topics=1,
         subscriptions=len(subscriptions),
@@ -166,44 +192,54 @@ async def _topic(topic: Topic | NonPersistentTopic) -> TopicFigures:
         messages_in=topic.messages_in,
         bytes_in=topic.bytes_in,
         storage_bytes=topic.log.size if isinstance(topic, Topic) else 0,
-        backlog=sum_or_none(s.backlog for s in subscriptions),
+        backlog=sum_or_none(b.messages if b is not None else None for b in backlogs),
+        backlog_bytes=max_or_none((b.size if b is not None else None for b in backlogs), 0),
+        backlog_age_seconds=max_or_none((s.age_seconds for s in subscriptions), 0.0),
     )
     return TopicFigures(str(topic.name), topic.name.namespace_name, load, subscriptions)
 
 
 async def _subscription(
-    subscription: Subscription | NonPersistentSubscription,
+    subscription: Subscription | NonPersistentSubscription, now_ms: int
 ) -> SubscriptionFigures:
     backlog = await _backlog(subscription)
     consumers = list(subscription.consumers)
-    unacked = in_replay = messages_out = bytes_out = blocker = dropped = None
+    unacked = blocked = in_replay = messages_out = bytes_out = blocker = dropped = None
+    age_seconds: float | None = 0.0
     if isinstance(subscription, Subscription):
         messages_out = subscription.messages_out + sum(c.messages_out for c in consumers)
         bytes_out = subscription.bytes_out + sum(c.bytes_out for c in consumers)
         in_replay = subscription.dispatcher.in_replay
-        blocker = subscription.dispatcher.blocker()
+        blocker = subscription.why_not_delivering()
         if not subscription.dispatcher.exclusive_acks:
             unacked = sum(consumer.unacked for consumer in consumers)
+            blocked = blocker in FULL or any(consumer.blocked for consumer in consumers)
+        if backlog is None or backlog.entries:
+            oldest_ms = await subscription.oldest_ms()
+            age_seconds = None if oldest_ms is None else max(0, now_ms - oldest_ms) / 1000
     else:
         dropped = subscription.messages_dropped
     return SubscriptionFigures(
         name=subscription.name,
         backlog=backlog,
+        age_seconds=age_seconds,
         consumers=len(consumers),
         rate_out=sum(consumer.meter.rates[0] for consumer in consumers),
         throughput_out=sum(consumer.meter.rates[1] for consumer in consumers),
+        rate_redelivered=sum(consumer.meter.rates[2] for consumer in consumers),
         messages_out=messages_out,
         bytes_out=bytes_out,
         unacked=unacked,
+        blocked=blocked,
         in_replay=in_replay,
         blocker=blocker,
         dropped=dropped,
     )
 
 
-async def _backlog(subscription: Subscription | NonPersistentSubscription) -> int | None:
+async def _backlog(subscription: Subscription | NonPersistentSubscription) -> Backlog | None:
     try:
-        return (await subscription.backlog()).messages
+        return await subscription.backlog()
     except StorageError as error:
         logger.warning(
             "the backlog of %s on %s cannot be counted: %s",

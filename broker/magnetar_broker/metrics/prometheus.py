@@ -51,6 +51,12 @@ LOAD_ROWS: tuple[Row, ...] = (
 BACKLOG_ROW = Row(
     "msg_backlog", "Messages not acknowledged, over all subscriptions", lambda load: load.backlog
 )
+BACKLOG_STORAGE_ROWS: tuple[Row, ...] = (
+    Row("storage_backlog_size", "Bytes that the subscription furthest behind has to acknowledge",
+        lambda load: load.backlog_bytes),
+    Row("storage_backlog_age_seconds", "Age of the oldest message not acknowledged",
+        lambda load: load.backlog_age_seconds),
+)  # fmt: skip
 TOPICS_ROW = Row("topics_count", "Loaded topics", lambda load: load.topics)
 
 TOTAL_ROWS: tuple[Row, ...] = (
@@ -61,13 +67,26 @@ TOTAL_ROWS: tuple[Row, ...] = (
 )  # fmt: skip
 
 SUBSCRIPTION_ROWS: tuple[Row, ...] = (
-    Row("back_log", "Messages not acknowledged", lambda one: one.backlog),
+    Row("back_log", "Messages not acknowledged",
+        lambda one: one.backlog and one.backlog.messages),
+    Row("back_log_no_delayed", "Messages not acknowledged but for those to be delivered later",
+        lambda one: one.backlog and one.backlog.without_delayed),
+    Row("delayed", "Messages to be delivered later",
+        lambda one: one.backlog and one.backlog.delayed),
+    Row("storage_backlog_size", "Bytes not acknowledged",
+        lambda one: one.backlog and one.backlog.size),
+    Row("storage_backlog_age_seconds", "Age of the oldest message not acknowledged",
+        lambda one: one.age_seconds),
     Row("unacked_messages", "Messages delivered and not acknowledged", lambda one: one.unacked),
+    Row("blocked_on_unacked_messages", "1 while there are as many of those as there may be",
+        lambda one: one.blocked),
     Row("in_replay", "Entries that wait to be delivered again", lambda one: one.in_replay),
     Row("msg_rate_out", "Messages delivered a second", lambda one: one.rate_out),
     Row("msg_throughput_out", "Bytes delivered a second", lambda one: one.throughput_out),
+    Row("msg_rate_redeliver", "Messages delivered again a second",
+        lambda one: one.rate_redelivered),
     Row("consumers_count", "Connected consumers", lambda one: one.consumers),
-)
+)  # fmt: skip
 
 SUBSCRIPTION_TOTAL_ROWS: tuple[Row, ...] = (
     Row("out_messages_total", "Messages delivered since the topic was loaded",
@@ -76,6 +95,13 @@ SUBSCRIPTION_TOTAL_ROWS: tuple[Row, ...] = (
         lambda one: one.bytes_out),
     Row("subscription_msg_dropped_total", "Messages of a non-persistent topic that nobody took",
         lambda one: one.dropped),
+)  # fmt: skip
+
+STALL_ROWS: tuple[Row, ...] = (
+    Row("stalled", "Subscriptions that could deliver and do not, by what is in their way",
+        lambda one: one.now),
+    Row("stalled_total", "How often subscriptions fell silent, by what was in their way",
+        lambda one: one.total),
 )  # fmt: skip
 
 BLOCKER_ROW = Row(
@@ -108,6 +134,7 @@ def families(figures: Figures) -> Iterator[Metric]:
     yield from _table("", BROKER_ROWS, [(cluster, figures)])
     broker = total(topic.load for topic in figures.topics)
     yield from _table("pulsar_broker_", (TOPICS_ROW, *LOAD_ROWS, BACKLOG_ROW), [(cluster, broker)])
+    yield from _stalls(figures)
     yield from _load_families(figures)
     if figures.by_topic:
         subscriptions = _subscriptions(figures)
@@ -115,6 +142,12 @@ def families(figures: Figures) -> Iterator[Metric]:
         yield from _table("pulsar_", SUBSCRIPTION_TOTAL_ROWS, subscriptions)
         blocked = [(names | {"blocker": one.blocker or ""}, one) for names, one in subscriptions]
         yield from _table("", (BLOCKER_ROW,), blocked)
+
+
+def _stalls(figures: Figures) -> Iterator[Metric]:
+    cluster = {"cluster": figures.cluster}
+    stalls = [({**cluster, "blocker": one.blocker}, one) for one in figures.stalls]
+    yield from _table("magnetar_subscription_", STALL_ROWS, stalls)
 
 
 def _load_families(figures: Figures) -> Iterator[Metric]:
@@ -134,7 +167,7 @@ def _load_families(figures: Figures) -> Iterator[Metric]:
     else:
         measured = namespaces
         backlogs = [(labels | {"remote_cluster": "local"}, load) for labels, load in namespaces]
-    yield from _table("pulsar_", (*LOAD_ROWS, *TOTAL_ROWS), measured)
+    yield from _table("pulsar_", (*LOAD_ROWS, *BACKLOG_STORAGE_ROWS, *TOTAL_ROWS), measured)
     yield from _table("pulsar_", (BACKLOG_ROW,), backlogs)
 
 
