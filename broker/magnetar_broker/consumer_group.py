@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from magnetar_broker.consumer import Consumer
-from magnetar_broker.errors import ConsumerBusy, MetadataTrouble
+from magnetar_broker.consumer import Consumer, SubscribeRequest
+from magnetar_broker.dispatch.key_selection import KeySharedMeta
+from magnetar_broker.errors import ConsumerBusy, ConsumerUnassigned, MetadataTrouble
 from magnetar_proto import PulsarApi_pb2 as pb
 
 SubType = pb.CommandSubscribe.SubType
@@ -24,8 +25,9 @@ class ConsumerGroup:
     def __iter__(self) -> Iterator[Consumer]:
         return iter(list(self._members))
 
-    async def admit(self, present_type: int, wanted_type: int) -> None:
+    async def admit(self, present_type: int, request: SubscribeRequest) -> None:
         """Make sure that one more consumer may join, else `ConsumerBusy`."""
+        wanted_type = request.type
         if self._members and present_type != wanted_type:
             now = SubType.Name(SubType.ValueType(present_type))
             raise ConsumerBusy(
@@ -45,6 +47,23 @@ class ConsumerGroup:
                 f"subscription {self._subscription} has its {self._limit} consumers "
                 "(maxConsumersPerSubscription)"
             )
+
+    def check_key_policy(self, wanted: KeySharedMeta) -> None:
+        """`ConsumerBusy` unless the keys are divided as the present consumers want it."""
+        if any(member.key_shared.policy != wanted.policy for member in self._members):
+            raise ConsumerBusy(
+                f"subscription {self._subscription} has connected consumers with another "
+                "Key_Shared policy; close them first or subscribe with the same policy"
+            )
+
+    async def oust(self, rival: Consumer) -> None:
+        """Send a consumer away whose hash ranges another one wants; not if it answers."""
+        if await rival.connection.is_alive():
+            raise ConsumerUnassigned(
+                f"{rival.name or 'a consumer'} from {rival.connection.address} has some of the "
+                "hash ranges that this consumer wants"
+            )
+        rival.disconnect()
 
     def add(self, consumer: Consumer) -> None:
         """An admitted consumer joins."""

@@ -7,6 +7,8 @@ stored, acknowledged, sought or redelivered.
 from magnetar_broker.connection import Connection
 from magnetar_broker.consumer import Backlog, Consumer, SubscribeRequest
 from magnetar_broker.consumer_group import EXCLUSIVE, ConsumerGroup
+from magnetar_broker.dispatch.key_selection import KeySharedMeta, SlotOwners
+from magnetar_broker.dispatch.key_shared import slot_owners
 from magnetar_broker.dispatch.selection import RoundRobin, pick_active
 from magnetar_broker.errors import UnknownTrouble
 from magnetar_broker.limits import TopicLimits
@@ -19,9 +21,10 @@ from magnetar_proto.acks import Ack
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
 from magnetar_proto.sends import encode_receipts
+from magnetar_proto.sticky_key import sticky_key
 from magnetar_storage.world import Clock, Done, Tasks
 
-FAILOVER = pb.CommandSubscribe.Failover
+FAILOVER, KEY_SHARED = pb.CommandSubscribe.Failover, pb.CommandSubscribe.Key_Shared
 
 
 class NonPersistentSubscription:
@@ -34,28 +37,48 @@ class NonPersistentSubscription:
         self.consumers = ConsumerGroup(name, topic.limits.max_consumers_per_subscription)
         self.messages_dropped = 0
         self._turns: RoundRobin[Consumer] = RoundRobin()
+        self._slots: SlotOwners[Consumer] | None = None  # for Key_Shared
         self._active: Consumer | None = None
 
-    def join(self, consumer: Consumer, sub_type: int) -> None:
+    async def admit(self, request: SubscribeRequest) -> None:
+        """Make sure that one more consumer may join, else `ConsumerBusy`, `ConsumerUnassigned`."""
+        wanted = request.key_shared or KeySharedMeta()
+        while True:
+            await self.consumers.admit(self.type, request)
+            self.type = request.type
+            if request.type != KEY_SHARED:
+                return
+            self.consumers.check_key_policy(wanted)
+            if not self.consumers:
+                self._slots = slot_owners(wanted, self.topic.limits)
+            rival = self._slots.check(wanted) if self._slots is not None else None
+            if rival is None:
+                return
+            await self.consumers.oust(rival)
+
+    def join(self, consumer: Consumer) -> None:
         """Add an admitted consumer; only who stands back from the start is told its part."""
-        self.type = sub_type
         self.consumers.add(consumer)
         self._turns.add(consumer)
+        if self.type == KEY_SHARED and self._slots is not None:
+            self._slots.add(consumer)
         self._choose()
-        if sub_type == FAILOVER and self._active is not consumer:
+        if self.type == FAILOVER and self._active is not consumer:
             consumer.connection.active_changed(consumer.id, False)
 
     def remove_consumer(self, consumer: Consumer) -> None:
         """A consumer left."""
         self.consumers.remove(consumer)
         self._turns.remove(consumer)
+        if self.type == KEY_SHARED and self._slots is not None:
+            self._slots.remove(consumer)
         self._choose()
         if not self.consumers:
             self.topic.forget(self)
 
     def give(self, payload: bytes, messages: int) -> None:
         """Send an entry to who is next, or drop it when nobody can take it."""
-        consumer = self._next()
+        consumer = self._next(payload)
         if consumer is None or not consumer.can_take():
             self.messages_dropped += messages
         else:
@@ -68,7 +91,9 @@ class NonPersistentSubscription:
         topic = self.topic.name
         self._active = pick_active(list(self.consumers), str(topic), topic.partition)
 
-    def _next(self) -> Consumer | None:
+    def _next(self, payload: bytes) -> Consumer | None:
+        if self.type == KEY_SHARED and self._slots is not None:
+            return self._slots.owner(self._slots.slot_of(sticky_key(payload)))
         return self._turns.next() if self.type == pb.CommandSubscribe.Shared else self._active
 
     def flow(self, consumer: Consumer, permits: int) -> None:
@@ -182,8 +207,10 @@ class NonPersistentTopic:
             request.priority,
             request.epoch,
             self._clock.now_ms(),
+            request.key_shared,
+            request.metadata,
         )
-        subscription.join(consumer, request.type)
+        subscription.join(consumer)
         return consumer
 
     async def _admitted(self, request: SubscribeRequest) -> NonPersistentSubscription:
@@ -194,13 +221,12 @@ class NonPersistentTopic:
             subscription = self.subscriptions.get(name)
             if subscription is None:
                 self.limits.check_subscriptions(self.name, len(self.subscriptions))
-                subscription = self.subscriptions[name] = NonPersistentSubscription(self, name)
+                subscription = NonPersistentSubscription(self, name)
+            await subscription.admit(request)
+            self.check_subscribe(request)  # others may have come meanwhile
+            if self.subscriptions.setdefault(name, subscription) is subscription:
                 return subscription
-            await subscription.consumers.admit(subscription.type, request.type)
-            if self.subscriptions.get(name) is subscription:
-                self.check_subscribe(request)  # others may have come meanwhile
-                return subscription
-            # It ended while we waited, with its last consumer: begin anew.
+            # Somebody else has begun another one of that name.
 
     async def policies_changed(self) -> None:
         """Keep to what `policies` say now; done on return."""

@@ -1,18 +1,19 @@
 """A subscription: a cursor, the consumers that share it, and the dispatcher between them."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from magnetar_broker.backlog import BacklogCounter
 from magnetar_broker.consumer import Backlog, Consumer, SubscribeRequest
 from magnetar_broker.consumer_group import EXCLUSIVE, ConsumerGroup
 from magnetar_broker.dispatch.base import Blocker, Delays, Dispatcher, Stream
+from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.dispatch.key_shared import KeyShared
-from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.dispatch.shared import Shared
 from magnetar_broker.dispatch.single_active import SingleActive
-from magnetar_broker.errors import ConsumerBusy, ConsumerUnassigned, UnknownTrouble
+from magnetar_broker.errors import UnknownTrouble
 from magnetar_broker.limits import TopicLimits
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack
@@ -27,12 +28,13 @@ INDIVIDUAL = 0
 RETURN_SECONDS = 60.0
 """How long a reader that a seek has sent away may take to come back to its new place."""
 
-DISPATCHERS: dict[int, Callable[[Stream, KeySharedMeta], Dispatcher]] = {
-    EXCLUSIVE: lambda stream, _: SingleActive(stream, failover=False),
-    pb.CommandSubscribe.Failover: lambda stream, _: SingleActive(stream, failover=True),
-    pb.CommandSubscribe.Shared: lambda stream, _: Shared(stream),
-    pb.CommandSubscribe.Key_Shared: KeyShared,
+DISPATCHERS: dict[int, Callable[[Stream], Dispatcher]] = {
+    EXCLUSIVE: partial(SingleActive, failover=False),
+    pb.CommandSubscribe.Failover: partial(SingleActive, failover=True),
+    pb.CommandSubscribe.Shared: Shared,
 }
+"""All but Key_Shared, whose dispatcher depends on its consumers' policy."""
+KEY_SHARED = pb.CommandSubscribe.Key_Shared
 
 
 class SubscribedTopic(Protocol):
@@ -75,7 +77,7 @@ class Subscription:
         self._stream = Stream(
             topic.name, topic.log, topic.frames, cursor, topic.limits, self.durable, topic.delays
         )
-        self.dispatcher: Dispatcher = DISPATCHERS[self.type](self._stream, KeySharedMeta())
+        self.dispatcher: Dispatcher = DISPATCHERS[self.type](self._stream)
         self.messages_out = self.bytes_out = 0
         """Sent by consumers that have left; add those of the present ones."""
         self._moving: Promise | None = None
@@ -89,32 +91,24 @@ class Subscription:
         while True:
             while self._moving is not None:
                 await self._moving
-            await self.consumers.admit(self.type, request.type)
-            self._become(request.type, wanted)
-            dispatcher = self.dispatcher
-            rival = dispatcher.rival(wanted) if isinstance(dispatcher, KeyShared) else None
+            await self.consumers.admit(self.type, request)
+            rival = self._become(request.type, wanted)
             if rival is None:
                 return
-            if await rival.connection.is_alive():
-                raise ConsumerUnassigned(
-                    f"{rival.name or 'a consumer'} from {rival.connection.address} has some of "
-                    "the hash ranges that this consumer wants"
-                )
-            rival.disconnect()
+            await self.consumers.oust(rival)
 
-    def _become(self, sub_type: int, wanted: KeySharedMeta) -> None:
-        """Deliver as the next consumer wants it, unless present ones want something else."""
+    def _become(self, sub_type: int, wanted: KeySharedMeta) -> Consumer | None:
+        """Deliver as an admitted consumer wants it; who has to go before it may join."""
+        if sub_type != KEY_SHARED:
+            if self.type != sub_type:
+                self.type, self.dispatcher = sub_type, DISPATCHERS[sub_type](self._stream)
+            return None
+        self.consumers.check_key_policy(wanted)
         dispatcher = self.dispatcher
-        differs = isinstance(dispatcher, KeyShared) and dispatcher.differs(wanted)
-        if self.type == sub_type and not differs:
-            return
-        if self.consumers:
-            raise ConsumerBusy(
-                f"subscription {self.name} has connected consumers with another key policy; "
-                "close them first or subscribe with the same policy"
-            )
-        self.type = sub_type
-        self.dispatcher = DISPATCHERS[sub_type](self._stream, wanted)
+        if not (isinstance(dispatcher, KeyShared) and dispatcher.meta.policy == wanted.policy):
+            self.type = sub_type
+            self.dispatcher = dispatcher = KeyShared(self._stream, wanted)
+        return dispatcher.rival(wanted)
 
     def join(self, consumer: Consumer) -> None:
         """Add an admitted consumer."""
@@ -280,6 +274,14 @@ class Subscription:
         """What is not acknowledged, exactly, whether batched or not."""
         delays = None if self.dispatcher.exclusive_acks else self._stream.delays.waiting
         return await self._counter.count(delays)
+
+    async def oldest_ms(self) -> int | None:
+        """When the oldest message that is not acknowledged was published, if that can be read."""
+        return await self._counter.oldest_ms()
+
+    def unacked_entries(self) -> int:
+        """Entries of which something is not acknowledged."""
+        return self._counter.entries()
 
     def why_not_delivering(self) -> Blocker:
         """What keeps the subscription from delivering at this moment."""

@@ -3,7 +3,7 @@
 import pytest
 
 from fakes.connection import RecordingConnection
-from fakes.topics import EXCLUSIVE, FAILOVER, SHARED, TYPES, TopicWorld
+from fakes.topics import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED, TYPES, TopicWorld
 from magnetar_broker.errors import ConsumerBusy
 from magnetar_broker.limits import TopicLimits
 
@@ -42,8 +42,8 @@ def test_of_two_who_wait_for_the_same_dead_one_one_is_refused() -> None:
     assert len(world.subscription().consumers) == 1
 
 
-@pytest.mark.parametrize("present", TYPES)
-@pytest.mark.parametrize("wanted", TYPES)
+@pytest.mark.parametrize("present", [*TYPES, KEY_SHARED])
+@pytest.mark.parametrize("wanted", [*TYPES, KEY_SHARED])
 def test_types_do_not_mix_but_may_change_when_nobody_is_there(present: int, wanted: int) -> None:
     world = TopicWorld()
     first = world.subscribe(sub_type=present)

@@ -270,7 +270,7 @@ def test_consumers_agree_on_the_policy(
 ) -> None:
     world = TopicWorld()
     consumer = join(world, key_shared=first)
-    with pytest.raises(ConsumerBusy, match="another key policy"):
+    with pytest.raises(ConsumerBusy, match="another Key_Shared policy"):
         join(world, key_shared=second)
     consumer.close()
     world.clock.pump()

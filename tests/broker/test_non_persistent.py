@@ -3,16 +3,19 @@
 import pytest
 
 from fakes.connection import Receipt, RecordingConnection
-from fakes.topics import EXCLUSIVE, FAILOVER, SHARED
+from fakes.topics import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED
 from fakes.world import ManualClock, ManualTasks, run, start
 from magnetar_broker.config import Settings
 from magnetar_broker.consumer import Consumer, SubscribeRequest
-from magnetar_broker.errors import ConsumerBusy, MetadataTrouble, UnknownTrouble
+from magnetar_broker.dispatch.key_selection import KeySharedMeta
+from magnetar_broker.errors import ConsumerBusy, ConsumerUnassigned, MetadataTrouble, UnknownTrouble
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.non_persistent import NonPersistentTopic
 from magnetar_broker.policies import Policies
 from magnetar_broker.producer import ProducerRequest, Sends
+from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack
+from magnetar_proto.entries import encode_entry
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
 from magnetar_storage.memory import MemoryMetadata
@@ -44,9 +47,16 @@ class Volatile:
         sends.size = sum(map(len, payloads))
         self._producer.publish(sends)
 
-    def subscribe(self, sub_type: int = EXCLUSIVE, permits: int = 0, name: str = "") -> Consumer:
+    def subscribe(
+        self,
+        sub_type: int = EXCLUSIVE,
+        permits: int = 0,
+        name: str = "",
+        meta: KeySharedMeta | None = None,
+    ) -> Consumer:
         self._ids += 1
-        request = SubscribeRequest("sub", sub_type, self._ids, name or f"c{self._ids}")
+        name = name or f"c{self._ids}"
+        request = SubscribeRequest("sub", sub_type, self._ids, name, key_shared=meta)
         consumer = run(self.topic.subscribe(RecordingConnection(), request), self.clock)
         consumer.subscription.flow(consumer, permits)
         return consumer
@@ -103,6 +113,41 @@ def test_failover_goes_to_one_and_tells_nobody() -> None:
     connection = first.connection
     assert isinstance(connection, RecordingConnection)
     assert connection.active == []
+
+
+def keyed(key: str, payload: bytes) -> bytes:
+    metadata = pb.MessageMetadata(
+        producer_name="p", sequence_id=0, publish_time=1, partition_key=key
+    )
+    return encode_entry(metadata, payload)
+
+
+def test_key_shared_goes_by_the_key() -> None:
+    world = Volatile()
+    consumers = [world.subscribe(KEY_SHARED, 100) for _ in range(3)]
+    sent = {key: [keyed(key, b"%d" % n) for n in range(5)] for key in "abcdefgh"}
+    for n in range(5):
+        world.publish(*(entries[n] for entries in sent.values()))
+    got = [payloads(consumer) for consumer in consumers]
+    for entries in sent.values():
+        assert [[one for one in mine if one in entries] for mine in got].count(entries) == 1
+    assert sum(map(len, got)) == 40 and min(map(len, got)) > 0
+
+
+def test_key_shared_drops_what_its_owner_cannot_take() -> None:
+    world = Volatile()
+    lower = world.subscribe(KEY_SHARED, 1, meta=KeySharedMeta(sticky=True, ranges=((0, 32767),)))
+    world.publish(keyed("key1", b"taken"), keyed("key1", b"no permits"), keyed("key2", b"nobody"))
+    assert payloads(lower) == [keyed("key1", b"taken")]
+    assert world.topic.subscriptions["sub"].messages_dropped == 2
+    with pytest.raises(ConsumerBusy, match="policy"):
+        world.subscribe(KEY_SHARED)
+    with pytest.raises(ConsumerUnassigned):
+        world.subscribe(KEY_SHARED, meta=KeySharedMeta(sticky=True, ranges=((5, 6),)))
+    lower.close()
+    with pytest.raises(ConsumerUnassigned):
+        world.subscribe(KEY_SHARED, meta=KeySharedMeta(sticky=True))
+    assert world.topic.subscriptions == {}
 
 
 def test_a_subscription_ends_with_its_last_consumer() -> None:

@@ -242,11 +242,3 @@ def test_batch_receive(client: pulsar.Client, topic: str) -> None:
     consumer = client.subscribe(topic, "sub", batch_receive_policy=policy)
     publish(client.create_producer(topic), *map(str, range(10)))
     assert texts(list(consumer.batch_receive())) == [str(n) for n in range(10)]
-
-
-def test_a_type_that_the_broker_does_not_know_is_refused_for_good(
-    client: pulsar.Client, topic: str
-) -> None:
-    with pytest.raises(pulsar.NotAllowedError):
-        client.subscribe(topic, "sub", pulsar.ConsumerType.KeyShared)
-    client.subscribe(topic, "sub", SHARED)

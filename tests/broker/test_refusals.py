@@ -78,9 +78,10 @@ def test_subscriptions_that_may_not_be_created(make_broker: Callable[..., Runnin
 # Features that are off ------------------------------------------------------------------------
 
 
-def test_key_shared(raw: RawClient, topic: str) -> None:
-    refused(raw.subscribe(topic, "sub", SubType.Key_Shared), pb.NotAllowedError, "Key_Shared")
-    assert isinstance(raw.subscribe(topic, "sub", SubType.Shared), pb.CommandSuccess)
+def test_key_shared_that_is_switched_off(make_broker: Callable[..., RunningBroker]) -> None:
+    with RawClient(make_broker(subscriptionKeySharedEnable="false").port) as raw:
+        refused(raw.subscribe("t", "sub", SubType.Key_Shared), pb.NotAllowedError, "Key_Shared")
+        assert isinstance(raw.subscribe("t", "sub", SubType.Shared), pb.CommandSuccess)
 
 
 def test_a_subscription_type_that_is_switched_off(

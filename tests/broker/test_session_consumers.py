@@ -215,7 +215,7 @@ def test_a_consumer_whose_acknowledgements_cannot_be_kept() -> None:
 
 WRONG: dict[str, dict[str, Any]] = {
     "schema": {"schema": pb.Schema(name="s", type=pb.Schema.String, schema_data=b"")},
-    "type": {"subType": pb.CommandSubscribe.Key_Shared},
+    "type": {"subType": SHARED, "read_compacted": True},
     "name": {"subscription": "pulsar.dedup"},
 }
 NON_PERSISTENT = TOPIC.replace("persistent", "non-persistent")

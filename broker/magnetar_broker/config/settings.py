@@ -455,7 +455,7 @@ class Settings:
             "evenly and make joining dearer.",
         ),
     ] = 100
-    key_shared_look_ahead_per_consumer: Annotated[
+    key_shared_look_ahead_msg_in_replay_threshold_per_consumer: Annotated[
         int,
         Key(
             "keySharedLookAheadMsgInReplayThresholdPerConsumer",
@@ -464,7 +464,7 @@ class Settings:
             "consumer has no room, while others go on; 0 is no limit.",
         ),
     ] = 2000
-    key_shared_look_ahead_per_subscription: Annotated[
+    key_shared_look_ahead_msg_in_replay_threshold_per_subscription: Annotated[
         int,
         Key(
             "keySharedLookAheadMsgInReplayThresholdPerSubscription",

@@ -28,6 +28,11 @@ class KeySharedMeta:
     ranges: tuple[tuple[int, int], ...] = ()
     """First and last slot of each."""
 
+    @property
+    def policy(self) -> tuple[bool, bool]:
+        """What all consumers of a subscription have to agree on."""
+        return self.sticky, self.out_of_order
+
 
 class Owner(Protocol):
     """What selection needs of a consumer."""

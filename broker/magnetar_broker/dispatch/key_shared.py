@@ -71,11 +71,6 @@ class KeyShared(ManyActive):
 
     # Consumers and what waits ---------------------------------------------------------
 
-    def differs(self, wanted: KeySharedMeta) -> bool:
-        """Whether consumers with these wishes cannot be here together with the present ones."""
-        mine = self.meta
-        return (mine.sticky, mine.out_of_order) != (wanted.sticky, wanted.out_of_order)
-
     def rival(self, wanted: KeySharedMeta) -> Consumer | None:
         """Who has to go before a consumer with these wishes may join; `ConsumerUnassigned`."""
         return self.queues.slots.check(wanted)
@@ -84,7 +79,7 @@ class KeyShared(ManyActive):
         self._unrouted.restore()
         self.queues.add(consumer)
         for start, stop in self.queues.take_unowned():
-            self._unrouted.add(range(start, stop))
+            self._unrouted.add_all(range(start, stop))
 
     def _left(self, consumer: Consumer) -> None:
         self.queues.remove(consumer)
@@ -98,7 +93,7 @@ class KeyShared(ManyActive):
                 self.queues.wait(offset, slot)
             elif offset not in self.queues.waiting:
                 unknown.append(offset)
-        self._unrouted.add(unknown)
+        self._unrouted.add_all(unknown)
 
     def _settled(self, offsets: range) -> None:
         not_held, drained = self.queues.settle(offsets)
@@ -112,7 +107,7 @@ class KeyShared(ManyActive):
         self.queues.waiting.pop(offset, None)
         self._kept.discard(offset)
         self._returned.discard(offset)
-        self._unrouted.discard(range(offset, offset + 1))
+        self._unrouted.discard(offset)
         self.queues.unowned.remove(offset, offset + 1)
 
     def _forget_waiting(self) -> None:
@@ -178,7 +173,7 @@ class KeyShared(ManyActive):
         if not lost:
             return None
         # What is behind the damage must not wait for it.
-        self._unrouted.add(self.queues.drop(lost))
+        self._unrouted.add_all(self.queues.drop(lost))
         self._unrouted.set_aside(lost)
         return b"", 0
 
@@ -205,7 +200,7 @@ class KeyShared(ManyActive):
     def _read_on(self) -> int:
         """Route the next new entries; how many there were."""
         wanted = self._wanted()
-        if wanted <= 0 or not (self._unrouted.stuck or not self._unrouted):
+        if wanted <= 0 or self._unrouted.ready:
             return 0
         offset = self.read_offset = self._next_new()
         run = self._feed.take(offset, wanted, self._limits.max_read_bytes)
@@ -219,19 +214,19 @@ class KeyShared(ManyActive):
     def _route_again(self) -> int:
         """Route entries that were passed by, or whose slots belonged to nobody; how many."""
         wanted = self._wanted() if self._unrouted else 0
-        while wanted > 0 and (found := self._unrouted.first_run(wanted)):
-            offset = found.start
+        while wanted > 0 and (found := self._unrouted.first_run(wanted)) is not None:
+            offset, length = found
             if offset < self._log.first_offset or self._cursor.is_acked(offset):
-                self._unrouted.discard(found[:1])
+                self._unrouted.discard(offset)
                 continue
-            run = self._replay_feed.take(offset, len(found), self._limits.max_read_bytes)
+            run = self._replay_feed.take(offset, length, self._limits.max_read_bytes)
             if run is None:
                 lost = self._replay_feed.give_up()
                 if not lost:
                     return 0
                 self._unrouted.set_aside(lost)
                 continue
-            self._unrouted.discard(found[: len(run.payloads)])
+            self._unrouted.discard_all(range(offset, offset + len(run.payloads)))
             for part, _ in self._deliverable(run):
                 self._route(part)
             return len(run.payloads)
@@ -314,7 +309,7 @@ class KeyShared(ManyActive):
         takers = [consumer for consumer in self._held.consumers if consumer.can_take()]
         new = self._next_new() < self._log.end
         ready = any(self.queues.first(consumer) is not None for consumer in takers)
-        if ready or new or not (self._unrouted.stuck or not self._unrouted):
+        if ready or new or self._unrouted.ready:
             if self._held.full is not None:
                 return self._held.full
             if not ready and self._look_ahead() <= len(self.queues.waiting):
