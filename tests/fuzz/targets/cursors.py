@@ -8,16 +8,18 @@ from dataclasses import replace
 from typing import Final
 
 from fakes.logs import KEY, LogWorld
+from fakes.sides import Numbers
 from fuzz.directories import BETWEEN
 from magnetar_storage.cursor_log import CursorLog
 from magnetar_storage.errors import Corrupt
 from magnetar_storage.log_record import LogRecord
+from magnetar_storage.sides import DEDUPLICATION
 
 LONGEST: Final = 1024
 FAR: Final = 1 << 62
 """No log has so many entries."""
 
-State = dict[str, tuple[int, list[tuple[int, int]], dict[int, int], dict[str, str]]]
+State = dict[str, tuple[object, ...]]
 
 
 def run(data: bytes) -> None:
@@ -28,8 +30,9 @@ def run(data: bytes) -> None:
     record = replace(LogRecord(), cursor_segment=writer.segment)
     world.do(world.metadata.put(KEY, record.encode()))
     log = world.open()
+    known = {DEDUPLICATION: Numbers()}
     try:
-        cursors = world.do(CursorLog.open(log))
+        cursors = world.do(CursorLog.open(log, known))
     except Corrupt as error:
         assert error.segment == writer.segment
         return
@@ -37,12 +40,18 @@ def run(data: bytes) -> None:
     for cursor in cursors.cursors.values():
         if cursor.mark_delete < FAR:
             cursor.ack((cursor.mark_delete + 1, cursor.mark_delete + 3))
+            cursor.count_redelivery([cursor.mark_delete + 1])
         cursors.changed(cursor)
+    known[DEDUPLICATION].put(7, 8)
+    cursors.side_changed(DEDUPLICATION)
     world.do(cursors.durable())
     check(cursors)
-    before = state(cursors)
+    before, numbers = state(cursors), known[DEDUPLICATION].all
+    known = {DEDUPLICATION: Numbers()}
     world.do(cursors.close())
-    assert state(world.do(CursorLog.open(log))) == before, "what was written is read differently"
+    again = world.do(CursorLog.open(log, known))
+    assert state(again) == before, "what was written is read differently"
+    assert known[DEDUPLICATION].all == numbers
 
 
 def check(cursors: CursorLog) -> None:
@@ -55,13 +64,21 @@ def check(cursors: CursorLog) -> None:
             last = stop
         for offset, mask in cursor.partial.items():
             assert not cursor.is_acked(offset) and mask >= 0
+        assert not any(cursor.is_acked(offset) for offset in cursor.redelivered)
         assert not cursor.is_acked(cursor.next_unacked(-1))
         assert all(isinstance(text, str) for pair in cursor.properties.items() for text in pair)
 
 
 def state(cursors: CursorLog) -> State:
     return {
-        name: (cursor.mark_delete, list(cursor.acked), dict(cursor.partial), cursor.properties)
+        name: (
+            cursor.mark_delete,
+            list(cursor.acked),
+            dict(cursor.partial),
+            cursor.properties,
+            dict(cursor.redelivered),
+            cursor.number,
+        )
         for name, cursor in cursors.cursors.items()
     }
 
@@ -69,10 +86,19 @@ def state(cursors: CursorLog) -> State:
 def seeds() -> Iterator[bytes]:
     world = LogWorld()
     log = world.open()
-    cursors = world.do(CursorLog.open(log))
+    side = Numbers()
+    cursors = world.do(CursorLog.open(log, {DEDUPLICATION: side}))
     one = world.do(cursors.create("one", 5, {"key": "value"}))
     two = world.do(cursors.create("two", -1, {}))
+    three = world.do(cursors.create("three", -1, {}))
+    three.ack(range(1, 60, 2))
+    three.reset(-1)
     for turn in range(3):
+        three.ack(range(101 + 40 * turn, 141 + 40 * turn, 2))
+        three.count_redelivery([turn])
+        side.put(turn, 5)
+        cursors.side_changed(DEDUPLICATION)
+        cursors.changed(three)
         one.ack((7 + turn, 20 + 2 * turn))
         two.ack_batch(turn, 0b1011)
         cursors.changed(one)
