@@ -15,7 +15,7 @@ from magnetar_broker.subscription import Subscription
 from magnetar_broker.topic import Topic
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack
-from magnetar_proto.entries import encode_entry
+from magnetar_proto.entries import DELIVER_AT_TAG, encode_entry
 from magnetar_proto.names import TopicName
 from magnetar_storage.log import RollLimits
 
@@ -28,9 +28,16 @@ TYPES = (EXCLUSIVE, SHARED, FAILOVER)
 TOPIC = "persistent://public/default/topic"
 
 
-def entry(publish_time: int, batch: int | None = None, payload: bytes = b"") -> bytes:
+def entry(
+    publish_time: int,
+    batch: int | None = None,
+    payload: bytes = b"",
+    deliver_at_ms: int | None = None,
+) -> bytes:
     """An entry with readable metadata."""
     metadata = pb.MessageMetadata(producer_name="p", sequence_id=0, publish_time=publish_time)
+    if deliver_at_ms is not None:
+        metadata.deliver_at_time = deliver_at_ms
     if batch is not None:
         metadata.num_messages_in_batch = batch
     return encode_entry(metadata, payload)
@@ -45,8 +52,10 @@ class TopicWorld(LogWorld):
         roll: RollLimits = NEVER,
         cache_bytes: int = 1 << 20,
         name: str = TOPIC,
+        settings: Settings | None = None,
     ) -> None:
         super().__init__(roll, cache_bytes)
+        self.settings = settings or Settings()
         self.limits = limits or TopicLimits()
         self.name = TopicName.parse(name)
         self.dropped: list[Topic] = []
@@ -55,7 +64,7 @@ class TopicWorld(LogWorld):
         self.reload()
 
     def reload(self) -> Topic:
-        policies = Policies(self.engine.metadata, Settings())
+        policies = Policies(self.engine.metadata, self.settings)
         self.do(policies.load(self.name))
         opening = Topic.open(
             self.name, self.engine, True, self.limits, policies, self.dropped.append
@@ -99,6 +108,7 @@ class TopicWorld(LogWorld):
         sends.sequence_ids = list(range(len(payloads)))
         sends.highest_ids = [0] * len(payloads)
         sends.size = sum(map(len, payloads))
+        sends.delayed = any(DELIVER_AT_TAG in payload for payload in payloads)
         producer.publish(sends)
         return sends
 
