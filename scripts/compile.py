@@ -38,6 +38,7 @@ HOT = {
     "broker/magnetar_broker": ("consumer", "limits", "producer", "publish_budget"),
     "broker/magnetar_broker/dispatch": (
         "base",
+        "chunked",
         "holdings",
         "many_active",
         "replay",

@@ -289,6 +289,23 @@ def test_what_is_to_come_again_does_not_wait_behind_damage() -> None:
     assert blocker(world) is Blocker.CAUGHT_UP
 
 
+def test_new_entries_do_not_wait_behind_damaged_ones() -> None:
+    world = TopicWorld(roll=BY_THREE, cache_bytes=1)
+    reader = shared(world)
+    for _ in range(3):
+        publish(world, 3)
+    world.ack(reader, 4)
+    lost = world.store._segments.pop(world.topic.log.segments[1].id)
+    world.flow(reader, 100)
+    assert world.offsets(reader) == [0, 1, 2, 6, 7, 8]
+    dispatcher = world.subscription().dispatcher
+    assert (blocker(world), dispatcher.in_replay) == (Blocker.DAMAGE, 2)
+    world.store._segments[world.topic.log.segments[1].id] = lost
+    shared(world)
+    world.flow(reader, 1)
+    assert (world.offsets(reader), blocker(world)) == ([3, 5], Blocker.CAUGHT_UP)
+
+
 def test_a_full_subscription_is_full_whatever_is_damaged() -> None:
     world = TopicWorld(TopicLimits(max_unacked_per_subscription=6), roll=BY_THREE, cache_bytes=200)
     consumer = shared(world, 100)

@@ -4,73 +4,105 @@ from collections.abc import Sequence
 
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker, Stream, entries_within, part_of
+from magnetar_broker.dispatch.chunked import ChunkedMessages
+from magnetar_broker.dispatch.feed import Feed
 from magnetar_broker.dispatch.many_active import ManyActive
 from magnetar_broker.dispatch.replay import ReplayQueue
 from magnetar_broker.dispatch.selection import RoundRobin
+from magnetar_proto.chunks import chunk_of, maybe_chunks
 from magnetar_storage.interfaces import Run
 
 
 class Shared(ManyActive):
-    """Entries to be delivered again go before new ones."""
+    """Entries to be delivered again go before new ones, and so do chunks that wait for a consumer.
+
+    Of new entries that cannot be read those behind them do not wait: they count as to be
+    delivered again.
+    """
 
     def __init__(self, stream: Stream) -> None:
         super().__init__(stream)
         self._turns: RoundRobin[Consumer] = RoundRobin()
         self._replay = ReplayQueue()
+        self._chunked = ChunkedMessages()
+        self._chunk_feed = Feed(self._log, self.dispatch)
 
     @property
     def in_replay(self) -> int:
-        return len(self._replay)
+        return len(self._replay) + len(self._chunked)
 
     # Consumers and what waits ---------------------------------------------------------
 
     def _joined(self, consumer: Consumer) -> None:
         self._turns.add(consumer)
         self._replay.restore()
+        self._chunk_feed.retry()
 
     def _left(self, consumer: Consumer) -> None:
         self._turns.remove(consumer)
+        self._chunked.left(consumer, self._replay)
 
     def _wait(self, offsets: Sequence[int]) -> None:
-        for offset in offsets:
-            self._replay.add(offset)
+        self._chunked.queue_anew(self._replay)  # earlier chunks may come back
+        self._replay.add_all(offsets)
 
     def _settled(self, offsets: range) -> None:
         if self._replay:
-            for offset in offsets:
-                self._replay.discard(offset)
+            self._replay.discard_all(offsets)
+        if self._chunked:
+            self._chunked.discard_all(offsets)
 
     def _forget_waiting(self) -> None:
         self._replay.clear()
+        self._chunked.clear()
+        self._chunk_feed.clear()
 
     # Delivering -------------------------------------------------------------------
 
     def dispatch(self) -> None:
+        if self._chunked:
+            self._give_chunks()
         while (consumer := self._turns.next()) is not None:
-            if not self._replay_to(consumer) and not self._advance_to(consumer):
+            if not self._give_waiting(
+                consumer, self._replay, self._replay_feed
+            ) and not self._give_new(consumer):
                 return
 
-    def _replay_to(self, consumer: Consumer) -> bool:
-        """Give a run from the replay queue; False when that is empty or not in memory yet."""
+    def _give_chunks(self) -> None:
+        """Give consumers what waits for them alone."""
+        for consumer, queue in self._chunked.take_queues():
+            while consumer.can_take() and self._give_waiting(consumer, queue, self._chunk_feed):
+                pass
+            self._chunked.put_back(consumer, queue)
+
+    def _give_waiting(self, consumer: Consumer, queue: ReplayQueue, feed: Feed) -> bool:
+        """Give a run of a queue; False when that is empty or not in memory yet."""
         room = self._held.room(consumer)
         limit = max(1, min(self._limits.max_round_robin_entries, room))
-        while (found := self._replay.first_run(limit)) is not None:
+        while (found := queue.first_run(limit)) is not None:
             offset, length = found
-            if offset < self._log.first_offset or self._cursor.is_acked(offset):
-                self._replay.discard(offset)
+            if self._is_over(offset):
+                queue.discard(offset)
                 continue
-            run = self._replay_feed.take(offset, length, self._limits.max_read_bytes)
-            if run is None:
-                lost = self._replay_feed.give_up()
-                if not lost:
-                    return False
-                self._replay.set_aside(lost)  # what is behind the damage must not wait for it
-                continue
-            self._give_again(consumer, run)
-            return True
+            run = feed.take(offset, length, self._limits.max_read_bytes)
+            if run is not None:
+                self._give(consumer, run, queue)
+                return True
+            lost = feed.give_up()
+            if not lost:
+                return False
+            if queue is not self._replay:
+                queue.move_to(self._replay)
+            self._replay.set_aside(lost)  # what is behind the damage must not wait for it
         return False
 
-    def _advance_to(self, consumer: Consumer) -> bool:
+    def _is_over(self, offset: int) -> bool:
+        """Whether an entry need not wait: it is acknowledged, trimmed, or told when it is due."""
+        if offset < self._log.first_offset or self._cursor.is_acked(offset):
+            return True
+        return offset in self._delays.waiting
+
+    def _give_new(self, consumer: Consumer) -> bool:
         """Give new entries; False when there are none or the subscription is full."""
         room = self._held.room_for_new(consumer)
         if self._held.full is not None:
@@ -79,37 +111,90 @@ class Shared(ManyActive):
         offset = self.read_offset = self._next_new()
         run = self._feed.take(offset, limit, self._limits.max_read_bytes)
         if run is None:
-            return False
-        for part, ack_set in self._deliverable(run):
-            room = self._held.room_for_new(consumer)
-            if room <= 0:
-                break
-            self._give_new(consumer, part, ack_set, room)
+            return self._pass_over(self._feed.give_up())
+        self._give(consumer, run, None)
         return self.read_offset > offset
 
-    def _give_new(self, consumer: Consumer, part: Run, ack_set: tuple[int, ...], room: int) -> None:
-        """Send entries that are new, as far as there is room; the last may exceed it."""
-        if ack_set:
-            self._give_one(consumer, part.first, part.payloads[0], part.counts[0], ack_set)
-        else:
-            messages = sum(part.counts)
-            if messages > room:
-                part = part_of(part, part.first, part.first + entries_within(part.counts, room))
-                messages = sum(part.counts)
-            self._give_run(consumer, part, messages)
-        self.read_offset = part.first + len(part.payloads)
-        self._turns.served(consumer)
+    def _pass_over(self, lost: range) -> bool:
+        """Go on behind new entries that cannot be read; False when there are none."""
+        for start, stop in self._cursor.acked.missing(lost.start, lost.stop):
+            self._replay.add_all(range(start, stop))
+        self._replay.set_aside(lost)
+        self.read_offset = max(self.read_offset, lost.stop)
+        return bool(lost)
 
-    def _give_again(self, consumer: Consumer, run: Run) -> None:
-        """Send entries of the replay queue, as far as there is room."""
+    def _give(self, consumer: Consumer, run: Run, queue: ReplayQueue | None) -> None:
+        """Send what may be delivered of a run, as far as there is room.
+
+        It comes out of a queue, or is new.
+        """
         for part, ack_set in self._deliverable(run):
-            entries = zip(part.payloads, part.counts, strict=True)
-            for offset, (payload, left) in enumerate(entries, part.first):
-                if self._held.room(consumer) <= 0:
+            at, stop = part.first, part.first + len(part.payloads)
+            for index in maybe_chunks(part.payloads):
+                offset = part.first + index
+                before, one = part_of(part, at, offset), part_of(part, offset, offset + 1)
+                if before.payloads and not self._give_part(consumer, before, ack_set, queue):
                     return
-                self._replay.discard(offset)
-                self._give_one(consumer, offset, payload, left, ack_set)
-                self._turns.served(consumer)
+                if not self._give_maybe_chunk(consumer, one, ack_set, queue):
+                    return
+                at = offset + 1
+            rest = part if at == part.first else part_of(part, at, stop)
+            if rest.payloads and not self._give_part(consumer, rest, ack_set, queue):
+                return
+
+    def _give_part(
+        self, consumer: Consumer, part: Run, ack_set: tuple[int, ...], queue: ReplayQueue | None
+    ) -> bool:
+        """Send entries as far as there is room; the last may exceed it.  False when it ended."""
+        room = self._room(consumer, queue)
+        if room <= 0:
+            return False
+        messages = sum(part.counts)
+        complete = messages <= room
+        if not complete:
+            part = part_of(part, part.first, part.first + entries_within(part.counts, room))
+            messages = sum(part.counts)
+        if ack_set:
+            self._give_one(consumer, part.first, part.payloads[0], messages, ack_set)
+        else:
+            self._give_run(consumer, part, messages)
+        self._passed(range(part.first, part.first + len(part.payloads)), queue)
+        self._turns.served(consumer)
+        return complete
+
+    def _passed(self, offsets: range, queue: ReplayQueue | None) -> None:
+        """Entries do not wait (here) any more."""
+        if queue is None:
+            self.read_offset = offsets.stop
+        else:
+            queue.discard_all(offsets)
+
+    def _give_maybe_chunk(
+        self, consumer: Consumer, one: Run, ack_set: tuple[int, ...], queue: ReplayQueue | None
+    ) -> bool:
+        """Send an entry, if it is a chunk to who has its beginning, or let it wait for that one.
+
+        False when it must stay where it is.
+        """
+        chunk = chunk_of(one.payloads[0])
+        if chunk is None:
+            return self._give_part(consumer, one, ack_set, queue)
+        owner = self._chunked.owner(chunk) or consumer
+        queued = self._chunked.waits_for(owner)
+        if queue is None and chunk.number > 0 and self._replay.ready:
+            self._replay.add(one.first)  # its beginning may be there
+        elif not queued and owner.can_take() and self._room(owner, queue) > 0:
+            self._chunked.given(chunk, owner)
+            return self._give_part(owner, one, ack_set, queue)
+        elif not queued and owner is consumer:
+            return False
+        else:
+            self._chunked.wait(owner, one.first)
+        self._passed(range(one.first, one.first + 1), queue)
+        return True
+
+    def _room(self, consumer: Consumer, queue: ReplayQueue | None) -> int:
+        return self._held.room_for_new(consumer) if queue is None else self._held.room(consumer)
 
     # Telling why ------------------------------------------------------------------
 
@@ -119,9 +204,11 @@ class Shared(ManyActive):
         reason = self._nothing_left() or self._nobody_takes(self._held.consumers)
         if reason is not None:
             return reason
-        new = self._next_new() < self._log.end
-        stuck = self._replay.stuck
-        if new and self._held.full is not None and (stuck or not self._replay):
-            return self._held.full
-        failed = self._feed.failure or self._replay_feed.failure or (stuck and not new)
-        return Blocker.DAMAGE if failed else Blocker.READING
+        if self._replay.ready:
+            return Blocker.DAMAGE if self._replay_feed.failure else Blocker.READING
+        if self._next_new() < self._log.end:
+            return self._held.full or (Blocker.DAMAGE if self._feed.failure else Blocker.READING)
+        if self._chunked:
+            able = any(c.can_take() and self._chunked.waits_for(c) for c in self._held.consumers)
+            return Blocker.READING if able else Blocker.CHUNK
+        return Blocker.DAMAGE

@@ -1,0 +1,84 @@
+"""Chunked messages of a shared subscription: one consumer gets all chunks of a message."""
+
+from magnetar_broker.consumer import Consumer
+from magnetar_broker.dispatch.replay import ReplayQueue
+from magnetar_proto.chunks import Chunk
+
+REMEMBERED = 10_000
+"""Messages of which a consumer has only some chunks; the rest of those beyond goes to anybody."""
+
+
+class ChunkedMessages:
+    """Who has the beginning of which message, and which chunks wait for whom.
+
+    A chunk whose beginning nobody has, because it was acknowledged, trimmed or lost, is as good
+    as a beginning.
+    """
+
+    def __init__(self) -> None:
+        self._owners: dict[str, Consumer] = {}
+        self._waiting: dict[Consumer, ReplayQueue] = {}
+
+    def __bool__(self) -> bool:
+        """Whether any chunk waits."""
+        return bool(self._waiting)
+
+    def __len__(self) -> int:
+        """Chunks that wait."""
+        return sum(map(len, self._waiting.values()))
+
+    def owner(self, chunk: Chunk) -> Consumer | None:
+        """Who must get a chunk, if not anybody."""
+        return self._owners.get(chunk.uuid)
+
+    def given(self, chunk: Chunk, consumer: Consumer) -> None:
+        """A consumer was sent a chunk: it gets those that are missing, too."""
+        self._owners.pop(chunk.uuid, None)
+        if not chunk.is_last:
+            self._owners[chunk.uuid] = consumer
+            if len(self._owners) > REMEMBERED:
+                del self._owners[next(iter(self._owners))]
+
+    def wait(self, consumer: Consumer, offset: int) -> None:
+        """A chunk that only this consumer may get, when it can."""
+        self._waiting.setdefault(consumer, ReplayQueue()).add(offset)
+
+    def waits_for(self, consumer: Consumer) -> bool:
+        """Whether chunks wait: further ones queue behind them."""
+        return consumer in self._waiting
+
+    def take_queues(self) -> list[tuple[Consumer, ReplayQueue]]:
+        """What waits for whom; `put_back` every queue, whatever is left in it."""
+        queues, self._waiting = list(self._waiting.items()), {}
+        return queues
+
+    def put_back(self, consumer: Consumer, queue: ReplayQueue) -> None:
+        """Let the rest of a queue wait again."""
+        if queue and consumer in self._waiting:
+            queue.move_to(self._waiting[consumer])
+        elif queue:
+            self._waiting[consumer] = queue
+
+    def left(self, consumer: Consumer, replay: ReplayQueue) -> None:
+        """The consumer has gone: its messages begin anew, what waited for it goes to `replay`."""
+        self._owners = {uuid: owner for uuid, owner in self._owners.items() if owner != consumer}
+        queue = self._waiting.pop(consumer, None)
+        if queue is not None:
+            queue.move_to(replay)
+
+    def queue_anew(self, replay: ReplayQueue) -> None:
+        """What waits goes to `replay`, where it is in order with what comes back."""
+        for queue in self._waiting.values():
+            queue.move_to(replay)
+        self._waiting.clear()
+
+    def discard_all(self, offsets: range) -> None:
+        """Forget consecutive entries, for instance because they were acknowledged."""
+        for queue in self._waiting.values():
+            queue.discard_all(offsets)
+        self._waiting = {consumer: queue for consumer, queue in self._waiting.items() if queue}
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._owners.clear()
+        self._waiting.clear()
