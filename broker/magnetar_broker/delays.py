@@ -151,8 +151,11 @@ class TopicDelays:
             if self._fires_ms <= fires_ms:
                 return  # it looks again then
             self._timer.cancel()
-        self._fires_ms = fires_ms
-        self._timer = self._clock.later((fires_ms - now_ms) / 1000, self._fire)
+        if fires_ms <= now_ms:
+            self._fire()
+        else:
+            self._fires_ms = fires_ms
+            self._timer = self._clock.later((fires_ms - now_ms) / 1000, self._fire)
 
     def _fire(self) -> None:
         self._timer = None

@@ -101,6 +101,11 @@ class ManualClock:
         self._soon.clear()
         self._timers.clear()
 
+    def set_forward(self, ms: int) -> None:
+        """Somebody sets the wall clock; what was to be called later is not called sooner."""
+        self._now_ms += ms
+        self._timers = [(due + ms, number, timer) for due, number, timer in self._timers]
+
     def advance(self, seconds: float) -> None:
         """Let time pass: the timers due fire in order, with a pump after each."""
         until = self._now_ms + seconds * 1000.0
