@@ -292,10 +292,10 @@ class Thinning:
     async def _copy(self, group: Group, writer: SegmentWriter, sizes: dict[SegmentId, int]) -> None:
         """Write the map and the entries; add up the `sizes` of what is left of each segment."""
         log = self._log
-        runs = [
-            KeptRun(start, stop - start, await log.messages_before(start))
-            for start, stop in list(group.live)
-        ]
+        runs: list[KeptRun] = []
+        for start, stop in list(group.live):
+            group.copied_to = start
+            runs.append(KeptRun(start, stop - start, await log.messages_before(start)))
         pieces = encode_map(runs)
         await self._append(writer, pieces, [0] * len(pieces))
         end = runs[-1].first + runs[-1].entries

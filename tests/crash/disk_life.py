@@ -189,9 +189,14 @@ class Life:
             cursor.ack_batch(offset, mask)
             number = expected.ack_batch(offset, mask)
         else:
-            offsets = [dice.randrange(durable) for _ in range(_size(dice))]
-            cursor.ack(offsets)
-            number = expected.ack(offsets)
+            self._acked(topic, cursor, [dice.randrange(durable) for _ in range(_size(dice))])
+            return
+        topic.cursors.changed(cursor, self._told(partial(expected.history.durable, number)))
+
+    def _acked(self, topic: Topic, cursor: DurableCursor, offsets: list[int]) -> None:
+        expected = topic.model.cursors[cursor.name]
+        cursor.ack(offsets)
+        number = expected.ack(offsets)
         topic.cursors.changed(cursor, self._told(partial(expected.history.durable, number)))
 
     def redeliver(self, topic: Topic) -> None:
@@ -250,20 +255,23 @@ class Life:
             self._begin(topic, log.trim(before), partial(_trimmed, model, log))
 
     def thin(self, topic: Topic) -> None:
-        """Give back what no cursor needs, even where half of a segment is needed."""
+        """Give back what no cursor needs, even if it is a single entry of a segment."""
         if not topic.idle:
             return
         model, cursors = topic.model, topic.cursors.cursors
+        for cursor in cursors.values():
+            few = {self._dice.randrange(model.durable + 1) for _ in range(3)}
+            self._acked(topic, cursor, [o for o in range(model.durable) if o not in few])
 
         def needed(start: int, stop: int, limit: int) -> OffsetSet | None:
-            found = needed_by(cursors.values())(start, stop, max(limit, (stop - start) // 2))
+            found = needed_by(cursors.values())(start, stop, max(limit, stop - start - 1))
             if found is not None:
                 model.unneeded.update(
                     offset for offset in range(start, stop) if offset not in found
                 )
             return found
 
-        self._begin(topic, topic.log.reclaim(needed, self._dice.randrange(topic.log.end + 1)))
+        self._begin(topic, topic.log.reclaim(needed, topic.log.end))
 
     def checkpoint(self, topic: Topic) -> None:
         if topic.idle:
@@ -358,7 +366,7 @@ ACTIONS: dict[Callable[[Life, Topic], None], float] = {
     Life.subscribe: 1.5,
     Life.unsubscribe: 0.4,
     Life.trim: 1,
-    Life.thin: 1.5,
+    Life.thin: 4,
     Life.checkpoint: 0.7,
     Life.reopen: 0.2,
 }
