@@ -8,6 +8,8 @@ from itertools import count
 from typing import TypeVar
 
 from magnetar_broker.config import Settings, TopicType
+from magnetar_broker.deduplication import DeduplicationRules
+from magnetar_broker.dispatch.unacked_budget import UnackedBudget
 from magnetar_broker.errors import NotAllowed, NotReady, TooManyRequests, TopicMissing
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.namespaces import AlreadyExists, Namespaces
@@ -316,6 +318,11 @@ def topic_limits(settings: Settings) -> TopicLimits:
         ),
         max_unacked_per_consumer=settings.max_unacked_messages_per_consumer,
         max_unacked_per_subscription=settings.max_unacked_messages_per_subscription,
+        unacked_budget=UnackedBudget(
+            settings.max_unacked_messages_per_broker,
+            settings.max_unacked_messages_per_subscription_on_broker_blocked,
+        ),
+        count_lost_as_redelivery=settings.magnetar_count_lost_consumers_as_redelivery,
         failover_delay_ms=settings.active_consumer_failover_delay_time_millis,
         max_producers=settings.max_producers_per_topic,
         max_consumers=settings.max_consumers_per_topic,
@@ -326,5 +333,11 @@ def topic_limits(settings: Settings) -> TopicLimits:
         strict_delays=settings.is_delayed_delivery_deliver_at_time_strict,
         retention=Retention(
             settings.default_retention_time_in_minutes, settings.default_retention_size_in_mb
+        ),
+        deduplication=DeduplicationRules(
+            max_names=settings.broker_deduplication_max_number_of_producers,
+            idle_ms=settings.broker_deduplication_producer_inactivity_timeout_minutes * 60_000,
+            snapshot_entries=settings.broker_deduplication_entries_interval,
+            snapshot_seconds=settings.broker_deduplication_snapshot_interval_seconds,
         ),
     )

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from magnetar_broker.deduplication import DeduplicationRules
 from magnetar_broker.dispatch.base import DispatchLimits
 from magnetar_broker.errors import ConsumerBusy, NotAllowed
 from magnetar_broker.retention import Retention
@@ -20,6 +21,7 @@ class TopicLimits(DispatchLimits):
     auto_subscription: bool = True
     strict_delays: bool = False
     retention: Retention = field(default_factory=Retention)
+    deduplication: DeduplicationRules = field(default_factory=DeduplicationRules)
 
     def check_consumers(self, topic: TopicName, present: int) -> None:
         """`ConsumerBusy` unless one more consumer may join."""

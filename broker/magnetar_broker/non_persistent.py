@@ -154,7 +154,7 @@ class NonPersistentTopic:
         self.name = name
         self.limits = limits
         self.policies = policies
-        self.producers = Producers(name, limits.max_producers, clock, tasks, None, self._keep_epoch)
+        self.producers = Producers(name, limits.max_producers, clock, tasks, None, self)
         self.subscriptions: dict[str, NonPersistentSubscription] = {}
         self.messages_in = self.bytes_in = self.messages_out = self.bytes_out = 0
         self.meter = Meter(4)
@@ -167,8 +167,11 @@ class NonPersistentTopic:
         await self.producers.enter(producer)
         return producer
 
-    async def _keep_epoch(self, epoch: int) -> None:
+    async def store_epoch(self, epoch: int) -> None:
         """The topic's epoch lives as long as the topic: in memory."""
+
+    async def welcome(self, producer: Producer) -> None:
+        """It may send at once."""
 
     def remove_producer(self, producer: Producer) -> None:
         """A producer left."""

@@ -10,6 +10,9 @@ from magnetar_broker.connection import Connection
 from magnetar_broker.errors import BrokerError
 from magnetar_proto.sends import encode_receipts
 
+NO_ID = -(1 << 63)
+"""Below every sequence id."""
+
 
 class PublishTarget(Protocol):
     """A topic, as its producers see it."""
@@ -41,6 +44,7 @@ class Sends:
         "producer",
         "sequence_ids",
         "size",
+        "top",
     )
 
     def __init__(self, producer: "Producer") -> None:
@@ -53,6 +57,19 @@ class Sends:
         self.delayed = False
         """Whether some entries may be delayed."""
         self.ledger = self.first_entry = -1
+        self.top = NO_ID
+        """The highest sequence id that the run counts for, where that is looked at."""
+
+    def part(self, start: int, stop: int) -> "Sends":
+        """The entries from `start` to before `stop` as a run of their own."""
+        part = Sends(self.producer)
+        part.sequence_ids = self.sequence_ids[start:stop]
+        part.highest_ids = self.highest_ids[start:stop]
+        part.counts = self.counts[start:stop]
+        part.payloads = self.payloads[start:stop]
+        part.size = sum(map(len, part.payloads))
+        part.delayed = self.delayed
+        return part
 
     def answer(self, receipts: bytes) -> None:
         """Send the receipts of the whole run; none when it failed or nobody waits for them."""
@@ -61,6 +78,10 @@ class Sends:
             producer.connection.send(receipts)
         producer.connection.published(len(self.payloads), self.size)
         producer.answered(len(self.payloads))
+
+    def answer_if(self, is_stored: bool) -> None:
+        """Answer a run that was not appended because it is stored already, if it is."""
+        self.answer(self.receipts() if is_stored else b"")
 
     def receipts(self) -> bytes:
         """A receipt for every entry, at consecutive positions."""

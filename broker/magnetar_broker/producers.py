@@ -1,7 +1,7 @@
 """A topic's producers: who is there by which name, who may come, and who comes next."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from typing import Protocol
 
 from magnetar_broker.access import Access, Mode, Place
 from magnetar_broker.errors import (
@@ -11,12 +11,23 @@ from magnetar_broker.errors import (
     ProducerFenced,
     as_refusal,
 )
+from magnetar_broker.mutex import Mutex
 from magnetar_broker.producer import Producer
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import StorageError
-from magnetar_storage.world import Clock, Promise, Tasks
+from magnetar_storage.world import Clock, Tasks
 
 MAX_BARRED = 1000
+
+
+class Home(Protocol):
+    """A topic, as the list of its producers sees it."""
+
+    async def store_epoch(self, epoch: int) -> None:
+        """Keep the topic's epoch; durable on return, if anything of the topic is."""
+
+    async def welcome(self, producer: Producer) -> None:
+        """A producer became ready; it is told so, and sends, when this returns."""
 
 
 class Producers:
@@ -29,21 +40,24 @@ class Producers:
         clock: Clock,
         tasks: Tasks,
         epoch: int | None,
-        store_epoch: Callable[[int], Awaitable[None]],
+        home: Home,
     ) -> None:
-        """`epoch` is the topic's, if it has one; `store_epoch` keeps another, durable on return."""
+        """`epoch` is the topic's, if it has one."""
         self._topic = topic
         self._limit = limit
-        self._clock = clock
         self._tasks = tasks
-        self._store_epoch = store_epoch
+        self._home = home
         self._access: Access[Producer] = Access(epoch, str(topic))
         self._by_name: dict[str, Producer] = {}
         self._barred: dict[str, str] = {}
-        self._choosing: Promise | None = None
+        self._choosing = Mutex(clock)
 
     def __len__(self) -> int:
         return len(self._by_name)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a producer of this name is ready."""
+        return name in self._by_name
 
     def __iter__(self) -> Iterator[Producer]:
         return iter(list(self._by_name.values()))
@@ -81,10 +95,10 @@ class Producers:
             await self._free(producer)
             self.check_room(producer.name)
             self._access.enter(producer, producer.claim)
-            self._begin(producer)
+            await self._begin(producer)
             return
         await self._evict_dead(producer)
-        async with self._alone():
+        async with self._choosing.held():
             self.check_room(producer.name)
             if self._access.enter(producer, producer.claim) is Place.HEIR:
                 await self._inherit(producer)
@@ -120,7 +134,7 @@ class Producers:
         try:
             epoch = self._access.epoch_for(producer.claim)
             if epoch != self._access.epoch:
-                await self._store_epoch(epoch)
+                await self._home.store_epoch(epoch)
             if producer.closed:
                 raise NotReady(f"producer {producer.name} was closed while it was opened")
         except (BrokerError, StorageError):
@@ -132,24 +146,17 @@ class Producers:
             else:
                 why = f"{self._topic} was taken over by producer {producer.name}"
                 other.turn(ProducerFenced(why))
-        self._begin(producer)
+        await self._begin(producer)
 
-    def _begin(self, producer: Producer) -> None:
+    async def _begin(self, producer: Producer) -> None:
         producer.ready = True
         producer.topic_epoch = self._access.epoch
         self._by_name[producer.name] = producer
-
-    @asynccontextmanager
-    async def _alone(self) -> AsyncIterator[None]:
-        """Let nobody else become an heir meanwhile."""
-        while self._choosing is not None:
-            await self._choosing
-        self._choosing = choosing = self._clock.promise()
         try:
-            yield
-        finally:
-            self._choosing = None
-            choosing.set_result(None)
+            await self._home.welcome(producer)
+        except (BrokerError, StorageError):
+            producer.close()
+            raise
 
     # Going --------------------------------------------------------------------------------
 
@@ -163,7 +170,7 @@ class Producers:
 
     async def _promote(self) -> None:
         """Give the topic to the first one that waits, if it is free."""
-        async with self._alone():
+        async with self._choosing.held():
             while (producer := self._access.next_heir()) is not None:
                 try:
                     await self._inherit(producer)

@@ -6,6 +6,7 @@ from functools import partial
 
 from magnetar_broker.connection import Connection
 from magnetar_broker.consumer import Consumer, SubscribeRequest
+from magnetar_broker.deduplication import Deduplication
 from magnetar_broker.delays import TopicDelays
 from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.errors import (
@@ -22,6 +23,7 @@ from magnetar_broker.policies import Policies
 from magnetar_broker.producer import Producer, ProducerRequest, Sends
 from magnetar_broker.producers import Producers
 from magnetar_broker.retention import released_to
+from magnetar_broker.sequences import Sequences
 from magnetar_broker.subscription import Subscription
 from magnetar_proto.entries import parse_metadata, publish_time
 from magnetar_proto.errors import BadMetadata
@@ -32,7 +34,7 @@ from magnetar_storage.cursor_log import CursorLog
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log import Engine, Log
 from magnetar_storage.recent_delays import RecentDelays
-from magnetar_storage.sides import DELAYS
+from magnetar_storage.sides import DEDUPLICATION, DELAYS
 from magnetar_storage.thinning import needed_by
 
 logger = logging.getLogger(__name__)
@@ -50,6 +52,7 @@ class Topic:
         entries: Log,
         cursors: CursorLog,
         delays: TopicDelays,
+        sequences: Sequences,
         limits: TopicLimits,
         policies: Policies,
         dropped: Callable[["Topic"], None],
@@ -68,7 +71,10 @@ class Topic:
             entries.engine.clock,
             entries.engine.tasks,
             _epoch_of(entries),
-            self._store_epoch,
+            self,
+        )
+        self.deduplication = Deduplication(
+            entries, cursors, sequences, limits.deduplication, self.producers
         )
         self.messages_in = self.bytes_in = 0
         self.messages_out = self.bytes_out = 0
@@ -103,11 +109,13 @@ class Topic:
         entries = await Log.open(topic_key(name), engine, create)
         if entries is None:
             return None
-        recent = RecentDelays()
-        cursors = await CursorLog.open(entries, {DELAYS: recent})
+        recent, sequences = RecentDelays(), Sequences(limits.deduplication.max_names)
+        cursors = await CursorLog.open(entries, {DELAYS: recent, DEDUPLICATION: sequences})
         policy = policies.delayed_delivery(name)
         delays = await TopicDelays.open(entries, recent, cursors, policy, limits.strict_delays)
-        return cls(name, entries, cursors, delays, limits, policies, dropped)
+        topic = cls(name, entries, cursors, delays, sequences, limits, policies, dropped)
+        await topic.deduplication.keep_to(policies.deduplication(name))
+        return topic
 
     # Producers ------------------------------------------------------------------------
 
@@ -116,17 +124,18 @@ class Topic:
         self._check_open()
         await self.log.start_writing()
         producer = Producer(connection, self, request)
-        producer.must_encrypt = self.policies.encryption_required(self.name)
         await self.producers.enter(producer)
-        try:
-            self._check_open()
-        except NotReady:
-            producer.close()
-            raise
         return producer
 
-    async def _store_epoch(self, epoch: int) -> None:
+    async def store_epoch(self, epoch: int) -> None:
+        """Keep the topic's epoch; durable on return."""
         await self.log.set_properties({**self.log.properties, EPOCH: str(epoch)})
+
+    async def welcome(self, producer: Producer) -> None:
+        """Tell a producer that became ready what the topic knows and demands; it may send then."""
+        producer.last_sequence_id = await self.deduplication.last_sequence_id(producer.name)
+        producer.must_encrypt = self.policies.encryption_required(self.name)
+        self._check_open()
 
     def remove_producer(self, producer: Producer) -> None:
         """A producer left."""
@@ -143,6 +152,13 @@ class Topic:
 
     def publish(self, sends: Sends) -> None:
         """Append a run; it is answered when it is durable."""
+        if self.deduplication.on:
+            for part in self.deduplication.sort(sends):
+                self._append(part)
+        else:
+            self._append(sends)
+
+    def _append(self, sends: Sends) -> None:
         try:
             sends.ledger, sends.first_entry = self.log.append(
                 sends.payloads, sends.counts, partial(self._appended, sends)
@@ -160,6 +176,8 @@ class Topic:
         if sends.delayed:
             self.delays.note(self.log.end - len(sends.payloads), sends.payloads)
         sends.answer(sends.receipts())
+        if self.deduplication.on:
+            self.deduplication.stored(sends)
         self.messages_in += sum(sends.counts)
         self.bytes_in += sends.size
         if self.subscriptions and not self._woken:
@@ -324,6 +342,7 @@ class Topic:
     async def policies_changed(self) -> None:
         """Keep to what `policies` say now; done on return."""
         self.producers.require_encryption(self.policies.encryption_required(self.name))
+        await self.deduplication.keep_to(self.policies.deduplication(self.name))
         self.delays.policy_changed(self.policies.delayed_delivery(self.name))
 
     # Upkeep and end -------------------------------------------------------------------------
@@ -334,6 +353,7 @@ class Topic:
         entries, retention = self.log, self.limits.retention
         now_ms = entries.engine.clock.now_ms()
         released = released_to(entries.segments, entries.first_offset, retention, now_ms)
+        released = await self.deduplication.released_to(released)
         # Not only those of `subscriptions`: a cursor that is being created counts as well.
         cursors = self.cursors.cursors.values()
         consumed = min((cursor.mark_delete + 1 for cursor in cursors), default=entries.end)
@@ -358,6 +378,7 @@ class Topic:
         self.closed = True
         self.delays.stop()
         self.producers.disconnect()
+        self.deduplication.close()
         for subscription in list(self.subscriptions.values()):
             subscription.consumers.disconnect()
 
@@ -366,6 +387,7 @@ class Topic:
         self.disconnect()
         if self.log.failed is None:
             await self.delays.close()
+            self.deduplication.write()
             await self.cursors.close()
         await self.log.close()
 

@@ -123,6 +123,11 @@ class Log(RecordedLog):
         await self.engine.metadata.delete(self.key, self._version)
         self._index()
 
+    @property
+    def next_offset(self) -> int:
+        """The offset that the next append gets; below it and from `end` on nothing is durable."""
+        return self._queued
+
     # Appending ------------------------------------------------------------------
 
     def append(self, payloads: Sequence[bytes], counts: Sequence[int], done: Done) -> Position:

@@ -1,0 +1,230 @@
+"""Deduplication of one topic: what producers send again is answered, but not stored again.
+
+An entry is dropped if its lowest sequence id was published before under its producer's name.
+The answer to a copy waits until the first one is durable: then both are told so, and if that
+fails, neither is.  Of the chunks of a message the last one alone counts.
+"""
+
+from collections import deque
+from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from magnetar_broker.errors import NotReady
+from magnetar_broker.mutex import Mutex
+from magnetar_broker.producer import Sends
+from magnetar_broker.sequences import OFF, Sequences
+from magnetar_proto.chunks import chunk_of, maybe_chunks
+from magnetar_proto.entries import parse_metadata
+from magnetar_proto.errors import BadMetadata
+from magnetar_proto.wire import to_signed64
+from magnetar_storage.cursor_log import CursorLog
+from magnetar_storage.log import Log
+from magnetar_storage.sides import DEDUPLICATION
+from magnetar_storage.world import Timer, settling
+
+READ_ENTRIES = 1000
+READ_BYTES = 4 << 20
+
+
+@dataclass(frozen=True)
+class DeduplicationRules:
+    """How much is remembered, and how often it is stored."""
+
+    max_names: int = 10_000
+    idle_ms: int = 360 * 60_000
+    snapshot_entries: int = 1000
+    snapshot_seconds: int = 120
+
+
+class Deduplication:
+    """On or off; `keep_to` switches it.  While it is on, `sort` and `stored` see every run."""
+
+    def __init__(
+        self, log: Log, cursors: CursorLog, sequences: Sequences, rules: DeduplicationRules,
+        present: Container[str],
+    ) -> None:  # fmt: skip
+        self.on = False
+        self._log = log
+        self._cursors = cursors
+        self._sequences = sequences
+        self._rules = rules
+        self._present = present
+        self._switching = Mutex(log.engine.clock)
+        self._held: deque[tuple[int, Callable[[bool], None]]] = deque()
+        """Whom to call when the log is durable up to an offset: the answers to copies."""
+        self._settled = 0
+        """Entries before this offset are counted in what is durable."""
+        self._timer: Timer | None = None
+        self._over = False
+
+    # Switching ----------------------------------------------------------------------------
+
+    async def keep_to(self, wanted: bool) -> None:
+        """Switch it on or off; durable on return."""
+        async with self._switching.held():
+            if wanted and not self.on:
+                await self._begin()
+            elif not wanted and (self.on or self._sequences.covered != OFF):
+                await self._stop()
+
+    async def _begin(self) -> None:
+        if self._sequences.covered == OFF:
+            self._sequences.cover(self._log.end)
+            self.on = True
+            await self._durable()
+        else:
+            self._settled = self._sequences.covered
+            await self._catch_up()
+            self.on = True
+            self.write()
+
+    async def _stop(self) -> None:
+        while self._held:  # copies are answered while it is on
+            await self._settled_so_far()
+        self.on = False
+        self._sequences.stop()
+        self._cancel_timer()
+        await self._durable()
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    async def _catch_up(self) -> None:
+        """Count the entries that were published after what was stored last."""
+        offset, end = self._sequences.covered, self._log.end
+        now_ms = self._log.engine.clock.now_ms()
+        while offset < end:
+            run = await self._log.read(offset, READ_ENTRIES, READ_BYTES)
+            if not run.payloads:
+                break
+            offset = run.first + len(run.payloads)
+            for at, payload in enumerate(run.payloads, run.first):
+                published = _published(payload)
+                if published is not None:
+                    self._sequences.store(*published, at + 1, now_ms)
+        self._sequences.cover(end)
+
+    # Publishing ---------------------------------------------------------------------------
+
+    def sort(self, sends: Sends) -> Iterator[Sends]:
+        """The runs to append: each before the next is asked for.
+
+        Copies among them are held back, and answered in their order.
+        """
+        ids, chunks = sends.sequence_ids, _unfinished(sends.payloads)
+        name = sends.producer.name
+        if not chunks and not any(sends.highest_ids) and self._sequences.push(name, ids):
+            sends.top = ids[-1]
+            yield sends
+            return
+        verdicts = self._sequences.sort(name, ids, sends.highest_ids, chunks)
+        start = 0
+        for is_copy, tops in groupby(verdicts, lambda top: top is None):
+            stop = start + len(found := list(tops))
+            part = sends if stop - start == len(ids) else sends.part(start, stop)
+            start = stop
+            if is_copy:
+                self._when_durable(part.answer_if)
+            else:
+                part.top = max(top for top in found if top is not None)
+                yield part
+        self._release()
+
+    def stored(self, sends: Sends) -> None:
+        """A run that `sort` gave is durable."""
+        sequences, clock = self._sequences, self._log.engine.clock
+        sequences.store(sends.producer.name, sends.top, self._log.end, clock.now_ms())
+        if self._held:
+            self._release()
+        if sequences.unwritten >= self._rules.snapshot_entries:
+            self.write()
+        elif self._timer is None:
+            self._timer = clock.later(self._rules.snapshot_seconds, self.write)
+
+    async def last_sequence_id(self, name: str) -> int:
+        """The highest id that was published under a name, once that is durable; -1 if none.
+
+        `NotReady` if it will not be.
+        """
+        if not self.on:
+            return -1
+        await self._settled_so_far()
+        return self._sequences.highest(name)
+
+    async def _settled_so_far(self) -> None:
+        """Wait until all that was appended so far is durable; `NotReady` if it will not be."""
+        promise = self._log.engine.clock.promise()
+        self._when_durable(promise.set_result)
+        self._release()
+        if not await promise:
+            raise NotReady("what was published could not be stored; try again")
+
+    def _when_durable(self, call: Callable[[bool], None]) -> None:
+        """Call, with whether it is, when all that was appended so far is durable."""
+        self._held.append((self._log.next_offset, call))
+
+    def _release(self) -> None:
+        """Call those for whom the log is far enough; if it failed nobody knows what is stored."""
+        is_well, end = not self._over and self._log.failed is None, self._log.end
+        while self._held and (self._held[0][0] <= end or not is_well):
+            self._held.popleft()[1](is_well)
+
+    def close(self) -> None:
+        """The topic is dropped or closed, its clients are gone."""
+        self._over = True
+        self._cancel_timer()
+        self._release()
+
+    # Being durable ------------------------------------------------------------------------
+
+    async def released_to(self, offset: int) -> int:
+        """Entries below an offset are to go; returns how far they may.
+
+        What was counted of them is made durable first: it cannot be read again.
+        """
+        if not self.on:
+            return offset
+        if self._settled < offset:
+            covered = self._sequences.covered
+            await self._durable()
+            self._settled = covered
+        return min(offset, self._settled)
+
+    def write(self) -> None:
+        """Have what was counted stored with the cursors; names long unused are forgotten."""
+        if self.on and self._sequences.unwritten:
+            self._cancel_timer()
+            since_ms = self._log.engine.clock.now_ms() - self._rules.idle_ms
+            self._sequences.purge(since_ms, self._present.__contains__)
+            self._cursors.side_changed(DEDUPLICATION)
+
+    async def _durable(self) -> None:
+        promise = self._log.engine.clock.promise()
+        self._cursors.side_changed(DEDUPLICATION, settling(promise))
+        await promise
+
+
+def _unfinished(entries: Sequence[bytes]) -> list[int]:
+    """The indexes of chunks with more to come."""
+    return [at for at in maybe_chunks(entries) if _is_unfinished(entries[at])]
+
+
+def _is_unfinished(entry: bytes) -> bool:
+    """Whether it is a chunk with more to come."""
+    chunk = chunk_of(entry)
+    return chunk is not None and not chunk.is_last
+
+
+def _published(entry: bytes) -> tuple[str, int] | None:
+    """The producer's name and the highest sequence id of an entry; None if it does not count."""
+    try:
+        metadata, _ = parse_metadata(entry)
+    except BadMetadata:
+        return None
+    if metadata.HasField("marker_type") or _is_unfinished(entry):
+        return None
+    ids = (metadata.sequence_id, metadata.highest_sequence_id)
+    return metadata.producer_name, max(map(to_signed64, ids))
