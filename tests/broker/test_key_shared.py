@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from fakes.connection import RecordingConnection
+from fakes.key_model import keyed
 from fakes.logs import BY_THREE
 from fakes.topics import KEY_SHARED, TopicWorld
 from magnetar_broker.consumer import Consumer
@@ -13,20 +14,11 @@ from magnetar_broker.dispatch.key_selection import KeySharedMeta, RangeHalving
 from magnetar_broker.dispatch.key_shared import KeyShared
 from magnetar_broker.errors import ConsumerBusy, ConsumerUnassigned
 from magnetar_broker.limits import TopicLimits
-from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.entries import encode_entry
 from magnetar_proto.hashes import range_slot
 from magnetar_storage.errors import Corrupt
 
 KEYS = [f"key-{number}" for number in range(8)]
 LOWER, UPPER = ((0, 32767),), ((32768, 65535),)
-
-
-def keyed(key: str) -> bytes:
-    metadata = pb.MessageMetadata(
-        producer_name="p", sequence_id=0, publish_time=1, partition_key=key
-    )
-    return encode_entry(metadata, b"")
 
 
 def publish(world: TopicWorld, *keys: str) -> None:

@@ -15,6 +15,9 @@ class KeptEntries:
         self._bytes = 0
         self._max_bytes = max_bytes
 
+    def __len__(self) -> int:
+        return len(self._entries)
+
     def add(self, offset: int, payload: bytes, count: int) -> None:
         """Keep an entry, if there is room."""
         if self._bytes + len(payload) <= self._max_bytes and offset not in self._entries:

@@ -226,6 +226,9 @@ class KeyShared(ManyActive):
                     return 0
                 self._unrouted.set_aside(lost)
                 continue
+            for one in range(offset, offset + len(run.payloads)):
+                self._kept.discard(one)
+                self._returned.discard(one)
             self._unrouted.discard_all(range(offset, offset + len(run.payloads)))
             for part, _ in self._deliverable(run):
                 self._route(part)
