@@ -110,10 +110,10 @@ class Consumer:
         subscription: AnySubscription,
         name: str,
         priority: int,
-        key_shared: KeySharedMeta | None = None,
-        metadata: Mapping[str, str] | None = None,
         epoch: int,
         connected_ms: int,
+        key_shared: KeySharedMeta | None = None,
+        metadata: Mapping[str, str] | None = None,
     ) -> None:
         self.connection = connection
         self.id = consumer_id
@@ -128,6 +128,8 @@ class Consumer:
         self.blocked = False
         """Shared: too much is unacknowledged; goes on at half the limit."""
         self.closed = False
+        self.lost = False
+        """Closed because its connection was."""
         self.messages_out = self.bytes_out = 0
         self.key_shared = key_shared or KeySharedMeta()
         self.metadata = metadata or {}

@@ -118,6 +118,9 @@ class Subscription:
     def remove_consumer(self, consumer: Consumer) -> None:
         """A consumer left."""
         self.consumers.remove(consumer)
+        if consumer.lost and self.topic.limits.count_lost_as_redelivery:
+            self.cursor.count_redelivery(list(consumer.pending))
+            self._write_soon()
         self.messages_out += consumer.messages_out
         self.bytes_out += consumer.bytes_out
         self.dispatcher.remove(consumer)
@@ -198,6 +201,10 @@ class Subscription:
             self.dispatcher.redeliver(consumer, [o for o in offsets if o is not None])
         else:
             self.dispatcher.redeliver(consumer, None)
+        self._write_soon()
+
+    def _write_soon(self) -> None:
+        """The cursor knows more than the disk."""
         if isinstance(self.cursor, DurableCursor):
             self.topic.cursors.changed(self.cursor)
 

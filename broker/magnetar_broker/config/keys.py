@@ -115,8 +115,6 @@ NOT_BUILT = _table(
             maxTenants=0 maxNamespacesPerTenant=0""",
         "not built yet: producers and consumers will not be limited by address": """
             maxSameAddressProducersPerTopic=0 maxSameAddressConsumersPerTopic=0""",
-        "not built yet: unacknowledged messages will not be limited for the broker as a whole": """
-            maxUnackedMessagesPerBroker=0""",
         "not built yet: subscription names will not be checked": """
             strictlyVerifySubscriptionName=false""",
         "not built yet: old client libraries will not be refused": """
@@ -396,7 +394,7 @@ COMPATIBLE = _table(
             activeConsumerFailoverConsistentHashing=false subscriptionRedeliveryTrackerEnabled=true
             unblockStuckSubscriptionEnabled=false subscriptionBacklogScanMaxTimeMs=120000
             subscriptionBacklogScanMaxEntries=10000
-            maxUnackedMessagesPerSubscriptionOnBrokerBlocked=0.16 dispatcherMinReadBatchSize=1
+            dispatcherMinReadBatchSize=1
             dispatcherReadFailureBackoffInitialTimeInMs=15000
             dispatcherReadFailureBackoffMaxTimeInMs=60000
             dispatcherReadFailureBackoffMandatoryStopTimeInMs=0

@@ -16,6 +16,7 @@ from magnetar_broker.config.values import (
     Choices,
     Integer,
     Key,
+    Share,
     Text,
     Texts,
 )
@@ -524,6 +525,31 @@ class Settings:
             "The same for all consumers of a subscription together; 0 is no limit.",
         ),
     ] = 200000
+    max_unacked_messages_per_broker: Annotated[
+        int,
+        Key(
+            "maxUnackedMessagesPerBroker",
+            COUNT,
+            "The same for all subscriptions of the broker together; 0 is no limit.",
+        ),
+    ] = 0
+    max_unacked_messages_per_subscription_on_broker_blocked: Annotated[
+        float,
+        Key(
+            "maxUnackedMessagesPerSubscriptionOnBrokerBlocked",
+            Share(),
+            "At that limit, only subscriptions that hold less than this share of it get more.",
+        ),
+    ] = 0.16
+    magnetar_count_lost_consumers_as_redelivery: Annotated[
+        bool,
+        Key(
+            "magnetarCountLostConsumersAsRedelivery",
+            FLAG,
+            "Raise the redelivery count of what a Shared or Key_Shared consumer held when its "
+            "connection was lost: so a message that kills its consumers ends as a dead letter.",
+        ),
+    ] = False
     acknowledgment_at_batch_index_level_enabled: Annotated[
         bool,
         Key(

@@ -56,6 +56,18 @@ class Integer:
         return number
 
 
+class Share:
+    allowed = "a number from 0 to 1"
+
+    def parse(self, text: str) -> float:
+        if not re.fullmatch(r"[0-9]*\.?[0-9]+|[0-9]+\.", text):
+            raise ValueError(text)
+        number = float(text)
+        if number > 1:
+            raise ValueError(text)
+        return number
+
+
 class Boolean:
     allowed = "true or false"
 

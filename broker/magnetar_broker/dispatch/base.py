@@ -71,6 +71,8 @@ class DispatchLimits:
     """Entries that may be read ahead of consumers that cannot take them; 0 is no limit."""
     unacked_budget: UnackedBudget = field(default_factory=UnackedBudget)
     """Shared by all subscriptions of a broker."""
+    count_lost_as_redelivery: bool = False
+    """Whether what a consumer held whose connection was lost counts as asked for again."""
 
 
 class Delays(Protocol):

@@ -40,7 +40,7 @@ class UnackedBudget:
         if room <= 0:
             self._exceeded = True
             self._stopped.append(holder)
-        return room
+        return max(room, 0)
 
     def stops(self, holder: Holder) -> bool:
         """Whether a holder found no room and has not been told to go on."""

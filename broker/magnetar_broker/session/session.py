@@ -368,4 +368,6 @@ class Session:
         self._held = []
         self._answer_probes(False)
         self.publishing.lost()
+        for consumer in self.consumers.values():
+            consumer.lost = True
         self.consumers.close_all()
