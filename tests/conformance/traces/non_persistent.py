@@ -1,6 +1,5 @@
 """Topics that keep nothing."""
 
-from conformance.differences import differs
 from conformance.trace import (
     CUMULATIVE,
     EXCLUSIVE,
@@ -11,7 +10,6 @@ from conformance.trace import (
     Trace,
     Voice,
 )
-from conformance.traces.sends import DELAYED
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry
 from raw_client import metadata
@@ -161,7 +159,6 @@ def the_numbers_of_a_consumer(t: Trace) -> None:
     a.asks(pb.CommandConsumerStats(request_id=0, consumer_id=1))
 
 
-@differs(DELAYED)
 def a_delayed_message_comes_at_once(t: Trace) -> None:
     a, b = t.connects(), t.connects()
     _consumer(t, a)

@@ -6,13 +6,6 @@ from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry
 from raw_client import metadata, send_frame
 
-DELAYED = Difference(
-    "a message with a delivery time",
-    "stored, and delivered when it is due",
-    "SEND_ERROR NotAllowedError",
-    on_purpose=False,
-)
-
 
 def _broken() -> bytes:
     entry = bytearray(encode_entry(metadata(5), b"payload"))
@@ -211,7 +204,6 @@ def a_non_persistent_wrong_checksum(t: Trace) -> None:
     a.hears_outcome()
 
 
-@differs(DELAYED)
 def a_message_that_should_come_later(t: Trace) -> None:
     a = t.publisher()
     a.sends_entry(0, encode_entry(metadata(0, deliver_at_time=1 << 42), b"later"))
