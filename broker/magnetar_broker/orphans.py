@@ -1,12 +1,13 @@
-"""Segments that nobody lists: left by a crash between creating one and listing it."""
+"""Segments that nobody lists: left by a crash before one was listed."""
 
 import logging
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
 from magnetar_broker.metadata_keys import TOPICS
-from magnetar_storage.errors import NoSegment, StorageError
-from magnetar_storage.interfaces import MetadataStore, SegmentId
+from magnetar_storage.cursor_log import read_cursors
+from magnetar_storage.errors import Corrupt, NoSegment, StorageError
+from magnetar_storage.interfaces import MetadataStore, SegmentId, SegmentStore
 from magnetar_storage.log import Engine
 from magnetar_storage.log_record import LogRecord
 
@@ -21,23 +22,38 @@ async def present_segments(engine: Engine) -> set[SegmentId]:
 
 
 async def sweep(engine: Engine, candidates: set[SegmentId]) -> list[SegmentId]:
-    """Delete those candidates that no log lists and that are empty; returns the others.
+    """Delete those candidates that no log lists and nobody needs; returns the others.
 
-    What was appended to is never deleted here: it may be that not the segment is too
-    much, but that the metadata is too little, restored from an old copy.  Safe while logs
-    are in use: a segment that was there before this process served is never listed anew.
+    An empty one is not needed, and neither are cursors while every log has its own: they
+    were being rewritten.  Else what was appended to is never deleted here: it may be that not
+    the segment is too much, but that the metadata is too little, restored from an old copy.
+    Safe while logs are in use: a segment that was there before this process served is never
+    listed anew.
     """
     listed: set[SegmentId] = set()
+    cursors: set[SegmentId] = set()
     async for record in _records(engine.metadata):
         listed |= record.listed
+        cursors |= {record.cursor_segment} if record.cursor_segment is not None else set()
+    complete = cursors <= await present_segments(engine)
     kept = []
     for segment in sorted(candidates - listed):
         with suppress(NoSegment):  # then a log has deleted it meanwhile
-            if (await engine.store.recover(segment)).entries:
-                kept.append(segment)
-            else:
+            if await _is_needless(engine.store, segment, complete):
                 await engine.store.delete(segment)
+            else:
+                kept.append(segment)
     return kept
+
+
+async def _is_needless(store: SegmentStore, segment: SegmentId, cursors_complete: bool) -> bool:
+    if (await store.recover(segment)).entries == 0:
+        return True
+    if cursors_complete:
+        with suppress(Corrupt):  # then it holds something else
+            await read_cursors(store, segment, {})
+            return True
+    return False
 
 
 async def sweep_and_tell(engine: Engine, candidates: set[SegmentId]) -> None:

@@ -201,8 +201,11 @@ class TrackedCursor(Cursor):
     def _apply_state(self, kind: Kind, state: State) -> None:
         if kind is Kind.WHOLE:
             self.reset(state.mark_delete)
+        first, known = self.mark_delete + 1, self.partial or self.redelivered
         for start, stop in state.ranges:
-            super()._ack_run(max(start, self.mark_delete + 1), stop)
+            self.acked.add(max(start, first), stop)
+            if known:
+                self._forget(start, stop)
         for offset, mask in state.masks.items():
             if not self.is_acked(offset):
                 self.partial[offset] = self.partial.get(offset, mask) & mask

@@ -20,7 +20,7 @@ from magnetar_storage import cursor_record
 from magnetar_storage.cursor import TrackedCursor
 from magnetar_storage.cursor_record import HEAD, Kind
 from magnetar_storage.errors import Corrupt, StorageError
-from magnetar_storage.interfaces import SegmentWriter
+from magnetar_storage.interfaces import SegmentId, SegmentStore, SegmentWriter
 from magnetar_storage.log import Log
 from magnetar_storage.sides import KeptSide, SideState
 from magnetar_storage.world import Done, Timer, settling
@@ -72,7 +72,10 @@ class CursorLog:
         """
         self = cls(log, sides or {})
         if log.cursor_segment is not None:
-            await self._replay(log.cursor_segment)
+            store = log.engine.store
+            numbered = await read_cursors(store, log.cursor_segment, self._sides)
+            self._next_number = max(numbered, default=-1) + 1
+            self.cursors = {cursor.name: cursor for cursor in numbered.values()}
         return self
 
     # Changing -------------------------------------------------------------------
@@ -261,27 +264,31 @@ class CursorLog:
         self._append(writer, payloads, settling(promise))
         await promise
 
-    # Replaying ------------------------------------------------------------------
 
-    async def _replay(self, segment: int) -> None:
-        end = await self._engine.store.recover(segment)
-        reader = await self._engine.store.reader(segment)
-        try:
-            numbered: dict[int, DurableCursor] = {}
-            at = 0
-            while at < end.entries:
-                run = await reader.read(at, READ_ENTRIES, READ_BYTES)
-                for entry, payload in enumerate(run.payloads, at):
-                    try:
-                        replay(numbered, self._sides, payload)
-                    except (StructError, ValueError, KeyError) as error:
-                        why = f"this is no cursor record: {error!r}"
-                        raise Corrupt("cursor segment", 0, why, segment, entry, entry) from error
-                at += len(run.payloads)
-        finally:
-            reader.close()
-        self._next_number = max(numbered, default=-1) + 1
-        self.cursors = {cursor.name: cursor for cursor in numbered.values()}
+async def read_cursors(
+    store: SegmentStore, segment: SegmentId, sides: dict[int, SideState]
+) -> dict[int, DurableCursor]:
+    """Replay a cursor segment, into `sides` and new cursors by number.
+
+    `NoSegment` if there is none, `Corrupt` if it is damaged or holds something else.
+    """
+    end = await store.recover(segment)
+    reader = await store.reader(segment)
+    numbered: dict[int, DurableCursor] = {}
+    try:
+        at = 0
+        while at < end.entries:
+            run = await reader.read(at, READ_ENTRIES, READ_BYTES)
+            for entry, payload in enumerate(run.payloads, at):
+                try:
+                    replay(numbered, sides, payload)
+                except (StructError, ValueError, KeyError) as error:
+                    why = f"this is no cursor record: {error!r}"
+                    raise Corrupt("cursor segment", 0, why, segment, entry, entry) from error
+            at += len(run.payloads)
+    finally:
+        reader.close()
+    return numbered
 
 
 def replay(numbered: dict[int, DurableCursor], sides: dict[int, SideState], payload: bytes) -> None:

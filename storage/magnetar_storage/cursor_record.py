@@ -168,7 +168,7 @@ def decode(data: bytes) -> State:
 
 def encode_bitmaps(bitmaps: Sequence[tuple[int, int]]) -> bytes:
     """The body of BITMAPS."""
-    parts = []
+    parts: list[bytes] = []
     for offset, bits in bitmaps:
         size = _bytes_of(bits)
         parts += (_BITMAP.pack(offset, size), bits.to_bytes(size, "little"))

@@ -22,6 +22,42 @@ def test_only_empty_segments_that_nobody_lists_are_deleted() -> None:
     assert world.do(present_segments(world.engine)) == listed | {used.segment}
 
 
+def left_over_cursors(world: TopicWorld) -> int:
+    """A segment as a crash leaves it between rewriting cursors and listing them."""
+    listed = world.topic.log.cursor_segment
+    assert listed is not None
+    reader = world.do(world.store.reader(listed))
+    payloads = world.do(reader.read(0, 100, 1 << 20)).payloads
+    writer = world.do(world.store.create())
+    writer.append(payloads, [0] * len(payloads), lambda error: None)
+    world.clock.pump()
+    return writer.segment
+
+
+def test_cursors_that_nobody_lists_are_deleted() -> None:
+    world = TopicWorld()
+    world.publish(entry(1))
+    world.subscribe("sub")
+    listed = world.do(present_segments(world.engine))
+    left_over = left_over_cursors(world)
+    candidates = world.do(present_segments(world.engine))
+    assert candidates == listed | {left_over}
+    assert world.do(sweep(world.engine, candidates)) == []
+    assert world.do(present_segments(world.engine)) == listed
+
+
+def test_cursors_that_nobody_lists_stay_while_a_topic_lacks_its_own() -> None:
+    world = TopicWorld()
+    world.publish(entry(1))
+    world.subscribe("sub")
+    left_over = left_over_cursors(world)
+    listed = world.topic.log.cursor_segment
+    assert listed is not None
+    world.do(world.store.delete(listed))
+    candidates = world.do(present_segments(world.engine))
+    assert world.do(sweep(world.engine, candidates)) == [left_over]
+
+
 def test_segments_in_use_by_a_live_topic_stay() -> None:
     world = TopicWorld()
     world.publish(entry(1))
