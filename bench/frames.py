@@ -12,6 +12,8 @@ from magnetar_proto.sends import encode_send
 
 WRITE_BYTES = 256 << 10
 WRITE_ENTRIES = 50
+KEY_STEP = 7919
+"""Prime, so that every key has its turn and neighbours have nothing in common."""
 SHARED_PAYLOAD = 4 << 10
 """From this size on all frames share one payload in memory instead of having a copy each."""
 
@@ -31,13 +33,16 @@ class Shape:
     batch: int = 1
     """Messages an entry; 1 is sent as no batch."""
     topics: int = 1
+    keys: int = 0
+    """How many different keys the entries have; 0 is none."""
 
     @property
     def title(self) -> str:
         size = f"{self.size} B" if self.size < 1024 else f"{self.size >> 10} KiB"
         batch = f"{self.batch} x " if self.batch > 1 else ""
         topics = f" over {self.topics:,} topics" if self.topics > 1 else ""
-        return batch + size + topics
+        keys = f" with {self.keys:,} keys" if self.keys else ""
+        return batch + size + topics + keys
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,8 @@ def encode_load(shape: Shape, entries: int, write_entries: int = WRITE_ENTRIES) 
     for number in range(entries):
         sequence_id, topic = divmod(number, shape.topics)
         metadata.sequence_id = sequence_id
+        if shape.keys:
+            metadata.partition_key = f"key-{number * KEY_STEP % shape.keys}"
         encoded = metadata.SerializeToString()
         frame = encode_send(topic + 1, sequence_id, shape.batch, encoded, payload)
         frames.append(frame[: -len(payload)] if shared else frame)

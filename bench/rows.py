@@ -7,12 +7,14 @@ from functools import partial
 from bench.frames import Shape
 from bench.holes import holes
 from bench.scenarios import Trial, catch_up, crash, fan_out, latency, publish, start, tail
+from bench.sharing import share_by_key
 from bench.usage import Measures
 
 SMALL, KIB, LARGE = Shape(100), Shape(1 << 10), Shape(64 << 10)
 SMALL_BATCH, KIB_BATCH = Shape(100, batch=100), Shape(1 << 10, batch=100)
 MANY_TOPICS = Shape(100, topics=1000)
-SUBSCRIPTIONS = 10
+KEYED = Shape(100, keys=100_000)
+SUBSCRIPTIONS = CONSUMERS = 10
 PER_SECOND = 1000
 HOLES = 1_000_000
 FSYNC, FLOOR = "pulsar-fsync", "floor"
@@ -96,6 +98,11 @@ ROWS: dict[str, Row] = {
         f"publish to deliver at {PER_SECOND:,} msg/s",
         partial(latency, shape=SMALL, entries=8 * PER_SECOND, per_second=PER_SECOND),
         (Mark("p50_ms", 0.8, at_most=True), Mark("p99_ms", 3.0, at_most=True)),
+    ),
+    "key_shared": Row(
+        f"{KEYED.title}, Key_Shared by {CONSUMERS} consumers",
+        partial(share_by_key, shape=KEYED, entries=200_000, consumers=CONSUMERS),
+        (Mark("of_shared", 0.7), PEAK),
     ),
     "holes-in-order": holing(shuffled=False),
     "holes-random": holing(shuffled=True),

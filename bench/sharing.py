@@ -1,0 +1,121 @@
+"""Consumers that share a subscription, each on its own connection, and acknowledge one by one."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from functools import partial
+
+from bench.connection import (
+    CONSUMER_ID,
+    SHARED,
+    SUBSCRIPTION,
+    Command,
+    Connection,
+    connected,
+    open_consumer,
+    open_producer,
+)
+from bench.frames import Load, Shape
+from bench.publishing import Publisher
+from bench.scenarios import WARM_UP_PERCENT, Trial
+from bench.usage import Measures
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.acks import encode_ack
+from magnetar_proto.deliveries import decode_message, encode_flow
+
+PERMITS = 1000
+KEY_SHARED = pb.CommandSubscribe.Key_Shared
+
+
+class Worker:
+    """Takes messages and acknowledges each, those of one read in one command."""
+
+    def __init__(self, connection: Connection, team: "Team") -> None:
+        self._connection = connection
+        self._team = team
+        self._ids: list[tuple[int, int, tuple[int, ...]]] = []
+        self._used = 0
+        connection.on_message, connection.on_messages = self._message, self._messages
+        connection.write(encode_flow(CONSUMER_ID, PERMITS))
+
+    def _message(self, message: Command) -> None:
+        delivery = decode_message(*message)
+        self._ids.append((delivery.ledger, delivery.entry, ()))
+
+    def _messages(self, count: int, last: Command) -> None:
+        ids, self._ids = self._ids, []
+        self._connection.write(encode_ack(CONSUMER_ID, pb.CommandAck.Individual, ids))
+        self._used += count
+        if self._used >= PERMITS // 2:
+            self._connection.write(encode_flow(CONSUMER_ID, self._used))
+            self._used = 0
+        self._team.took(count)
+
+
+class Team:
+    """All consumers of the subscription together."""
+
+    def __init__(self) -> None:
+        self.entries = 0
+        self._awaited = 0
+        self._done: asyncio.Future[None] | None = None
+
+    async def receive(self, entries: int, connection: Connection) -> None:
+        """Return when so many have come altogether."""
+        self._awaited, self._done = entries, connection.promise()
+        self.took(0)
+        await self._done
+
+    def took(self, count: int) -> None:
+        """One of them took so many."""
+        self.entries += count
+        done = self._done
+        if done is not None and not done.done() and self.entries >= self._awaited:
+            done.set_result(None)
+
+
+def share(
+    trial: Trial,
+    shape: Shape,
+    entries: int,
+    consumers: int,
+    sub_type: "pb.CommandSubscribe.SubType" = SHARED,
+    topic: str = "",
+) -> Measures:
+    """A publisher, as fast as it can be, and consumers that share what it publishes."""
+    topic = topic or trial.topic
+    warm_up, rest = trial.load(shape, entries).split(WARM_UP_PERCENT)
+
+    async def work() -> Measures:
+        async with AsyncExitStack() as stack:
+            team = Team()
+            for _ in range(consumers):
+                connection = await stack.enter_async_context(connected(trial.server.port))
+                await open_consumer(connection, topic, SUBSCRIPTION, sub_type)
+                Worker(connection, team)
+            connection = await stack.enter_async_context(connected(trial.server.port))
+            await open_producer(connection, topic)
+            publisher = Publisher(connection)
+
+            async def deliver(load: Load) -> int:
+                await publisher.publish(load, trial.seconds)
+                await team.receive(publisher.sent, connection)
+                return team.entries
+
+            before = await deliver(warm_up)
+            meter = trial.meter(trial.server.pid)
+            return meter.stop((await deliver(rest) - before) * shape.batch, shape.size)
+
+    return trial.run(work)
+
+
+def share_by_key(trial: Trial, shape: Shape, entries: int, consumers: int) -> Measures:
+    """The same with Key_Shared, between two runs with Shared: how its rate and CPU compare."""
+    measure = partial(share, trial, shape, entries, consumers)
+    before = measure(SHARED, f"{trial.topic}-before")
+    by_key = measure(KEY_SHARED)
+    after = measure(SHARED, f"{trial.topic}-after")
+    rate, cpu = ((before[name] + after[name]) / 2 for name in ("msg_per_s", "cpu_us"))
+    return by_key | {
+        "of_shared": by_key["msg_per_s"] / rate,
+        "cpu_of_shared": by_key["cpu_us"] / cpu,
+    }
