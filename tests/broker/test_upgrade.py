@@ -1,8 +1,8 @@
 """Data of earlier releases is served by this one, to the message.
 
-The directories in `samples` were written by `write_sample` with the build that each is named
-after: `.venv/bin/python tests/broker/test_upgrade.py FILE.tar.xz`, with that build installed.
-A build that writes anything differently adds one; none is ever changed.
+The data in `samples` was written by `write_sample`, by the build that each is named after or
+that first wrote what it is named after: `python tests/broker/test_upgrade.py FILE.tar.xz`, with
+`tests` on the path.  A build that writes anything differently adds one; none is ever changed.
 """
 
 import shutil
@@ -28,16 +28,28 @@ from raw_client import RawClient, Received, metadata, send_frame
 from running_broker import RunningBroker
 
 SAMPLES = Path(__file__).parent / "samples"
-PLAIN, HOLES, BATCHES = (f"persistent://public/default/{name}" for name in ("plain", "holes", "b"))
+PLAIN, HOLES, BATCHES, DENSE = (
+    f"persistent://public/default/{name}" for name in ("plain", "holes", "b", "dense")
+)
 SHARED = pb.CommandSubscribe.Shared
 PROPERTIES = [pb.KeyValue(key="team", value="night")]
 MESSAGES = 30
+MANY = 600
 BATCH = 8
 
 
 def write_sample(directory: Path) -> None:
     """Fill a new data directory, with a stop in good order on the way and a kill at the end."""
     broker = RunningBroker(directory).start()
+    try:
+        write_acks(broker)
+        write_counts(broker)
+    finally:
+        broker.kill()
+
+
+def write_acks(broker: RunningBroker) -> None:
+    """Of all kinds, before a restart and behind it."""
     with RawClient(broker.port) as client:
         fill(client, PLAIN, MESSAGES)
         fill(client, HOLES, MESSAGES)
@@ -58,7 +70,30 @@ def write_sample(directory: Path) -> None:
         client.ack([(*batches[4], [0b1])], consumer_id=3)
         client.produce(HOLES, 9)
         client.publish(MESSAGES, b"%d" % MESSAGES, 9)
-    broker.kill()
+
+
+def write_counts(broker: RunningBroker) -> None:
+    """What is new in the sample `counts`: those of redeliveries, and very many ack holes."""
+    with RawClient(broker.port) as client:
+        fill(client, DENSE, MANY)
+        client.subscribe(DENSE, "workers", SHARED)
+        dense = list(receive(client, 1, MANY))
+        client.ack([(*one, ()) for one in dense[1::2]])
+        nack(client, dense[0], dense[2])
+    broker.restart()
+    with RawClient(broker.port) as client:
+        client.subscribe(DENSE, "workers", SHARED)
+        dense = list(receive(client, 1, MANY - 1))
+        nack(client, dense[0], dense[2])
+        client.ack([(*dense[-1], ())])
+
+
+def nack(client: RawClient, *ids: tuple[int, int]) -> None:
+    """Let messages come again."""
+    positions = [pb.MessageIdData(ledgerId=ledger, entryId=entry) for ledger, entry in ids]
+    client.send(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, message_ids=positions))
+    for _ in ids:
+        client.next_message()
 
 
 def fill(client: RawClient, topic: str, count: int, batch: int = 1) -> None:
@@ -81,7 +116,7 @@ def subscribe(client: RawClient) -> None:
 
 def receive(client: RawClient, consumer: int, end: int) -> dict[tuple[int, int], Received]:
     """What comes, up to the message with the number `end - 1`, by its id."""
-    client.flow(1000, consumer)
+    client.flow(2 * MANY, consumer)
     found = {}
     while True:
         message = client.next_message()
@@ -108,15 +143,39 @@ def left(client: RawClient, consumer: int, end: int) -> list[tuple[int, list[int
     ]
 
 
-@pytest.mark.parametrize("sample", sorted(SAMPLES.iterdir()), ids=lambda path: path.stem)
-def test_what_was_not_acknowledged_is_served_and_nothing_else(sample: Path, tmp_path: Path) -> None:
+def check_acks(client: RawClient) -> None:
+    """What `write_acks` left."""
+    acked = {*range(1, MESSAGES, 2), 0, 10, 12}
+    assert left(client, 1, MESSAGES) == [(n, [], 0) for n in range(10, MESSAGES)]
+    assert left(client, 5, MESSAGES) == [(n, [], 0) for n in range(MESSAGES)]
+    assert left(client, 2, MESSAGES + 1) == [
+        (n, [], 0) for n in range(MESSAGES + 1) if n not in acked
+    ]
+    assert left(client, 3, 6) == [
+        (0, [], 0), (1, [0b01110000], 0), (2, [], 0), (4, [0b1], 0), (5, [], 0),
+    ]  # fmt: skip
+
+
+def check_counts(client: RawClient) -> None:
+    """What `write_counts` left."""
+    client.subscribe(DENSE, "workers", SHARED, 4)
+    counts = {0: 2, 2: 1, 4: 1}
+    assert left(client, 4, MANY - 3) == [(n, [], counts.get(n, 0)) for n in range(0, MANY - 3, 2)]
+
+
+CHECKS = {"26de619": (check_acks,), "counts": (check_acks, check_counts)}
+
+
+@pytest.mark.parametrize("sample", CHECKS)
+def test_what_was_not_acknowledged_is_served_and_nothing_else(sample: str, tmp_path: Path) -> None:
     directory = tmp_path / "data"
-    shutil.unpack_archive(sample, directory)
+    shutil.unpack_archive(SAMPLES / f"{sample}.tar.xz", directory)
     broker = RunningBroker(directory).start()
     try:
         with RawClient(broker.port) as client:
             subscribe(client)
-            check(client)
+            for check in CHECKS[sample]:
+                check(client)
     finally:
         broker.close()
     assert properties_of(directory, HOLES) == {"workers": {"team": "night"}}
@@ -134,19 +193,6 @@ def properties_of(directory: Path, topic: str) -> dict[str, dict[str, str]]:
     run(store.close(), clock)
     run(metadata.close(), clock)
     return {name: cursor.properties for name, cursor in cursors.cursors.items()}
-
-
-def check(client: RawClient) -> None:
-    """What `write_sample` left."""
-    acked = {*range(1, MESSAGES, 2), 0, 10, 12}
-    assert left(client, 1, MESSAGES) == [(n, [], 0) for n in range(10, MESSAGES)]
-    assert left(client, 5, MESSAGES) == [(n, [], 0) for n in range(MESSAGES)]
-    assert left(client, 2, MESSAGES + 1) == [
-        (n, [], 0) for n in range(MESSAGES + 1) if n not in acked
-    ]
-    assert left(client, 3, 6) == [
-        (0, [], 0), (1, [0b01110000], 0), (2, [], 0), (4, [0b1], 0), (5, [], 0),
-    ]  # fmt: skip
 
 
 if __name__ == "__main__":
