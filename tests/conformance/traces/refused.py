@@ -1,7 +1,7 @@
 """Features that this broker does not have (yet), and commands for what was never open."""
 
 from conformance.differences import Difference, differs
-from conformance.trace import KEY_SHARED, SHARED, Trace
+from conformance.trace import SHARED, Trace
 from magnetar_proto import PulsarApi_pb2 as pb
 
 SCHEMAS = Difference(
@@ -78,17 +78,6 @@ def registering_a_schema(t: Trace) -> None:
 def registering_a_schema_of_a_topic_that_is_not_there(t: Trace) -> None:
     a = t.connects()
     a.asks(pb.CommandGetOrCreateSchema(request_id=0, topic=t.topic, schema=STRING))
-
-
-# Key_Shared ---------------------------------------------------------------------------------
-
-
-@differs(
-    Difference("Key_Shared subscriptions", "order by key", "NotAllowedError", on_purpose=False)
-)
-def a_key_shared_subscription(t: Trace) -> None:
-    a = t.connects()
-    a.subscribes(KEY_SHARED)
 
 
 # Transactions -------------------------------------------------------------------------------
