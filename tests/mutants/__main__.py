@@ -21,7 +21,9 @@ from mutants.sites import Mutation, mutations
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("proto", "storage", "broker", "client", "tests", "pyproject.toml")
 SOURCE_ROOTS = ("proto", "storage", "broker", "client")
-LIKELY = ("crash_points", "journal", "disk", "rot", "log_crash", "cursor_log", "local_model")
+LIKELY = (
+    "crash_points", "journal", "disk", "rot", "log_crash", "cursor_log", "local_model", "thinning",
+)  # fmt: skip
 """Tests that notice most mutants, to be asked first."""
 
 TIMEOUT_SECONDS = 900

@@ -147,10 +147,115 @@ ORDERS = (
     ),
     Order(
         "cursor_log.py",
+        "changes beside the cursors are not written",
+        "payloads += _side(number, self._sides[number].take_delta())",
+        "pass",
+    ),
+    Order(
+        "cursor_log.py",
+        "a new cursor segment without what is beside the cursors",
+        "payloads += _side(number, side.snapshot())",
+        "pass",
+    ),
+    Order(
+        "cursor.py",
+        "counts of redeliveries are not written",
+        "pieces(Kind.DELTA, State(mark_delete, ranges, masks, counts))",
+        "pieces(Kind.DELTA, State(mark_delete, ranges, masks))",
+    ),
+    Order(
+        "cursor.py",
+        "a count of redeliveries outlives the acknowledgement",
+        "_drop(self.redelivered, start, stop)",
+        "pass",
+    ),
+    Order(
+        "cursor_record.py",
+        "what does not fit into the first piece of a state is not written",
+        "return [*states[:1], *bitmaps, *states[1:]]",
+        "return states[:1]",
+    ),
+    Order(
+        "offsets.py",
+        "a full chunk is taken for an empty one",
+        "return offset >> SHIFT in self._full",
+        "return False",
+    ),
+    Order(
+        "cursor_log.py",
         "whoever waits is told before the cursor records are durable",
         "self._append(self._writer, payloads, partial(self._flushed, self._take_waiting()))",
         "self._append(self._writer, payloads, partial(self._flushed, []))\n"
         "        self._release(None)",
+    ),
+    Order(
+        "thinning.py",
+        "a thinned segment is deleted before the record says so",
+        "            await log.commit(partial(self._checked, group, needed, thinned))",
+        "            for segment in {unit.stored_in for unit in group.units if unit.stored_in}:\n"
+        "                await log.engine.store.delete(segment)\n"
+        "            await log.commit(partial(self._checked, group, needed, thinned))",
+    ),
+    Order(
+        "thinning.py",
+        "entries that are needed are not kept",
+        "for run in cursor.acked.missing(first, stop):",
+        "for run in list(cursor.acked.missing(first, stop))[1:]:",
+    ),
+    Order(
+        "thinning.py",
+        "an entry is kept in the place of another",
+        "run.payloads[first - at : behind - at]",
+        "run.payloads[: behind - first]",
+    ),
+    Order(
+        "thinning.py",
+        "a keeper is not trash while it is written",
+        "await log.commit(lambda record: replace(record, trash=(*record.trash, keeper)))",
+        "pass",
+    ),
+    Order(
+        "thinning.py",
+        "a keeper may be deleted while it is written",
+        "log.unfinished.add(keeper)",
+        "pass",
+    ),
+    Order(
+        "thinning.py",
+        "a keeper that may be in use may be deleted",
+        "            await log.commit(partial(self._checked, group, needed, thinned))",
+        "            log.unfinished.clear()\n"
+        "            await log.commit(partial(self._checked, group, needed, thinned))",
+    ),
+    Order(
+        "thinning.py",
+        "a keeper is in use before it is sealed",
+        "                    await writer.seal()",
+        "                    pass",
+    ),
+    Order(
+        "thinning.py",
+        "what is needed is not looked at again when it was copied",
+        "if any(group.live.count(*run) < run[1] - run[0] for run in now):",
+        "if False:",
+    ),
+    Order(
+        "recorded_log.py",
+        "cursors are not told of holes",
+        "            self.on_reclaimed()",
+        "            pass",
+    ),
+    Order(
+        "log_record.py",
+        "what was thinned is not deleted",
+        "trash=kept + tuple(sorted(self.stored - after.stored))",
+        "trash=kept",
+    ),
+    Order(
+        "log_reading.py",
+        "holes are not known after a restart",
+        "            elif not segment.is_whole:\n                self.holes.add(base, stop)",
+        "            elif not segment.is_whole:\n                pass",
     ),
     Order(
         "sqlite.py",

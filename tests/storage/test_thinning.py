@@ -95,6 +95,7 @@ def test_a_message_that_waits_holds_nothing_but_itself() -> None:
     assert world.there() == {3: b"3"} | {offset: b"%d" % offset for offset in range(30, 35)}
     assert kept(world.log) == [(10, 1), (20, 0), (None, None)]
     assert len(world.stored()) == 2
+    assert all(world.store._segments[one].sealed for one in world.stored() - {4})
     assert [world.log.position(offset) for offset in (3, 30, 34)] == [
         positions[offset] for offset in (3, 30, 34)
     ]
@@ -112,6 +113,16 @@ def test_few_entries_are_needed_or_nothing_happens() -> None:
     assert world.reclaim() > 0
     assert kept(world.log) == [(10, None), (10, 0), (None, None)], "two of ten are too many"
     assert world.reclaim() == 0
+
+
+def test_several_entries_of_one_segment_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thinning, "NEEDED_OF_WHOLE", 2)
+    world = Thinned(25)
+    world.ack_all_but(3, 5, 6, 9, 17, 24)
+    world.reclaim()
+    assert kept(world.log) == [(10, 4), (10, 1), (None, None)]
+    assert world.there().items() >= world.needed.items()
+    assert sorted(world.there()) == [3, 5, 6, 9, 17, 20, 21, 22, 23, 24]
 
 
 def test_the_last_entry_stays_and_so_does_its_segment() -> None:
@@ -269,6 +280,19 @@ def test_cursors_pass_over_holes_wherever_they_are_put() -> None:
         offset = cursor.next_unacked(0)
         assert offset == 30 or offset in world.there()
         assert offset == min((o for o in world.there() if o > mark_delete), default=30)
+
+
+def test_cursors_that_hold_nothing_are_told_at_once() -> None:
+    world = Thinned(30)
+    world.ack_all_but(3, 29)
+    reader = Cursor(0)
+    nexts = []
+    world.log.on_reclaimed = lambda: (world.log.skip_holes(reader), nexts.append(world.log.holes))[
+        1
+    ]
+    world.reclaim()
+    assert nexts, "the log tells of its holes"
+    assert (reader.next_unacked(1), reader.next_unacked(4)) == (3, 20)
 
 
 def test_who_reads_while_it_is_thinned_reads_on() -> None:
@@ -532,11 +556,13 @@ class ThinnedLog(RuleBasedStateMachine):
         self.patch.setattr(thinning, "LOOKED_AT", looked_at)
         self.patch.setattr(thinning, "NEEDED_OF_WHOLE", 2)
         self.world = Thinned(cache_bytes=cache)
+        self.world.cursors = {"a": Cursor(-1)}
         self.readers = {"r": Cursor(-1)}
         self.counts: list[int] = []
         self.positions: list[tuple[int, int]] = []
-        self.wanted: set[int] = set()
-        """What cursors needed all the time since it was appended, or again before it went."""
+        for first in range(3):
+            for last in range(4):
+                self.append([first, 1, last] * 2)
 
     def teardown(self) -> None:
         if hasattr(self, "patch"):
@@ -561,11 +587,14 @@ class ThinnedLog(RuleBasedStateMachine):
         first = data.draw(st.integers(0, len(self.counts) - 1))
         cursor.ack(range(first, min(first + data.draw(st.integers(1, 30)), len(self.counts))))
 
-    @rule(name=st.sampled_from("abc"), keep=st.sets(st.integers(0, 100), max_size=3))
-    def ack_all_but(self, name: str, keep: set[int]) -> None:
-        cursor = self.world.cursors.get(name)
-        if cursor is not None:
-            cursor.ack([o for o in range(len(self.counts)) if o not in keep])
+    @rule(keep=st.sets(st.integers(0, 80), min_size=1, max_size=12), turns=st.integers(1, 3))
+    def ack_most_and_reclaim(self, keep: set[int], turns: int) -> None:
+        """More and more of them, as consumers do."""
+        for turn in range(turns):
+            kept = sorted(keep)[turn * 3 :]
+            for cursor in self.world.cursors.values():
+                cursor.ack([o for o in range(len(self.counts)) if o not in kept])
+            self.reclaim(EVER, EVER)
 
     @rule(name=st.sampled_from("abc"), part=st.floats(0, 1))
     def subscribe(self, name: str, part: float) -> None:
