@@ -1,7 +1,7 @@
 """Delayed delivery of one topic: what is delayed, the timer that ends it, who is told."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from magnetar_broker.pauses import pause
@@ -85,12 +85,15 @@ class TopicDelays:
     def note(self, first: int, payloads: Sequence[bytes]) -> None:
         """Entries are durable of which some may be delayed."""
         if self.policy.active:
-            times = map(_deliver_at_ms, payloads)
-            self._add((offset, at_ms) for offset, at_ms in enumerate(times, first) if at_ms)
+            self._add(first, payloads)
 
-    def _add(self, delays: Iterable[tuple[int, int]]) -> None:
+    def _add(self, first: int, payloads: Sequence[bytes]) -> None:
         horizon = self._horizon()
-        later = [delay for delay in delays if delay[1] > horizon]
+        later = [
+            (offset, at_ms)
+            for offset, at_ms in enumerate(map(_deliver_at_ms, payloads), first)
+            if at_ms > horizon
+        ]
         if later:
             self._index.add(later)
             self._arm()
@@ -100,12 +103,8 @@ class TopicDelays:
         unsure = self._index.unsure
         if unsure.start >= first + len(payloads) or first >= unsure.stop:
             return
-        waiting = self._index.waiting
-        self._add(
-            (offset, at_ms)
-            for offset, payload in enumerate(payloads, first)
-            if offset in unsure and offset not in waiting and (at_ms := _deliver_at_ms(payload))
-        )
+        for start, stop in list(self._index.waiting.missing(first, first + len(payloads))):
+            self._add(start, payloads[start - first : stop - first])
 
     async def _look(self, unsure: range) -> None:
         at = unsure.start
@@ -195,8 +194,9 @@ class TopicDelays:
         await self._index.close()
 
 
-def _deliver_at_ms(entry: bytes) -> int | None:
+def _deliver_at_ms(entry: bytes) -> int:
+    """0 for at once; also where the metadata cannot be read."""
     try:
-        return deliver_at_ms(entry)
+        return deliver_at_ms(entry) or 0
     except BadMetadata:
-        return None
+        return 0

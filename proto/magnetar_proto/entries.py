@@ -7,6 +7,7 @@
 All sizes are big-endian.
 """
 
+import re
 from struct import Struct
 from struct import error as StructError
 from typing import Final
@@ -29,6 +30,12 @@ METADATA_AT: Final = 10
 CHECKED_FROM: Final = 6
 DELIVER_AT_TAG: Final = b"\x98\x01"
 """Field 19 of the metadata, deliver_at_time: rare, so its bytes are looked for before parsing."""
+_DELAYED: Final = re.compile(
+    rb"\x10[\x80-\xff]{0,9}[\0-\x7f]\x18[\x80-\xff]{0,9}[\0-\x7f]\x98\x01([\x80-\xff]{5}[\x01-\x7f])"
+)
+"""What mostly follows a producer's name: sequence id, publish time, and a time of this century."""
+_MORE: Final = sum(128 << 7 * byte for byte in range(5))
+"""The bits of such a varint that say that more follows."""
 # Above this many bytes a view is cheaper than a copy.
 COPY_LIMIT: Final = 4096
 
@@ -96,10 +103,15 @@ def deliver_at_ms(entry: bytes) -> int | None:
     BadMetadata if it may say so and cannot be read.  Nearly all entries are not parsed.
     """
     stop = len(entry)
-    if stop > METADATA_AT:
+    if stop > METADATA_AT + 2:
         magic, _, size = CHECKED_HEAD.unpack_from(entry)
         if magic == CHECKED_MAGIC:
             stop = METADATA_AT + size
+            if entry[METADATA_AT] == 0x0A and entry[METADATA_AT + 1] < 128:
+                found = _DELAYED.match(entry, METADATA_AT + 2 + entry[METADATA_AT + 1], stop)
+                if found is not None and entry.find(DELIVER_AT_TAG, found.end(), stop) < 0:
+                    a, b, c, d, e, f = found[1]
+                    return a + (b << 7) + (c << 14) + (d << 21) + (e << 28) + (f << 35) - _MORE
     if entry.find(DELIVER_AT_TAG, 0, stop) < 0:
         return None
     metadata, _ = parse_metadata(entry)

@@ -109,11 +109,10 @@ class DelayIndex:
 
     # Adding -----------------------------------------------------------------------
 
-    def add(self, delays: Iterable[tuple[int, int]]) -> None:
+    def add(self, delays: Sequence[tuple[int, int]]) -> None:
         """Entries that are durable and to be delivered later, as (offset, milliseconds)."""
-        keys = [key(min(at_ms, MAX_TIME), offset) for offset, at_ms in delays]
-        self._wait(map(offset_of, keys))
-        self._recent.add(keys)
+        self._wait([offset for offset, _ in delays])
+        self._recent.add([key(at_ms, offset) for offset, at_ms in delays])
         self._changed(None)
         if len(self._recent) > self._run and not self._moving:
             self._moving = True

@@ -57,7 +57,7 @@ class Block(NamedTuple):
 def encode_block(keys: Sequence[int]) -> bytes:
     """The stored form of delays."""
     n = len(keys)
-    return pack(f"<{2 * n}q", *map(time_of, keys), *map(offset_of, keys))
+    return pack(f"<{2 * n}q", *[one >> 64 for one in keys], *[one & FULL for one in keys])
 
 
 def decode_block(data: bytes, at: int = 0) -> Block:

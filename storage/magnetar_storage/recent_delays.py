@@ -4,7 +4,7 @@ record   u8 kind, i64 offset below which every delay was known, a block of delay
 ADD      more delays          WHOLE    these are all, those before them are in runs
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from heapq import heapify, heappop, heappush
 from struct import Struct
@@ -52,12 +52,12 @@ class RecentDelays:
         """Whose delays these are, in no order."""
         return map(offset_of, self._heap)
 
-    def add(self, keys: Iterable[int]) -> None:
+    def add(self, keys: Sequence[int]) -> None:
         """More delays; the cursor log is to be told."""
-        heap, new = self._heap, self._new
+        heap = self._heap
         for one in keys:
             heappush(heap, one)
-            new.append(one)
+        self._new += keys
 
     def take(self, until_ms: int, limit: int) -> list[int]:
         """The offsets of so many delays that end up to a time."""

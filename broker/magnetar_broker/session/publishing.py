@@ -105,7 +105,9 @@ class Publishing:
                     and 0 < size <= end - mid - METADATA_AT
                 )
             if not usual:
-                refused = refusal_of_entry(entry, must_encrypt) or _check_delay(run, entry)
+                refused = refusal_of_entry(entry, must_encrypt)
+                if refused is None and deliver_at_ms(entry) is not None:
+                    refused = _check_delay(run, entry)
             elif DELIVER_AT_TAG in entry[METADATA_AT : METADATA_AT + size]:
                 refused = _check_delay(run, entry)
             if refused is not None:
@@ -201,13 +203,10 @@ class Publishing:
 
 
 def _check_delay(run: Sends, entry: bytes) -> Refusal | None:
-    """Mark the run if the entry is delayed; a refusal if it is so for too long."""
-    at_ms = deliver_at_ms(entry)
-    if at_ms is None:
-        return None
+    """Mark the run if the entry may be delayed; a refusal if it is so for too long."""
     run.delayed = True
     longest_ms = run.producer.topic.max_delay_ms
-    if longest_ms <= 0 or at_ms - publish_time(entry) <= longest_ms:
+    if longest_ms <= 0 or (deliver_at_ms(entry) or 0) - publish_time(entry) <= longest_ms:
         return None
     return Refusal(
         pb.NotAllowedError,
