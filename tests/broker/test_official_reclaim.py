@@ -1,0 +1,136 @@
+"""One message that waits does not hold the disk: what is acknowledged around it is reclaimed."""
+
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pulsar
+import pytest
+
+from crash.file_events import FileEvents
+from official import TIMEOUT_MS, connect, expect_silence, publish, take, texts
+from running_broker import RunningBroker
+
+TOPIC = "persistent://public/default/reclaimed"
+BATCH = 50
+MESSAGES = 1000 * BATCH
+WAITS = 4 * BATCH + 7
+ALSO_WAITS = 500 * BATCH
+SMALL_SEGMENTS = {
+    "managedLedgerMaxEntriesPerLedger": "100",
+    "managedLedgerMinLedgerRolloverTimeMinutes": "0",
+    "retentionCheckIntervalInSeconds": "1",
+    "acknowledgmentAtBatchIndexLevelEnabled": "true",
+}
+
+
+def stored_bytes(broker: RunningBroker) -> float:
+    """What the topic's payloads take, as the broker says."""
+    with urllib.request.urlopen(f"{broker.http_url}/metrics") as page:
+        lines = page.read().decode().splitlines()
+    (line,) = (one for one in lines if one.startswith("pulsar_storage_size{") and TOPIC in one)
+    return float(line.rsplit(" ", 1)[1])
+
+
+def await_less(broker: RunningBroker, limit: float) -> None:
+    """Wait until so little is stored; with each change of the metadata it is looked again."""
+    with FileEvents(broker.data_dir) as events:
+        while stored_bytes(broker) > limit:
+            assert events.await_change("metadata.db", TIMEOUT_MS / 1000), "nothing is reclaimed"
+
+
+def segment_bytes(data_dir: Path) -> int:
+    return sum(file.stat().st_size for file in (data_dir / "segments").iterdir())
+
+
+def fill(client: pulsar.Client) -> None:
+    """Batches of `BATCH`; every message says its number."""
+    producer = client.create_producer(
+        TOPIC,
+        batching_enabled=True,
+        batching_max_messages=BATCH,
+        batching_max_publish_delay_ms=60_000,
+        block_if_queue_full=True,
+    )
+    for number in range(MESSAGES):
+        producer.send_async(b"%0100d" % number, None)
+    producer.flush()
+
+
+def subscribe(client: pulsar.Client) -> pulsar.Consumer:
+    return client.subscribe(TOPIC, "sub", pulsar.ConsumerType.Shared, batch_index_ack_enabled=True)
+
+
+def acknowledge_most(consumer: pulsar.Consumer) -> list[pulsar.MessageId]:
+    """All messages but two, whose ids are returned."""
+    waiting = []
+    for number in range(MESSAGES):
+        message = consumer.receive(timeout_millis=TIMEOUT_MS)
+        if number in (WAITS, ALSO_WAITS):
+            waiting.append(message.message_id())
+        else:
+            consumer.acknowledge(message)
+    return waiting
+
+
+def test_the_disk_is_given_back_around_messages_that_wait(
+    make_broker: Callable[..., RunningBroker],
+) -> None:
+    broker = make_broker(**SMALL_SEGMENTS)
+    client = connect(broker.service_url)
+    consumer = subscribe(client)
+    fill(client)
+    waiting = acknowledge_most(consumer)
+    full = MESSAGES * 100
+    # The last, open segment stays, and so do the two batches.
+    await_less(broker, full / 5)
+    client.close()
+    broker.stop()
+    assert segment_bytes(broker.data_dir) < full / 4
+    broker.start()
+    broker.kill()  # and once more without a clean end
+    broker.start()
+    client = connect(broker.service_url)
+    consumer = subscribe(client)
+    again = take(consumer, 2)
+    assert [int(text) for text in texts(again)] == [WAITS, ALSO_WAITS]
+    assert [message.message_id() for message in again] == waiting
+    for message in again:
+        consumer.acknowledge(message)
+    publish(client.create_producer(TOPIC), "behind")
+    assert texts(take(consumer, 1)) == ["behind"]
+    client.close()
+
+
+@pytest.fixture
+def thinned(make_broker: Callable[..., RunningBroker]) -> RunningBroker:
+    """A broker with a topic of which two batches and the last, open segment are left."""
+    broker = make_broker(**SMALL_SEGMENTS)
+    client = connect(broker.service_url)
+    consumer = subscribe(client)
+    fill(client)
+    acknowledge_most(consumer)
+    await_less(broker, MESSAGES * 100 / 5)
+    client.close()
+    return broker
+
+
+def test_readers_and_seeks_pass_over_what_was_reclaimed(thinned: RunningBroker) -> None:
+    client = connect(thinned.service_url)
+    reader = client.create_reader(TOPIC, pulsar.MessageId.earliest)
+    numbers = []
+    while reader.has_message_available():
+        numbers.append(int(reader.read_next(timeout_millis=TIMEOUT_MS).data()))
+    assert numbers == sorted(set(numbers)), "in order, and nothing twice"
+    batches = {number // BATCH for number in numbers}
+    assert {WAITS // BATCH, ALSO_WAITS // BATCH} <= batches
+    assert len(numbers) == len(batches) * BATCH < MESSAGES / 5
+    first = client.create_reader(TOPIC, pulsar.MessageId.earliest)
+    message = first.read_next(timeout_millis=TIMEOUT_MS)
+    first.seek(message.publish_timestamp())
+    assert first.read_next(timeout_millis=TIMEOUT_MS).data() == message.data()
+    consumer = subscribe(client)
+    consumer.seek(pulsar.MessageId.earliest)
+    assert [int(text) for text in texts(take(consumer, len(numbers)))] == numbers
+    expect_silence(consumer)
+    client.close()
