@@ -24,6 +24,7 @@ class DelayWorld:
         self.reopen()
 
     def reopen(self) -> DelayIndex:
+        self.world.clock.forget()
         self.world.store.crash()
         self.log: Log = self.world.open()
         recent = RecentDelays()
