@@ -7,6 +7,8 @@ model-based test finds them shows what it is worth.
 from dataclasses import dataclass
 
 MODEL = ("tests/broker/test_dispatch_model.py",)
+DELAYS = ("tests/storage/test_delay_index.py", "tests/broker/test_delays.py")
+DELAY_INDEX = "storage/magnetar_storage/delay_index.py"
 SHARED = "broker/magnetar_broker/dispatch/shared.py"
 SUBSCRIPTION = "broker/magnetar_broker/subscription.py"
 
@@ -23,6 +25,69 @@ class Fault:
 
 
 FAULTS: tuple[Fault, ...] = (
+    Fault(
+        DELAY_INDEX,
+        "after a restart the latest delays are over",
+        "        self._wait(recent.offsets())\n",
+        "",
+        DELAYS,
+    ),
+    Fault(
+        DELAY_INDEX,
+        "after a crash nobody asks the entries that the index missed",
+        "range(recent.recorded_to, log.end)",
+        "range(0)",
+        DELAYS,
+    ),
+    Fault(
+        DELAY_INDEX,
+        "what is due waits on",
+        "self.waiting.remove(start, stop)",
+        "pass",
+        DELAYS,
+    ),
+    Fault(
+        DELAY_INDEX,
+        "a run of delays is deleted too early",
+        "if not run.left]",
+        "if run.left < self._run]",
+        DELAYS,
+    ),
+    Fault(
+        DELAY_INDEX,
+        "a run is gone before it is recorded that its entries are unsure",
+        "        if damaged:\n            await self._record()\n",
+        "",
+        DELAYS,
+    ),
+    Fault(
+        "storage/magnetar_storage/recent_delays.py",
+        "delays that are being moved to a run are not written again",
+        "self._records(Kind.WHOLE, self._moving + self._heap)",
+        "self._records(Kind.WHOLE, self._heap)",
+        DELAYS,
+    ),
+    Fault(
+        "broker/magnetar_broker/delays.py",
+        "strict delays end a tick early",
+        "0 if self._strict else self.policy.tick_ms",
+        "self.policy.tick_ms",
+        DELAYS,
+    ),
+    Fault(
+        "broker/magnetar_broker/dispatch/many_active.py",
+        "delayed entries are delivered where they are not known yet",
+        "        self._delays.catch(run.first, run.payloads)\n",
+        "",
+        DELAYS,
+    ),
+    Fault(
+        "broker/magnetar_broker/dispatch/many_active.py",
+        "who holds an entry gets it again when it is due",
+        "[offset for offset in passed if held.holder(offset) is None]",
+        "passed",
+        DELAYS,
+    ),
     Fault(
         SUBSCRIPTION,
         "a wake-up is lost: permits arrive and nobody looks",
