@@ -70,7 +70,12 @@ def catching_up(shape: Shape, entries: int, *marks: Mark) -> Row:
 
 def holing(shuffled: bool) -> Row:
     measure = partial(holes, shape=SMALL, entries=2 * HOLES, shuffled=shuffled)
-    marks = (rate(1.0, FSYNC), Mark("holes_mib", 64, at_most=True), PEAK)
+    marks = (
+        rate(1.0, FSYNC),
+        Mark("holes_mib", 64, at_most=True),
+        Mark("came_again", 0, at_most=True),
+        PEAK,
+    )
     order = "in random order" if shuffled else "in order"
     return Row(f"make a million ack holes {order}", measure, marks, fresh=True, brokers=True)
 

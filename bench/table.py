@@ -58,6 +58,7 @@ EXTRAS = (
     Column("cpu_of_shared", "CPU of Shared", places(2)),
     Column("holes_mib", "holes MiB", places(1)),
     Column("rest_per_s", "the rest/s", places(0)),
+    Column("came_again", "came again", places(0)),
     Column("rss_mib", "RSS MiB", places(0)),
     Column("uss_mib", "USS MiB", places(0)),
 )

@@ -337,6 +337,7 @@ def test_a_row_measures(key: str, name: str, tmp_path: Path) -> None:
         assert 0 < measures["uss_mib"] <= measures["pss_mib"] <= measures["rss_mib"]
         return
     assert measures.keys() >= RATE | ALSO.get(key.partition("-")[0], set())
+    assert measures.get("came_again", 0) == 0
     assert measures["messages"] > 0 and measures["msg_per_s"] > 0 and measures["cpu_us"] >= 0
     assert 0 < measures["pss_mib"] <= measures["peak_mib"]
 
