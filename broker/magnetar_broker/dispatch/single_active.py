@@ -64,7 +64,7 @@ class SingleActive:
         """The grace period of a change is over: tell everybody and start from the cursor."""
         self._switching = None
         if self._failover:
-            for consumer in self._consumers:
+            for consumer in sorted(self._consumers, key=lambda one: (one.priority, one.name)):
                 consumer.connection.active_changed(consumer.id, consumer is self.active)
         self.rewind()
         self.dispatch()
@@ -119,7 +119,7 @@ class SingleActive:
     def acked(self, consumer: Consumer, offset: int, messages_left: int) -> None:
         """Nothing is kept per entry here: the cursor knows."""
 
-    def acked_whole(self, consumer: Consumer, offsets: range) -> None:
+    def acked_whole(self, consumer: Consumer, offsets: Sequence[int]) -> None:
         """The same."""
 
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:

@@ -136,14 +136,6 @@ def chunks(t: Trace) -> None:
     a.receives(2)
 
 
-@differs(
-    Difference(
-        "chunks of one message on a Shared subscription",
-        "all go to the consumer that got the first",
-        "go round like other messages",
-        on_purpose=False,
-    )
-)
 def chunks_of_a_shared_subscription(t: Trace) -> None:
     a, b = t.connects(), t.connects()
     a.subscribes(SHARED)

@@ -1,5 +1,6 @@
 """REDELIVER_UNACKNOWLEDGED_MESSAGES."""
 
+from conformance.differences import Difference, differs
 from conformance.trace import FAILOVER, SHARED, Ids, Kind, Trace, Voice, part_of
 from magnetar_proto import PulsarApi_pb2 as pb
 
@@ -134,7 +135,14 @@ def redelivery_needs_permits(t: Trace) -> None:
     a.receives()
 
 
-def counts_end_with_the_last_consumer(t: Trace) -> None:
+@differs(
+    Difference(
+        "redelivery counts on Shared and Key_Shared",
+        "live in memory and end with the last consumer",
+        "are durable and end with the acknowledgement",
+    )
+)
+def counts_outlive_the_last_consumer(t: Trace) -> None:
     a = t.publisher(1)
     a.subscribes(SHARED)
     a.permits(10)

@@ -1,0 +1,161 @@
+"""Chunked messages on Shared subscriptions."""
+
+from conformance.differences import Difference, differs
+from conformance.trace import SHARED, Kind, Trace, Voice
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.entries import encode_entry
+from raw_client import metadata
+
+ORPHANS = Difference(
+    "a chunk on a Shared subscription whose beginning is gone",
+    "is never delivered, nor is what comes behind it",
+    "goes to any consumer, and what follows it to the same one",
+)
+MOVES = Difference(
+    "a chunked message of which a Shared consumer that leaves has the beginning",
+    "is never delivered",
+    "goes to another consumer, from its beginning on",
+)
+OTHERS = Difference(
+    "messages behind a chunk that only a Shared consumer without permits may get",
+    "come after it, but for a few",
+    "go to the other consumers",
+)
+
+
+def _sends(voice: Voice, uuid: str, *numbers: int, of: int = 3) -> list[pb.MessageIdData]:
+    """Publish chunks of a message; their ids."""
+    ids = []
+    for number in numbers:
+        said = {"uuid": uuid, "num_chunks_from_msg": of, "total_chunk_msg_size": 2 * of}
+        entry = encode_entry(metadata(number, chunk_id=number, **said), b"xy")
+        voice.sends_entry(number, entry, is_chunk=True)
+        [receipt] = voice.hears(Kind.SEND_RECEIPT)
+        ids.append(receipt.message_id)
+    return ids
+
+
+def _wants_again(voice: Voice, ids: list[pb.MessageIdData]) -> None:
+    voice.says(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, message_ids=ids))
+
+
+def they_cost_a_permit_each(t: Trace) -> None:
+    a = t.publisher()
+    _sends(a, "u", 0, 1, 2)
+    a.subscribes(SHARED)
+    a.permits(2)
+    a.receives(2)
+    a.hears_nothing()
+    a.asks(pb.CommandConsumerStats(request_id=0, consumer_id=1))
+    a.permits(1)
+    a.receives()
+
+
+def messages_that_are_mixed_come_whole(t: Trace) -> None:
+    a, b = t.connects(), t.connects()
+    a.subscribes(SHARED)
+    a.permits(100)
+    a.produces()
+    _sends(a, "u", 0)
+    a.receives()
+    b.subscribes(SHARED)
+    b.permits(1)
+    _sends(a, "v", 0, 1)
+    b.receives()
+    b.permits(100)
+    b.hears_nothing()
+    _sends(a, "u", 1, 2)
+    a.hears_nothing()
+    _sends(a, "v", 2)
+    b.hears_nothing()
+
+
+@differs(OTHERS)
+def others_do_not_wait_for_a_chunk(t: Trace) -> None:
+    a, b = t.connects(), t.connects()
+    a.subscribes(SHARED)
+    a.permits(1)
+    a.produces()
+    _sends(a, "u", 0)
+    a.receives()
+    b.subscribes(SHARED)
+    b.permits(100)
+    _sends(a, "u", 1)
+    a.publishes(3, first=5)
+    a.hears_nothing()
+    b.hears_nothing()
+    a.permits(1)
+    a.hears_nothing()
+    b.hears_nothing()
+
+
+@differs(MOVES)
+def a_message_moves_when_its_consumer_leaves(t: Trace) -> None:
+    a, b, c = t.connects(), t.connects(), t.connects()
+    b.subscribes(SHARED)
+    b.permits(100)
+    c.produces()
+    _sends(c, "u", 0, 1)
+    b.receives(2)
+    a.subscribes(SHARED)
+    a.permits(100)
+    b.leaves()
+    a.hears_nothing()
+    _sends(c, "u", 2)
+    a.hears_nothing()
+
+
+def a_message_is_asked_for_again(t: Trace) -> None:
+    a = t.publisher()
+    ids = _sends(a, "u", 0, 1, 2)
+    a.subscribes(SHARED)
+    a.permits(100)
+    a.receives(3)
+    _wants_again(a, ids)
+    a.hears_nothing()
+    a.acks(ids)
+    a.closes_consumer()
+    a.subscribes(SHARED)
+    a.permits(100)
+    a.hears_nothing()
+
+
+def a_beginning_is_asked_for_again_before_the_end_came(t: Trace) -> None:
+    a = t.publisher()
+    a.subscribes(SHARED)
+    a.permits(100)
+    ids = _sends(a, "u", 0, 1)
+    a.receives(2)
+    _wants_again(a, ids)
+    a.hears_nothing()
+    _sends(a, "u", 2)
+    a.hears_nothing()
+
+
+@differs(ORPHANS)
+def the_beginning_was_acknowledged(t: Trace) -> None:
+    a = t.publisher()
+    ids = _sends(a, "u", 0, 1)
+    a.subscribes(SHARED)
+    a.permits(1)
+    a.receives()
+    a.acks(ids[:1])
+    a.closes_consumer()
+    a.subscribes(SHARED)
+    a.permits(100)
+    a.hears_nothing()
+    a.publishes(1, first=9)
+    a.hears_nothing()
+    _sends(a, "u", 2)
+    a.hears_nothing()
+
+
+@differs(ORPHANS)
+def the_beginning_was_never_there(t: Trace) -> None:
+    a = t.publisher()
+    a.subscribes(SHARED)
+    a.permits(100)
+    _sends(a, "u", 1)
+    a.hears_nothing()
+    a.publishes(1, first=9)
+    a.hears_nothing()

@@ -1,0 +1,132 @@
+"""Exclusive and Failover: who is active, what it is told, and where it goes on."""
+
+from conformance.trace import EXCLUSIVE, FAILOVER, Kind, Trace, Voice
+from magnetar_proto import PulsarApi_pb2 as pb
+
+CHANGE = Kind.ACTIVE_CONSUMER_CHANGE
+NAMES = ("carol", "alice", "dave", "bob")
+
+
+def _joins(voice: Voice, consumer_id: int, name: str, topic: str = "", **fields: int) -> None:
+    voice.subscribes(
+        FAILOVER, consumer_id, consumer_name=name, topic=topic or voice.topic, **fields
+    )
+
+
+def _assigns(t: Trace, topic: str, names: tuple[str, ...]) -> None:
+    """Consumers join a topic; its message goes to one of them."""
+    a = t.connects()
+    a.produces(topic)
+    for consumer_id, name in enumerate(names, 1):
+        _joins(a, consumer_id, name, topic)
+        a.permits(10, consumer_id)
+    a.publishes()
+    a.receives()
+    a.leaves()
+
+
+def two_partitions_of_four_consumers(t: Trace) -> None:
+    t.has_partitions(2)
+    for partition in range(2):
+        _assigns(t, f"{t.topic}-partition-{partition}", NAMES)
+
+
+def nine_partitions_of_three_consumers(t: Trace) -> None:
+    t.has_partitions(9)
+    for partition in (0, 1, 2, 7, 8):
+        _assigns(t, f"{t.topic}-partition-{partition}", NAMES[:3])
+
+
+def a_topic_without_partitions_of_four_consumers(t: Trace) -> None:
+    _assigns(t, "persistent://public/default/ring", NAMES)
+    _assigns(t, "persistent://public/default/another-ring", NAMES)
+
+
+def a_better_priority_takes_over(t: Trace) -> None:
+    a, b = t.publisher(3), t.connects()
+    _joins(a, 1, "a", priority_level=1)
+    a.hears(CHANGE)
+    a.permits(10)
+    ids = a.receives(3)
+    a.acks(ids[:1])
+    _joins(b, 1, "b", priority_level=0)
+    b.hears(CHANGE)
+    a.hears(CHANGE)
+    b.permits(10)
+    b.receives(2)
+
+
+def who_takes_over_is_told_and_goes_on_behind_the_last_ack(t: Trace) -> None:
+    a, b = t.publisher(3), t.connects()
+    _joins(a, 1, "a", priority_level=0)
+    a.hears(CHANGE)
+    a.permits(10)
+    ids = a.receives(3)
+    _joins(b, 1, "b", priority_level=1)
+    b.hears(CHANGE)
+    b.permits(10)
+    a.acks(ids[1:2])
+    a.acks(ids[:1])
+    a.leaves()
+    b.hears(CHANGE)
+    b.receives()
+
+
+def nobody_is_told_when_an_inactive_one_leaves(t: Trace) -> None:
+    a, b = t.connects(), t.connects()
+    _joins(a, 1, "a", priority_level=0)
+    a.hears(CHANGE)
+    _joins(b, 1, "b", priority_level=1)
+    b.hears(CHANGE)
+    b.closes_consumer()
+    a.hears_nothing()
+
+
+def an_epoch_begins_anew_with_the_consumer(t: Trace) -> None:
+    a = t.publisher(1)
+    a.subscribes(EXCLUSIVE, consumer_epoch=3)
+    a.permits(10)
+    a.receives()
+    a.says(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, consumer_epoch=7))
+    a.receives()
+    a.closes_consumer()
+    a.subscribes(EXCLUSIVE, consumer_epoch=1)
+    a.permits(10)
+    a.receives()
+
+
+def an_epoch_of_a_consumer_that_never_had_one(t: Trace) -> None:
+    a = t.publisher(1)
+    a.subscribes(EXCLUSIVE)
+    a.permits(10)
+    a.receives()
+    a.says(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, consumer_epoch=2))
+    a.receives()
+
+
+def an_epoch_that_an_inactive_consumer_names(t: Trace) -> None:
+    a, b = t.publisher(1), t.connects()
+    _joins(a, 1, "a", priority_level=0)
+    a.hears(CHANGE)
+    _joins(b, 1, "b", priority_level=1, consumer_epoch=1)
+    b.hears(CHANGE)
+    b.says(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, consumer_epoch=4))
+    b.hears_nothing()
+    a.closes_consumer()
+    b.permits(10)
+    b.hears(CHANGE)
+    b.receives()
+
+
+def permits_of_who_waits_are_kept(t: Trace) -> None:
+    a, b = t.publisher(4), t.connects()
+    _joins(a, 1, "a", priority_level=0)
+    a.hears(CHANGE)
+    _joins(b, 1, "b", priority_level=1)
+    b.hears(CHANGE)
+    b.permits(2)
+    b.permits(1)
+    a.closes_consumer()
+    b.hears(CHANGE)
+    b.receives(3)
+    b.hears_nothing()
