@@ -180,6 +180,11 @@ class Deduplication:
 
     # Being durable ------------------------------------------------------------------------
 
+    @property
+    def unwritten(self) -> int:
+        """Entries that would be read again if the topic were loaded now."""
+        return self._sequences.unwritten
+
     async def released_to(self, offset: int) -> int:
         """Entries below an offset are to go; returns how far they may.
 

@@ -26,13 +26,13 @@ class LogWorld:
         self.clock = ManualClock()
         self.store = MoodyStore(self.clock)
         self.metadata = MemoryMetadata(self.clock)
+        self.tasks = ManualTasks(self.clock)
         self.engine = self.engine_on(self.store, self.metadata, roll, cache_bytes)
 
     def engine_on(
         self, store: SegmentStore, metadata: MetadataStore, roll: RollLimits, cache_bytes: int
     ) -> Engine:
-        tasks = ManualTasks(self.clock)
-        return Engine(store, metadata, EntryCache(cache_bytes), self.clock, tasks, roll)
+        return Engine(store, metadata, EntryCache(cache_bytes), self.clock, self.tasks, roll)
 
     def do(self, coro: Coroutine[Any, Any, T]) -> T:
         return run(coro, self.clock)

@@ -78,6 +78,7 @@ class TopicWorld(LogWorld):
     def crash(self) -> Topic:
         """The process dies and comes back: what was not durable never happened."""
         self.clock.forget()
+        self.tasks.forget()
         self.store.crash()
         self.dropped.clear()
         return self.reload()
@@ -91,6 +92,13 @@ class TopicWorld(LogWorld):
         client = connection or RecordingConnection()
         request = ProducerRequest(producer_id, name, epoch, **more)
         return self.do(self.topic.add_producer(client, request))
+
+    def begin_producer(
+        self, connection: RecordingConnection, name: str = "p", **more: Any
+    ) -> ManualPromise:
+        """The same up to its first wait; pump to go on."""
+        request = ProducerRequest(1, name, **more)
+        return self.begin(self.topic.add_producer(connection, request))
 
     def publish(self, *payloads: bytes, counts: Iterable[int] = ()) -> None:
         """Append entries and let them be delivered."""

@@ -244,10 +244,19 @@ class ManualTasks:
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
+        self._not_begun: list[Coroutine[Any, Any, None]] = []
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._not_begun.append(work)
         self._clock.soon(lambda: self._begin(work))
 
+    def forget(self) -> None:
+        """What has not begun will never be: its process is gone."""
+        for work in self._not_begun:
+            work.close()
+        self._not_begun.clear()
+
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        self._not_begun.remove(work)
         outcome = start(work)
         outcome.when_done(outcome.result)

@@ -7,6 +7,7 @@ model-based test finds them shows what it is worth.
 from dataclasses import dataclass
 
 MODEL = ("tests/broker/test_dispatch_model.py",)
+DEDUPLICATION = ("tests/broker/test_deduplication.py",)
 DELAYS = ("tests/storage/test_delay_index.py", "tests/broker/test_delays.py")
 DELAY_INDEX = "storage/magnetar_storage/delay_index.py"
 SHARED = "broker/magnetar_broker/dispatch/shared.py"
@@ -99,5 +100,47 @@ FAULTS: tuple[Fault, ...] = (
         "permits leak: an entry costs one more than its messages",
         "self.permits -= messages",
         "self.permits -= messages + 1",
+    ),
+    Fault(
+        "broker/magnetar_broker/deduplication.py",
+        "a copy is answered before the first one is durable",
+        "self._held.append((self._log.next_offset, call))",
+        "self._held.append((0, call))",
+        DEDUPLICATION,
+    ),
+    Fault(
+        "broker/magnetar_broker/sequences.py",
+        "a sequence id is kept as published before it is durable",
+        "_NAME.pack(known.stored, known.used_ms",
+        "_NAME.pack(known.pushed, known.used_ms",
+        DEDUPLICATION,
+    ),
+    Fault(
+        "broker/magnetar_broker/deduplication.py",
+        "entries behind what was kept are not counted again",
+        "            await self._catch_up()\n",
+        "            self._sequences.cover(self._log.end)\n",
+        DEDUPLICATION,
+    ),
+    Fault(
+        "broker/magnetar_broker/topic.py",
+        "entries go that deduplication has not counted durably",
+        "        released = await self.deduplication.released_to(released)\n",
+        "",
+        DEDUPLICATION,
+    ),
+    Fault(
+        "broker/magnetar_broker/producers.py",
+        "a topic's epoch is not stored",
+        "await self._home.store_epoch(epoch)",
+        "pass",
+        ("tests/broker/test_producers.py",),
+    ),
+    Fault(
+        "broker/magnetar_broker/access.py",
+        "who waits is not taken before those that come later",
+        "return self.exclusive or self._heir is not None or bool(self._waiting)",
+        "return self.exclusive or self._heir is not None",
+        ("tests/broker/test_access.py",),
     ),
 )

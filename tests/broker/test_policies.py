@@ -1,0 +1,156 @@
+"""Policies: who is heard, what survives, and what loaded topics do."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fakes.logs import LogWorld
+from fakes.sessions import TOPIC, SessionWorld, produce
+from magnetar_broker.config import Settings
+from magnetar_broker.policies import (
+    DEDUPLICATION,
+    DELAYED_DELIVERY,
+    ENCRYPTION_REQUIRED,
+    DelayedDelivery,
+    Origin,
+    Policies,
+    Policy,
+    Resolved,
+)
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.names import TopicName
+from magnetar_storage.errors import Unavailable
+
+NAME = TopicName.parse(TOPIC)
+NAMESPACE = NAME.namespace_name
+DELAYS = st.builds(DelayedDelivery, st.booleans(), st.integers(), st.integers(0))
+
+
+def policies(world: LogWorld) -> Policies:
+    return Policies(world.metadata, Settings())
+
+
+def test_topic_before_namespace_before_broker() -> None:
+    world = LogWorld()
+    found = policies(world)
+    world.do(found.load(NAME))
+    assert found.resolve(DEDUPLICATION, NAME) == Resolved(False, Origin.BROKER)
+    world.do(found.set_of_namespace(DEDUPLICATION, NAMESPACE, True))
+    assert found.resolve(DEDUPLICATION, NAME) == Resolved(True, Origin.NAMESPACE)
+    world.do(found.set_of_topic(DEDUPLICATION, NAME, False))
+    assert found.resolve(DEDUPLICATION, NAME) == Resolved(False, Origin.TOPIC)
+    assert not found.deduplication(NAME)
+    world.do(found.set_of_topic(DEDUPLICATION, NAME, None))
+    assert found.deduplication(NAME)
+
+
+def test_partitions_share_the_policies_of_their_topic() -> None:
+    world = LogWorld()
+    found = policies(world)
+    world.do(found.set_of_topic(ENCRYPTION_REQUIRED, NAME, True))
+    assert found.encryption_required(NAME.with_partition(3))
+    assert not found.encryption_required(TopicName.parse(TOPIC + "-2"))
+
+
+def test_what_was_said_survives_and_leaves_the_rest_alone() -> None:
+    world = LogWorld()
+    before = policies(world)
+    delays = DelayedDelivery(False, 7, 8)
+    world.do(before.set_of_topic(DELAYED_DELIVERY, NAME, delays))
+    world.do(before.set_of_topic(DEDUPLICATION, NAME, True))
+    world.do(before.set_of_topic(DEDUPLICATION, NAME, None))
+    after = policies(world)
+    world.do(after.load(NAME))
+    assert after.delayed_delivery(NAME) == delays
+    assert world.do(after.of_topic(DELAYED_DELIVERY, NAME)) == delays
+    assert world.do(after.of_topic(DEDUPLICATION, NAME)) is None
+    assert world.do(after.of_namespace(DELAYED_DELIVERY, NAMESPACE)) is None
+
+
+def test_two_who_say_something_at_once_are_both_heard() -> None:
+    world = LogWorld()
+    found = policies(world)
+    one = world.begin(found.set_of_topic(DEDUPLICATION, NAME, True))
+    other = world.begin(found.set_of_topic(ENCRYPTION_REQUIRED, NAME, True))
+    world.clock.pump()
+    one.result(), other.result()
+    assert found.deduplication(NAME) and found.encryption_required(NAME)
+    after = policies(world)
+    world.do(after.load(NAME))
+    assert after.deduplication(NAME) and after.encryption_required(NAME)
+
+
+def test_what_could_not_be_stored_does_not_hold() -> None:
+    world = LogWorld()
+    found = policies(world)
+    with world.failing_metadata(), pytest.raises(Unavailable):
+        world.do(found.set_of_topic(DEDUPLICATION, NAME, True))
+    assert not found.deduplication(NAME)
+
+
+# Values ---------------------------------------------------------------------------------------
+
+
+@given(DELAYS.filter(lambda d: max(abs(d.tick_ms), d.max_delay_ms) < 1 << 63))
+def test_delays_are_what_was_written(delays: DelayedDelivery) -> None:
+    assert DELAYED_DELIVERY.decode(DELAYED_DELIVERY.encode(delays)) == delays
+
+
+def test_delays_as_other_clients_write_them() -> None:
+    read = DELAYED_DELIVERY.decode
+    assert read({}) == DelayedDelivery(False, 0, 0)
+    assert read({"active": "true", "tickTime": "5"}) == DelayedDelivery(True, 5, 0)
+    assert read({"maxDelayInMillis": 9}).max_delay_ms == 9
+
+
+@pytest.mark.parametrize(
+    ("policy", "value"),
+    [
+        (DEDUPLICATION, "yes"),
+        (DEDUPLICATION, {}),
+        (DEDUPLICATION, None),
+        (DELAYED_DELIVERY, True),
+        (DELAYED_DELIVERY, {"tickTime": 1.5}),
+        (DELAYED_DELIVERY, {"tickTime": True}),
+        (DELAYED_DELIVERY, {"tickTime": "soon"}),
+        (DELAYED_DELIVERY, {"tickTime": 1 << 63}),
+        (DELAYED_DELIVERY, {"active": []}),
+    ],
+)
+def test_what_is_no_value(policy: Policy[object], value: object) -> None:
+    with pytest.raises(ValueError):
+        policy.decode(value)
+
+
+# Loaded topics ----------------------------------------------------------------------------------
+
+
+def test_loaded_topics_keep_to_what_was_said_before_it_is_answered() -> None:
+    world = SessionWorld()
+    topic, other = world.topic(), world.topic("persistent://public/other/topic")
+    world.do(world.broker.set_namespace_policy(DEDUPLICATION, NAMESPACE, True))
+    assert topic.deduplication.on and not other.deduplication.on
+    world.do(world.broker.set_topic_policy(DEDUPLICATION, NAME, False))
+    assert not topic.deduplication.on
+
+
+def test_a_topic_that_is_being_loaded_keeps_to_it_as_well() -> None:
+    world = SessionWorld()
+    world.topic()
+    gate = world.store.create_gate = world.clock.promise()
+    loading = world.begin(world.broker.topic(TopicName.parse(TOPIC + "-2"), create=True))
+    said = world.begin(world.broker.set_namespace_policy(DEDUPLICATION, NAMESPACE, True))
+    gate.set_result(None)
+    world.clock.pump()
+    said.result()
+    assert loading.result().deduplication.on
+
+
+@pytest.mark.parametrize("topic", [TOPIC, TOPIC.replace("persistent", "non-persistent")])
+def test_encryption_that_becomes_required_sends_plain_producers_away(topic: str) -> None:
+    world = SessionWorld()
+    client = world.client()
+    client.ask(produce(1, topic=topic))
+    world.do(world.broker.set_namespace_policy(ENCRYPTION_REQUIRED, NAMESPACE, True))
+    (told,) = client.heard()
+    assert isinstance(told, pb.CommandCloseProducer)
