@@ -106,6 +106,13 @@ def test_schemas(raw: RawClient, topic: str) -> None:
     assert made.error_code == pb.IncompatibleSchema and made.error_message
 
 
+def test_no_schema_at_all_has_an_empty_version(raw: RawClient, topic: str) -> None:
+    raw.produce(topic)
+    none = pb.Schema(name="Bytes", schema_data=b"", type=pb.Schema.NoSchema)
+    made = raw.request(pb.CommandGetOrCreateSchema(topic=topic, schema=none, request_id=0))
+    assert not made.HasField("error_code") and made.schema_version == b""
+
+
 @pytest.mark.parametrize(
     "mode", [pb.Exclusive, pb.WaitForExclusive, pb.ExclusiveWithFencing], ids=str
 )

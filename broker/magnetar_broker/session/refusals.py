@@ -8,8 +8,8 @@ from magnetar_broker.errors import (
     NotAllowed,
     SchemaRefused,
     TopicMissing,
-    as_refusal,
 )
+from magnetar_broker.session.producers import refuse_schema
 from magnetar_broker.session.session import Session
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.errors import InvalidTopicName
@@ -54,16 +54,13 @@ def on_get_schema(session: Session, command: pb.CommandGetSchema) -> None:
 
 
 async def on_get_or_create_schema(session: Session, command: pb.CommandGetOrCreateSchema) -> None:
-    """As with schema auto-update switched off."""
-    refusal: BrokerError = SchemaRefused("schemas are not supported on this broker yet: use bytes")
+    """Of none at all the version is empty; others as with schema auto-update switched off."""
+    answer = pb.CommandGetOrCreateSchemaResponse(request_id=command.request_id)
     try:
         await session.broker.topic(TopicName.parse(command.topic), create=False)
+        refuse_schema(True, command.schema)
+        answer.schema_version = b""
     except (BrokerError, InvalidTopicName) as error:
-        refusal = as_refusal(error) or refusal
-    session.reply(
-        pb.CommandGetOrCreateSchemaResponse(
-            request_id=command.request_id,
-            error_code=refusal.code,
-            error_message=str(refusal),
-        )
-    )
+        refusal = error if isinstance(error, BrokerError) else InvalidName(str(error))
+        answer.error_code, answer.error_message = refusal.code, str(refusal)
+    session.reply(answer)

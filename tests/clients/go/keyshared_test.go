@@ -73,7 +73,7 @@ func TestStickyRanges(t *testing.T) {
 	// Slots of 65536: key1 293, key2 16548.
 	low := s.subscribeBy(s.newClient(), pulsar.KeyShared, sticky(0, 9_999))
 	high := s.subscribeBy(s.newClient(), pulsar.KeyShared, sticky(10_000, 65_535))
-	overlapping := sticky(9_999, 9_999)
+	overlapping := sticky(9_998, 9_999)
 	overlapping.Topic, overlapping.SubscriptionName, overlapping.Type = s.topic, "sub", pulsar.KeyShared
 	if _, err := s.newClient().Subscribe(overlapping); err == nil {
 		t.Fatal("two consumers have one slot")

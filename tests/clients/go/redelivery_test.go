@@ -76,9 +76,10 @@ func TestRetriedLaterUntilItIsGivenUp(t *testing.T) {
 func TestDelays(t *testing.T) {
 	s := newStage(t)
 	s.takeOwnBroker("isDelayedDeliveryDeliverAtTimeStrict=true", "delayedDeliveryTickTimeMillis=50")
-	producer := s.plain()
 	for name, kind := range dividing {
-		consumer := s.subscribe(kind, pulsar.ConsumerOptions{SubscriptionName: name})
+		topic := s.topic + name
+		producer := s.produce(pulsar.ProducerOptions{Topic: topic, DisableBatching: true})
+		consumer := s.subscribe(kind, pulsar.ConsumerOptions{Topic: topic})
 		due := time.Now().Add(700 * time.Millisecond)
 		s.send(producer,
 			&pulsar.ProducerMessage{Payload: []byte("after"), DeliverAfter: 1500 * time.Millisecond},
@@ -90,6 +91,5 @@ func TestDelays(t *testing.T) {
 			t.Fatal("early")
 		}
 		s.equal(string(s.next(consumer).Payload()), "after")
-		s.must(consumer.Unsubscribe())
 	}
 }

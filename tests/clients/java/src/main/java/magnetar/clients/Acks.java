@@ -56,11 +56,10 @@ final class Acks {
         for (var type : TYPES) {
             acknowledgeTwoThirds(withReceipts(stage, type).subscribe(), 20);
         }
-        stage.killBroker();
         stage.close();
+        stage.killBroker();
         for (var type : TYPES) {
-            var next = withReceipts(stage, type).consumerName("next")
-                    .topic(stage.topic).subscribe();
+            var next = withReceipts(stage, type).subscribe();
             Check.equal(texts(take(next, 7)), List.of("0", "3", "6", "9", "12", "15", "18"));
             expectSilence(next);
         }

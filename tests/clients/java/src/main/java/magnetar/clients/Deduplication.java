@@ -42,13 +42,12 @@ final class Deduplication {
         sendNumbered(first, 0, 10);
         first.close();
         Check.equal(named(stage).getLastSequenceId(), 9L);
-        stage.killBroker();
         stage.close();
-        var second = stage.newClient().newProducer().topic(stage.topic).enableBatching(false)
-                .producerName("me").create();
+        stage.killBroker();
+        var second = named(stage);
         Check.equal(second.getLastSequenceId(), 9L);
         sendNumbered(second, 0, 12);
-        var consumer = stage.consuming(stage.newClient(), SubscriptionType.Exclusive).subscribe();
+        var consumer = stage.consuming(SubscriptionType.Exclusive).subscribe();
         Check.equal(texts(take(consumer, 12)), List.of(numbers(0, 12)));
         expectSilence(consumer);
     }

@@ -26,9 +26,11 @@ final class Delays {
     @Scenario
     static void neverEarlyAndOthersOvertake(Stage stage) throws Exception {
         takeStrictBroker(stage);
-        var producer = stage.producing().create();
         for (var type : DELAYING) {
-            var consumer = stage.consuming(type).subscriptionName(type.name()).subscribe();
+            var topic = stage.topic + type.name();
+            var producer = stage.client().newProducer().topic(topic).create();
+            var consumer = stage.client().newConsumer().topic(topic).subscriptionName("sub")
+                    .subscriptionType(type).subscribe();
             long due = System.currentTimeMillis() + 700;
             producer.newMessage().deliverAt(due).value("at".getBytes()).send();
             producer.newMessage().deliverAfter(1500, TimeUnit.MILLISECONDS).value("after".getBytes()).send();
@@ -38,7 +40,6 @@ final class Delays {
             Check.that(System.currentTimeMillis() >= due, "early");
             Check.equal(text(next(consumer)), "after");
             expectSilence(consumer);
-            consumer.unsubscribe();
         }
     }
 

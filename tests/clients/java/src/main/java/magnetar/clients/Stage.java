@@ -158,11 +158,11 @@ final class Stage {
         Check.that(message == null, () -> "there came " + text(message));
     }
 
+    /** End all clients; later ones are new. */
     void close() throws PulsarClientException {
         for (var client : clients) {
-            if (!client.isClosed()) {
-                client.close();
-            }
+            client.close();
         }
+        clients.clear();
     }
 }
