@@ -128,6 +128,8 @@ class LogRecord:
         """The stored form."""
         whole = all(segment.is_whole for segment in self.segments)
         fields = asdict(self) | {"segments": [_encoded(segment) for segment in self.segments]}
+        if not self.delay_segments:
+            del fields["delay_segments"]  # as before there were any
         version = RECORD_VERSION if whole else THINNED_VERSION
         return json.dumps({"version": version} | fields).encode()
 
