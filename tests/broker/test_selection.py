@@ -43,6 +43,27 @@ def test_a_partition_goes_to_its_number_modulo_the_best_group(
         assert picked.priority == best
 
 
+def test_nine_partitions_are_divided_among_three_consumers() -> None:
+    consumers = [Member("B"), Member("C"), Member("A")]
+    picked = [pick_active(consumers, "topic", partition) for partition in range(9)]
+    assert [one.name for one in picked if one] == list("ABC" * 3)
+
+
+def test_of_four_consumers_of_two_partitions_two_are_spare() -> None:
+    consumers = [Member("C4"), Member("C2"), Member("C1"), Member("C3")]
+    picked = [pick_active(consumers, "topic", partition) for partition in range(2)]
+    assert [one.name for one in picked if one] == ["C1", "C2"]
+    left = [one for one in consumers if one.name != "C1"]
+    picked = [pick_active(left, "topic", partition) for partition in range(2)]
+    assert [one.name for one in picked if one] == ["C2", "C3"]
+
+
+def test_a_better_priority_leaves_the_others_spare() -> None:
+    consumers = [Member("C1", 1), Member("C2", 0), Member("C3", 0), Member("C4", 1)]
+    picked = [pick_active(consumers, "topic", partition) for partition in range(4)]
+    assert [one.name for one in picked if one] == ["C2", "C3", "C2", "C3"]
+
+
 @given(members.filter(bool), st.randoms(use_true_random=False), st.text(max_size=5))
 def test_without_partitions_it_does_not_matter_who_came_first(
     consumers: list[Member], dice: random.Random, topic: str

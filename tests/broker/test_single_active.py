@@ -6,7 +6,11 @@ from fakes.connection import RecordingConnection
 from fakes.topics import EXCLUSIVE, FAILOVER, TopicWorld
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker
+from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.limits import TopicLimits
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.entries import encode_entry
+from magnetar_proto.hashes import range_slot
 from magnetar_storage.errors import Corrupt
 
 PARTITION = "persistent://public/default/topic-partition-0"
@@ -76,6 +80,41 @@ def test_a_new_epoch_marks_what_is_sent_from_then_on() -> None:
     world.nack(consumer, epoch=2)
     world.nack(consumer, epoch=1)
     assert [m.epoch for m in world.got(consumer)] == [0, 2, 2]
+
+
+def keyed(key: str) -> bytes:
+    metadata = pb.MessageMetadata(
+        producer_name="p", sequence_id=0, publish_time=1, partition_key=key
+    )
+    return encode_entry(metadata, b"")
+
+
+def test_an_exclusive_consumer_with_ranges_gets_only_keys_in_them() -> None:
+    world = TopicWorld(TopicLimits(max_read_entries=3))
+    ranges = KeySharedMeta(sticky=True, ranges=((0, 1000), (30_000, 65_535)))
+    consumer = world.subscribe(permits=4, key_shared=ranges)
+    keys = [f"key-{number}" for number in range(30)]
+    slots = [range_slot(key.encode()) for key in keys]
+    inside = [at for at, slot in enumerate(slots) if slot <= 1000 or slot >= 30_000]
+    assert 8 < len(inside) < 25
+    world.publish(*map(keyed, keys))
+    assert world.offsets(consumer) == inside[:4]
+    world.flow(consumer, 100)
+    assert world.offsets(consumer) == inside[4:]
+    assert blocker(world) is Blocker.CAUGHT_UP
+    world.ack(consumer, *inside)
+    assert world.do(world.subscription().backlog()).entries == 30 - len(inside)
+    consumer.close()
+    everything = world.subscribe(permits=100)
+    assert world.offsets(everything) == [at for at in range(30) if at not in inside]
+
+
+def test_ranges_mean_nothing_to_failover() -> None:
+    world = TopicWorld(TopicLimits(failover_delay_ms=0))
+    ranges = KeySharedMeta(sticky=True, ranges=((1, 2),))
+    consumer = world.subscribe(permits=9, sub_type=FAILOVER, key_shared=ranges)
+    world.publish(keyed("a"), keyed("b"))
+    assert world.offsets(consumer) == [0, 1]
 
 
 def test_the_first_failover_consumer_waits_and_is_told() -> None:

@@ -1,11 +1,16 @@
-"""Exclusive and Failover: one consumer receives everything, in order."""
+"""Exclusive and Failover: one consumer receives everything, in order.
 
-from collections.abc import Iterable, Sequence
+An Exclusive one may name ranges of slots: then it receives only what has keys in them.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 
 from magnetar_broker.consumer import Consumer
-from magnetar_broker.dispatch.base import Blocker, Stream, entries_within, unacked
+from magnetar_broker.dispatch.base import Blocker, Stream, entries_within, part_of, unacked
 from magnetar_broker.dispatch.feed import Feed
 from magnetar_broker.dispatch.selection import pick_active
+from magnetar_proto.hashes import range_slot
+from magnetar_proto.sticky_key import sticky_key
 from magnetar_storage.interfaces import Run
 from magnetar_storage.world import Timer
 
@@ -94,7 +99,9 @@ class SingleActive:
 
     def _give(self, consumer: Consumer, run: Run) -> None:
         """Send a run up to the consumer's permits; the last entry may exceed them."""
-        for part, ack_set in unacked(self._cursor, run):
+        ranges = () if self._failover else consumer.key_shared.ranges
+        parts = self._inside(ranges, run) if ranges else unacked(self._cursor, run)
+        for part, ack_set in parts:
             if consumer.permits <= 0:
                 return
             ledger, entry = self._log.position(part.first)
@@ -105,6 +112,18 @@ class SingleActive:
                 self.read_offset = part.first + 1
             else:
                 self._give_run(consumer, ledger, entry, part)
+
+    def _inside(
+        self, ranges: Sequence[tuple[int, int]], run: Run
+    ) -> Iterator[tuple[Run, tuple[int, ...]]]:
+        """What of a run has keys in these ranges, as `unacked` tells it; pass over the rest."""
+        for part, ack_set in unacked(self._cursor, run):
+            for offset, payload in enumerate(part.payloads, part.first):
+                slot = range_slot(sticky_key(payload))
+                if any(first <= slot <= last for first, last in ranges):
+                    yield part_of(part, offset, offset + 1), ack_set
+                else:
+                    self.read_offset = offset + 1
 
     def _give_run(self, consumer: Consumer, ledger: int, entry: int, run: Run) -> None:
         payloads, messages = run.payloads, sum(run.counts)
