@@ -67,6 +67,19 @@ class Cursor:
             self._move(offset)
             self._advance()
 
+    def skip(self, gone: OffsetSet) -> None:
+        """Count as acknowledged what nobody can have any more; that need not be stored."""
+        ranges, bitmaps = gone.parts(0)
+        for run in ranges:
+            self.acked.add(*run)
+        for offset, bits in bitmaps:
+            self.acked.add_bits(offset, bits)
+        self.acked.remove_below(self.mark_delete + 1)
+        for known in (self.partial, self.redelivered):
+            for offset in [offset for offset in known if offset in gone]:
+                del known[offset]
+        self._advance()
+
     def reset(self, mark_delete: int) -> None:
         """Forget every acknowledgement above `mark_delete` and start again from there."""
         self.mark_delete = mark_delete

@@ -193,9 +193,8 @@ class ReadableLog(Positions):
         To be called for every cursor of the log when it is new or was opened, when it was
         moved, and when `on_reclaimed` says that there are more holes.
         """
-        for start, stop in list(self.holes.present(cursor.mark_delete + 1, self.end)):
-            for missing in list(cursor.acked.missing(max(start, cursor.mark_delete + 1), stop)):
-                cursor.ack(range(*missing))
+        if self.holes:
+            cursor.skip(self.holes)
 
     async def _find_holes(self) -> None:
         """Learn from the keepers what is left of thinned segments.

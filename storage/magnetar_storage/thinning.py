@@ -80,6 +80,11 @@ class Unit:
     def stored_in(self) -> SegmentId | None:
         return self.segments[0].stored_in
 
+    @property
+    def is_small(self) -> bool:
+        """Whether it is a keeper that a neighbour may be put to."""
+        return not self.segments[0].is_whole and self.size <= SMALL_BYTES
+
     def takes(self, segment: Segment) -> bool:
         """Whether a segment behind this one belongs to it."""
         return segment.kept == 0 or (not segment.is_whole and segment.kept_in == self.stored_in)
@@ -111,17 +116,16 @@ class Group:
     def __init__(self) -> None:
         self.units: list[Unit] = []
         self.live = OffsetSet()
+        """What is needed of all of them, once that is asked for."""
         self.bytes = 0
         """Of what is needed, as estimated."""
         self.copied_to = 0
         """The offset at which copying has arrived."""
         self.worth_it = False
 
-    def add(self, unit: Unit, live: OffsetSet, worth_it: bool) -> None:
+    def add(self, unit: Unit, size: int, worth_it: bool) -> None:
         self.units.append(unit)
-        for run in live:
-            self.live.add(*run)
-        self.bytes += estimate(unit, live)
+        self.bytes += size
         self.worth_it = self.worth_it or worth_it
 
     @property
@@ -141,13 +145,8 @@ class Group:
         """What is being copied at present."""
         return next(unit.stored_in for unit in self.units if self.copied_to < unit.stop)
 
-    def has_room(self, unit: Unit, live: OffsetSet) -> bool:
-        return not self.units or self.bytes + estimate(unit, live) <= GROUP_BYTES
-
-
-def estimate(unit: Unit, live: OffsetSet) -> int:
-    """Bytes of the entries that are needed, if they are like the others."""
-    return unit.size * live.covered() // max(unit.held, 1)
+    def has_room(self, size: int) -> bool:
+        return not self.units or self.bytes + size <= GROUP_BYTES
 
 
 class _NotNow(Exception):
@@ -202,37 +201,45 @@ class Thinning:
                 self._next_look = unit.start
                 break
             looked_at += len(unit.segments)
-            live = self._live(unit, needed)
-            if live is None or not group.has_room(unit, live):
-                if group.worth_it:
+            size = self._left_of(unit, needed)
+            if size is None or not group.has_room(size):
+                if self._is_ready(group, needed):
                     yield group
                 group = Group()
-            if live is not None:
-                kept = not unit.segments[0].is_whole
-                worth_it = live.covered() * (NEEDED_OF_KEPT if kept else 1) <= unit.held > 0
-                group.add(unit, live, worth_it)
+            if size is not None:
+                group.add(unit, size, worth_it=size < unit.size)
         else:
             self._next_look = 0
-        if group.worth_it:
+        if self._is_ready(group, needed):
             yield group
 
-    def _live(self, unit: Unit, needed: Needed) -> OffsetSet | None:
-        """What is needed of a unit that may be replaced, else None."""
-        if unit.held and unit.stored_in in self._unreadable:
+    def _left_of(self, unit: Unit, needed: Needed) -> int | None:
+        """About how many bytes would be left of a unit; None if it is to stay as it is."""
+        if not unit.held:
+            return 0
+        if unit.stored_in in self._unreadable:
             return None
-        limit = unit.held
-        if unit.segments[0].is_whole:
-            limit //= NEEDED_OF_WHOLE
-        elif unit.size > SMALL_BYTES:
-            limit //= NEEDED_OF_KEPT
+        limit = unit.held // (NEEDED_OF_WHOLE if unit.segments[0].is_whole else NEEDED_OF_KEPT)
         live = needed(unit.start, unit.stop, limit)
-        if live is not None:
-            self._without_holes(live, unit.start, unit.stop)
-        return live
+        if live is None:
+            return unit.size if unit.is_small else None
+        return unit.size * live.covered() // unit.held
 
-    def _without_holes(self, live: OffsetSet, start: int, stop: int) -> None:
-        for hole in list(self._log.holes.present(start, stop)):
-            live.remove(*hole)
+    def _is_ready(self, group: Group, needed: Needed) -> bool:
+        """Whether a group is worth replacing; it is told what is needed of it."""
+        if not group.worth_it:
+            return False
+        live = self._live(group, needed)
+        group.live = live or OffsetSet()
+        return live is not None
+
+    def _live(self, group: Group, needed: Needed) -> OffsetSet | None:
+        """What is needed of a group at present, of what there is."""
+        live = needed(group.start, group.stop, sum(unit.held for unit in group.units))
+        if live is not None:
+            for hole in list(self._log.holes.present(group.start, group.stop)):
+                live.remove(*hole)
+        return live
 
     # Replacing ------------------------------------------------------------------
 
@@ -336,11 +343,8 @@ class Thinning:
         """The record with the group thinned, unless that is not right any more."""
         if not set(group.segments) <= set(record.segments):
             raise _NotNow  # trimmed meanwhile
-        now = needed(group.start, group.stop, group.stop - group.start)
-        if now is None:
-            raise _NotNow
-        self._without_holes(now, group.start, group.stop)
-        if any(group.live.count(*run) < run[1] - run[0] for run in now):
+        now = self._live(group, needed)
+        if now is None or any(group.live.count(*run) < run[1] - run[0] for run in now):
             raise _NotNow  # a new cursor or a seek needs more
         return record.with_thinned(thinned)
 

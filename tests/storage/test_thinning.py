@@ -683,5 +683,5 @@ def offsets_in(log: Log) -> Iterator[int]:
         yield from range(start, stop)
 
 
-ThinnedLog.TestCase.settings = settings(max_examples=120, stateful_step_count=25, deadline=None)
+ThinnedLog.TestCase.settings = settings(max_examples=80, stateful_step_count=20, deadline=None)
 TestThinnedLog = ThinnedLog.TestCase
