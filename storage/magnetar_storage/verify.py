@@ -267,6 +267,10 @@ class _Walk:
             self._check_keeper(keeper, parts)
         if log.cursor_segment is not None:
             self._check_cursors(log.cursor_segment)
+        for run in log.delay_segments:
+            if run not in self._ends:
+                why = "a list of delays is missing; the broker looks at the messages themselves"
+                self._tell(Problem(segment.file_name(run), 0, why, run))
 
     def _compare_whole(self, number: SegmentId, entries: int | None) -> None:
         name = segment.file_name(number)

@@ -219,6 +219,13 @@ def test_a_missing_segment_is_told_with_what_it_held() -> None:
     assert problem.segment == directory.segments[0]
 
 
+def test_missing_delays_are_told() -> None:
+    directory = Directory()
+    directory.record = replace(directory.record, delay_segments=(4711,))
+    problem = only(directory.verify())
+    assert problem.damage and "delays is missing" in problem.text and problem.topic == KEY
+
+
 def test_missing_cursors_are_told() -> None:
     directory = Directory()
     directory.disk.remove(segment.file_name(directory.cursor_segment))
