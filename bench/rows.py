@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from bench.delayed import delayed
 from bench.frames import Shape
 from bench.holes import holes
 from bench.scenarios import Trial, catch_up, crash, fan_out, latency, publish, start, tail
@@ -17,6 +18,7 @@ KEYED = Shape(100, keys=100_000)
 SUBSCRIPTIONS = CONSUMERS = 10
 PER_SECOND = 1000
 HOLES = 1_000_000
+DELAYED = 10_000_000
 FSYNC, FLOOR = "pulsar-fsync", "floor"
 
 
@@ -111,6 +113,13 @@ ROWS: dict[str, Row] = {
     ),
     "holes-in-order": holing(shuffled=False),
     "holes-random": holing(shuffled=True),
+    "delayed": Row(
+        f"publish ten million delayed {SMALL.title}",
+        partial(delayed, shape=SMALL, entries=DELAYED),
+        (Mark("delayed_ratio", 0.5), Mark("healthy_ms", 2000, at_most=True), PEAK),
+        fresh=True,
+        brokers=True,
+    ),
     "start": Row(
         "start, empty, and idle",
         start,
