@@ -1,6 +1,6 @@
 """A subscription: a cursor, the consumers that share it, and the dispatcher between them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -149,21 +149,29 @@ class Subscription:
             done(None)
 
     def _ack_each(self, consumer: Consumer, ids: list[tuple[int, int, tuple[int, ...]]]) -> None:
-        run_ledger, first, stop = -1, 0, 0  # whole entries that have not been handled yet
+        """Whole entries of one ledger, as nearly all are, go together."""
+        at_ledger, entries = -1, list[int]()
         for ledger, entry, ack_set in ids:
-            if entry == stop and ledger == run_ledger and not ack_set:
-                stop += 1  # clients acknowledge mostly in order
-                continue
-            self._ack_whole(consumer, run_ledger, first, stop)
-            run_ledger, first, stop = ledger, entry, entry + (not ack_set)
             if ack_set:
                 self._ack_batch(consumer, ledger, entry, ack_set)
-        self._ack_whole(consumer, run_ledger, first, stop)
+            elif ledger == at_ledger:
+                entries.append(entry)
+            else:
+                self._ack_whole(consumer, at_ledger, entries)
+                at_ledger, entries = ledger, [entry]
+        self._ack_whole(consumer, at_ledger, entries)
 
-    def _ack_whole(self, consumer: Consumer, ledger: int, first: int, stop: int) -> None:
-        offsets = self.topic.log.offsets_of(ledger, first, stop)
-        if offsets:
+    def _ack_whole(self, consumer: Consumer, ledger: int, entries: list[int]) -> None:
+        if not entries:
+            return
+        run = range(entries[0], entries[0] + len(entries))
+        if entries[-1] == run[-1] and entries == list(run):
+            offsets: Sequence[int] = self.topic.log.offsets_of(ledger, run.start, run.stop)
             self.cursor.ack(offsets)
+        else:
+            offsets = self.topic.log.offsets_among(ledger, entries)
+            self.cursor.ack_scattered(offsets)
+        if offsets:
             self.dispatcher.acked_whole(consumer, offsets)
 
     def _ack_batch(
@@ -278,9 +286,12 @@ class Subscription:
     # Numbers --------------------------------------------------------------------------
 
     async def backlog(self) -> Backlog:
-        """What is not acknowledged, exactly, whether batched or not."""
-        delays = None if self.dispatcher.exclusive_acks else self._stream.delays.waiting
-        return await self._counter.count(delays)
+        """What is not acknowledged, exactly, whether batched or not.
+
+        Nothing counts as delayed where a consumer is connected that does not wait.
+        """
+        waits = not (self.dispatcher.exclusive_acks and self.consumers)
+        return await self._counter.count(self._stream.delays.waiting if waits else None)
 
     async def oldest_ms(self) -> int | None:
         """When the oldest message that is not acknowledged was published, if that can be read."""

@@ -15,17 +15,17 @@ RANGE_SLOTS = 65536
 
 def murmur3_32(data: bytes) -> int:
     """Murmur3, 32 bits, seed 0, without the sign bit: partition routing and Key_Shared slots."""
-    return mmh3.hash(data, 0, signed=False) & MAX31
+    return mmh3.hash(data, 0, False) & MAX31
 
 
 def ring_slot(key: bytes) -> int:
     """The slot of a key, 1 to 65535, where consumers divide the keys by a hash ring."""
-    return murmur3_32(key) % RING_SLOTS + 1
+    return (mmh3.hash(key, 0, False) & MAX31) % RING_SLOTS + 1
 
 
 def range_slot(key: bytes) -> int:
     """The slot of a key, 1 to 65535, where consumers have ranges of slots."""
-    return murmur3_32(key) % RANGE_SLOTS or 1
+    return mmh3.hash(key, 0, False) % RANGE_SLOTS or 1
 
 
 def java_string_hash(text: str) -> int:

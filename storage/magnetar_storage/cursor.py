@@ -50,6 +50,12 @@ class Cursor:
                 self._ack_run(start, stop)
         self._advance()
 
+    def ack_scattered(self, offsets: Iterable[int]) -> None:
+        """The same, faster for many entries that hardly follow each other."""
+        first = self.mark_delete + 1
+        self._ack_each([offset for offset in offsets if offset >= first])
+        self._advance()
+
     def ack_batch(self, offset: int, unacked_mask: int) -> bool:
         """Acknowledge the messages of a batch whose bit is clear; True when none is left."""
         if self.is_acked(offset):
@@ -90,6 +96,12 @@ class Cursor:
     def _ack_run(self, start: int, stop: int) -> None:
         self._forget(start, stop)
         self.acked.add(start, stop)
+
+    def _ack_each(self, offsets: list[int]) -> None:
+        if self.partial or self.redelivered:
+            for offset in offsets:
+                self._forget(offset, offset + 1)
+        self.acked.add_each(offsets)
 
     def _advance(self) -> None:
         if self.acked:
@@ -151,6 +163,10 @@ class TrackedCursor(Cursor):
             new[-1] = (new[-1][0], stop)
         else:
             new.append((start, stop))
+
+    def _ack_each(self, offsets: list[int]) -> None:
+        super()._ack_each(offsets)
+        self._new_ranges += _runs(offsets)
 
     def ack_batch(self, offset: int, unacked_mask: int) -> bool:
         done = super().ack_batch(offset, unacked_mask)

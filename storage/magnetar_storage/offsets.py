@@ -7,7 +7,7 @@ stretch takes nothing to speak of, however long it is.
 """
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from heapq import merge
 from typing import Final
 
@@ -69,6 +69,15 @@ class OffsetSet:
                 self._put(chunk, mask)
             else:
                 self._fill(chunk, end)
+
+    def add_each(self, offsets: Iterable[int]) -> None:
+        """Put these into the set; faster than one by one."""
+        chunks: dict[int, int] = {}
+        for offset in offsets:
+            chunk = offset >> SHIFT
+            chunks[chunk] = chunks.get(chunk, 0) | 1 << (offset & LOW)
+        for chunk, bits in chunks.items():
+            self._put(chunk, bits)
 
     def add_bits(self, offset: int, bits: int) -> None:
         """Put `offset + i` into the set for every bit i that is set."""

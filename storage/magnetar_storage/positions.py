@@ -5,6 +5,7 @@ names the same thing.  Both stay what they are when entries are reclaimed.
 """
 
 from bisect import bisect_right
+from collections.abc import Iterable
 
 from magnetar_storage.errors import NoSegment
 from magnetar_storage.interfaces import SegmentId
@@ -71,6 +72,14 @@ class Positions:
         if base is None:
             return range(0)
         return range(base + max(first, 0), min(base + stop, self.segment_end(base)))
+
+    def offsets_among(self, ledger: int, entries: Iterable[int]) -> list[int]:
+        """The same for any entries."""
+        base = self._by_id.get(ledger)
+        if base is None:
+            return []
+        size = self.segment_end(base) - base
+        return [base + entry for entry in entries if 0 <= entry < size]
 
     def seek(self, ledger: int, entry: int) -> int:
         """The offset at a position or, where nothing is there, of the next entry after it."""

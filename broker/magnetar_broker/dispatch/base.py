@@ -137,6 +137,22 @@ def part_of(run: Run, start: int, stop: int) -> Run:
     return Run(start, run.payloads[at:end], run.counts[at:end])
 
 
+def runs_of(offsets: Sequence[int]) -> Iterator[range]:
+    """Offsets as ranges of those that follow each other."""
+    if isinstance(offsets, range):
+        yield offsets
+        return
+    start = stop = -1
+    for offset in offsets:
+        if offset != stop:
+            if start < stop:
+                yield range(start, stop)
+            start = offset
+        stop = offset + 1
+    if start < stop:
+        yield range(start, stop)
+
+
 def entries_within(counts: Sequence[int], messages: int) -> int:
     """How many entries to send where so many messages are wanted: the last may exceed them."""
     return min(bisect_left(list(accumulate(counts)), messages) + 1, len(counts))
@@ -163,8 +179,8 @@ class Dispatcher(Protocol):
     def acked(self, consumer: Consumer, offset: int, messages_left: int) -> None:
         """An entry that a consumer acknowledges; `messages_left` of it are not yet."""
 
-    def acked_whole(self, consumer: Consumer, offsets: range) -> None:
-        """Consecutive entries that a consumer acknowledges, each with all its messages."""
+    def acked_whole(self, consumer: Consumer, offsets: Sequence[int]) -> None:
+        """Entries that a consumer acknowledges, each with all its messages."""
 
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
         """The consumer wants entries again; None: all that it has not acknowledged."""

@@ -97,8 +97,8 @@ class Holdings:
         self._add(holder, messages_left - before)
         self._release(holder)
 
-    def acked_whole(self, consumer: Consumer, offsets: range) -> None:
-        """Consecutive entries are acknowledged; mostly by the consumer that holds them."""
+    def acked_whole(self, consumer: Consumer, offsets: Sequence[int]) -> None:
+        """Entries are acknowledged; mostly by the consumer that holds them."""
         pending = consumer.pending
         before = len(pending)
         self._add(consumer, -sum(map(pending.pop, offsets, repeat(0))))

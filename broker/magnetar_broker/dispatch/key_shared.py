@@ -2,10 +2,9 @@
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from magnetar_broker.consumer import Consumer
-from magnetar_broker.dispatch.base import Blocker, DispatchLimits, Stream
+from magnetar_broker.dispatch.base import Blocker, DispatchLimits, Stream, entries_within
 from magnetar_broker.dispatch.kept import Entry, KeptEntries
 from magnetar_broker.dispatch.key_queues import KeyQueues
 from magnetar_broker.dispatch.key_selection import (
@@ -32,23 +31,6 @@ def slot_owners(meta: KeySharedMeta, limits: DispatchLimits) -> SlotOwners[Consu
     return HashRing(limits.key_shared_ring_points) if limits.key_shared_ring else RangeHalving()
 
 
-@dataclass
-class Share:
-    """What one consumer gets of a run; `room` counts messages."""
-
-    room: int
-    offsets: list[int] = field(default_factory=list)
-    slots: list[int] = field(default_factory=list)
-    payloads: list[bytes] = field(default_factory=list)
-    counts: list[int] = field(default_factory=list)
-
-    def add(self, offset: int, payload: bytes, count: int) -> None:
-        self.offsets.append(offset)
-        self.payloads.append(payload)
-        self.counts.append(count)
-        self.room -= count
-
-
 class KeyShared(ManyActive):
     """Entries are read ahead of consumers that cannot take them, for the sake of those that can.
 
@@ -59,8 +41,8 @@ class KeyShared(ManyActive):
     def __init__(self, stream: Stream, meta: KeySharedMeta) -> None:
         super().__init__(stream)
         self.meta = meta
-        drains = not meta.sticky and not meta.out_of_order
-        self.queues = KeyQueues(slot_owners(meta, stream.limits), drains)
+        self._slots = slot_owners(meta, stream.limits)
+        self.queues = KeyQueues(self._slots, not meta.sticky and not meta.out_of_order)
         self._kept = KeptEntries()
         self._unrouted = ReplayQueue()  # entries whose slots are not known
         self._returned: set[int] = set()  # entries that wait and were delivered before
@@ -73,7 +55,7 @@ class KeyShared(ManyActive):
 
     def rival(self, wanted: KeySharedMeta) -> Consumer | None:
         """Who has to go before a consumer with these wishes may join; `ConsumerUnassigned`."""
-        return self.queues.slots.check(wanted)
+        return self._slots.check(wanted)
 
     def _joined(self, consumer: Consumer) -> None:
         self._unrouted.restore()
@@ -95,7 +77,7 @@ class KeyShared(ManyActive):
                 unknown.append(offset)
         self._unrouted.add_all(unknown)
 
-    def _settled(self, offsets: range) -> None:
+    def _settled(self, offsets: Sequence[int]) -> None:
         not_held, drained = self.queues.settle(offsets)
         for offset in not_held:
             self._forget(offset)
@@ -134,13 +116,14 @@ class KeyShared(ManyActive):
 
     def _serve(self, consumer: Consumer) -> None:
         """Give what waits for a consumer, as far as it has room and the entries are in memory."""
-        queues, share = self.queues, Share(0)
+        queues, used = self.queues, 0
+        offsets, payloads, counts = list[int](), list[bytes](), list[int]()
         room, room_for_new = self._held.room(consumer), self._held.room_for_new(consumer)
         if self._held.full is not None:
             room_for_new = 0
         while (offset := queues.first(consumer)) is not None:
             again = offset in self._returned
-            if share.room + (room if again else room_for_new) <= 0:
+            if used >= (room if again else room_for_new):
                 break
             entry = self._entry(offset)
             if entry is None:
@@ -150,9 +133,12 @@ class KeyShared(ManyActive):
             queues.give_first(consumer)
             self._kept.discard(offset)
             self._returned.discard(offset)
-            share.add(offset, *entry)
-        if share.offsets:
-            self._give(consumer, share)
+            offsets.append(offset)
+            payloads.append(entry[0])
+            counts.append(entry[1])
+            used += entry[1]
+        if offsets:
+            self._give(consumer, offsets, payloads, counts)
 
     def _entry(self, offset: int) -> Entry | None:
         """An entry that waits; None while it is being read.
@@ -186,7 +172,8 @@ class KeyShared(ManyActive):
         takers = [consumer for consumer in self._held.consumers if consumer.can_take()]
         room = sum(max(self._held.room_for_new(consumer), 0) for consumer in takers)
         most = self._limits.max_read_entries * len(takers)
-        return min(room, most, self._look_ahead() - len(self.queues.waiting))
+        ahead = self._look_ahead() - len(self.queues.waiting)
+        return min(room, self._held.room_left, most, ahead)
 
     def _look_ahead(self) -> int:
         """How many entries may wait, whether for room or for draining slots."""
@@ -237,69 +224,68 @@ class KeyShared(ManyActive):
 
     def _route(self, run: Run) -> None:
         """Give entries to the owners of their slots, or let them wait."""
-        slots = self.queues.slots
-        slot_of, ends, owners = slots.slot_of, slots.ends, slots.owners
-        draining, left = self.queues.draining, self._held.room_left
-        shares: dict[Consumer | None, Share] = {}
-        for offset, (payload, count) in enumerate(
-            zip(run.payloads, run.counts, strict=True), run.first
-        ):
-            slot = slot_of(sticky_key(payload))
-            owner = owners[bisect_left(ends, slot)]
-            share = shares.get(owner)
-            if share is None:
-                share = shares[owner] = Share(self._room_at_once(owner))
-            if share.room > 0 and left > 0 and slot not in draining:
-                left -= count
-                share.slots.append(slot)
-                share.add(offset, payload, count)
+        ends, owners, slot_of = self._slots.ends, self._slots.owners, self._slots.slot_of
+        slots = [slot_of(sticky_key(payload)) for payload in run.payloads]
+        draining = self.queues.draining
+        by_owner: dict[Consumer | None, list[int]] = {}
+        for index, slot in enumerate(slots):
+            owner = None if slot in draining else owners[bisect_left(ends, slot)]
+            if owner in by_owner:
+                by_owner[owner].append(index)
             else:
-                self.queues.wait(offset, slot)
-                if owner is not None:
-                    self._kept.add(offset, payload, count)
-        for owner, share in shares.items():
-            if owner is not None and share.offsets:
-                self.queues.give(share.offsets, share.slots)
-                self._give(owner, share)
+                by_owner[owner] = [index]
+        for owner, indexes in by_owner.items():
+            given = 0 if owner is None else self._give_first(owner, run, slots, indexes)
+            for index in indexes[given:]:
+                self.queues.wait(run.first + index, slots[index])
+                if owner is not None or slots[index] in draining:
+                    self._kept.add(run.first + index, run.payloads[index], run.counts[index])
 
-    def _room_at_once(self, owner: Consumer | None) -> int:
-        """How many messages a consumer may be sent for which nothing waits."""
-        if owner is None or not owner.can_take() or self.queues.first(owner) is not None:
+    def _give_first(self, owner: Consumer, run: Run, slots: list[int], indexes: list[int]) -> int:
+        """Give entries of a run to their owner, as far as it has room; how many."""
+        if not owner.can_take() or self.queues.first(owner) is not None:
             return 0
-        return self._held.room_for_new(owner)
+        room = self._held.room_for_new(owner)
+        if room <= 0:
+            return 0
+        counts = [run.counts[index] for index in indexes]
+        given = entries_within(counts, room) if sum(counts) > room else len(counts)
+        first, payloads, chosen = run.first, run.payloads, indexes[:given]
+        offsets = [first + index for index in chosen]
+        self.queues.give(offsets, [slots[index] for index in chosen])
+        self._give(owner, offsets, [payloads[index] for index in chosen], counts[:given])
+        return given
 
-    def _give(self, consumer: Consumer, share: Share) -> None:
+    def _give(
+        self, consumer: Consumer, offsets: list[int], payloads: list[bytes], counts: list[int]
+    ) -> None:
         """Send entries, the lowest first: whole ones that are sent for the first time together."""
         redelivered, partial = self._cursor.redelivered, self._cursor.partial
-        offsets, at = share.offsets, 0
-        alone = [
-            index
-            for index, offset in enumerate(offsets)
-            if offset in redelivered or offset in partial
-        ] if redelivered or partial else []  # fmt: skip
-        for index in alone:
-            self._give_whole(consumer, share, at, index)
-            mask = partial.get(offsets[index], 0)
-            left = mask.bit_count() or share.counts[index]
+        at = 0
+        for index, offset in enumerate(offsets) if redelivered or partial else ():
+            if offset not in redelivered and offset not in partial:
+                continue
+            self._give_whole(consumer, offsets[at:index], payloads[at:index], counts[at:index])
+            mask = partial.get(offset, 0)
+            left = mask.bit_count() or counts[index]
             ack_set = mask_to_ack_set(mask) if mask else ()
-            self._give_one(consumer, offsets[index], share.payloads[index], left, ack_set)
+            self._give_one(consumer, offset, payloads[index], left, ack_set)
             at = index + 1
-        self._give_whole(consumer, share, at, len(offsets))
+        self._give_whole(consumer, offsets[at:], payloads[at:], counts[at:])
 
-    def _give_whole(self, consumer: Consumer, share: Share, at: int, stop: int) -> None:
-        """Send whole entries at `at` to before `stop` of a share, those of one ledger together."""
-        offsets = share.offsets
-        while at < stop:
-            first = offsets[at]
-            end = bisect_left(offsets, self._log.segment_end(first), at, stop)
+    def _give_whole(
+        self, consumer: Consumer, offsets: list[int], payloads: list[bytes], counts: list[int]
+    ) -> None:
+        """Send whole entries, those of one ledger together."""
+        while offsets:
+            first = offsets[0]
+            n = bisect_left(offsets, self._log.segment_end(first))
             ledger, entry = self._log.position(first)
-            entries = [entry + offset - first for offset in offsets[at:end]]
-            counts = share.counts[at:end]
-            messages = sum(counts)
-            self._held.give_scattered(consumer, offsets[at:end], counts, messages)
-            payloads = share.payloads[at:end]
-            consumer.give_scattered(self._frames, ledger, entries, payloads, messages)
-            at = end
+            entries = [entry + offset - first for offset in offsets[:n]]
+            messages = sum(counts[:n])
+            self._held.give_scattered(consumer, offsets[:n], counts[:n], messages)
+            consumer.give_scattered(self._frames, ledger, entries, payloads[:n], messages)
+            offsets, payloads, counts = offsets[n:], payloads[n:], counts[n:]
 
     # Telling why ------------------------------------------------------------------
 

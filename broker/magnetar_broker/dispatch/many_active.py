@@ -50,7 +50,7 @@ class ManyActive(ABC):
         """Entries below `read_offset` that nobody holds and that are to be delivered."""
 
     @abstractmethod
-    def _settled(self, offsets: range) -> None:
+    def _settled(self, offsets: Sequence[int]) -> None:
         """Entries that are acknowledged, whether somebody held them, or they waited, or neither."""
 
     @abstractmethod
@@ -170,8 +170,8 @@ class ManyActive(ABC):
         if messages_left == 0:
             self._settled(range(offset, offset + 1))
 
-    def acked_whole(self, consumer: Consumer, offsets: range) -> None:
-        """Consecutive entries that a consumer acknowledges, each with all its messages."""
+    def acked_whole(self, consumer: Consumer, offsets: Sequence[int]) -> None:
+        """Entries that a consumer acknowledges, each with all its messages."""
         self._held.acked_whole(consumer, offsets)
         self._settled(offsets)
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from magnetar_broker.consumer import Consumer
-from magnetar_broker.dispatch.base import Blocker, Stream, entries_within, part_of
+from magnetar_broker.dispatch.base import Blocker, Stream, entries_within, part_of, runs_of
 from magnetar_broker.dispatch.chunked import ChunkedMessages
 from magnetar_broker.dispatch.feed import Feed
 from magnetar_broker.dispatch.many_active import ManyActive
@@ -46,11 +46,12 @@ class Shared(ManyActive):
         self._chunked.queue_anew(self._replay)  # earlier chunks may come back
         self._replay.add_all(offsets)
 
-    def _settled(self, offsets: range) -> None:
-        if self._replay:
-            self._replay.discard_all(offsets)
-        if self._chunked:
-            self._chunked.discard_all(offsets)
+    def _settled(self, offsets: Sequence[int]) -> None:
+        if not self._replay and not self._chunked:
+            return
+        for run in runs_of(offsets):
+            self._replay.discard_all(run)
+            self._chunked.discard_all(run)
 
     def _forget_waiting(self) -> None:
         self._replay.clear()
