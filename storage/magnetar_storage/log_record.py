@@ -21,6 +21,9 @@ RECORD_VERSION = 1
 THINNED_VERSION = 2
 """Of a record that has thinned segments: releases that do not know them must not read it."""
 
+OPTIONAL = ("entries", "kept", "kept_in", "cursor_segment")
+"""Fields that may be null; all others are numbers, but for those that hold several values."""
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -142,12 +145,28 @@ class LogRecord:
             if version not in (RECORD_VERSION, THINNED_VERSION):
                 why = f"record version {version}; this release reads up to {THINNED_VERSION}"
                 raise Corrupt(key, 0, why)
-            segments = tuple(Segment(**s) for s in fields.pop("segments"))
-            delays = tuple(fields.pop("delay_segments", ()))
-            trash = tuple(fields.pop("trash"))
-            return cls(segments=segments, delay_segments=delays, trash=trash, **fields)
+            segments = tuple(Segment(**_numbers(s)) for s in fields.pop("segments"))
+            delays = _ids(fields.pop("delay_segments", ()))
+            trash = _ids(fields.pop("trash"))
+            properties = dict(fields.pop("properties", {}))
+            return cls(
+                segments=segments, delay_segments=delays, trash=trash, properties=properties,
+                **_numbers(fields),
+            )  # fmt: skip
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise Corrupt(key, 0, f"the metadata record cannot be read: {error}") from error
+
+
+def _numbers(fields: dict[str, Any]) -> dict[str, Any]:
+    """The same fields; TypeError if one is no number."""
+    for name, value in fields.items():
+        if not isinstance(value, int) and not (value is None and name in OPTIONAL):
+            raise TypeError(f"{name} is {value!r}")
+    return fields
+
+
+def _ids(values: Iterable[Any]) -> tuple[SegmentId, ...]:
+    return tuple(_numbers({"id": value})["id"] for value in values)
 
 
 def _joined(one: Segment, other: Segment) -> Segment:

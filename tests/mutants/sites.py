@@ -236,8 +236,8 @@ ORDERS = (
     Order(
         "thinning.py",
         "what is needed is not looked at again when it was copied",
-        "if any(group.live.count(*run) < run[1] - run[0] for run in now):",
-        "if False:",
+        "any(group.live.count(*run) < run[1] - run[0] for run in now)",
+        "False",
     ),
     Order(
         "recorded_log.py",

@@ -595,6 +595,12 @@ def test_the_record_survives_encoding() -> None:
         (b"[]", "cannot be read"),
         (b"{}", "cannot be read"),
         (b'{"version": 1, "segments": [{}], "trash": []}', "cannot be read"),
+        (b'{"version": 1, "segments": [], "trash": [[]]}', "id is "),
+        (b'{"version": 1, "segments": [], "trash": [], "epoch": "x"}', "epoch is 'x'"),
+        (
+            b'{"version": 2, "segments": [{"id": 1, "created_ms": 0, "kept": 1.5}], "trash": []}',
+            "kept is 1.5",
+        ),
         (b'{"version": 1, "segments": [], "trash": [], "surprise": 0}', "cannot be read"),
         (b'{"version": 3, "segments": [], "trash": [], "surprise": 0}', "record version 3"),
     ],

@@ -5,7 +5,7 @@ from itertools import accumulate
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -15,6 +15,7 @@ from magnetar_storage.cursor import Cursor
 from magnetar_storage.errors import Corrupt, DiskFull, Fenced, Unavailable, WriterFailed
 from magnetar_storage.log import Log, RollLimits
 from magnetar_storage.log_record import LogRecord, Segment
+from magnetar_storage.offsets import OffsetSet
 from magnetar_storage.thinning import needed_by, units
 
 BY_TEN = RollLimits(max_entries=10, min_age_ms=0)
@@ -293,6 +294,30 @@ def test_cursors_that_hold_nothing_are_told_at_once() -> None:
     world.reclaim()
     assert nexts, "the log tells of its holes"
     assert (reader.next_unacked(1), reader.next_unacked(4)) == (3, 20)
+
+
+@given(
+    st.integers(-1, 40),
+    st.sets(st.integers(0, 3000)),
+    st.sets(st.integers(0, 3000)),
+    st.lists(st.tuples(st.integers(0, 3000), st.integers(1, 1500)), max_size=4),
+)
+@settings(max_examples=100, deadline=None)
+def test_a_cursor_that_skips_has_acknowledged_what_is_gone(
+    mark_delete: int, partial: set[int], redelivered: set[int], gone: list[tuple[int, int]]
+) -> None:
+    holes = OffsetSet()
+    skipping, other = Cursor(mark_delete), Cursor(mark_delete)
+    for cursor in (skipping, other):
+        cursor.count_redelivery(redelivered)
+        for offset in partial:
+            cursor.ack_batch(offset, 5)
+    for start, size in gone:
+        holes.add(start, start + size)
+        other.ack(range(start, start + size))
+    skipping.skip(holes)
+    assert (skipping.mark_delete, skipping.acked) == (other.mark_delete, other.acked)
+    assert (skipping.partial, skipping.redelivered) == (other.partial, other.redelivered)
 
 
 def test_who_reads_while_it_is_thinned_reads_on() -> None:

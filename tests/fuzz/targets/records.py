@@ -3,6 +3,7 @@
 Input: the value.
 """
 
+import json
 from collections.abc import Iterator
 from typing import Final
 
@@ -45,3 +46,6 @@ def seeds() -> Iterator[bytes]:
     yield LogRecord(properties={"a": "b"}, trash=(1, 2)).encode()
     yield b'{"version": 1, "segments": [{"id": 1, "created_ms": 0}], "trash": []}'
     yield b'{"version": 2}'
+    whole = {"id": 1, "created_ms": 0, "entries": 3, "messages": 3, "size": 3, "sealed_ms": 1}
+    thinned = [whole | {"kept": 1, "kept_in": 1}, whole | {"id": 2, "kept": 0, "kept_in": None}]
+    yield json.dumps({"version": 2, "segments": thinned, "trash": [3]}).encode()
