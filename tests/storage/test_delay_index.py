@@ -188,6 +188,29 @@ def test_a_run_that_is_missing_at_the_start_makes_all_entries_unsure() -> None:
     assert delays.waiting == delays.expected
 
 
+@pytest.mark.parametrize("live", [True, False])
+def test_a_crash_after_a_run_was_lost_forgets_nothing(live: bool) -> None:
+    delays = DelayWorld()
+    delays.append(*range(100, 120))
+    delays.pump()
+    delays.append(None)
+    delays.close()
+    if live:
+        delays.reopen()
+    delays.damage(delays.segments[0])
+    if live:
+        delays.release(100)
+        delays.released.clear()
+    else:
+        delays.reopen()
+    delays.ask_the_unsure()
+    delays.index.sure_to(delays.log.end)
+    delays.reopen()
+    assert delays.segments == ()
+    delays.ask_the_unsure()
+    assert delays.waiting == delays.expected
+
+
 def test_a_run_that_cannot_be_written_ends_the_log_and_nothing_is_lost() -> None:
     delays = DelayWorld()
     delays.append(*range(100, 105))
