@@ -8,7 +8,11 @@ from dataclasses import dataclass
 
 MODEL = ("tests/broker/test_dispatch_model.py",)
 DEDUPLICATION = ("tests/broker/test_deduplication.py",)
-DELAYS = ("tests/storage/test_delay_index.py", "tests/broker/test_delays.py")
+DELAYS = (
+    "tests/storage/test_recent_delays.py",
+    "tests/storage/test_delay_index.py",
+    "tests/broker/test_delays.py",
+)
 DELAY_INDEX = "storage/magnetar_storage/delay_index.py"
 SHARED = "broker/magnetar_broker/dispatch/shared.py"
 SUBSCRIPTION = "broker/magnetar_broker/subscription.py"
