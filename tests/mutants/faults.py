@@ -14,6 +14,9 @@ DELAYS = (
     "tests/broker/test_delays.py",
 )
 DELAY_INDEX = "storage/magnetar_storage/delay_index.py"
+KEYS = ("tests/broker/test_key_shared.py", "tests/broker/test_key_shared_model.py")
+KEY_QUEUES = "broker/magnetar_broker/dispatch/key_queues.py"
+KEY_SHARED = "broker/magnetar_broker/dispatch/key_shared.py"
 SHARED = "broker/magnetar_broker/dispatch/shared.py"
 SUBSCRIPTION = "broker/magnetar_broker/subscription.py"
 
@@ -92,6 +95,57 @@ FAULTS: tuple[Fault, ...] = (
         "[offset for offset in passed if held.holder(offset) is None]",
         "passed",
         DELAYS,
+    ),
+    Fault(
+        KEY_QUEUES,
+        "a draining slot is never released",
+        "del self.draining[slot]",
+        "pass",
+        KEYS,
+    ),
+    Fault(
+        KEY_QUEUES,
+        "a queue of waiting entries forgets their order",
+        "heappush(self._queues[owner], offset)",
+        "self._queues[owner].append(offset)",
+        KEYS,
+    ),
+    Fault(
+        KEY_QUEUES,
+        "slots that moved are not looked for when a consumer joins",
+        "        self._queues[consumer] = []\n        self.cleared[consumer] = 0\n"
+        "        self._divide()\n",
+        "        self._queues[consumer] = []\n        self.cleared[consumer] = 0\n",
+        KEYS,
+    ),
+    Fault(
+        KEY_SHARED,
+        "a new entry passes those that wait for its consumer",
+        "not owner.can_take() or self.queues.first(owner) is not None",
+        "not owner.can_take()",
+        KEYS,
+    ),
+    Fault(
+        KEY_SHARED,
+        "new entries of a draining slot go to its new owner",
+        "None if slot in draining else owners[",
+        "owners[",
+        KEYS,
+    ),
+    Fault(
+        KEY_SHARED,
+        "a slot is drained and nobody is woken",
+        "        if drained:\n            self._wake_soon()\n",
+        "",
+        KEYS,
+    ),
+    Fault(
+        KEY_SHARED,
+        "keys that nobody owned stay where they are when somebody takes them",
+        "        for start, stop in self.queues.take_unowned():\n"
+        "            self._unrouted.add_all(range(start, stop))\n",
+        "",
+        KEYS,
     ),
     Fault(
         SUBSCRIPTION,
