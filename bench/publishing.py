@@ -22,6 +22,7 @@ class Publisher:
         """When the last receipt came, in seconds of `time.perf_counter`."""
         self._connection = connection
         self._in_order = True
+        self._id_step = 1
         self._left = self._skipped = 0
         self._writes: list[Write] = []
         self.until = 0.0
@@ -38,6 +39,7 @@ class Publisher:
         before = self.answered
         if load.writes:
             self._in_order = load.shape.topics == 1
+            self._id_step = load.shape.id_step
             self._skipped, self._left = self._skipped + self._left, 0
             self._writes = load.writes[::-1]
             self.until = time.perf_counter() + seconds
@@ -63,7 +65,7 @@ class Publisher:
         self.answered_at = time.perf_counter()
         if self._in_order:
             sequence_id = decode_receipt(*last)[1]
-            if sequence_id != self._skipped + self.answered - 1:
+            if sequence_id != (self._skipped + self.answered - 1) * self._id_step:
                 self._connection.fail(f"receipt {self.answered} is for sequence id {sequence_id}")
                 return
         self._write()

@@ -30,7 +30,7 @@ class Server(ABC):
 
     def __init__(self, data_dir: Path) -> None:
         self.data_dir = data_dir.absolute()
-        self.port = self.pid = 0
+        self.port = self.http_port = self.pid = 0
         self.started_at = 0.0
         """When its process was started, in seconds of `time.perf_counter`."""
         self.healthy_ms = 0.0
@@ -75,6 +75,13 @@ class Server(ABC):
     def forget(self, topic: str) -> None:
         """Have nothing of a topic in memory."""
         self.restart()
+
+    def deduplicate(self, topic: str) -> None:
+        """Have it drop what is sent again to an existing topic."""
+        path = f"/admin/v2/{topic.replace('://', '/')}/deduplicationEnabled"
+        status, _ = _request(self.http_port, "POST", path, "true")
+        if status != http.HTTPStatus.NO_CONTENT:
+            raise RuntimeError(f"deduplication was not switched on: {status}")
 
     def stand_still(self) -> None:
         """It uses no CPU until `go_on`."""
@@ -131,7 +138,8 @@ class BannerServer(Server):
             raise RuntimeError(f"{self.command()[0]} did not start: {banner}{log_text}")
         self.port = int(url[1])
         if http_url is not None:
-            await_health(int(http_url[1]))
+            self.http_port = int(http_url[1])
+            await_health(self.http_port)
 
     def _read_banner(self, process: "subprocess.Popen[str]") -> str:
         assert process.stdout is not None
@@ -202,7 +210,6 @@ class Pulsar(Server):
 
     def __init__(self, data_dir: Path) -> None:
         super().__init__(data_dir)
-        self.http_port = 0
 
     def _run(self, verb: str, *options: str) -> str:
         command = [sys.executable, str(self.STARTER), verb, "--port", str(self.port), *options]
@@ -236,9 +243,18 @@ class Pulsar(Server):
 
     def forget(self, topic: str) -> None:
         path = f"/admin/v2/{topic.replace('://', '/')}/unload"
-        status = _request(self.http_port, "PUT", path)
+        status, _ = _request(self.http_port, "PUT", path)
         if status != http.HTTPStatus.NO_CONTENT:
             raise RuntimeError(f"Pulsar did not unload {topic}: {status}")
+
+    def deduplicate(self, topic: str) -> None:
+        super().deduplicate(topic)
+        path = f"/admin/v2/{topic.replace('://', '/')}/stats"
+        give_up = time.perf_counter() + HEALTH_SECONDS
+        while b'"deduplicationStatus":"Enabled"' not in _request(self.http_port, "GET", path)[1]:
+            if time.perf_counter() > give_up:
+                raise RuntimeError(f"deduplication is not on after {HEALTH_SECONDS} s")
+            time.sleep(LOOK_SECONDS)
 
 
 class PulsarFsync(Pulsar):
@@ -268,17 +284,19 @@ def await_health(http_port: int) -> None:
 
 def _is_healthy(http_port: int) -> bool:
     try:
-        return _request(http_port, "GET", HEALTH) == http.HTTPStatus.OK
+        return _request(http_port, "GET", HEALTH)[0] == http.HTTPStatus.OK
     except ConnectionError:
         return False  # not yet
 
 
-def _request(http_port: int, method: str, path: str) -> int:
-    """The status of the answer."""
+def _request(http_port: int, method: str, path: str, body: str | None = None) -> tuple[int, bytes]:
+    """Status and body of the answer; a body that is sent is JSON."""
     connection = http.client.HTTPConnection("127.0.0.1", http_port, timeout=HEALTH_SECONDS)
+    headers = {} if body is None else {"Content-Type": "application/json"}
     try:
-        connection.request(method, path)
-        return connection.getresponse().status
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
     finally:
         connection.close()
 

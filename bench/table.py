@@ -54,6 +54,8 @@ EXTRAS = (
     Column("p999_ms", "p99.9 ms", places(2)),
     Column("healthy_ms", "healthy ms", places(0)),
     Column("first_ms", "first message ms", places(0)),
+    Column("of_plain", "of plain", places(2)),
+    Column("cpu_of_plain", "CPU of plain", places(2)),
     Column("of_shared", "of Shared", places(2)),
     Column("cpu_of_shared", "CPU of Shared", places(2)),
     Column("holes_mib", "holes MiB", places(1)),

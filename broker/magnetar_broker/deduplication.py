@@ -6,7 +6,7 @@ fails, neither is.  Of the chunks of a message the last one alone counts.
 """
 
 from collections import deque
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -114,7 +114,7 @@ class Deduplication:
 
         Copies among them are held back, and answered in their order.
         """
-        ids, chunks = sends.sequence_ids, _unfinished(sends.payloads)
+        ids, chunks = sends.sequence_ids, _unfinished(sends)
         name = sends.producer.name
         if not chunks and not any(sends.highest_ids) and self._sequences.push(name, ids):
             sends.top = ids[-1]
@@ -212,8 +212,11 @@ class Deduplication:
         await promise
 
 
-def _unfinished(entries: Sequence[bytes]) -> list[int]:
+def _unfinished(sends: Sends) -> list[int]:
     """The indexes of chunks with more to come."""
+    if not sends.chunked:
+        return []
+    entries = sends.payloads
     return [at for at in maybe_chunks(entries) if _is_unfinished(entries[at])]
 
 

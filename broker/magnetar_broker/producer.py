@@ -35,6 +35,7 @@ class Sends:
     """A run of entries from one producer that arrived together and is answered together."""
 
     __slots__ = (
+        "chunked",
         "counts",
         "delayed",
         "first_entry",
@@ -56,6 +57,8 @@ class Sends:
         self.size = 0
         self.delayed = False
         """Whether some entries may be delayed."""
+        self.chunked = False
+        """Whether some entries may be chunks."""
         self.ledger = self.first_entry = -1
         self.top = NO_ID
         """The highest sequence id that the run counts for, where that is looked at."""
@@ -68,7 +71,7 @@ class Sends:
         part.counts = self.counts[start:stop]
         part.payloads = self.payloads[start:stop]
         part.size = sum(map(len, part.payloads))
-        part.delayed = self.delayed
+        part.delayed, part.chunked = self.delayed, self.chunked
         return part
 
     def answer(self, receipts: bytes) -> None:

@@ -42,6 +42,7 @@ ID_STARTS: Final = tuple(bytes((0x1A, size, 0x08)) for size in range(2 * 10 + 3)
 def decode_send(buf: bytes, start: int, mid: int) -> tuple[int, int, int, int] | None:
     """(producer_id, sequence_id, num_messages, highest_sequence_id, 0 if absent).
 
+    num_messages is 0 for a chunk.
     None when the command says more (is_chunk aside): transaction, marker, message id. Use `decode`.
     """
     try:
@@ -69,7 +70,7 @@ def decode_send(buf: bytes, start: int, mid: int) -> tuple[int, int, int, int] |
 
 
 def _send_options(buf: bytes, pos: int, mid: int) -> tuple[int, int, int]:
-    """num_messages, highest_sequence_id and the position behind them and is_chunk."""
+    """num_messages (0: a chunk), highest_sequence_id and the position behind them and is_chunk."""
     count, highest = 1, 0
     if buf[pos] == 0x18:
         count = buf[pos + 1]
@@ -83,6 +84,8 @@ def _send_options(buf: bytes, pos: int, mid: int) -> tuple[int, int, int]:
         if pos == mid:
             return count, highest, pos
     if buf[pos] == 0x38 and buf[pos + 1] < 128:
+        if buf[pos + 1]:
+            count = 0
         pos += 2
     return count, highest, pos
 
@@ -91,7 +94,8 @@ def _decode_any_send(buf: bytes, start: int, mid: int) -> tuple[int, int, int, i
     send = decode_as(pb.BaseCommand.SEND, buf, start, mid).send
     if any(map(send.HasField, ("txnid_least_bits", "txnid_most_bits", "marker", "message_id"))):
         return None
-    return send.producer_id, send.sequence_id, send.num_messages, send.highest_sequence_id
+    messages = 0 if send.is_chunk else send.num_messages
+    return send.producer_id, send.sequence_id, messages, send.highest_sequence_id
 
 
 def encode_send(

@@ -54,6 +54,7 @@ def send(producer: Producer, *ids: int | tuple[int, int], payloads: tuple[bytes,
         sends.counts.append(1 if high is None else high - low + 1)
         sends.payloads.append(message(producer.name, low, high))
     sends.payloads = list(payloads) or sends.payloads
+    sends.chunked = bool(payloads)
     sends.size = sum(map(len, sends.payloads))
     producer.publish(sends)
 

@@ -123,7 +123,8 @@ def signed(value: int) -> int:
 def read_send(send: pb.CommandSend) -> Any:
     if any(map(send.HasField, ("txnid_least_bits", "txnid_most_bits", "marker", "message_id"))):
         return None
-    return send.producer_id, send.sequence_id, send.num_messages, send.highest_sequence_id
+    messages = 0 if send.is_chunk else send.num_messages
+    return send.producer_id, send.sequence_id, messages, send.highest_sequence_id
 
 
 def read_receipt(receipt: pb.CommandSendReceipt) -> Any:

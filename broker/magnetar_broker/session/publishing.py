@@ -117,7 +117,11 @@ class Publishing:
             run.sequence_ids.append(sequence_id)
             # A highest id below the lowest is none: a running Pulsar 4.2.4 ignores it too.
             run.highest_ids.append(highest_id if highest_id >= sequence_id else 0)
-            run.counts.append(messages if messages > 0 else 1)
+            if messages > 0:
+                run.counts.append(messages)
+            else:
+                run.counts.append(1)
+                run.chunked = True
             run.payloads.append(entry)
         self._publish(runs)
         return at

@@ -106,7 +106,8 @@ def send(command: pb.BaseCommand) -> Any:
         return "more"
     if found.HasField("message_id"):
         return "more"
-    return (found.producer_id, found.sequence_id, found.num_messages, found.highest_sequence_id)
+    messages = 0 if found.is_chunk else found.num_messages
+    return (found.producer_id, found.sequence_id, messages, found.highest_sequence_id)
 
 
 def receipt(command: pb.BaseCommand) -> Any:
