@@ -4,14 +4,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from bench.copies import deduplicate
 from bench.delayed import delayed
 from bench.frames import Shape
 from bench.holes import holes
 from bench.scenarios import Trial, catch_up, crash, fan_out, latency, publish, start, tail
-from bench.sharing import share_by_key
+from bench.sharing import share, share_by_key
 from bench.usage import Measures
 
 SMALL, KIB, LARGE = Shape(100), Shape(1 << 10), Shape(64 << 10)
+NUMBERED_BATCH = Shape(100, batch=100, numbered=True)
 SMALL_BATCH, KIB_BATCH = Shape(100, batch=100), Shape(1 << 10, batch=100)
 MANY_TOPICS = Shape(100, topics=1000)
 KEYED = Shape(100, keys=100_000)
@@ -70,6 +72,12 @@ def catching_up(shape: Shape, entries: int, *marks: Mark) -> Row:
     return Row(f"catch up {shape.title}", measure, (*marks, PEAK))
 
 
+def deduplicating(shape: Shape, entries: int) -> Row:
+    measure = partial(deduplicate, shape=shape, entries=entries)
+    marks = (Mark("of_plain", 0.85), PEAK)
+    return Row(f"publish {shape.title} with deduplication", measure, marks, brokers=True)
+
+
 def holing(shuffled: bool) -> Row:
     measure = partial(holes, shape=SMALL, entries=2 * HOLES, shuffled=shuffled)
     marks = (
@@ -106,11 +114,19 @@ ROWS: dict[str, Row] = {
         partial(latency, shape=SMALL, entries=8 * PER_SECOND, per_second=PER_SECOND),
         (Mark("p50_ms", 0.8, at_most=True), Mark("p99_ms", 3.0, at_most=True)),
     ),
+    "shared": Row(
+        f"{SMALL.title}, Shared by {CONSUMERS} consumers, each ack on its own",
+        partial(share, shape=SMALL, entries=200_000, consumers=CONSUMERS),
+        (rate(0.6, FSYNC), PEAK),
+        brokers=True,
+    ),
     "key_shared": Row(
         f"{KEYED.title}, Key_Shared by {CONSUMERS} consumers",
         partial(share_by_key, shape=KEYED, entries=200_000, consumers=CONSUMERS),
         (Mark("of_shared", 0.7), PEAK),
     ),
+    "dedup-100": deduplicating(SMALL, 300_000),
+    "dedup-100x100": deduplicating(NUMBERED_BATCH, 20_000),
     "holes-in-order": holing(shuffled=False),
     "holes-random": holing(shuffled=True),
     "delayed": Row(
