@@ -75,6 +75,12 @@ def registering_a_schema(t: Trace) -> None:
     a.asks(pb.CommandGetOrCreateSchema(request_id=0, topic=t.topic, schema=STRING))
 
 
+def registering_no_schema(t: Trace) -> None:
+    a = t.publisher()
+    none = pb.Schema(name="Bytes", schema_data=b"", type=pb.Schema.NoSchema)
+    a.asks(pb.CommandGetOrCreateSchema(request_id=0, topic=t.topic, schema=none))
+
+
 def registering_a_schema_of_a_topic_that_is_not_there(t: Trace) -> None:
     a = t.connects()
     a.asks(pb.CommandGetOrCreateSchema(request_id=0, topic=t.topic, schema=STRING))
