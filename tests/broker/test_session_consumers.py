@@ -1,6 +1,6 @@
 """SUBSCRIBE and what a consumer may ask, as a client's connection sees it."""
 
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
@@ -153,16 +153,12 @@ def acked(world: SessionWorld, client: Client) -> None:
 
 
 @pytest.fixture
-def unreadable(monkeypatch: pytest.MonkeyPatch) -> Client:
+def unreadable() -> Client:
     """The client of a consumer on a topic that cannot be read."""
     world = SessionWorld(cache_bytes=0)
     client = world.client()
     acked(world, client)
-
-    async def reader(segment: int) -> NoReturn:
-        raise Unavailable("the disk is gone")
-
-    monkeypatch.setattr(world.store, "reader", reader)
+    world.store.read_failure = Unavailable("the disk is gone")
     return client
 
 
