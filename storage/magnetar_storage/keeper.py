@@ -23,6 +23,7 @@ MAGIC = b"MKPR"
 VERSION = 1
 RUNS_PER_PIECE = 40_000
 """So that a piece has less than a megabyte."""
+_EVER = 1 << 62
 READ_ENTRIES = 5000
 READ_BYTES = 64 << 10
 """Neighbours of an entry that are read with it, for the next call."""
@@ -162,13 +163,16 @@ class KeeperReader:
         return cls(KeeperMap(pieces, runs), reader)
 
     async def read(self, offset: int, max_entries: int, max_bytes: int) -> Run:
-        """Entries from `offset` on, up to the next gap; empty if that one is not here.
+        """Entries from `offset` on, up to the next gap.
 
-        Raises `Corrupt` when the first one is damaged; the entries it names are offsets.
+        Raises `Corrupt` when the first one is damaged, or not here; the entries it names are
+        offsets.
         """
         found = self.map.entry_of(offset)
         if found is None:
-            return Run(offset, [], ())
+            behind = next((first for first, _ in self.map.runs(offset, _EVER)), offset + 1)
+            why = f"the entry at offset {offset} is not kept here"
+            raise Corrupt("keeper", 0, why, first_entry=offset, last_entry=behind - 1)
         entry, follow = found
         at = entry - self._last.first
         if not 0 <= at < len(self._last.payloads):

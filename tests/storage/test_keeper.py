@@ -43,6 +43,13 @@ def test_what_is_kept_is_read_as_it_was(data: st.DataObject, runs_per_piece: int
     reader = world.do(KeeperReader.open(world.store, segment))
     before = list(accumulate(messages, initial=0))
     for offset in range(len(messages) + 1):
+        behind = min((o for o in offsets if o >= offset), default=None)
+        if offset not in kept:
+            with pytest.raises(Corrupt) as raised:
+                world.do(reader.read(offset, 4, 1 << 20))
+            lost = (raised.value.first_entry, raised.value.last_entry)
+            assert lost == (offset, offset if behind is None else behind - 1)
+            continue
         end = offset
         while end in kept and end < offset + 4:
             end += 1
@@ -50,12 +57,12 @@ def test_what_is_kept_is_read_as_it_was(data: st.DataObject, runs_per_piece: int
         assert run == (
             offset, [kept[o][0] for o in range(offset, end)], type(run.counts)(messages[offset:end])
         )  # fmt: skip
+    for offset in range(len(messages) + 1):
         behind = min((o for o in offsets if o >= offset), default=None)
+        expected = before[behind] if behind is not None else None
         if offset in kept or offset - 1 in kept:
-            assert reader.messages_before(offset) == before[offset]
-        else:
-            expected = None if behind is None else before[behind]
-            assert reader.messages_before(offset) == expected
+            expected = before[offset]
+        assert reader.messages_before(offset) == expected
     start, stop = sorted(data.draw(st.tuples(st.integers(0, 30), st.integers(0, 30))))
     runs = [range(*run) for run in reader.map.runs(start, stop)]
     assert [o for run in runs for o in run] == sorted(o for o in offsets if start <= o < stop)
