@@ -158,7 +158,7 @@ def unreadable() -> Client:
     world = SessionWorld(cache_bytes=0)
     client = world.client()
     acked(world, client)
-    world.store.read_failure = Unavailable("the disk is gone")
+    world.store.open_failure = Unavailable("the disk is gone")
     return client
 
 

@@ -1,6 +1,7 @@
 """A `MemoryStore` whose writes fail and whose reads and creations wait when the test says so."""
 
 from fakes.world import ManualClock, ManualPromise
+from magnetar_storage.errors import Corrupt
 from magnetar_storage.interfaces import Run, SegmentId
 from magnetar_storage.memory import MemoryReader, MemoryStore, MemoryWriter
 
@@ -8,8 +9,9 @@ from magnetar_storage.memory import MemoryReader, MemoryStore, MemoryWriter
 class MoodyReader(MemoryReader):
     """Reads when its store lets it."""
 
-    def __init__(self, reader: MemoryReader, store: "MoodyStore") -> None:
+    def __init__(self, reader: MemoryReader, segment: SegmentId, store: "MoodyStore") -> None:
         super().__init__(reader._content)
+        self._segment = segment
         self._store = store
 
     async def read(self, first: int, max_entries: int, max_bytes: int) -> Run:
@@ -18,6 +20,8 @@ class MoodyReader(MemoryReader):
             await self._store.read_gate
         if self._store.read_failure is not None:
             raise self._store.read_failure
+        if self._segment in self._store.rotten:
+            raise Corrupt("file", 0, "rot", self._segment, first, first)
         return await super().read(first, max_entries, max_bytes)
 
 
@@ -28,8 +32,10 @@ class MoodyStore(MemoryStore):
         super().__init__(clock)
         self.create_failure: Exception | None = None
         self.create_gate: ManualPromise | None = None
+        self.open_failure: Exception | None = None
         self.read_failure: Exception | None = None
         self.read_gate: ManualPromise | None = None
+        self.rotten: set[SegmentId] = set()
         self.reads = 0
         self.created: list[SegmentId] = []
 
@@ -43,7 +49,9 @@ class MoodyStore(MemoryStore):
         return writer
 
     async def reader(self, segment: SegmentId) -> MoodyReader:
-        return MoodyReader(await super().reader(segment), self)
+        if self.open_failure is not None:
+            raise self.open_failure
+        return MoodyReader(await super().reader(segment), segment, self)
 
     def break_writers(self, error: Exception) -> None:
         """What is pending did not happen, and nothing more can be appended to these segments."""
