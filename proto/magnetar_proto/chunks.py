@@ -8,6 +8,8 @@ from magnetar_proto.errors import BadMetadata
 
 TAG: Final = b"\xd8\x01"
 """In the metadata of every chunk: that of num_chunks_from_msg."""
+SMALL: Final = 1024
+"""Up to so many bytes an entry is searched as a whole."""
 
 
 class Chunk(NamedTuple):
@@ -27,16 +29,16 @@ class Chunk(NamedTuple):
 
 def maybe_chunks(entries: Sequence[bytes]) -> list[int]:
     """The indexes of those that may be chunks: nearly always none.  Nothing is parsed."""
-    found = []
-    for at, entry in enumerate(entries):
-        stop = len(entry)
-        if stop > METADATA_AT:
-            magic, _, size = CHECKED_HEAD.unpack_from(entry)
-            if magic == CHECKED_MAGIC:
-                stop = METADATA_AT + size
-        if entry.find(TAG, 0, stop) >= 0:
-            found.append(at)
-    return found
+    return [
+        at
+        for at, entry in enumerate(entries)
+        if (TAG in entry if len(entry) <= SMALL else entry.find(TAG, 0, _metadata_end(entry)) >= 0)
+    ]
+
+
+def _metadata_end(entry: bytes) -> int:
+    magic, _, size = CHECKED_HEAD.unpack_from(entry)
+    return METADATA_AT + size if magic == CHECKED_MAGIC else len(entry)
 
 
 def chunk_of(entry: bytes) -> Chunk | None:

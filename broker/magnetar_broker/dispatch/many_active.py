@@ -125,12 +125,15 @@ class ManyActive(ABC):
     def _deliverable(self, run: Run) -> Iterator[tuple[Run, tuple[int, ...]]]:
         """What of a run is neither acknowledged nor delayed, as `unacked` tells it."""
         self._delays.catch(run.first, run.payloads)
-        waiting = self._delays.waiting
-        for part, ack_set in unacked(self._cursor, run):
-            if not waiting:
-                yield part, ack_set
-                continue
-            for start, stop in waiting.missing(part.first, part.first + len(part.payloads)):
+        parts = unacked(self._cursor, run)
+        return self._not_delayed(parts) if self._delays.waiting else parts
+
+    def _not_delayed(
+        self, parts: Iterator[tuple[Run, tuple[int, ...]]]
+    ) -> Iterator[tuple[Run, tuple[int, ...]]]:
+        for part, ack_set in parts:
+            whole = range(part.first, part.first + len(part.payloads))
+            for start, stop in self._delays.waiting.missing(whole.start, whole.stop):
                 yield part_of(part, start, stop), ack_set
 
     def _give_run(self, consumer: Consumer, run: Run, messages: int) -> None:

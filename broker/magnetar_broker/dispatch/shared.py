@@ -64,9 +64,8 @@ class Shared(ManyActive):
         if self._chunked:
             self._give_chunks()
         while (consumer := self._turns.next()) is not None:
-            if not self._give_waiting(
-                consumer, self._replay, self._replay_feed
-            ) and not self._give_new(consumer):
+            again = self._replay and self._give_waiting(consumer, self._replay, self._replay_feed)
+            if not again and not self._give_new(consumer):
                 return
 
     def _give_chunks(self) -> None:
@@ -87,7 +86,7 @@ class Shared(ManyActive):
                 continue
             run = feed.take(offset, length, self._limits.max_read_bytes)
             if run is not None:
-                self._give(consumer, run, queue)
+                self._give(consumer, run, room, queue)
                 return True
             lost = feed.give_up()
             if not lost:
@@ -105,6 +104,9 @@ class Shared(ManyActive):
 
     def _give_new(self, consumer: Consumer) -> bool:
         """Give new entries; False when there are none or the subscription is full."""
+        if self.read_offset >= self._log.end:
+            self._feed.clear()
+            return False
         room = self._held.room_for_new(consumer)
         if self._held.full is not None:
             return False
@@ -113,7 +115,7 @@ class Shared(ManyActive):
         run = self._feed.take(offset, limit, self._limits.max_read_bytes)
         if run is None:
             return self._pass_over(self._feed.give_up())
-        self._give(consumer, run, None)
+        self._give(consumer, run, room, None)
         return self.read_offset > offset
 
     def _pass_over(self, lost: range) -> bool:
@@ -124,35 +126,55 @@ class Shared(ManyActive):
         self.read_offset = max(self.read_offset, lost.stop)
         return bool(lost)
 
-    def _give(self, consumer: Consumer, run: Run, queue: ReplayQueue | None) -> None:
-        """Send what may be delivered of a run, as far as there is room.
+    def _give(self, consumer: Consumer, run: Run, room: int, queue: ReplayQueue | None) -> None:
+        """Send what may be delivered of a run, as far as there is room for messages.
 
         It comes out of a queue, or is new.
         """
         for part, ack_set in self._deliverable(run):
-            at, stop = part.first, part.first + len(part.payloads)
-            for index in maybe_chunks(part.payloads):
-                offset = part.first + index
-                before, one = part_of(part, at, offset), part_of(part, offset, offset + 1)
-                if before.payloads and not self._give_part(consumer, before, ack_set, queue):
-                    return
-                if not self._give_maybe_chunk(consumer, one, ack_set, queue):
-                    return
-                at = offset + 1
-            rest = part if at == part.first else part_of(part, at, stop)
-            if rest.payloads and not self._give_part(consumer, rest, ack_set, queue):
+            chunks = maybe_chunks(part.payloads)
+            if chunks:
+                room = self._give_mixed(consumer, part, chunks, ack_set, room, queue)
+            else:
+                room = self._give_part(consumer, part, ack_set, room, queue)
+            if room <= 0:
                 return
 
+    def _give_mixed(
+        self,
+        consumer: Consumer,
+        part: Run,
+        chunks: list[int],
+        ack_set: tuple[int, ...],
+        room: int,
+        queue: ReplayQueue | None,
+    ) -> int:
+        """Send entries of which those at the indexes `chunks` may be chunks; the room left."""
+        at = part.first
+        for offset in [part.first + index for index in chunks]:
+            if at < offset:
+                usual = part_of(part, at, offset)
+                room = self._give_part(consumer, usual, ack_set, room, queue)
+            if room > 0:
+                one = part_of(part, offset, offset + 1)
+                room = self._give_maybe_chunk(consumer, one, ack_set, room, queue)
+            if room <= 0:
+                return 0
+            at = offset + 1
+        rest = part_of(part, at, part.first + len(part.payloads))
+        return self._give_part(consumer, rest, ack_set, room, queue) if rest.payloads else room
+
     def _give_part(
-        self, consumer: Consumer, part: Run, ack_set: tuple[int, ...], queue: ReplayQueue | None
-    ) -> bool:
-        """Send entries as far as there is room; the last may exceed it.  False when it ended."""
-        room = self._room(consumer, queue)
-        if room <= 0:
-            return False
+        self,
+        consumer: Consumer,
+        part: Run,
+        ack_set: tuple[int, ...],
+        room: int,
+        queue: ReplayQueue | None,
+    ) -> int:
+        """Send entries as far as there is room; the last may exceed it.  What is left of it."""
         messages = sum(part.counts)
-        complete = messages <= room
-        if not complete:
+        if messages > room:
             part = part_of(part, part.first, part.first + entries_within(part.counts, room))
             messages = sum(part.counts)
         if ack_set:
@@ -161,7 +183,7 @@ class Shared(ManyActive):
             self._give_run(consumer, part, messages)
         self._passed(range(part.first, part.first + len(part.payloads)), queue)
         self._turns.served(consumer)
-        return complete
+        return room - messages
 
     def _passed(self, offsets: range, queue: ReplayQueue | None) -> None:
         """Entries do not wait (here) any more."""
@@ -171,28 +193,34 @@ class Shared(ManyActive):
             queue.discard_all(offsets)
 
     def _give_maybe_chunk(
-        self, consumer: Consumer, one: Run, ack_set: tuple[int, ...], queue: ReplayQueue | None
-    ) -> bool:
+        self,
+        consumer: Consumer,
+        one: Run,
+        ack_set: tuple[int, ...],
+        room: int,
+        queue: ReplayQueue | None,
+    ) -> int:
         """Send an entry, if it is a chunk to who has its beginning, or let it wait for that one.
 
-        False when it must stay where it is.
+        The room left; 0 when it must stay where it is.
         """
         chunk = chunk_of(one.payloads[0])
         if chunk is None:
-            return self._give_part(consumer, one, ack_set, queue)
+            return self._give_part(consumer, one, ack_set, room, queue)
         owner = self._chunked.owner(chunk) or consumer
         queued = self._chunked.waits_for(owner)
         if queue is None and chunk.number > 0 and self._replay.ready:
             self._replay.add(one.first)  # its beginning may be there
         elif not queued and owner.can_take() and self._room(owner, queue) > 0:
             self._chunked.given(chunk, owner)
-            return self._give_part(owner, one, ack_set, queue)
+            self._give_part(owner, one, ack_set, self._room(owner, queue), queue)
+            return self._room(consumer, queue)
         elif not queued and owner is consumer:
-            return False
+            return 0
         else:
             self._chunked.wait(owner, one.first)
         self._passed(range(one.first, one.first + 1), queue)
-        return True
+        return room
 
     def _room(self, consumer: Consumer, queue: ReplayQueue | None) -> int:
         return self._held.room_for_new(consumer) if queue is None else self._held.room(consumer)
