@@ -12,7 +12,7 @@ Other durable state of the topic goes the same way (`sides`).
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from struct import error as StructError
 
@@ -27,6 +27,8 @@ from magnetar_storage.world import Done, Timer, settling
 
 GATHER_SECONDS = 0.005
 """How long a change that nobody waits for waits for others, and then for entries to join."""
+WRITE_BYTES = 4 << 20
+"""A whole state goes out in appends of about this size: others need the journal, too."""
 READ_ENTRIES = 1000
 READ_BYTES = 4 << 20
 
@@ -245,8 +247,8 @@ class CursorLog:
             payloads = self._take_whole()
             waiting = self._take_waiting()
             self._written = 0
-            if payloads:
-                await self._written_to(writer, payloads)
+            for part in _portions(payloads):
+                await self._written_to(writer, part)
             self._limit = max(self._roll_bytes, 4 * self._written)
             old, self._writer = self._writer, writer
             if old is not None:
@@ -311,6 +313,20 @@ def replay(numbered: dict[int, DurableCursor], sides: dict[int, SideState], payl
         numbered[number].properties = json.loads(body)
     else:
         numbered[number].apply(kind, body)
+
+
+def _portions(payloads: list[bytes]) -> Iterator[list[bytes]]:
+    """In order, each of `WRITE_BYTES` and at most one payload more."""
+    part: list[bytes] = []
+    size = 0
+    for payload in payloads:
+        part.append(payload)
+        size += len(payload)
+        if size >= WRITE_BYTES:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
 
 
 def _created(cursor: DurableCursor) -> list[bytes]:

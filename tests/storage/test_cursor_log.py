@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 
 from fakes.logs import KEY, LogWorld
 from fakes.sides import Numbers
-from magnetar_storage.cursor_log import GATHER_SECONDS, CursorLog, DurableCursor, Kind
+from magnetar_storage.cursor_log import GATHER_SECONDS, WRITE_BYTES, CursorLog, DurableCursor, Kind
 from magnetar_storage.errors import Corrupt, DiskFull, NoSegment, Unavailable
+from magnetar_storage.interfaces import SegmentWriter
 from magnetar_storage.log import Log
+from magnetar_storage.world import Done
 
 Outcomes = list[BaseException | None]
 
@@ -149,6 +151,41 @@ def test_a_change_of_a_side_during_a_write_is_not_forgotten() -> None:
     cursors.world.clock.advance(2 * GATHER_SECONDS)
     cursors.reopen()
     assert cursors.numbers() == [{3: 4}, {}]
+
+
+class Large(Numbers):
+    """Numbers that take a MiB each."""
+
+    def take_delta(self) -> list[bytes]:
+        return [piece + b" " * (1 << 20) for piece in super().take_delta()]
+
+
+def test_a_large_state_does_not_hold_the_journal_up() -> None:
+    """It is written in several rounds; changes meanwhile come behind it."""
+    cursors = Cursors()
+    side = Large()
+    cursors.all = cursors.world.do(CursorLog.open(cursors.log, {1: side}))
+    for key in range(9):
+        side.put(key, key)
+    sizes: list[int] = []
+    append = cursors.all._append
+
+    def noted(writer: SegmentWriter, payloads: list[bytes], done: Done) -> None:
+        sizes.append(sum(map(len, payloads)))
+        append(writer, payloads, done)
+
+    cursors.all._append = noted  # type: ignore[method-assign]
+    creating = cursors.world.begin(cursors.all.create("a", -1, {}))
+    while not sizes:
+        assert cursors.world.clock.step()
+    side.put(3, 30)
+    cursors.all.side_changed(1)
+    cursors.pump()
+    creating.result()
+    cursors.world.do(cursors.all.durable())
+    assert len(sizes) == 4 and max(sizes) < WRITE_BYTES + (2 << 20)
+    cursors.reopen()
+    assert cursors.numbers()[0] == {key: 30 if key == 3 else key for key in range(9)}
 
 
 def test_a_side_that_is_not_known_is_kept_as_it_was() -> None:
