@@ -17,15 +17,21 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from fakes.dispatch_model import DispatchModel
+from fakes.dispatch_model import DispatchModel, Kind
 from fakes.logs import BY_THREE
-from fakes.topics import TYPES, TopicWorld
+from fakes.topics import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED, TopicWorld
 from magnetar_broker.limits import TopicLimits
 
 EXAMPLES = int(os.environ.get("DISPATCH_EXAMPLES", "150"))
 
 which = st.integers(0, 3)
 small = st.integers(0, 12)
+kinds = st.builds(
+    Kind,
+    key=st.integers(0, 3),
+    delay_ms=st.sampled_from([0, 0, 0, 0, 500, 2500, 9000]),
+    chunks=st.sampled_from([0, 0, 0, 0, 2, 3]),
+)
 permits = st.one_of(st.integers(1, 13), st.just(1000))
 UPSETS_APART = 7
 """Steps between crashes and seeks at least: right after one there is little to go wrong."""
@@ -54,20 +60,36 @@ class History(RuleBasedStateMachine):
         per_consumer=st.sampled_from([0, 1, 5]),
         per_subscription=st.sampled_from([0, 1, 9]),
         partition=st.sampled_from(["", "-partition-1"]),
+        strict=st.booleans(),
+        ring=st.booleans(),
+        look_ahead=st.sampled_from([20_000, 3]),
+        out_of_order=st.booleans(),
     )
     def begin(
-        self, clients: int, cached: bool, per_consumer: int, per_subscription: int, partition: str
+        self,
+        clients: int,
+        cached: bool,
+        per_consumer: int,
+        per_subscription: int,
+        partition: str,
+        strict: bool,
+        ring: bool,
+        look_ahead: int,
+        out_of_order: bool,
     ) -> None:
         limits = TopicLimits(
             max_round_robin_entries=3,
             max_read_entries=4,
             max_unacked_per_consumer=per_consumer,
             max_unacked_per_subscription=per_subscription,
+            strict_delays=strict,
+            key_shared_ring=ring,
+            key_shared_look_ahead_per_subscription=look_ahead,
         )
         name = f"persistent://public/default/topic{partition}"
         world = TopicWorld(limits, roll=BY_THREE, cache_bytes=1 << 20 if cached else 150, name=name)
-        self.model = DispatchModel(world, self.sub_type)
-        self.model.publish(9)
+        self.model = DispatchModel(world, self.sub_type, out_of_order)
+        self.model.publish(*(Kind(key=number % 4) for number in range(9)))
         for number in range(clients):
             self.model.join(0)
             self.model.flow(number, 9)
@@ -82,9 +104,9 @@ class History(RuleBasedStateMachine):
             self.model.settle()
             self.model.drain()
 
-    @rule(count=st.integers(1, 5))
-    def publish(self, count: int) -> None:
-        self.model.publish(count)
+    @rule(kinds=st.lists(kinds, min_size=1, max_size=4))
+    def publish(self, kinds: list[Kind]) -> None:
+        self.model.publish(*kinds)
 
     @rule(priority=st.integers(0, 1), beside=st.none() | which)
     def join(self, priority: int, beside: int | None) -> None:
@@ -183,7 +205,7 @@ class History(RuleBasedStateMachine):
     """A rule with several names is followed as many times as often."""
 
 
-@pytest.mark.parametrize("sub_type", TYPES)
+@pytest.mark.parametrize("sub_type", [EXCLUSIVE, FAILOVER, SHARED, KEY_SHARED])
 def test_nothing_is_lost_doubled_or_forgotten(sub_type: int) -> None:
     run_state_machine_as_test(
         lambda: History(sub_type),

@@ -1,14 +1,26 @@
 """Everything that can happen to a subscription; each step checks what was delivered."""
 
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, NamedTuple
 
 from fakes.connection import RecordingConnection
 from fakes.dispatch_oracle import Client, Oracle, Published
-from fakes.topics import FAILOVER, TopicWorld, entry
+from fakes.topics import FAILOVER, TopicWorld
+from magnetar_broker.dispatch.key_selection import KeySharedMeta
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.entries import encode_entry
 from magnetar_proto.ids import MessageId, mask_to_ack_set
 
 LATEST = MessageId((1 << 63) - 1, (1 << 63) - 1)
+
+
+class Kind(NamedTuple):
+    """What an entry is like."""
+
+    key: int = 0
+    delay_ms: int = 0
+    chunks: int = 0
+    """As many entries, the parts of one message; 0: an ordinary entry."""
 
 
 class DispatchModel(Oracle):
@@ -17,25 +29,46 @@ class DispatchModel(Oracle):
     `which` chooses a client, `pick` one of the entries it holds.
     """
 
-    def __init__(self, world: TopicWorld, sub_type: int) -> None:
+    def __init__(self, world: TopicWorld, sub_type: int, out_of_order: bool = False) -> None:
         super().__init__(world, sub_type)
+        self.meta = KeySharedMeta(out_of_order=out_of_order)
         self.join(0)
         self.leave(0)  # the subscription exists from the start
 
     # Publishing -----------------------------------------------------------------------
 
-    def publish(self, count: int) -> None:
-        """Entries of one to four messages."""
-        published = []
-        for offset in range(len(self.entries), len(self.entries) + count):
-            messages = offset % 4 + 1
-            published.append(Published(entry(offset, messages, b"%d" % offset), messages))
-        for one in published:
-            self._offsets[one.payload] = len(self.entries)
-            self.entries.append(one)
-        counts = [one.count for one in published]
-        self.world.publish(*(one.payload for one in published), counts=counts)
+    def publish(self, *kinds: Kind) -> None:
+        """Entries of one to four messages, and chunks, in one run."""
+        first = len(self.entries)
+        for kind in kinds:
+            uuid = f"message {len(self.entries)}"
+            for number in range(kind.chunks or 1):
+                one = self._made(kind, number, uuid)
+                self._offsets[one.payload] = len(self.entries)
+                self.entries.append(one)
+        published = self.entries[first:]
+        self.world.publish(
+            *(one.payload for one in published), counts=[one.count for one in published]
+        )
         self.check()
+
+    def _made(self, kind: Kind, number: int, uuid: str) -> Published:
+        offset = len(self.entries)
+        count = 1 if kind.chunks else offset % 4 + 1
+        metadata = pb.MessageMetadata(
+            producer_name="p", sequence_id=offset, publish_time=offset, partition_key=str(kind.key)
+        )
+        if count > 1:
+            metadata.num_messages_in_batch = count
+        deliver_at_ms, chunk = 0, None
+        if kind.delay_ms:
+            deliver_at_ms = self.world.clock.now_ms() + kind.delay_ms
+            metadata.deliver_at_time = deliver_at_ms
+        if kind.chunks:
+            metadata.uuid, metadata.chunk_id, chunk = uuid, number, (uuid, number)
+            metadata.num_chunks_from_msg = kind.chunks
+        payload = encode_entry(metadata, b"%d" % offset)
+        return Published(payload, count, kind.key, deliver_at_ms, chunk)
 
     # Coming and going -----------------------------------------------------------------
 
@@ -45,7 +78,9 @@ class DispatchModel(Oracle):
             return
         before, other = self.active(), None if beside is None else self._client(beside)
         connection = other.connection if other else RecordingConnection()
-        consumer = self.world.subscribe(connection, sub_type=self.type, priority=priority)
+        consumer = self.world.subscribe(
+            connection, sub_type=self.type, priority=priority, key_shared=self.meta
+        )
         self.clients.append(Client(consumer, connection))
         self._changed_from(before)
 
@@ -155,10 +190,12 @@ class DispatchModel(Oracle):
     # Asking again ---------------------------------------------------------------------
 
     def nack(self, which: int, pick: int) -> None:
-        """Ask for one entry again; on a single active consumer that rewinds."""
+        """Ask for one entry again, or for all chunks of one; a single active consumer rewinds."""
         offset = self._pick(which, pick)
         if offset is not None:
-            self._nack(self.clients[which % len(self.clients)], [offset])
+            client, one = self.clients[which % len(self.clients)], self.entries[offset]
+            more = [o for o in self.held(client) if o != offset and self._goes_with(one, o)]
+            self._nack(client, [offset, *more])
 
     def nack_all(self, which: int) -> None:
         client = self._client(which)
@@ -227,10 +264,8 @@ class DispatchModel(Oracle):
         self.check()
 
     def advance(self, seconds: int) -> None:
-        self.world.clock.advance(seconds)
         if seconds:
-            self.durable()
-        self.check()
+            self.pass_time(seconds)
 
     def drain(self) -> None:
         """With consumers that do all they can, everything gets acknowledged."""
@@ -249,8 +284,9 @@ class DispatchModel(Oracle):
             if not any(one.left for one in self.entries):
                 break
         assert not any(one.left for one in self.entries), "the subscription went silent"
-        cursor = self.world.subscription().cursor
-        assert (cursor.mark_delete, cursor.is_plain) == (len(self.entries) - 1, True)
+        log, cursor = self.world.topic.log, self.world.subscription().cursor
+        assert cursor.next_unacked(log.first_offset) == log.end == len(self.entries)
+        assert cursor.is_plain and max(cursor.redelivered, default=-1) < log.first_offset
         assert all(client.consumer.unacked == 0 for client in self.clients)
         assert self.world.subscription().dispatcher.in_replay == 0
 

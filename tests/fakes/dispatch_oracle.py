@@ -4,11 +4,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fakes.connection import Got, RecordingConnection
-from fakes.topics import SHARED, TopicWorld
+from fakes.topics import KEY_SHARED, SHARED, TopicWorld
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker
+from magnetar_broker.dispatch.key_selection import KeySharedMeta
+from magnetar_broker.dispatch.key_shared import KeyShared
 from magnetar_broker.dispatch.selection import pick_active
 from magnetar_proto.ids import ack_set_to_mask
+from magnetar_proto.sticky_key import sticky_key
+
+TICK_MS = 1000
+"""How late a delayed entry may come, or how early if delays are not strict."""
 
 
 @dataclass
@@ -28,6 +34,10 @@ class Published:
 
     payload: bytes
     count: int
+    key: int = 0
+    deliver_at_ms: int = 0
+    chunk: tuple[str, int] | None = None
+    """Which message it is a part of, and which part."""
     left: int = 0
     """The mask of messages that are not acknowledged."""
     nacks: int = 0
@@ -65,11 +75,16 @@ class Oracle:
     def __init__(self, world: TopicWorld, sub_type: int) -> None:
         self.world = world
         self.type = sub_type
-        self.shared = sub_type == SHARED
+        self.shared = sub_type in (SHARED, KEY_SHARED)
+        self.by_key = sub_type == KEY_SHARED
+        self.meta = KeySharedMeta()
+        """How the keys are divided."""
         self.entries: list[Published] = []
         self.clients: list[Client] = []
         self.position = 0
         """Single active: where delivery has got to since the last rewind."""
+        self.begun: dict[str, Client] = {}
+        """Who was last sent a chunk of a message."""
         self._offsets: dict[bytes, int] = {}
 
     # Safety ---------------------------------------------------------------------------
@@ -82,6 +97,13 @@ class Oracle:
                     self._delivered(client, message)
             if not again:
                 self.world.clock.pump()
+
+    def pass_time(self, seconds: int) -> None:
+        """Look each second; afterwards what was done is durable."""
+        for _ in range(seconds):
+            self.world.clock.advance(1)
+            self.check()
+        self.durable()
 
     def _delivered(self, client: Client, message: Got) -> None:
         offset = self._offsets[message.payload]
@@ -96,12 +118,42 @@ class Oracle:
         if self.shared:
             assert not any(offset in c.outstanding for c in self.clients), "delivered twice"
             assert message.redelivery_count == entry.nacks
+            assert not self._is_early(entry), "it was to be delivered later"
+            others = {o for c in self.clients if c is not client for o in c.outstanding}
+            if entry.chunk is not None and not self.by_key:
+                self.begun[entry.chunk[0]] = client
+                assert not any(self._goes_with(entry, other) for other in others), "torn apart"
+            if self.by_key and not self.meta.out_of_order:
+                self._delivered_by_key(offset, others)
         else:
             assert client is self.active()
             assert offset == self.next_unacked(self.position), "out of order"
             assert message.redelivery_count == 0
             self.position = offset + 1
         client.outstanding.add(offset)
+
+    def _delivered_by_key(self, offset: int, with_others: set[int]) -> None:
+        key = self.entries[offset].key
+        assert all(self.entries[o].key != key for o in with_others), "a key at two consumers"
+        for before in self.undelivered():
+            overtaken = before < offset and self.entries[before].key == key
+            # It may have come due since, in the second that passed.
+            late = self._may_wait(self.entries[before], 2 * TICK_MS)
+            assert not overtaken or late, "out of order"
+
+    def _goes_with(self, entry: Published, other: int) -> bool:
+        """Whether an entry is a chunk of the same message as another one."""
+        chunk = self.entries[other].chunk
+        return chunk is not None and entry.chunk is not None and chunk[0] == entry.chunk[0]
+
+    def _is_early(self, entry: Published) -> bool:
+        """Whether an entry may not be delivered yet."""
+        tick_ms = 0 if self.world.limits.strict_delays else TICK_MS
+        return entry.deliver_at_ms > self.world.clock.now_ms() + tick_ms
+
+    def _may_wait(self, entry: Published, late_ms: int = TICK_MS) -> bool:
+        """Whether an entry need not be delivered yet: it may come a tick late."""
+        return entry.deliver_at_ms > self.world.clock.now_ms() - late_ms
 
     def _more_to_look_at(self, client: Client) -> bool:
         """The consumer was sent more in the same turn, so its permits are lower already."""
@@ -119,8 +171,11 @@ class Oracle:
     def survived(self) -> None:
         """After a crash: what was durable holds, what was undone meanwhile is known again."""
         counts = self.world.subscription().cursor.redelivered
+        kept = self.world.topic.log.first_offset
         for offset, entry in enumerate(self.entries):
             found, nacks = self._left_of(offset, entry), counts.get(offset, 0)
+            if offset < kept:
+                nacks = 0  # nobody will be told
             assert entry.left & ~found == 0, "acknowledged by nobody"
             assert found & ~entry.safe[0] == 0, "an acknowledgement that was durable is gone"
             assert nacks <= entry.most_nacks if found else nacks == 0, "counted by nobody"
@@ -144,17 +199,22 @@ class Oracle:
 
     def settle(self) -> None:
         """Let everything happen that can; then what is not delivered has a true reason."""
-        self.world.clock.advance(5)
-        self.check()
-        self.durable()
+        self.pass_time(5)
         blocker = self.world.subscription().dispatcher.blocker()
         assert self.reasons()[blocker](), f"{blocker} is not true"
         backlog = self.world.do(self.world.subscription().backlog())
         assert backlog.messages == sum(entry.left.bit_count() for entry in self.entries)
         assert backlog.entries == sum(bool(entry.left) for entry in self.entries)
+        waits = self.shared or not self.clients
+        late = [entry for entry in self.entries if waits and entry.left]
+        least = sum(e.left.bit_count() for e in late if self._is_early(e))
+        most = sum(e.count for e in late if self._may_wait(e))
+        assert least <= backlog.delayed <= most
 
     def reasons(self) -> dict[Blocker, Callable[[], bool]]:
         """What each reason claims; one that is missing here must never be given."""
+        if self.by_key:
+            return self._reasons_by_key()
         limits = self.world.limits
         unacked = {id(c): self._unacked(c) for c in self.clients}
         deciding = [c for c in self.clients if self.shared or c is self.active()]
@@ -163,6 +223,11 @@ class Oracle:
         return {
             Blocker.NO_CONSUMER: lambda: not self.clients,
             Blocker.CAUGHT_UP: lambda: bool(self.clients) and not self.undelivered(),
+            Blocker.DELAY: self._all_wait,
+            Blocker.CHUNK: lambda: all(
+                self._has_unwilling_owner(entry) or self._may_wait(entry)
+                for entry in map(self.entries.__getitem__, self.undelivered())
+            ),
             Blocker.NO_PERMITS: lambda: bool(self.undelivered()) and bool(free) and not willing,
             Blocker.SLOW_CONNECTION: lambda: (
                 bool(self.undelivered())
@@ -178,6 +243,60 @@ class Oracle:
                 and 2 * sum(unacked.values()) >= limits.max_unacked_per_subscription > 0
             ),
         }
+
+    def _reasons_by_key(self) -> dict[Blocker, Callable[[], bool]]:
+        """Any reason will do as long as nothing is kept from a consumer that could have it."""
+        some = bool(self.undelivered())
+        busy = any(self._stuck_at(client) for client in self.clients)
+        full = 2 * sum(map(self._unacked, self.clients))
+        most = self.world.limits.max_unacked_per_subscription
+        fair = bool(self.clients) and some and not self.deliverable_by_key()
+        ahead = self.world.limits.key_shared_look_ahead_per_subscription
+        return {
+            Blocker.NO_CONSUMER: lambda: not self.clients,
+            Blocker.CAUGHT_UP: lambda: bool(self.clients) and not some,
+            Blocker.DELAY: self._all_wait,
+            Blocker.NO_PERMITS: lambda: fair and busy,
+            Blocker.SLOW_CONNECTION: lambda: fair and busy,
+            Blocker.UNACKED_CONSUMER: lambda: fair and busy,
+            Blocker.DRAINING_KEY: lambda: fair and any(c.outstanding for c in self.clients),
+            Blocker.UNACKED_SUBSCRIPTION: lambda: some and full >= most > 0,
+            Blocker.LOOK_AHEAD: lambda: len(self.undelivered()) >= ahead,
+        }
+
+    def deliverable_by_key(self) -> list[int]:
+        """The next entries of their keys whose owners could take them."""
+        heads: dict[int, int] = {}
+        for offset in sorted(self.undelivered()):
+            if not self._may_wait(self.entries[offset]):
+                heads.setdefault(self.entries[offset].key, offset)
+        return [offset for key, offset in heads.items() if self._could_have(key, offset)]
+
+    def _could_have(self, key: int, offset: int) -> bool:
+        dispatcher = self.world.subscription().dispatcher
+        assert isinstance(dispatcher, KeyShared)
+        slots = dispatcher.queues.slots
+        owner = slots.owner(slots.slot_of(sticky_key(self.entries[offset].payload)))
+        client = next((c for c in self.clients if c.consumer is owner), None)
+        if client is None or self._stuck_at(client):
+            return False
+        others = {o for c in self.clients if c is not client for o in c.outstanding}
+        return self.meta.out_of_order or all(self.entries[o].key != key for o in others)
+
+    @staticmethod
+    def _stuck_at(client: Client) -> bool:
+        """Whether a consumer can take nothing."""
+        return client.permits <= 0 or client.consumer.blocked or not client.connection.room
+
+    def _all_wait(self) -> bool:
+        """Whether nothing is left but what is to be delivered later."""
+        left = [self.entries[offset] for offset in self.undelivered()]
+        return bool(left) and all(map(self._may_wait, left))
+
+    def _has_unwilling_owner(self, entry: Published) -> bool:
+        """Whether an entry continues a message of a consumer that takes nothing."""
+        owner = None if entry.chunk is None else self.begun.get(entry.chunk[0])
+        return owner in self.clients and self._stuck_at(owner)
 
     def undelivered(self) -> set[int]:
         """What is neither acknowledged nor with a consumer."""
