@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from magnetar_storage.cursor import Cursor
-from magnetar_storage.errors import Corrupt, NoSegment, StorageError
+from magnetar_storage.errors import Corrupt, DiskFull, NoSegment, StorageError
 from magnetar_storage.interfaces import SegmentId, SegmentWriter
 from magnetar_storage.keeper import KeptRun, encode_map
 from magnetar_storage.log_record import LogRecord, Segment
@@ -165,16 +165,22 @@ class Thinning:
     async def run(self, needed: Needed, before: int, max_bytes: int) -> int:
         """Thin what ends at or below `before`; how many bytes were given back.
 
-        Copies about `max_bytes` at most, and leaves the rest for the next call.
+        Copies about `max_bytes` at most, and leaves the rest for the next call.  Where there
+        is no room for a copy, what needs none is given back all the same before that is raised.
         """
         if self._running is not None:
             return 0
         self._running = self._log.engine.clock.promise()
         copied = freed = 0
+        no_room: DiskFull | None = None
         try:
             for group in self._groups(needed, before):
                 size = sum(segment.size for segment in group.segments)
-                left = await self._replace(group, needed)
+                try:
+                    left = await self._replace(group, needed)
+                except DiskFull as error:
+                    no_room = error
+                    continue
                 copied, freed = copied + left, freed + size - left
                 if copied >= max_bytes or self._log.failed is not None:
                     self._next_look = group.stop
@@ -182,6 +188,8 @@ class Thinning:
         finally:
             running, self._running = self._running, None
             running.set_result(None)
+        if no_room is not None:
+            raise no_room
         return freed
 
     async def ended(self) -> None:

@@ -449,6 +449,15 @@ def test_no_room_for_a_keeper() -> None:
     world.stored()
 
 
+def test_without_room_for_a_keeper_goes_what_needs_none() -> None:
+    world = Thinned(35)
+    world.ack_all_but(3, *range(10, 20), 34)
+    world.store.create_failure = DiskFull("no room")
+    with pytest.raises(DiskFull):
+        world.reclaim()
+    assert kept(world.log) == [(10, None), (10, None), (10, 0), (None, None)]
+
+
 def test_a_keeper_that_cannot_be_written_is_deleted() -> None:
     world = Copying()
     world.store.break_writers(DiskFull("no room"))
