@@ -67,10 +67,11 @@ func TestReadersAndSeeks(t *testing.T) {
 	for name, kind := range everyType {
 		consumer := s.subscribe(kind, pulsar.ConsumerOptions{SubscriptionName: name})
 		s.ack(consumer, s.take(consumer, 10)...)
-		s.must(consumer.Seek(ids[6]))
-		s.equal(texts(s.take(consumer, 3)), counted(7, 10))
+		// Behind a seek by id the client itself drops what is before it: the one by time comes first.
 		s.must(consumer.SeekByTime(time.UnixMilli(1)))
 		s.equal(texts(s.take(consumer, 10)), counted(0, 10))
+		s.must(consumer.Seek(ids[6]))
+		s.equal(texts(s.take(consumer, 3)), counted(7, 10))
 	}
 }
 
