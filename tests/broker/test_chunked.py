@@ -145,6 +145,22 @@ def test_a_new_chunk_waits_behind_its_beginning_that_is_being_read() -> None:
     assert world.offsets(staying) == [0, 1, 2, 3, 13]
 
 
+def test_a_new_message_does_not_wait_behind_chunks_of_others_that_are_being_read() -> None:
+    world = TopicWorld(roll=BY_THREE, cache_bytes=150)
+    slow = shared(world, 1)
+    world.publish(chunk("one", 0))
+    fast = shared(world, 9)
+    world.publish(chunk("one", 1))
+    for entry in usual(9):
+        world.publish(entry)
+    assert (world.offsets(slow), len(world.got(fast)), in_replay(world)) == ([0], 9, 1)
+    world.publish(chunk("new", 0))
+    slow.subscription.flow(slow, 10)
+    assert world.offsets(slow) == [11]
+    world.clock.pump()
+    assert world.offsets(slow) == [1]
+
+
 def test_a_restart_in_the_middle_begins_the_message_anew() -> None:
     world = TopicWorld(ONE_BY_ONE)
     shared(world, 100)

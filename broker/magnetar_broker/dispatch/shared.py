@@ -207,18 +207,19 @@ class Shared(ManyActive):
         chunk = chunk_of(one.payloads[0])
         if chunk is None:
             return self._give_part(consumer, one, ack_set, room, queue)
-        owner = self._chunked.owner(chunk) or consumer
-        queued = self._chunked.waits_for(owner)
+        owner = self._chunked.owner(chunk)
+        queued = owner is not None and self._chunked.waits_for(owner)
+        taker = owner or consumer
         if queue is None and chunk.number > 0 and self._replay.ready:
             self._replay.add(one.first)  # its beginning may be there
-        elif not queued and owner.can_take() and self._room(owner, queue) > 0:
-            self._chunked.given(chunk, owner)
-            self._give_part(owner, one, ack_set, self._room(owner, queue), queue)
+        elif not queued and taker.can_take() and self._room(taker, queue) > 0:
+            self._chunked.given(chunk, taker)
+            self._give_part(taker, one, ack_set, self._room(taker, queue), queue)
             return self._room(consumer, queue)
-        elif not queued and owner is consumer:
+        elif not queued and taker is consumer:
             return 0
         else:
-            self._chunked.wait(owner, one.first)
+            self._chunked.wait(taker, one.first)
         self._passed(range(one.first, one.first + 1), queue)
         return room
 
