@@ -2,6 +2,7 @@
 
 import urllib.request
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pulsar
@@ -99,6 +100,35 @@ def test_the_disk_is_given_back_around_messages_that_wait(
         consumer.acknowledge(message)
     publish(client.create_producer(TOPIC), "behind")
     assert texts(take(consumer, 1)) == ["behind"]
+    client.close()
+
+
+def test_delayed_messages_hold_nothing_but_themselves(
+    make_broker: Callable[..., RunningBroker],
+) -> None:
+    broker = make_broker(**SMALL_SEGMENTS)
+    client = connect(broker.service_url)
+    consumer = subscribe(client)
+    producer = client.create_producer(TOPIC)
+    for number in range(500):
+        producer.send_async(b"%0100d" % number, None)
+        if number % 125 == 60:  # a few of each ledger
+            producer.send_async(b"later %d" % number, None, deliver_after=timedelta(hours=1))
+        if number % 50 == 49:  # ledgers end between runs
+            producer.flush()
+    for message in take(consumer, 500):
+        consumer.acknowledge(message)
+    await_less(broker, 500 * 100 / 3)  # a fifth is the last, open ledger
+    client.close()
+    broker.kill()
+    broker.start()
+    client = connect(broker.service_url)
+    consumer = subscribe(client)
+    expect_silence(consumer)
+    consumer.close()
+    impatient = client.subscribe(TOPIC, "sub", pulsar.ConsumerType.Exclusive)
+    later = [f"later {number}" for number in range(60, 500, 125)]
+    assert texts(take(impatient, len(later))) == later
     client.close()
 
 
