@@ -4,8 +4,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import Phase, settings
 
 from running_broker import RunningBroker
+
+# For who asks whether a test fails, and not by how little.
+settings.register_profile("unshrunk", phases=[Phase.explicit, Phase.reuse, Phase.generate])
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -188,11 +188,13 @@ class ReadableLog(Positions):
     # Holes ----------------------------------------------------------------------
 
     def skip_holes(self, cursor: Cursor) -> None:
-        """Make a cursor count what was reclaimed as acknowledged.
+        """Make a cursor count what was trimmed or reclaimed as acknowledged.
 
+        A crash may have undone acknowledgements that it had been trimmed for.
         To be called for every cursor of the log when it is new or was opened, when it was
         moved, and when `on_reclaimed` says that there are more holes.
         """
+        cursor.ack_up_to(self.first_offset - 1)
         if self.holes:
             cursor.skip(self.holes)
 

@@ -412,3 +412,20 @@ def test_what_is_retained_stays_although_nobody_needs_it() -> None:
     world.clock.advance(60)
     world.do(world.topic.tidy())
     assert world.topic.log.first_offset == 6
+
+
+def test_what_was_trimmed_before_its_ack_was_durable_holds_up_nothing_after_a_crash() -> None:
+    world = TopicWorld(roll=BY_THREE)
+    consumer = world.subscribe(permits=100, sub_type=SHARED)
+    world.publish(b"a", b"b", b"c")
+    world.publish(b"d", b"e", b"f")
+    world.ack(consumer, 1)
+    world.ack(consumer, 0, 2, answered=False)
+    world.do(world.topic.tidy())
+    assert world.topic.log.first_offset == 3
+    world.crash()
+    assert world.subscription().cursor.mark_delete == 2
+    world.ack(world.subscribe(sub_type=SHARED), 3, 4, 5)
+    world.publish(b"g")
+    world.do(world.topic.tidy())
+    assert world.topic.log.first_offset == 6

@@ -171,11 +171,8 @@ class Oracle:
     def survived(self) -> None:
         """After a crash: what was durable holds, what was undone meanwhile is known again."""
         counts = self.world.subscription().cursor.redelivered
-        kept = self.world.topic.log.first_offset
         for offset, entry in enumerate(self.entries):
             found, nacks = self._left_of(offset, entry), counts.get(offset, 0)
-            if offset < kept:
-                nacks = 0  # nobody will be told
             assert entry.left & ~found == 0, "acknowledged by nobody"
             assert found & ~entry.safe[0] == 0, "an acknowledgement that was durable is gone"
             assert nacks <= entry.most_nacks if found else nacks == 0, "counted by nobody"
@@ -186,7 +183,7 @@ class Oracle:
 
     def _left_of(self, offset: int, entry: Published) -> int:
         cursor = self.world.subscription().cursor
-        if cursor.is_acked(offset) or offset < self.world.topic.log.first_offset:
+        if cursor.is_acked(offset):
             return 0
         return cursor.partial.get(offset, entry.whole)
 

@@ -86,6 +86,7 @@ def noticed(copy: Path, tests: tuple[str, ...]) -> tuple[bool, str]:
     """Run these tests, or those of storage, until one fails; which one that was."""
     chosen = [copy / test for test in tests] or of_storage(copy)
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+    command.append("--hypothesis-profile=unshrunk")
     run = subprocess.run(
         [*command, *map(str, chosen)],
         check=False,
