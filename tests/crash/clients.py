@@ -1,9 +1,9 @@
 """Official clients on one topic, which publish and acknowledge while the broker is killed.
 
-Producers, batched and not, live through every kill; consumers acknowledge cumulatively,
-individually with holes, and single messages of batches.  A consumer of our own asks for an
-answer to every acknowledgement, because the official client of Python does not.  All of them
-write what they did and saw into a `Record`, which alone judges it.
+Producers, batched and not, live through every kill; some messages are delayed.  Consumers
+acknowledge cumulatively, individually with holes, and single messages of batches.  A consumer
+of our own asks for an answer to every acknowledgement, because the official client of Python
+does not.  All of them write what they did and saw into a `Record`, which alone judges it.
 """
 
 import itertools
@@ -33,19 +33,34 @@ RETRY_SECONDS = 0.05
 CATCH_UP_SECONDS = 60
 PERMITS = 1000
 CUMULATIVE_EVERY = 10
+DELAYED_EVERY = 2
+LONGEST_DELAY_MS = 3000
+TICK_MS = 1000
+"""So much earlier than asked for a delayed message may come."""
 HOLE_LIVES = 2
 """Lives after which a message that was left out is acknowledged at last."""
 
 
 def parse(payload: bytes) -> Message:
     """Who wrote a message, and which it is."""
-    producer, number, _ = payload.split(b":", 2)
+    producer, number, _, _ = payload.split(b":", 3)
     return Message(producer.decode(), int(number))
+
+
+def ms_early(payload: bytes) -> int:
+    """How much too early it is for a message that says when it is due; 0 if it is not."""
+    due_ms = int(payload.split(b":", 3)[2])
+    return max(0, due_ms - TICK_MS - time.time_ns() // 1_000_000)
 
 
 def is_hole(message: Message) -> bool:
     """Every third message is not acknowledged when it first comes."""
     return message.number % 3 == 0
+
+
+def is_delayed(message: Message) -> bool:
+    """Whether it is not to be delivered at once; in batches the client would change the order."""
+    return message.producer == "single" and message.number % DELAYED_EVERY == 0
 
 
 class Clients:
@@ -99,6 +114,12 @@ class Clients:
         report.backlogs = {(self.topic, name): count for name, count in counts.items()}
         report.problems = [f"{self.topic}: {text}" for text in report.problems + never_came]
         return report
+
+    def check_time(self, name: str, payload: bytes) -> None:
+        """A message came to a subscription that keeps to delays."""
+        early = ms_early(payload)
+        if early:
+            self.setup.alarm(f"{self.topic}: {parse(payload)} came to {name} {early} ms early")
 
     def _start(self, work: Callable[..., None], *args: object) -> threading.Thread:
         def run() -> None:
@@ -158,9 +179,14 @@ def produce(run: Clients, name: str, batched: bool) -> None:
         for number in itertools.islice(numbers, BURST):
             message = Message(name, number)
             run.record.sent(message)
+            due_ms = 0
+            if is_delayed(message):
+                due_ms = time.time_ns() // 1_000_000 + sizes.randrange(LONGEST_DELAY_MS)
+            filling = b"x" * sizes.randrange(LARGEST_PAYLOAD)
             producer.send_async(
-                b"%s:%d:%s" % (name.encode(), number, b"x" * sizes.randrange(LARGEST_PAYLOAD)),
+                b"%s:%d:%d:%s" % (name.encode(), number, due_ms, filling),
                 lambda result, _, message=message: run.record.answered(message, result),
+                deliver_at=due_ms or None,
             )
     producer.flush()
     client.close()
@@ -233,6 +259,7 @@ def consume_individually(run: Clients) -> None:
             continue
         message, life = found
         key = key_of(message)
+        run.check_time(HOLES, message.data())
         age = run.record.delivered(HOLES, key, life)
         if age >= HOLE_LIVES or not is_hole(parse(message.data())):
             consumer.acknowledge(message)
@@ -292,7 +319,8 @@ def _choose(run: Clients, received: Received, life: int) -> tuple[list[Key], int
     place = id_of(received)
     keys, mask = [], 0
     messages = messages_of(received)
-    for index, said in messages:
+    for index, said, payload in messages:
+        run.check_time(ANSWERED, payload)
         key = (place.ledger, place.entry, index)
         age = run.record.delivered(ANSWERED, key, life)
         if age >= HOLE_LIVES or not is_hole(said):
@@ -302,12 +330,15 @@ def _choose(run: Clients, received: Received, life: int) -> tuple[list[Key], int
     return keys, mask, len(messages)
 
 
-def messages_of(received: Received) -> list[tuple[int, Message]]:
-    """(batch index, message) of what an entry holds that is not acknowledged yet."""
+def messages_of(received: Received) -> list[tuple[int, Message, bytes]]:
+    """(batch index, message, payload) of what an entry holds that is not acknowledged yet."""
     metadata, at = parse_metadata(received.entry)
     if not metadata.HasField("num_messages_in_batch"):
-        return [(-1, parse(received.entry[at:]))]
+        payload = received.entry[at:]
+        return [(-1, parse(payload), payload)]
     ack_set = received.command.ack_set
     wanted = ack_set_to_mask(ack_set) if ack_set else -1
     batch = decode_batch(received.entry[at:], metadata.num_messages_in_batch)
-    return [(index, parse(body)) for index, (_, body) in enumerate(batch) if wanted >> index & 1]
+    return [
+        (index, parse(body), body) for index, (_, body) in enumerate(batch) if wanted >> index & 1
+    ]
