@@ -99,8 +99,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         KEY_QUEUES,
         "a draining slot is never released",
-        "del self.draining[slot]",
-        "pass",
+        "draining.entries -= 1",
+        "draining.entries -= 0",
         KEYS,
     ),
     Fault(
@@ -150,8 +150,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         KEY_QUEUES,
         "in the model, too: a draining slot is never released",
-        "del self.draining[slot]",
-        "pass",
+        "draining.entries -= 1",
+        "draining.entries -= 0",
     ),
     Fault(
         KEY_QUEUES,

@@ -8,7 +8,8 @@ returned what it holds; nothing else waits for that.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from heapq import heappop, heappush, nsmallest
+from typing import NamedTuple
 
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.key_selection import SlotOwners
@@ -26,6 +27,23 @@ class Draining:
     """What waits for them; a heap."""
     blocked_attempts: int = 0
     """How often an entry could not go on because of them."""
+
+
+class DrainingHash(NamedTuple):
+    """A slot that a consumer drains, as statistics tell it."""
+
+    hash: int
+    unacked_entries: int
+    blocked_attempts: int
+
+
+class DrainingHashes(NamedTuple):
+    """What a consumer has to do with draining."""
+
+    count: int
+    unacked_entries: int
+    cleared_total: int
+    hashes: list[DrainingHash]
 
 
 class KeyQueues:
@@ -75,6 +93,16 @@ class KeyQueues:
             queue.clear()
         for offset, slot in sorted(waiting.items()):
             self.wait(offset, slot)
+
+    def draining_hashes(self, consumer: Consumer) -> DrainingHashes:
+        """The slots that this consumer drains, lowest first."""
+        hashes = [
+            DrainingHash(slot, draining.entries, draining.blocked_attempts)
+            for slot, draining in sorted(self.draining.items(), key=lambda item: item[0])
+            if draining.holder is consumer
+        ]
+        unacked = sum(each.unacked_entries for each in hashes)
+        return DrainingHashes(len(hashes), unacked, self.cleared[consumer], hashes)
 
     # What consumers hold ----------------------------------------------------------
 
