@@ -22,7 +22,7 @@ final class Main {
     private static final long LIMIT_MS = 120_000;
     private static final Class<?>[] SUBJECTS = {
         Access.class, Acks.class, Basics.class, Chunks.class, DeadLetters.class, Deduplication.class,
-        Delays.class, Encryption.class, Failover.class, KeyShared.class, Readers.class, Redelivery.class,
+        Delays.class, Encryption.class, Failover.class, KeyShared.class, Page.class, Readers.class, Redelivery.class,
         Seeks.class,
     };
 

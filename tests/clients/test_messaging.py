@@ -1,0 +1,48 @@
+"""The snippets of docs/messaging.md do what the page says they do."""
+
+import io
+import re
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from running_broker import RunningBroker
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "messaging.md"
+JAVA = ROOT / "tests/clients/java/src/main/java/magnetar/clients/Page.java"
+SERVICE_URL = "pulsar://localhost:6650"
+OUTPUT = re.compile(r"# -> (.+)$", re.MULTILINE)
+
+
+def snippets(language: str) -> list[str]:
+    """The blocks of a language, in order."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def test_the_snippets_run_and_print_what_they_say(
+    make_broker: Callable[..., RunningBroker],
+) -> None:
+    broker = make_broker()
+    namespace: dict[str, object] = {}
+    try:
+        for snippet in snippets("python"):
+            code = compile(snippet.replace(SERVICE_URL, broker.service_url), snippet, "exec")
+            with redirect_stdout(io.StringIO()) as printed:
+                exec(code, namespace)
+            said = " ".join(OUTPUT.findall(snippet))
+            assert " ".join(printed.getvalue().splitlines()) == said, snippet
+    finally:
+        close = getattr(namespace.get("client"), "close", None)
+        assert close is not None, "the page makes no client"
+        close()
+
+
+@pytest.mark.parametrize("snippet", snippets("java"))
+def test_a_java_snippet_is_one_that_test_java_runs(snippet: str) -> None:
+    def lines(text: str) -> str:
+        return "\n".join(line.strip() for line in text.splitlines())
+
+    assert lines(snippet).strip() in lines(JAVA.read_text())
