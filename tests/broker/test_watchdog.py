@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -206,3 +207,10 @@ def test_every_reason_is_either_told_or_idleness() -> None:
         Blocker.SWITCHING,
     }
     assert set(STALLS) == set(Blocker) - idle
+
+
+def test_the_docs_tell_of_every_reason_and_whether_it_is_a_stall() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "monitoring.md").read_text()
+    for blocker in Blocker:
+        (row,) = [line for line in text.splitlines() if line.startswith(f"| `{blocker}` |")]
+        assert row.split("|")[3].strip() == ("yes" if blocker in STALLS else "no"), blocker
