@@ -35,7 +35,7 @@ from magnetar_storage.errors import StorageError
 from magnetar_storage.log import Engine, Log
 from magnetar_storage.recent_delays import RecentDelays
 from magnetar_storage.sides import DEDUPLICATION, DELAYS
-from magnetar_storage.thinning import needed_by
+from magnetar_storage.thinnable import needed_by
 
 logger = logging.getLogger(__name__)
 

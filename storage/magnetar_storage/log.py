@@ -15,7 +15,8 @@ from magnetar_storage.interfaces import ABSENT, SegmentWriter, Version
 from magnetar_storage.log_record import LogRecord, Segment
 from magnetar_storage.positions import NOWHERE, Position
 from magnetar_storage.recorded_log import RecordedLog
-from magnetar_storage.thinning import COPY_BYTES, Needed, Thinning
+from magnetar_storage.thinnable import Needed
+from magnetar_storage.thinning import COPY_BYTES, Thinning
 from magnetar_storage.world import Done, Promise
 
 __all__ = ["NOWHERE", "Engine", "Log", "Position", "RollLimits"]

@@ -23,7 +23,7 @@ from magnetar_storage.log import Engine, Log, RollLimits
 from magnetar_storage.memory import MemoryMetadata
 from magnetar_storage.offsets import OffsetSet
 from magnetar_storage.sides import DEDUPLICATION
-from magnetar_storage.thinning import needed_by
+from magnetar_storage.thinnable import needed_by
 from magnetar_storage.world import Done
 
 NAMES = ("a", "b", "c")

@@ -197,7 +197,7 @@ ORDERS = (
         "            await log.commit(partial(self._checked, group, needed, thinned))",
     ),
     Order(
-        "thinning.py",
+        "thinnable.py",
         "entries that are needed are not kept",
         "for run in cursor.acked.missing(first, stop):",
         "for run in list(cursor.acked.missing(first, stop))[1:]:",

@@ -18,6 +18,7 @@ from magnetar_storage.local import LocalStore
 from magnetar_storage.log import Engine, Log, RollLimits
 from magnetar_storage.memory import MemoryMetadata
 from magnetar_storage.sides import DELAYS
+from magnetar_storage.thinnable import needed_by
 
 KEY = "/topics/crash"
 NAMES = ("a", "b")
@@ -97,7 +98,7 @@ class Machine:
         """Thin what may be thinned: segments of four of which one is needed, and keepers."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(thinning, "NEEDED_OF_WHOLE", 4)
-            needed = thinning.needed_by(self.cursors.cursors.values())
+            needed = needed_by(self.cursors.cursors.values())
             run(self.log.reclaim(needed, self.log.end), self.clock)
 
     def history(self) -> None:

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from fakes.logs import KEY, LogWorld, numbered
-from magnetar_storage import thinning
+from magnetar_storage import thinnable, thinning
 from magnetar_storage.cursor import Cursor
 from magnetar_storage.errors import Corrupt, DiskFull, Fenced, Unavailable, WriterFailed
 from magnetar_storage.log import Log, RollLimits
 from magnetar_storage.log_record import LogRecord, Segment
 from magnetar_storage.offsets import OffsetSet
-from magnetar_storage.thinning import needed_by, units
+from magnetar_storage.thinnable import needed_by, units
 
 BY_TEN = RollLimits(max_entries=10, min_age_ms=0)
 EVER = 1 << 40
@@ -173,8 +173,8 @@ def test_neighbours_share_a_keeper_and_a_small_one_is_replaced_with_its_neighbou
 def test_a_large_keeper_waits_until_half_of_it_is_not_needed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(thinning, "SMALL_BYTES", 0)
-    monkeypatch.setattr(thinning, "GROUP_BYTES", 0)
+    monkeypatch.setattr(thinnable, "SMALL_BYTES", 0)
+    monkeypatch.setattr(thinnable, "GROUP_BYTES", 0)
     monkeypatch.setattr(thinning, "NEEDED_OF_WHOLE", 2)
     world = Thinned(31)
     world.ack_all_but(0, 1, 2, 13, 23, 30)
@@ -193,7 +193,7 @@ def test_a_large_keeper_waits_until_half_of_it_is_not_needed(
 
 def test_the_work_of_one_call_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thinning, "LOOKED_AT", 2)
-    monkeypatch.setattr(thinning, "GROUP_BYTES", 0)
+    monkeypatch.setattr(thinnable, "GROUP_BYTES", 0)
     world = Thinned(101)
     world.ack_all_but(*range(3, 101, 10), 100)
     rounds = 0
@@ -578,15 +578,15 @@ class ThinnedLog(RuleBasedStateMachine):
     """Everything at once.  The model: what was appended, and where; cursors are believed."""
 
     @initialize(
-        small=st.sampled_from([0, 40, thinning.SMALL_BYTES]),
-        group=st.sampled_from([0, 40, thinning.GROUP_BYTES]),
+        small=st.sampled_from([0, 40, thinnable.SMALL_BYTES]),
+        group=st.sampled_from([0, 40, thinnable.GROUP_BYTES]),
         looked_at=st.sampled_from([2, thinning.LOOKED_AT]),
         cache=st.sampled_from([0, 60]),
     )
     def begin(self, small: int, group: int, looked_at: int, cache: int) -> None:
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(thinning, "SMALL_BYTES", small)
-        self.patch.setattr(thinning, "GROUP_BYTES", group)
+        self.patch.setattr(thinnable, "SMALL_BYTES", small)
+        self.patch.setattr(thinnable, "GROUP_BYTES", group)
         self.patch.setattr(thinning, "LOOKED_AT", looked_at)
         self.patch.setattr(thinning, "NEEDED_OF_WHOLE", 2)
         self.world = Thinned(cache_bytes=cache)

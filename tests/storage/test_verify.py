@@ -19,7 +19,7 @@ from magnetar_storage.local import LocalStore
 from magnetar_storage.log import Engine, Log, RollLimits
 from magnetar_storage.log_record import LogRecord
 from magnetar_storage.memory import MemoryMetadata
-from magnetar_storage.thinning import needed_by
+from magnetar_storage.thinnable import needed_by
 from magnetar_storage.verify import Problem, Report, verify
 
 KEY = "/topics/public/default/persistent/orders"
