@@ -124,11 +124,16 @@ class Policies:
         self._metadata = metadata
         self._known: dict[str, _Stored] = {}
 
+    @property
+    def known(self) -> int:
+        """How many namespaces and topics there are in memory: those that said something."""
+        return len(self._known)
+
     async def load(self, topic: TopicName) -> None:
         """Have the policies of a topic and its namespace in memory."""
         for key in (namespace_policies_key(topic.namespace_name), topic_policies_key(topic)):
-            if key not in self._known:
-                self._learn(key, await self._read(key))
+            if key not in self._known and (stored := await self._read(key)).version:
+                self._learn(key, stored)
 
     def resolve(self, policy: Policy[T], topic: TopicName) -> Resolved[T]:
         """What holds for a topic whose policies are loaded."""

@@ -80,6 +80,16 @@ def test_two_who_say_something_at_once_are_both_heard() -> None:
     assert after.deduplication(NAME) and after.encryption_required(NAME)
 
 
+def test_asking_for_topics_that_say_nothing_costs_no_memory() -> None:
+    world = LogWorld()
+    found = policies(world)
+    for number in range(10):
+        world.do(found.load(TopicName.parse(f"{TOPIC}-{number}")))
+    assert found.known == 0
+    world.do(found.set_of_topic(DEDUPLICATION, NAME, True))
+    assert found.known == 1
+
+
 def test_what_could_not_be_stored_does_not_hold() -> None:
     world = LogWorld()
     found = policies(world)
