@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup java run test check compiled test-compiled pure torture-disk bench record-conformance fuzz torture soak proto docs clean mutants
+.PHONY: help setup java run test check compiled test-compiled pure torture-disk bench record-conformance fuzz torture soak proto docs clean model mutants
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -51,6 +51,9 @@ torture-disk: setup ## Power losses on a simulated disk: POINTS=100000 SEED=0 JO
 
 mutants: setup ## Take each sync, check and order out, one at a time: do the tests notice? (ONLY=text)
 	PYTHONPATH=tests $(BIN)/python -m mutants --only "$(ONLY)"
+
+model: setup ## Any history of a subscription against a model: EXAMPLES=5000 for each type
+	DISPATCH_EXAMPLES=$(or $(EXAMPLES),5000) $(BIN)/pytest --timeout 0 tests/broker/test_dispatch_model.py
 
 bench: setup ## Measure beside the floor (PEER=pulsar: and the original; ROWS=publish,latency ROUNDS=3)
 	$(BIN)/python -m bench $(if $(PEER),--peer $(PEER)) $(if $(ROWS),--rows $(ROWS)) \

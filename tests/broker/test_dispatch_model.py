@@ -1,6 +1,6 @@
 """Any history of consumers, permits, acks, redeliveries, seeks and crashes, against a model.
 
-`DISPATCH_EXAMPLES=10000` looks for longer.
+`make model` looks for longer.
 """
 
 import os
