@@ -78,11 +78,22 @@ class DelayIndex:
         self = cls(log, recent, changed, forgot, run)
         recent.known_to = self._known_to
         await self._load()
-        end, first = log.end, log.first_offset
-        recent.keep(lambda offset: first <= offset < end and offset not in self.waiting)
+        await self._forget_beyond(log.end)
+        first = log.first_offset
+        recent.keep(lambda offset: first <= offset and offset not in self.waiting)
         self._wait(recent.offsets())
         self.waiting.remove_below(first)
         return self
+
+    async def _forget_beyond(self, end: int) -> None:
+        """Delays of entries that did not survive, for others will have their offsets."""
+        self.waiting.remove(end, MAX_TIME)
+        for run in [run for run in self._runs if run.stop > end]:
+            await self._merge([run])
+        if any(offset >= end for offset in self._recent.offsets()):
+            self._recent.keep(lambda offset: offset < end)
+            self._recent.moved()
+            await self._record()
 
     async def _load(self) -> None:
         useless, damaged = [], False

@@ -136,6 +136,22 @@ def test_entries_that_were_never_durable_are_forgotten() -> None:
     delays.settle()
     delays.reopen()
     assert delays.waiting == {0}
+    delays.append(None)
+    delays.reopen()
+    assert delays.waiting == {0}
+
+
+def test_neither_are_those_of_a_run() -> None:
+    delays = DelayWorld()
+    delays.append(*range(100, 110))
+    delays.index.add([(offset, 200) for offset in range(10, 20)])
+    delays.pump()
+    delays.reopen()
+    assert delays.waiting == delays.expected
+    delays.append(*[None] * 30)
+    delays.reopen()
+    assert delays.waiting == delays.expected
+    assert delays.release(MAX_TIME) == list(range(10))
 
 
 def test_trimmed_entries_are_forgotten() -> None:
