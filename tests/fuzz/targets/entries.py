@@ -44,18 +44,21 @@ def check_refusal(
     entry: bytes, good: bool, expected: tuple[pb.MessageMetadata, int] | None
 ) -> None:
     """What the broker checks of a SEND agrees with that."""
-    try:
-        refused = refusal_of_entry(entry)
-    except BadMetadata:
-        assert expected is None or expected[1] == 4 or entry[:2] == b"\x0e\x01", "refused as none"
-        return
-    if refused is None:
-        assert good, "a damaged entry is taken"
-        assert expected is None or not expected[0].deliver_at_time, "a delayed entry is taken"
-    elif refused.code == pb.ChecksumError:
-        assert not good
-    else:
-        assert expected is not None and expected[0].deliver_at_time
+    for must_encrypt in (False, True):
+        try:
+            refused = refusal_of_entry(entry, must_encrypt)
+        except BadMetadata:
+            known = expected is None or expected[1] == 4 or entry[:2] == b"\x0e\x01"
+            assert known, "refused as none"
+            continue
+        if refused is None:
+            assert good, "a damaged entry is taken"
+            if must_encrypt:
+                assert expected is not None and expected[0].encryption_keys, "plaintext is taken"
+        elif refused.code == pb.ChecksumError:
+            assert not good
+        else:
+            assert must_encrypt and expected is not None and not expected[0].encryption_keys
 
 
 def summed(entry: bytes) -> bytes:
