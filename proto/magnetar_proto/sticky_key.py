@@ -6,16 +6,19 @@ from binascii import Error as Base64Error
 from typing import Final
 
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.entries import CHECKED_HEAD, CHECKED_MAGIC, METADATA_AT, parse_metadata
+from magnetar_proto.entries import METADATA_AT, parse_metadata
 from magnetar_proto.errors import BadMetadata
 
 NO_KEY: Final = b"NONE_KEY"
 """What an entry has whose metadata cannot be read."""
 
-# What nearly every metadata with a key looks like, behind the producer's name: sequence id,
-# publish time, and the size of the key.
-_BEFORE_KEY: Final = re.compile(
-    rb"\x10[\x80-\xff]{0,9}[\0-\x7f]\x18[\x80-\xff]{0,9}[\0-\x7f]\x32([\0-\x7f])"
+# How nearly every entry with a key begins: checksum, size of the metadata below 65536, name of the
+# producer, sequence id, publish time, and the size of the key.
+_NAMES: Final = b"|".join(re.escape(bytes((size,))) + b".{%d}" % size for size in range(128))
+_UP_TO_KEY: Final = re.compile(
+    rb"\x0e\x01.{4}\0\0..\x0a(?:" + _NAMES + rb")"
+    rb"\x10[\x80-\xff]{0,9}[\0-\x7f]\x18[\x80-\xff]{0,9}[\0-\x7f]\x32[\0-\x7f]",
+    re.DOTALL,
 )
 # What says that another field than the key, or another reading of it, counts.
 _ORDERING_KEY: Final = b"\x92\x01"
@@ -27,20 +30,16 @@ def sticky_key(entry: bytes) -> bytes:
 
     A batch goes by what its metadata says, which is the key of its first message.
     """
-    if len(entry) > METADATA_AT + 2:
-        magic, _, size = CHECKED_HEAD.unpack_from(entry)
-        if magic == CHECKED_MAGIC and entry[METADATA_AT] == 0x0A and entry[METADATA_AT + 1] < 128:
-            end = METADATA_AT + size
-            found = _BEFORE_KEY.match(entry, METADATA_AT + 2 + entry[METADATA_AT + 1], end)
-            if found is not None:
-                at = found.end()
-                stop = at + entry[at - 1]
-                if (
-                    entry.find(_ORDERING_KEY, stop, end) < 0
-                    and entry.find(_BASE64, stop, end) < 0
-                    and stop <= end <= len(entry)
-                ):
-                    return entry[at:stop]
+    found = _UP_TO_KEY.match(entry)
+    if found is not None:
+        at = found.end()
+        stop, end = at + entry[at - 1], METADATA_AT + (entry[8] << 8 | entry[9])
+        if stop == end <= len(entry) or (
+            stop < end <= len(entry)
+            and entry.find(_ORDERING_KEY, stop, end) < 0
+            and entry.find(_BASE64, stop, end) < 0
+        ):
+            return entry[at:stop]
     return _parsed_key(entry)
 
 
