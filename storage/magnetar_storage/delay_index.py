@@ -10,7 +10,7 @@ What a delay says stands in the entry itself, too.  So the index may forget: ent
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from magnetar_storage.delay_run import (
     MAX_TIME,
@@ -56,6 +56,7 @@ class DelayIndex:
         self._forgot = forgot
         self._run = run
         self._runs: list[DelayRun] = []
+        self._runs_at: int | None = None  # when the next delay of a run ends
         self._working: Promise | None = None
         self._moving = self._closed = False
         self._trimmed_to = log.first_offset
@@ -72,8 +73,7 @@ class DelayIndex:
         """Load what is stored; `recent` was replayed by the cursor log before.
 
         `changed` tells the cursor log that `recent` did, and calls back when that is durable;
-        `forgot` is told of damage, which
-        costs nothing but that entries are asked anew.
+        `forgot` is told of damage, which costs nothing but that entries are asked anew.
         """
         self = cls(log, recent, changed, forgot, run)
         recent.known_to = self._known_to
@@ -114,7 +114,7 @@ class DelayIndex:
             await self._log.drop_delay_segments(useless)
 
     def _take_over(self, loaded: Loaded) -> None:
-        self._runs.append(loaded.run)
+        self._set_runs([*self._runs, loaded.run])
         for offset, bits in loaded.words:
             self.waiting.add_bits(offset, bits)
 
@@ -122,6 +122,8 @@ class DelayIndex:
 
     def add(self, delays: Sequence[tuple[int, int]]) -> None:
         """Entries that are durable and to be delivered later, as (offset, milliseconds)."""
+        if self._closed:
+            return  # they are unsure
         self._wait([offset for offset, _ in delays])
         self._recent.add([key(at_ms, offset) for offset, at_ms in delays])
         self._changed(None)
@@ -138,7 +140,8 @@ class DelayIndex:
         try:
             async with self._alone():
                 while len(self._recent) > self._run and not self._closed:
-                    self._runs.append(await self._write(self._recent.move()))
+                    run = await self._write(self._recent.move())
+                    self._set_runs([*self._runs, run])
                     self._recent.moved()
                     self._changed(None)
         except StorageError as error:
@@ -162,8 +165,14 @@ class DelayIndex:
     @property
     def next_at(self) -> int | None:
         """When the next delay ends; None while there is none."""
-        times = [run.next_at for run in self._runs] + [self._recent.next_at]
+        times = (self._runs_at, self._recent.next_at)
         return min((time for time in times if time is not None), default=None)
+
+    def _set_runs(self, runs: list[DelayRun]) -> None:
+        """The runs are these from now on, or something was taken from them."""
+        self._runs = runs
+        times = (run.next_at for run in runs)
+        self._runs_at = min((time for time in times if time is not None), default=None)
 
     async def release(self, until_ms: int) -> list[int]:
         """Some thousand entries whose delay ends up to a time, in order; they wait no longer.
@@ -189,8 +198,9 @@ class DelayIndex:
             try:
                 taken = await run.take(self._log.engine.store, until_ms)
             except (Corrupt, NoSegment) as error:
-                return await self._forget(run, error)
+                taken = await self._forget(run, error)
             if taken:
+                self._set_runs(self._runs)
                 return taken
         return ()
 
@@ -201,9 +211,9 @@ class DelayIndex:
         for start, stop in ranges_of(sorted(self._recent.offsets())):
             known.add(start, stop)
         for run in self._runs:
-            if run is not damaged:
+            with suppress(Corrupt, NoSegment):  # then those of that run are asked as well
                 loaded = await load_run(self._log.engine.store, run.segment)
-                for offset, bits in loaded.words if loaded is not None else ():
+                for offset, bits in loaded.words if loaded and run is not damaged else ():
                     known.add_bits(offset, bits)
         lost = [
             offset
@@ -244,11 +254,11 @@ class DelayIndex:
             return  # whoever takes from the run deals with that
         keys = sorted({one for one in keys if offset_of(one) in self.waiting})
         if keys:
-            self._runs.append(await self._write(keys))
+            self._set_runs([*self._runs, await self._write(keys)])
         await self._drop(small)
 
     async def _drop(self, runs: list[DelayRun]) -> None:
-        self._runs = [run for run in self._runs if run not in runs]
+        self._set_runs([run for run in self._runs if run not in runs])
         await self._log.drop_delay_segments([run.segment for run in runs])
 
     async def trim(self) -> None:
@@ -291,8 +301,9 @@ class DelayIndex:
         await promise
 
     async def close(self) -> None:
-        """Record what is known; then the cursor log may be closed."""
+        """Record what is known; then the cursor log may be closed.  Nothing is added any more."""
         self._closed = True
+        self.suspend()
         async with self._alone():
             recorded = self._recent.recorded_to
             if (recorded or self._recent or self._runs) and recorded != self._known_to():

@@ -129,6 +129,36 @@ def test_while_the_index_is_suspended_everything_new_is_unsure() -> None:
     assert list(delays.index.unsure) == [1, 2, 3]
 
 
+def test_what_comes_when_the_index_is_closed_is_unsure() -> None:
+    delays = DelayWorld()
+    delays.append(5)
+    delays.world.do(delays.index.close())
+    delays.append(7)
+    delays.world.do(delays.cursors.close())
+    delays.world.do(delays.log.close())
+    delays.reopen()
+    assert delays.waiting == {0}
+    assert list(delays.index.unsure) == [1]
+
+
+def test_with_two_damaged_runs_the_entries_of_both_are_asked() -> None:
+    delays = DelayWorld()
+    for first in (100, 300, 500):
+        delays.append(*range(first, first + 20))
+        delays.pump()
+    for segment in delays.segments[:2]:
+        delays.damage(segment)
+    due = delays.release(110)
+    assert len(delays.told) == 1
+    assert set(range(40)) <= set(delays.index.unsure)
+    late = [(offset, delays.delays[offset]) for offset in due if delays.delays[offset] > 110]
+    delays.index.add(late)
+    delays.released.difference_update(offset for offset, _ in late)
+    assert delays.release(MAX_TIME) == list(range(11, 60))
+    assert len(delays.told) == 2
+    assert delays.segments == ()
+
+
 def test_entries_that_were_never_durable_are_forgotten() -> None:
     delays = DelayWorld()
     delays.append(5)
