@@ -144,16 +144,15 @@ class RecordedLog(ReadableLog):
 
     async def empty_trash(self) -> None:
         """Delete what the record no longer needs."""
-        for segment in self._record.trash:
-            if segment not in self.unfinished:
-                await self.discard_segment(segment)
-
-    async def discard_segment(self, segment: SegmentId) -> None:
-        """Delete a segment that the record no longer lists (it must be in the trash)."""
-        await self.engine.store.delete(segment)
-        await self.commit(
-            lambda record: replace(record, trash=tuple(t for t in record.trash if t != segment))
-        )
+        doomed = frozenset(self._record.trash) - self.unfinished
+        for segment in sorted(doomed):
+            await self.engine.store.delete(segment)
+        if doomed:
+            await self.commit(
+                lambda record: replace(
+                    record, trash=tuple(t for t in record.trash if t not in doomed)
+                )
+            )
 
     async def discard_unlisted(self, segment: SegmentId) -> None:
         """Delete a new segment that could not be listed, if the stored record lacks it indeed.
