@@ -6,7 +6,7 @@ from functools import partial
 
 from magnetar_broker.pauses import pause
 from magnetar_broker.policies import DelayedDelivery
-from magnetar_proto.entries import deliver_at_ms
+from magnetar_proto.entries import DELIVER_AT_TAG, deliver_at_ms
 from magnetar_proto.errors import BadMetadata
 from magnetar_storage.cursor_log import CursorLog
 from magnetar_storage.delay_index import DelayIndex
@@ -70,10 +70,14 @@ class TopicDelays:
         return cls(log, index, policy, strict)
 
     def start(self) -> None:
-        """Release what came due meanwhile, and look at the entries that nobody knows about."""
+        """Release what came due meanwhile, and look at the entries that nobody knows about.
+
+        Where there never were any delays the latter is left to those who read them.
+        """
         self._arm()
-        if 0 < len(self._index.unsure) <= LOOKED_THROUGH and self.policy.active:
-            self._log.engine.tasks.spawn(self._look(self._index.unsure))
+        unsure = self._index.unsure
+        if unsure.start > 0 and 0 < len(unsure) <= LOOKED_THROUGH and self.policy.active:
+            self._log.engine.tasks.spawn(self._look(unsure))
 
     @property
     def waiting(self) -> OffsetSet:
@@ -103,8 +107,9 @@ class TopicDelays:
         unsure = self._index.unsure
         if unsure.start >= first + len(payloads) or first >= unsure.stop:
             return
-        for start, stop in list(self._index.waiting.missing(first, first + len(payloads))):
-            self._add(start, payloads[start - first : stop - first])
+        if any(DELIVER_AT_TAG in payload for payload in payloads):
+            for start, stop in list(self._index.waiting.missing(first, first + len(payloads))):
+                self._add(start, payloads[start - first : stop - first])
 
     async def _look(self, unsure: range) -> None:
         at = unsure.start

@@ -158,11 +158,22 @@ def test_after_a_crash_entries_that_the_index_missed_are_found_before_they_are_d
 
 def test_after_a_crash_the_delays_are_complete_without_a_reader() -> None:
     world = Delayed()
+    world.delayed(4000)
     world.do(world.topic.create_subscription("sub", 0, {}))
     world.delayed(5000, 0, 7000)
     world.crash()
+    assert world.waiting() == [(0, 1)]
     world.clock.pump()
-    assert world.waiting() == [(0, 1), (2, 3)]
+    assert world.waiting() == [(0, 2), (3, 4)]
+
+
+def test_a_topic_that_never_had_delays_is_not_read_when_it_is_loaded() -> None:
+    world = Delayed()
+    world.delayed(*[0] * 100)
+    reads = world.store.reads
+    world.crash()
+    world.clock.pump()
+    assert world.store.reads == reads
 
 
 def test_what_came_due_while_the_broker_was_down_is_delivered_in_order() -> None:
