@@ -25,7 +25,6 @@ def prepare(disk: Disk) -> None:
         raise Corrupt(
             FORMAT_FILE, 0, "the file is missing though there is data; restore it from a copy"
         )
-    disk.sync_dir("")
     first = Checkpoint(0, Position(1, 0, 0), FIRST_SEGMENT)
     write_file(disk, checkpoints.file_name(0), checkpoints.encode(first))
     # Last: where it exists, the rest does.

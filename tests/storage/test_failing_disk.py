@@ -225,3 +225,22 @@ def test_a_sealed_segment_whose_index_cannot_be_read_is_read_later(
         machine.do(machine.store.recover(segment))
     machine.disk.fault = None
     machine.check()
+
+
+def test_a_deletion_that_finds_no_room_leaves_the_segment() -> None:
+    """Also the file stays: nothing in the journal says that it is not needed."""
+    machine = Machine()
+    machine.open()
+    segment = machine.create()
+    machine.append(segment, [b"kept"], [1])
+    machine.pump()
+    machine.seal(segment)
+    machine.do(machine.store.checkpoint())
+    files = machine.disk.list("segments")
+    machine.disk.fault = refusing(no_room, "write", "allocate", "create", prefix="journal")
+    with pytest.raises(DiskFull):
+        machine.do(machine.store.delete(segment))
+    machine.disk.fault = None
+    assert machine.disk.list("segments") == files
+    assert not machine.truths[segment].delete_asked
+    machine.check()
