@@ -16,12 +16,8 @@ LASTING = (Corrupt, NoSegment)
 RETRY_SECONDS = 1.0
 
 
-class Feed:
-    """Serves one dispatcher.  A dispatcher that got nothing is called when there is more.
-
-    Who reads on where the last read ended is catching up: then the next stretch is read while
-    this one is being sent.
-    """
+class Source:
+    """Entries of a log for one dispatcher, which is called when there is more or a retry is due."""
 
     def __init__(self, entries: Log, ready: Callable[[], None]) -> None:
         self.failure: StorageError | None = None
@@ -29,10 +25,45 @@ class Feed:
         again; anything else is tried again by itself."""
         self._log = entries
         self._ready = ready
-        self._ahead = NOTHING
-        self._next = NOTHING
         self._reading = False
         self._failed_at = 0
+
+    def retry(self) -> None:
+        """Forget a failure."""
+        self.failure = None
+
+    def give_up(self) -> range:
+        """The entries that damage has made unreadable, none if it is no damage; read on behind."""
+        error, at = self.failure, self._failed_at
+        if not isinstance(error, LASTING):
+            return range(0)
+        self.failure = None
+        stop = self._log.segment_end(at)
+        if isinstance(error, Corrupt) and error.last_entry is not None:
+            stop = min(stop, at + error.last_entry + 1 - self._log.position(at)[1])
+        return range(at, max(stop, at + 1))
+
+    def _failed(self, offset: int, error: StorageError) -> None:
+        if self.failure is None:
+            logger.error("%s cannot be read from offset %d: %s", self._log.key, offset, error)
+        self.failure, self._failed_at = error, offset
+        if not isinstance(error, LASTING):
+            self._log.engine.clock.later(RETRY_SECONDS, self._try_again)
+
+    def _try_again(self) -> None:
+        self.failure = None
+        self._ready()
+
+
+class Feed(Source):
+    """Entries in order.  Who reads on where the last read ended is catching up: then the next
+    stretch is read while this one is being sent.
+    """
+
+    def __init__(self, entries: Log, ready: Callable[[], None]) -> None:
+        super().__init__(entries, ready)
+        self._ahead = NOTHING
+        self._next = NOTHING
 
     def take(self, offset: int, max_entries: int, max_bytes: int) -> Run | None:
         """Entries from `offset` on, all of one segment; None when there are none (yet)."""
@@ -56,21 +87,6 @@ class Feed:
             return Run(offset, payloads, self._ahead.counts[at : at + len(payloads)])
         self._begin(offset, wanted=True)
         return None
-
-    def retry(self) -> None:
-        """Forget a failure."""
-        self.failure = None
-
-    def give_up(self) -> range:
-        """The entries that damage has made unreadable, none if it is no damage; read on behind."""
-        error, at = self.failure, self._failed_at
-        if not isinstance(error, LASTING):
-            return range(0)
-        self.failure = None
-        stop = self._log.segment_end(at)
-        if isinstance(error, Corrupt) and error.last_entry is not None:
-            stop = min(stop, at + error.last_entry + 1 - self._log.position(at)[1])
-        return range(at, max(stop, at + 1))
 
     def clear(self) -> None:
         """Give back the memory: nobody reads at present."""
@@ -109,17 +125,6 @@ class Feed:
                 self._read_on()
         elif behind:
             self._next = run
-
-    def _failed(self, offset: int, error: StorageError) -> None:
-        if self.failure is None:
-            logger.error("%s cannot be read from offset %d: %s", self._log.key, offset, error)
-        self.failure, self._failed_at = error, offset
-        if not isinstance(error, LASTING):
-            self._log.engine.clock.later(RETRY_SECONDS, self._try_again)
-
-    def _try_again(self) -> None:
-        self.failure = None
-        self._ready()
 
 
 def _end_of(run: Run) -> int:

@@ -167,6 +167,11 @@ class KeyQueues:
             heappop(queue)
         return queue[0] if queue else None
 
+    def next(self, consumer: Consumer, limit: int) -> list[int]:
+        """The lowest entries that may go to a consumer now."""
+        found = nsmallest(limit, self._queues[consumer])
+        return [offset for offset in found if offset in self.waiting]
+
     def give_first(self, consumer: Consumer) -> None:
         """That entry went to it."""
         offset = heappop(self._queues[consumer])

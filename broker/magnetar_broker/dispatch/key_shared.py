@@ -20,6 +20,8 @@ from magnetar_proto.ids import mask_to_ack_set
 from magnetar_proto.sticky_key import sticky_key
 from magnetar_storage.interfaces import Run
 
+GATHERED = 200
+"""So many entries that wait for a consumer are read together."""
 ROUTED_AT_ONCE = 5000
 """After so many entries others have their turn, even if nothing could be delivered."""
 
@@ -152,7 +154,7 @@ class KeyShared(ManyActive):
             self.queues.drop(range(offset, offset + 1))
             return b"", 0
         size = self._limits.max_read_bytes
-        run = self._log.recent(offset, 1, size) or self._replay_feed.take(offset, 1, size)
+        run = self._replay_feed.take(offset, 1, size, lambda: self._wanted_from(offset))
         if run is not None:
             return run.payloads[0], run.counts[0]
         lost = self._replay_feed.give_up()
@@ -162,6 +164,14 @@ class KeyShared(ManyActive):
         self._unrouted.add_all(self.queues.drop(lost))
         self._unrouted.set_aside(lost)
         return b"", 0
+
+    def _wanted_from(self, offset: int) -> list[tuple[int, int]]:
+        """What will be wanted with an entry by those that can take something, one by one."""
+        takers = [consumer for consumer in self._held.consumers if consumer.can_take()]
+        wanted = {
+            one for taker in takers for one in self.queues.next(taker, GATHERED) if one >= offset
+        }
+        return [(one, one + 1) for one in sorted(wanted)]
 
     # Reading and routing ------------------------------------------------------------------
 
@@ -206,7 +216,8 @@ class KeyShared(ManyActive):
             if offset < self._log.first_offset or self._cursor.is_acked(offset):
                 self._unrouted.discard(offset)
                 continue
-            run = self._replay_feed.take(offset, length, self._limits.max_read_bytes)
+            size = self._limits.max_read_bytes
+            run = self._replay_feed.take(offset, length, size, self._unrouted.__iter__)
             if run is None:
                 lost = self._replay_feed.give_up()
                 if not lost:

@@ -7,6 +7,7 @@ from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker, Stream, part_of, unacked
 from magnetar_broker.dispatch.feed import Feed
 from magnetar_broker.dispatch.holdings import Holdings
+from magnetar_broker.dispatch.replay_feed import ReplayFeed
 from magnetar_storage.interfaces import Run
 
 
@@ -27,7 +28,7 @@ class ManyActive(ABC):
         self._limits = stream.limits
         self._delays = stream.delays
         self._feed = Feed(self._log, self.dispatch)
-        self._replay_feed = Feed(self._log, self.dispatch)
+        self._replay_feed = ReplayFeed(self._log, self.dispatch)
         self._held = Holdings(stream.limits, stream.durable, self._wake_soon)
         self.read_offset = self._cursor.next_unacked(0)
 

@@ -1,6 +1,6 @@
 """Entries that wait to be delivered again, lowest first."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from magnetar_storage.offsets import OffsetSet
 
@@ -17,6 +17,10 @@ class ReplayQueue:
 
     def __len__(self) -> int:
         return self._members.covered() + self._aside.covered()
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        """What was not set aside, as (start, stop), in order."""
+        return iter(self._members)
 
     def __contains__(self, offset: int) -> bool:
         return offset in self._members or offset in self._aside

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker, Stream, entries_within, part_of, runs_of
 from magnetar_broker.dispatch.chunked import ChunkedMessages
-from magnetar_broker.dispatch.feed import Feed
 from magnetar_broker.dispatch.many_active import ManyActive
 from magnetar_broker.dispatch.replay import ReplayQueue
+from magnetar_broker.dispatch.replay_feed import ReplayFeed
 from magnetar_broker.dispatch.selection import RoundRobin
 from magnetar_proto.chunks import chunk_of, maybe_chunks
 from magnetar_storage.interfaces import Run
@@ -25,7 +25,7 @@ class Shared(ManyActive):
         self._turns: RoundRobin[Consumer] = RoundRobin()
         self._replay = ReplayQueue()
         self._chunked = ChunkedMessages()
-        self._chunk_feed = Feed(self._log, self.dispatch)
+        self._chunk_feed = ReplayFeed(self._log, self.dispatch)
 
     @property
     def in_replay(self) -> int:
@@ -75,7 +75,7 @@ class Shared(ManyActive):
                 pass
             self._chunked.put_back(consumer, queue)
 
-    def _give_waiting(self, consumer: Consumer, queue: ReplayQueue, feed: Feed) -> bool:
+    def _give_waiting(self, consumer: Consumer, queue: ReplayQueue, feed: ReplayFeed) -> bool:
         """Give a run of a queue; False when that is empty or not in memory yet."""
         room = self._held.room(consumer)
         limit = max(1, min(self._limits.max_round_robin_entries, room))
@@ -84,7 +84,7 @@ class Shared(ManyActive):
             if self._is_over(offset):
                 queue.discard(offset)
                 continue
-            run = feed.take(offset, length, self._limits.max_read_bytes)
+            run = feed.take(offset, length, self._limits.max_read_bytes, queue.__iter__)
             if run is not None:
                 self._give(consumer, run, room, queue)
                 return True
@@ -94,6 +94,7 @@ class Shared(ManyActive):
             if queue is not self._replay:
                 queue.move_to(self._replay)
             self._replay.set_aside(lost)  # what is behind the damage must not wait for it
+        feed.clear()
         return False
 
     def _is_over(self, offset: int) -> bool:
