@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fakes.logs import BY_THREE, KEY, LogWorld, numbered
 from magnetar_storage.errors import Corrupt, DiskFull, Fenced, Unavailable, WriterFailed
 from magnetar_storage.log import NOWHERE, Log, RollLimits
-from magnetar_storage.log_record import LogRecord
+from magnetar_storage.log_record import LogRecord, Segment
 
 
 def rolled(world: LogWorld, entries: int) -> Log:
@@ -612,3 +612,15 @@ def test_a_record_that_is_none_is_corrupt(value: bytes, why: str) -> None:
         world.do(Log.open(KEY, world.engine, create=True))
     found = world.do(world.metadata.get(KEY))
     assert found is not None and found.value == value, "damage is left as it was found"
+
+
+def test_a_record_of_version_1_loads() -> None:
+    """As written before segments could be thinned."""
+    value = (
+        b'{"version": 1, "epoch": 2, "first_offset": 5, "first_messages": 7, "segments": '
+        b'[{"id": 3, "created_ms": 1, "entries": 4, "messages": 6, "size": 8, "sealed_ms": 9}], '
+        b'"cursor_segment": 4, "trash": [1], "properties": {"a": "b"}}'
+    )
+    record = LogRecord.decode(KEY, value)
+    assert record == LogRecord(2, 5, 7, (Segment(3, 1, 4, 6, 8, 9),), 4, (), (1,), {"a": "b"})
+    assert record.listed == {1, 3, 4}
