@@ -125,6 +125,8 @@ def test_chunks_that_wait_come_behind_those_that_are_asked_for_again() -> None:
     world.publish(*message("one")[2:])
     assert world.offsets(asking) == [0, 1]
     assert (in_replay(world), blocker(world)) == (2, Blocker.CHUNK)
+    assert isinstance(other.connection, RecordingConnection)
+    other.connection.room = False
     world.nack(asking, 0, 1)
     world.flow(asking, 10)
     assert (world.offsets(asking), world.offsets(other)) == ([0, 1, 2, 3], [])
@@ -159,6 +161,22 @@ def test_a_new_message_does_not_wait_behind_chunks_of_others_that_are_being_read
     assert world.offsets(slow) == [11]
     world.clock.pump()
     assert world.offsets(slow) == [1]
+
+
+def test_a_chunk_waits_behind_one_of_its_message_that_is_being_read() -> None:
+    world = TopicWorld(roll=BY_THREE, cache_bytes=150)
+    slow = shared(world, 1)
+    world.publish(chunk("one", 0))
+    fast = shared(world, 9)
+    world.publish(chunk("one", 1))
+    for entry in usual(9):
+        world.publish(entry)
+    assert (world.offsets(slow), len(world.got(fast)), in_replay(world)) == ([0], 9, 1)
+    world.publish(chunk("one", 2))
+    slow.subscription.flow(slow, 10)
+    assert world.offsets(slow) == []
+    world.clock.pump()
+    assert world.offsets(slow) == [1, 11]
 
 
 def test_a_restart_in_the_middle_begins_the_message_anew() -> None:
@@ -219,6 +237,13 @@ def test_limits_of_unacknowledged_messages_hold_for_chunks() -> None:
     assert (world.offsets(first), blocker(world)) == ([0, 1, 2], Blocker.UNACKED_SUBSCRIPTION)
     world.ack(first, 0, 1)
     assert world.offsets(first) == [3]
+
+
+def test_chunks_and_others_together_keep_to_the_limit() -> None:
+    world = TopicWorld(TopicLimits(max_unacked_per_consumer=3))
+    consumer = shared(world, 100)
+    world.publish(chunk("one", 0), *usual(3), counts=[1, 2, 1, 1])
+    assert (world.offsets(consumer), blocker(world)) == ([0, 1], Blocker.UNACKED_CONSUMER)
 
 
 def test_damage_among_chunks_that_wait_holds_up_nobody() -> None:
