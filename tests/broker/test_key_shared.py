@@ -292,6 +292,22 @@ def test_what_waits_is_read_again_when_it_could_not_be_kept() -> None:
     assert world.offsets(lower) == list(range(0, 12, 2))
 
 
+def test_a_new_entry_waits_behind_one_that_is_being_read() -> None:
+    world = TopicWorld(TopicLimits(key_shared_ring=False), cache_bytes=150)
+    _, lower = join(world, 100), join(world, 0)
+    dispatcher(world)._kept._max_bytes = 0
+    for _ in range(5):
+        publish(world, LOW[0])
+    gate = world.store.read_gate = world.clock.promise()
+    world.flow(lower, 100)
+    publish(world, LOW[0])
+    assert world.offsets(lower) == []
+    assert dispatcher(world).blocker() is Blocker.READING
+    gate.set_result(None)
+    world.clock.pump()
+    assert world.offsets(lower) == list(range(6))
+
+
 def test_damage_holds_up_nothing_that_can_be_read() -> None:
     world = TopicWorld(TopicLimits(key_shared_ring=False), roll=BY_THREE, cache_bytes=0)
     upper, lower = join(world, 100), join(world, 0)
