@@ -38,13 +38,15 @@ class DeduplicationRules:
 
 
 class Deduplication:
-    """On or off; `keep_to` switches it.  While it is on, `sort` and `stored` see every run."""
+    """On or off; `keep_to` switches it.  While it is on, `sort` sees every run."""
 
     def __init__(
         self, log: Log, cursors: CursorLog, sequences: Sequences, rules: DeduplicationRules,
         present: Container[str],
     ) -> None:  # fmt: skip
         self.on = False
+        self.watching = False
+        """Whether it wants to know what becomes durable: while it is on, or copies wait."""
         self._log = log
         self._cursors = cursors
         self._sequences = sequences
@@ -71,20 +73,19 @@ class Deduplication:
     async def _begin(self) -> None:
         if self._sequences.covered == OFF:
             self._sequences.cover(self._log.end)
-            self.on = True
+            self.on = self.watching = True
             await self._durable()
         else:
             self._settled = self._sequences.covered
             await self._catch_up()
-            self.on = True
+            self.on = self.watching = True
             self.write()
 
     async def _stop(self) -> None:
-        while self._held:  # copies are answered while it is on
-            await self._settled_so_far()
         self.on = False
         self._sequences.stop()
         self._cancel_timer()
+        self._release()
         await self._durable()
 
     def _cancel_timer(self) -> None:
@@ -134,11 +135,13 @@ class Deduplication:
         self._release()
 
     def stored(self, sends: Sends) -> None:
-        """A run that `sort` gave is durable."""
-        sequences, clock = self._sequences, self._log.engine.clock
-        sequences.store(sends.producer.name, sends.top, self._log.end, clock.now_ms())
+        """A run is durable; told of every one while `watching`."""
         if self._held:
             self._release()
+        if not self.on or self._over:
+            return
+        sequences, clock = self._sequences, self._log.engine.clock
+        sequences.store(sends.producer.name, sends.top, self._log.end, clock.now_ms())
         if sequences.unwritten >= self._rules.snapshot_entries:
             self.write()
         elif self._timer is None:
@@ -171,6 +174,7 @@ class Deduplication:
         is_well, end = not self._over and self._log.failed is None, self._log.end
         while self._held and (self._held[0][0] <= end or not is_well):
             self._held.popleft()[1](is_well)
+        self.watching = self.on or bool(self._held)
 
     def close(self) -> None:
         """The topic is dropped or closed, its clients are gone."""

@@ -176,7 +176,7 @@ class Topic:
         if sends.delayed:
             self.delays.note(self.log.end - len(sends.payloads), sends.payloads)
         sends.answer(sends.receipts())
-        if self.deduplication.on:
+        if self.deduplication.watching:
             self.deduplication.stored(sends)
         self.messages_in += sum(sends.counts)
         self.bytes_in += sends.size

@@ -268,14 +268,16 @@ def test_it_is_switched_on_and_off_while_producers_publish() -> None:
     assert world.producer(client).last_sequence_id == -1
 
 
-def test_a_copy_that_waits_is_answered_before_it_is_off() -> None:
+def test_a_copy_that_waits_is_answered_though_it_is_off() -> None:
     world, client = deduplicating(), RecordingConnection()
     producer = world.producer(client)
     send(producer, 0)
     send(producer, 0)
-    switch(world, False)
+    world.begin(world.topic.deduplication.keep_to(False))
+    assert not world.topic.deduplication.on
+    world.clock.pump()
     assert answers(client) == [(0, False), (0, True)]
-    assert producer.pending == 0
+    assert producer.pending == 0 and not world.topic.deduplication.watching
 
 
 # Whatever happens -----------------------------------------------------------------------------
