@@ -8,6 +8,7 @@ import itertools
 import sys
 import tempfile
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from clients import go_driver, java_driver
@@ -40,12 +41,12 @@ def main(language: str, *names: str) -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
 
-        def make(**settings: str) -> Original:
+        def make(until: ExitStack, **settings: str) -> Original:
             made = Original(next(numbers), folder, **settings).start()
-            stack.callback(made.kill)
+            until.callback(made.kill)
             return made
 
-        shared = make()
+        shared = make(stack)
         if language == "go":
             driver, scenarios = go_driver.GoDriver(), go_driver.scenarios()
         else:
@@ -53,8 +54,9 @@ def main(language: str, *names: str) -> None:
         stack.callback(driver.close)
         for scenario in scenarios:
             if scenario.startswith(names or ("",)):
-                topic = f"persistent://public/default/{scenario}"
-                failure = driver.play(scenario, Stage(shared, make, topic))
+                with ExitStack() as own:
+                    topic = f"persistent://public/default/{scenario}"
+                    failure = driver.play(scenario, Stage(shared, partial(make, own), topic))
                 print(f"{scenario}: {failure or 'ok'}", flush=True)
 
 

@@ -9,8 +9,6 @@ import static magnetar.clients.Stage.text;
 import static magnetar.clients.Stage.texts;
 
 import java.util.List;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.TimeUnit;
 import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.ConsumerBuilder;
 import org.apache.pulsar.client.api.SubscriptionType;
@@ -29,10 +27,8 @@ final class Acks {
 
     /** Acknowledge all but the numbers that a third divides, and wait for the answers. */
     private static void acknowledgeTwoThirds(Consumer<byte[]> consumer, int count) throws Exception {
-        var answers = take(consumer, count).stream()
-                .filter(message -> Integer.parseInt(text(message)) % 3 != 0)
-                .map(consumer::acknowledgeAsync).toArray(CompletableFuture[]::new);
-        CompletableFuture.allOf(answers).get(Stage.WAIT_S, TimeUnit.SECONDS);
+        Stage.acknowledge(consumer, take(consumer, count).stream()
+                .filter(message -> Integer.parseInt(text(message)) % 3 != 0).toList());
     }
 
     @Scenario
@@ -94,9 +90,7 @@ final class Acks {
         sendBatch(producer, "c", "d");
         var consumer = stage.consuming(SubscriptionType.Shared)
                 .enableBatchIndexAcknowledgment(false).subscribe();
-        for (var message : take(consumer, 4).subList(0, 3)) {
-            consumer.acknowledge(message);
-        }
+        Stage.acknowledge(consumer, take(consumer, 4).subList(0, 3));
         consumer.close();
         var next = stage.consuming(SubscriptionType.Shared).subscribe();
         Check.equal(texts(take(next, 2)), List.of("c", "d"));

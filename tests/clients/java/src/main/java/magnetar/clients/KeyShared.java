@@ -14,6 +14,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.apache.pulsar.client.api.BatcherBuilder;
@@ -178,9 +179,7 @@ final class KeyShared {
             kept.add(message.getKey());
         }
         Check.that(!kept.isEmpty() && kept.size() < KEYS, kept + " stayed");
-        for (var message : held) {
-            first.acknowledge(message);
-        }
+        Stage.acknowledge(first, held);
         for (var message : take(newcomer, KEYS - kept.size())) {
             Check.that(!kept.contains(message.getKey()), message.getKey());
         }
@@ -222,11 +221,8 @@ final class KeyShared {
         stage.takeOwnBroker();
         var consumer = stage.consuming(TYPE).isAckReceiptEnabled(true).subscribe();
         publish(stage.producing().create());
-        for (var message : take(consumer, KEYS * ROUNDS)) {
-            if (Integer.parseInt(text(message)) < 4) {
-                consumer.acknowledge(message);
-            }
-        }
+        Stage.acknowledge(consumer, take(consumer, KEYS * ROUNDS).stream()
+                .filter(message -> Integer.parseInt(text(message)) < 4).toList());
         stage.killBroker();
         var byKey = new HashMap<String, List<String>>();
         for (var message : take(consumer, KEYS * (ROUNDS - 4))) {
@@ -272,6 +268,56 @@ final class KeyShared {
             owner.negativeAcknowledge(message);
             message = next(owner);
             Check.equal(message.getRedeliveryCount(), count);
+        }
+    }
+
+    /** Four seats whose consumers come, do some messages and go: each message once, each key in order. */
+    @Scenario
+    static void consumersComeAndGo(Stage stage) throws Exception {
+        int each = 60;
+        var handled = new ConcurrentHashMap<String, Integer>();
+        var missing = new CountDownLatch(KEYS * each);
+        var wrong = new ConcurrentLinkedQueue<String>();
+        var seats = new ArrayList<Thread>();
+        for (int seat = 0; seat < 4; seat++) {
+            var client = stage.newClient();
+            int share = 30 + 20 * seat;
+            var thread = new Thread(() -> {
+                while (missing.getCount() > 0 && wrong.isEmpty()) {
+                    try (var consumer = stage.consuming(client, TYPE).receiverQueueSize(50)
+                            .isAckReceiptEnabled(true).acknowledgmentGroupTime(0, TimeUnit.SECONDS).subscribe()) {
+                        for (int count = 0; count < share && missing.getCount() > 0; count++) {
+                            var message = consumer.receive(Stage.QUIET_MS, TimeUnit.MILLISECONDS);
+                            if (message != null) {
+                                int number = Integer.parseInt(text(message));
+                                var before = handled.put(message.getKey(), number);
+                                if (number != (before == null ? 0 : before + 1)) {
+                                    wrong.add(message.getKey() + ": " + number + " after " + before);
+                                }
+                                consumer.acknowledge(message);
+                                missing.countDown();
+                            }
+                        }
+                    } catch (PulsarClientException failed) {
+                        wrong.add(failed.toString());
+                    }
+                }
+            });
+            thread.start();
+            seats.add(thread);
+        }
+        var producer = stage.producing().create();
+        for (int number = 0; number < each; number++) {
+            for (int key = 0; key < KEYS; key++) {
+                producer.newMessage().key("key" + key).value(("" + number).getBytes()).sendAsync();
+            }
+        }
+        producer.flush();
+        boolean all = missing.await(3 * Stage.WAIT_S, TimeUnit.SECONDS);
+        Check.that(wrong.isEmpty(), wrong::toString);
+        Check.that(all, missing.getCount() + " did not come");
+        for (var thread : seats) {
+            thread.join();
         }
     }
 }

@@ -96,9 +96,7 @@ final class Redelivery {
         var consumer = stage.consuming(SubscriptionType.Shared).enableBatchIndexAcknowledgment(true)
                 .isAckReceiptEnabled(true).negativeAckRedeliveryDelay(100, TimeUnit.MILLISECONDS).subscribe();
         var messages = take(consumer, 4);
-        for (var message : messages.subList(0, 3)) {
-            consumer.acknowledge(message);
-        }
+        Stage.acknowledge(consumer, messages.subList(0, 3));
         consumer.negativeAcknowledge(messages.get(3));
         var again = next(consumer);
         Check.equal(text(again) + again.getRedeliveryCount(), "31");
@@ -116,9 +114,7 @@ final class Redelivery {
                 Check.equal(texts(take(consumer, 20)), List.of(numbers(0, 20)));
                 consumer.redeliverUnacknowledgedMessages();
             }
-            for (var message : take(consumer, 10)) {
-                consumer.acknowledge(message);
-            }
+            Stage.acknowledge(consumer, take(consumer, 10));
             consumer.redeliverUnacknowledgedMessages();
             Check.equal(texts(take(consumer, 190)), List.of(numbers(10, 200)));
             expectSilence(consumer);
@@ -147,9 +143,7 @@ final class Redelivery {
         var messages = take(consumer, 20);
         expectSilence(consumer);
         for (int rest = 80; rest > 0; rest -= 20) {
-            for (var message : messages) {
-                consumer.acknowledge(message);
-            }
+            Stage.acknowledge(consumer, messages);
             messages = take(consumer, 20);
         }
         Check.equal(text(messages.get(19)), "99");

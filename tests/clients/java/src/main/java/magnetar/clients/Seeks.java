@@ -24,9 +24,7 @@ final class Seeks {
         var ids = send(producer, numbers(0, 10));
         for (var type : SubscriptionType.values()) {
             var consumer = stage.consuming(type).subscriptionName(type.name()).subscribe();
-            for (var message : take(consumer, 10)) {
-                consumer.acknowledge(message);
-            }
+            Stage.acknowledge(consumer, take(consumer, 10));
             consumer.seek(ids.get(6));
             Check.equal(texts(take(consumer, 3)), List.of(numbers(7, 10)));
             consumer.seek(MessageId.earliest);
@@ -107,11 +105,8 @@ final class Seeks {
         send(stage.producing().create(), numbers(0, 10));
         for (var type : SubscriptionType.values()) {
             var consumer = stage.consuming(type).subscriptionName(type.name()).isAckReceiptEnabled(true).subscribe();
-            for (var message : take(consumer, 10)) {
-                if (Integer.parseInt(text(message)) % 2 == 0) {
-                    consumer.acknowledge(message);
-                }
-            }
+            Stage.acknowledge(consumer, take(consumer, 10).stream()
+                    .filter(message -> Integer.parseInt(text(message)) % 2 == 0).toList());
             consumer.seek(MessageId.earliest);
             Check.equal(texts(take(consumer, 10)), List.of(numbers(0, 10)));
         }

@@ -7,7 +7,10 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.function.UnaryOperator;
+import org.apache.pulsar.client.api.ClientBuilder;
 import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.ConsumerBuilder;
 import org.apache.pulsar.client.api.Message;
@@ -75,7 +78,11 @@ final class Stage {
 
     /** A client with a connection of its own. */
     PulsarClient newClient() throws PulsarClientException {
-        var client = PulsarClient.builder().serviceUrl(serviceUrl).sharedResources(THREADS).build();
+        return newClient(builder -> builder);
+    }
+
+    PulsarClient newClient(UnaryOperator<ClientBuilder> adapt) throws PulsarClientException {
+        var client = adapt.apply(PulsarClient.builder().serviceUrl(serviceUrl).sharedResources(THREADS)).build();
         clients.add(client);
         return client;
     }
@@ -148,6 +155,12 @@ final class Stage {
             messages.add(message);
         }
         return messages;
+    }
+
+    /** Acknowledge all of them, which go out together, and wait for the answers if the consumer asks for any. */
+    static void acknowledge(Consumer<byte[]> consumer, List<Message<byte[]>> messages) throws Exception {
+        var answers = messages.stream().map(consumer::acknowledgeAsync).toArray(CompletableFuture[]::new);
+        CompletableFuture.allOf(answers).get(WAIT_S, TimeUnit.SECONDS);
     }
 
     static String text(Message<byte[]> message) {
