@@ -292,6 +292,16 @@ def test_what_waits_is_read_again_when_it_could_not_be_kept() -> None:
     assert world.offsets(lower) == list(range(0, 12, 2))
 
 
+def test_what_was_acknowledged_while_it_waited_is_not_delivered() -> None:
+    world = halving()
+    _, lower = join(world, 100), join(world, 0)
+    publish(world, *[LOW[0]] * 4)
+    world.subscription().cursor.ack_up_to(1)  # as when messages expire
+    world.flow(lower, 100)
+    assert world.offsets(lower) == [2, 3]
+    assert (len(dispatcher(world)._kept), dispatcher(world).in_replay) == (0, 0)
+
+
 def test_a_new_entry_waits_behind_one_that_is_being_read() -> None:
     world = TopicWorld(TopicLimits(key_shared_ring=False), cache_bytes=150)
     _, lower = join(world, 100), join(world, 0)

@@ -147,12 +147,12 @@ class KeyShared(ManyActive):
 
         If it is gone, or cannot be read, it does not wait any more, and what comes back is empty.
         """
+        if offset < self._log.first_offset or self._cursor.is_acked(offset):
+            self._forget(offset)
+            return b"", 0
         entry = self._kept.get(offset)
         if entry is not None:
             return entry
-        if offset < self._log.first_offset or self._cursor.is_acked(offset):
-            self.queues.drop(range(offset, offset + 1))
-            return b"", 0
         size = self._limits.max_read_bytes
         run = self._replay_feed.take(offset, 1, size, lambda: self._wanted_from(offset))
         if run is not None:
