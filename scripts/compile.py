@@ -48,7 +48,6 @@ HOT = {
         "key_shared",
         "many_active",
         "replay",
-        "replay_feed",
         "selection",
         "shared",
         "single_active",
