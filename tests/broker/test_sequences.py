@@ -1,6 +1,8 @@
 """What is known of producers' sequence ids, and how it survives."""
 
 from collections.abc import Sequence
+from struct import error as StructError
+from struct import pack
 
 import pytest
 from hypothesis import given
@@ -147,6 +149,16 @@ def test_a_cut_piece_is_none(cut: int) -> None:
     (piece,) = sequences.take_delta()
     with pytest.raises(Exception, match=r"requires|behind|bytes|decode"):
         Sequences().apply(piece[:cut] if cut else piece + b"x")
+
+
+@given(st.binary(max_size=80), st.integers(-2, 100), st.integers(0, 3))
+def test_what_is_no_piece_is_told_so(body: bytes, covered: int, n: int) -> None:
+    sequences = Sequences()
+    try:
+        sequences.apply(pack("<qI", covered, n) + body)
+    except (ValueError, StructError):
+        return
+    assert sequences.covered == covered and len(sequences) <= n
 
 
 # Forgetting -----------------------------------------------------------------------------------
