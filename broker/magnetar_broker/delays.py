@@ -25,6 +25,7 @@ LONGEST_SLEEP_MS = 60_000
 LOOKED_THROUGH = 20_000
 """So many entries that nobody knows about are read when a topic is loaded; of more than that
 each is looked at when it is delivered."""
+RETRY_MS = 1000
 READ_ENTRIES = 1000
 READ_BYTES = 1 << 20
 
@@ -175,6 +176,7 @@ class TopicDelays:
         except StorageError as error:
             if self._log.failed is None:
                 logger.warning("%s: delays cannot be read now: %s", self._log.key, error)
+                self._released_ms += RETRY_MS
         finally:
             self._releasing = False
             if self._log.failed is None:

@@ -11,6 +11,7 @@ from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.policies import DELAYED_DELIVERY, DelayedDelivery
+from magnetar_storage.errors import Unavailable
 from magnetar_storage.log import RollLimits
 
 TICK = 1000
@@ -320,6 +321,21 @@ def test_delayed_messages_are_counted_apart() -> None:
     world.ack(consumer, *world.offsets(consumer))
     backlog = world.do(world.subscription().backlog())
     assert (backlog.messages, backlog.delayed) == (0, 0)
+
+
+def test_a_run_that_cannot_be_read_now_is_read_later() -> None:
+    world = Delayed()
+    world.policy(tick_ms=1)
+    consumer = subscribed(world)
+    world.flow(consumer, 40_000)
+    world.delayed(*[5000] * 33_000)
+    assert world.topic.log.delay_segments
+    world.store.read_failure = Unavailable("the disk does not answer")
+    world.at(5500)
+    assert world.offsets(consumer) == []
+    world.store.read_failure = None
+    world.at(8000)
+    assert len(world.offsets(consumer)) == 33_000
 
 
 def test_trimmed_entries_leave_the_index() -> None:

@@ -92,5 +92,6 @@ class RecordingConnection:
     def take(self, consumer_id: int | None = None) -> list[Got]:
         """The messages since the last call, of one consumer or of all."""
         taken = [m for m in self.messages if consumer_id in (None, m.consumer_id)]
-        self.messages = [m for m in self.messages if m not in taken]
+        rest = [] if consumer_id is None else self.messages
+        self.messages = [m for m in rest if m.consumer_id != consumer_id]
         return taken
