@@ -7,8 +7,8 @@ import static magnetar.clients.Stage.take;
 import static magnetar.clients.Stage.texts;
 
 import java.util.ArrayList;
-import java.util.HashSet;
 import java.util.List;
+import java.util.TreeSet;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.apache.pulsar.client.api.Consumer;
@@ -67,31 +67,38 @@ final class Failover {
         Check.equal(texts(rest), List.of("a", "b", "c"));
     }
 
+    /** Partition p goes to consumer p modulo their number, in the order of their names. */
+    private static void divide(Stage stage, int partitions, int count) throws Exception {
+        stage.createPartitions(partitions);
+        var came = new LinkedBlockingQueue<String>();
+        for (int number = 0; number < count; number++) {
+            stage.consuming(stage.newClient(), TYPE).consumerName("c" + number)
+                    .messageListener((consumer, message) -> {
+                        var topic = message.getTopicName();
+                        came.add(topic.substring(topic.lastIndexOf('-') + 1) + " " + consumer.getConsumerName());
+                        consumer.acknowledgeAsync(message);
+                    }).subscribe();
+        }
+        var expected = new TreeSet<String>();
+        for (int partition = 0; partition < partitions; partition++) {
+            send(stage.client().newProducer().topic(stage.topic + "-partition-" + partition).create(), "x");
+            expected.add(partition + " c" + partition % count);
+        }
+        var seen = new TreeSet<String>();
+        for (int number = 0; number < partitions; number++) {
+            seen.add(String.valueOf(came.poll(Stage.WAIT_S, TimeUnit.SECONDS)));
+        }
+        Check.equal(seen, expected);
+    }
+
     @Scenario
-    static void partitionsAreDivided(Stage stage) throws Exception {
-        stage.createPartitions(4);
-        var consumers = new ArrayList<Consumer<byte[]>>();
-        for (int number = 0; number < 2; number++) {
-            consumers.add(stage.consuming(stage.newClient(), TYPE).consumerName("c" + number).subscribe());
-        }
-        // Every partition is silent until it knows both consumers: what came before goes to either.
-        var producer = stage.producing().create();
-        for (int key = 0; key < 40; key++) {
-            Stage.sendKeyed(producer, "key" + key, "x");
-        }
-        var partitions = List.of(new HashSet<String>(), new HashSet<String>());
-        int came = 0;
-        for (int number = 0; number < 2; number++) {
-            var consumer = consumers.get(number);
-            for (org.apache.pulsar.client.api.Message<byte[]> message;
-                    (message = consumer.receive(1, TimeUnit.SECONDS)) != null; came++) {
-                partitions.get(number).add(message.getTopicName());
-                consumer.acknowledge(message);
-            }
-        }
-        Check.that(came >= 40, came + " came");
-        Check.equal(partitions.get(0).size() + partitions.get(1).size(), 4);
-        Check.equal(partitions.get(0).size(), 2);
+    static void ninePartitionsOfThreeConsumers(Stage stage) throws Exception {
+        divide(stage, 9, 3);
+    }
+
+    @Scenario
+    static void twoPartitionsOfFourConsumers(Stage stage) throws Exception {
+        divide(stage, 2, 4);
     }
 
     @Scenario
