@@ -43,11 +43,16 @@ class Published:
     nacks: int = 0
     most_nacks: int = 0
     """Since it was last durable."""
+    fresh: bool = True
+    """Whether nothing about it but itself was certainly durable so far."""
+    forgotten: bool = False
+    """A crash came so early that its delay may be known again only when it is read."""
     safe: tuple[int, int] = (0, 0)
     """The most of `left`, and the least of `nacks`, that a crash may bring back."""
 
     def __post_init__(self) -> None:
         self.restore()
+        self.fresh = True
 
     @property
     def whole(self) -> int:
@@ -67,6 +72,7 @@ class Published:
     def settle(self) -> None:
         """What was done with it is durable now."""
         self.safe, self.most_nacks = (self.left, self.nacks), self.nacks
+        self.fresh = False
 
 
 class Oracle:
@@ -137,9 +143,8 @@ class Oracle:
         assert all(self.entries[o].key != key for o in with_others), "a key at two consumers"
         for before in self.undelivered():
             overtaken = before < offset and self.entries[before].key == key
-            # It may have come due since, in the second that passed.
-            late = self._may_wait(self.entries[before], 2 * TICK_MS)
-            assert not overtaken or late, "out of order"
+            delayed = self.entries[before].deliver_at_ms  # it gave its place up
+            assert not overtaken or delayed, "out of order"
 
     def _goes_with(self, entry: Published, other: int) -> bool:
         """Whether an entry is a chunk of the same message as another one."""
@@ -151,9 +156,9 @@ class Oracle:
         tick_ms = 0 if self.world.limits.strict_delays else TICK_MS
         return entry.deliver_at_ms > self.world.clock.now_ms() + tick_ms
 
-    def _may_wait(self, entry: Published, late_ms: int = TICK_MS) -> bool:
+    def _may_wait(self, entry: Published) -> bool:
         """Whether an entry need not be delivered yet: it may come a tick late."""
-        return entry.deliver_at_ms > self.world.clock.now_ms() - late_ms
+        return entry.deliver_at_ms > self.world.clock.now_ms() - TICK_MS
 
     def _more_to_look_at(self, client: Client) -> bool:
         """The consumer was sent more in the same turn, so its permits are lower already."""
@@ -178,6 +183,7 @@ class Oracle:
             assert nacks <= entry.most_nacks if found else nacks == 0, "counted by nobody"
             assert not entry.left or nacks >= entry.safe[1], "a count that was durable is gone"
             entry.left, entry.nacks = found, nacks
+            entry.forgotten |= entry.fresh
             entry.settle()
         assert self.world.topic.log.end == len(self.entries)
 
@@ -204,7 +210,7 @@ class Oracle:
         assert backlog.entries == sum(bool(entry.left) for entry in self.entries)
         waits = self.shared or not self.clients
         late = [entry for entry in self.entries if waits and entry.left]
-        least = sum(e.left.bit_count() for e in late if self._is_early(e))
+        least = sum(e.left.bit_count() for e in late if self._is_early(e) and not e.forgotten)
         most = sum(e.count for e in late if self._may_wait(e))
         assert least <= backlog.delayed <= most
 
