@@ -32,15 +32,14 @@ class Draining:
 class DrainingHash(NamedTuple):
     """A slot that a consumer drains, as statistics tell it."""
 
-    hash: int
+    slot: int
     unacked_entries: int
     blocked_attempts: int
 
 
 class DrainingHashes(NamedTuple):
-    """What a consumer has to do with draining."""
+    """What a consumer has to do with draining; of its present `hashes` the sum and each."""
 
-    count: int
     unacked_entries: int
     cleared_total: int
     hashes: list[DrainingHash]
@@ -102,7 +101,7 @@ class KeyQueues:
             if draining.holder is consumer
         ]
         unacked = sum(each.unacked_entries for each in hashes)
-        return DrainingHashes(len(hashes), unacked, self.cleared[consumer], hashes)
+        return DrainingHashes(unacked, self.cleared[consumer], hashes)
 
     # What consumers hold ----------------------------------------------------------
 
