@@ -106,6 +106,19 @@ def test_a_delayed_entry_says_when_it_is_due(checksum: bool, prefixed: bool) -> 
     assert found == 1_700_000_000_123
 
 
+times = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 2**42) | st.integers(2**34, 2**36)
+
+
+@given(metadatas, times, st.binary(max_size=30), st.booleans(), st.integers(0, 2**32))
+def test_when_an_entry_is_due_is_read_as_the_generated_class_reads_it(
+    metadata: pb.MessageMetadata, at_ms: int, payload: bytes, checksum: bool, size: int
+) -> None:
+    metadata.deliver_at_time = at_ms
+    metadata.uncompressed_size = size
+    found = deliver_at_ms(encode_entry(metadata, payload, checksum))
+    assert found == (at_ms if at_ms > 0 else None)
+
+
 def test_an_entry_that_is_not_delayed_says_so() -> None:
     tag = b"\x98\x01"
     assert deliver_at_ms(encode_entry(METADATA, b"")) is None
