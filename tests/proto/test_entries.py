@@ -109,7 +109,7 @@ def test_a_delayed_entry_says_when_it_is_due(checksum: bool, prefixed: bool) -> 
 times = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 2**42) | st.integers(2**34, 2**36)
 
 
-@given(metadatas, times, st.binary(max_size=30), st.booleans(), st.integers(0, 2**32))
+@given(metadatas, times, st.binary(max_size=30), st.booleans(), st.integers(0, 2**32 - 1))
 def test_when_an_entry_is_due_is_read_as_the_generated_class_reads_it(
     metadata: pb.MessageMetadata, at_ms: int, payload: bytes, checksum: bool, size: int
 ) -> None:
