@@ -10,6 +10,7 @@ from fakes.topics import SHARED, TopicWorld
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch import chunked
 from magnetar_broker.dispatch.base import Blocker
+from magnetar_broker.dispatch.shared import Shared
 from magnetar_broker.limits import TopicLimits
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry
@@ -115,6 +116,24 @@ def test_a_message_that_is_asked_for_again_comes_whole_and_in_order() -> None:
     world.nack(asking, 3, 1, 0, 2)
     again = world.got(other)
     assert [(world.offset(m), m.redelivery_count) for m in again] == [(o, 1) for o in range(4)]
+
+
+def test_who_asks_for_one_chunk_gets_its_message() -> None:
+    world = TopicWorld()
+    consumer = shared(world, 100)
+    world.publish(*message("one"), *usual(1), *message("two", 2), chunk("three", 0))
+    assert len(world.got(consumer)) == 8
+    world.nack(consumer, 3)
+    again = [(world.offset(m), m.redelivery_count) for m in world.got(consumer)]
+    assert again == [(offset, 1) for offset in range(4)]
+    world.ack(consumer, 0, 2)
+    world.nack(consumer, 3, 5, 4)
+    again = [(world.offset(m), m.redelivery_count) for m in world.got(consumer)]
+    assert again == [(1, 2), (3, 2), (4, 1), (5, 1), (6, 1)]
+    world.ack(consumer, 1, 3, 4, 5, 6, 7)
+    dispatcher = world.subscription().dispatcher
+    assert isinstance(dispatcher, Shared)
+    assert not dispatcher._chunked.are_held
 
 
 def test_chunks_that_wait_come_behind_those_that_are_asked_for_again() -> None:

@@ -1,5 +1,7 @@
 """Chunked messages of a shared subscription: one consumer gets all chunks of a message."""
 
+from collections.abc import Iterable
+
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.replay import ReplayQueue
 from magnetar_proto.chunks import Chunk
@@ -17,6 +19,8 @@ class ChunkedMessages:
 
     def __init__(self) -> None:
         self._owners: dict[str, Consumer] = {}
+        self._begun: dict[str, list[int]] = {}  # what of the same messages was given
+        self._parts: dict[int, list[int]] = {}  # of every chunk that is held, its whole message
         self._waiting: dict[Consumer, ReplayQueue] = {}
 
     def __bool__(self) -> bool:
@@ -31,13 +35,29 @@ class ChunkedMessages:
         """Who must get a chunk, if not anybody."""
         return self._owners.get(chunk.uuid)
 
-    def given(self, chunk: Chunk, consumer: Consumer) -> None:
+    def given(self, chunk: Chunk, consumer: Consumer, offset: int) -> None:
         """A consumer was sent a chunk: it gets those that are missing, too."""
         self._owners.pop(chunk.uuid, None)
+        parts = self._begun.pop(chunk.uuid, [])
+        if chunk.number == 0:
+            parts = []
+        parts.append(offset)
+        self._parts[offset] = parts
         if not chunk.is_last:
             self._owners[chunk.uuid] = consumer
+            self._begun[chunk.uuid] = parts
             if len(self._owners) > REMEMBERED:
-                del self._owners[next(iter(self._owners))]
+                oldest = next(iter(self._owners))
+                del self._owners[oldest], self._begun[oldest]
+
+    @property
+    def are_held(self) -> bool:
+        """Whether consumers hold chunks."""
+        return bool(self._parts)
+
+    def with_their_messages(self, offsets: Iterable[int]) -> list[int]:
+        """These entries, and of chunks among them the other chunks that were given with them."""
+        return [part for offset in offsets for part in self._parts.get(offset, [offset])]
 
     def wait(self, consumer: Consumer, offset: int) -> None:
         """A chunk that only this consumer may get, when it can."""
@@ -62,6 +82,7 @@ class ChunkedMessages:
     def left(self, consumer: Consumer, replay: ReplayQueue) -> None:
         """The consumer has gone: its messages begin anew, what waited for it goes to `replay`."""
         self._owners = {uuid: owner for uuid, owner in self._owners.items() if owner != consumer}
+        self._begun = {uuid: self._begun[uuid] for uuid in self._owners}
         queue = self._waiting.pop(consumer, None)
         if queue is not None:
             queue.move_to(replay)
@@ -74,6 +95,8 @@ class ChunkedMessages:
 
     def discard_all(self, offsets: range) -> None:
         """Forget consecutive entries, for instance because they were acknowledged."""
+        for offset in offsets if self._parts else ():
+            self._parts.pop(offset, None)
         for queue in self._waiting.values():
             queue.discard_all(offsets)
         self._waiting = {consumer: queue for consumer, queue in self._waiting.items() if queue}
@@ -81,4 +104,6 @@ class ChunkedMessages:
     def clear(self) -> None:
         """Forget all."""
         self._owners.clear()
+        self._begun.clear()
+        self._parts.clear()
         self._waiting.clear()

@@ -46,8 +46,14 @@ class Shared(ManyActive):
         self._chunked.queue_anew(self._replay)  # earlier chunks may come back
         self._replay.add_all(offsets)
 
+    def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
+        """As for all; some clients name one chunk of a message that they want again."""
+        if offsets is not None and self._chunked.are_held:
+            offsets = self._chunked.with_their_messages(offsets)
+        super().redeliver(consumer, offsets)
+
     def _settled(self, offsets: Sequence[int]) -> None:
-        if not self._replay and not self._chunked:
+        if not self._replay and not self._chunked and not self._chunked.are_held:
             return
         for run in runs_of(offsets):
             self._replay.discard_all(run)
@@ -214,7 +220,7 @@ class Shared(ManyActive):
         if queue is None and chunk.number > 0 and self._replay.ready:
             self._replay.add(one.first)  # its beginning may be there
         elif not queued and taker.can_take() and self._room(taker, queue) > 0:
-            self._chunked.given(chunk, taker)
+            self._chunked.given(chunk, taker, one.first)
             self._give_part(taker, one, ack_set, self._room(taker, queue), queue)
             return self._room(consumer, queue)
         elif not queued and taker is consumer:
