@@ -336,6 +336,26 @@ def test_damage_holds_up_nothing_that_can_be_read() -> None:
     assert dispatcher(world).blocker() is not Blocker.DAMAGE
 
 
+def test_new_entries_do_not_wait_behind_damaged_ones() -> None:
+    world = TopicWorld(roll=BY_THREE, cache_bytes=0)
+    reader = join(world, 0)
+    for _ in range(3):
+        publish(world, *KEYS[:3])
+    world.ack(reader, 4)
+    damaged = world.topic.log.segments[1].id
+    lost = world.store._segments.pop(damaged)
+    world.topic.log._readers.clear()
+    world.flow(reader, 100)
+    assert world.offsets(reader) == [0, 1, 2, 6, 7, 8]
+    assert (dispatcher(world).blocker(), dispatcher(world).in_replay) == (Blocker.DAMAGE, 2)
+    world.store._segments[damaged] = lost
+    second = join(world)
+    world.flow(reader, 1)
+    world.ack(reader, 0, 1, 2, 6, 7, 8)
+    assert sorted(world.offsets(reader) + world.offsets(second)) == [3, 5]
+    assert dispatcher(world).blocker() is Blocker.CAUGHT_UP
+
+
 def test_unreadable_new_entries_are_damage() -> None:
     world = TopicWorld(cache_bytes=50)
     publish(world, *KEYS)

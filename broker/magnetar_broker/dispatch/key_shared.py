@@ -202,11 +202,19 @@ class KeyShared(ManyActive):
         offset = self.read_offset = self._next_new()
         run = self._feed.take(offset, wanted, self._limits.max_read_bytes)
         if run is None:
-            return 0
+            return self._pass_over(self._feed.give_up())
         self.read_offset = run.first + len(run.payloads)
         for part, _ in self._deliverable(run):
             self._route(part)
         return len(run.payloads)
+
+    def _pass_over(self, lost: range) -> int:
+        """Go on behind new entries that cannot be read, whatever their keys; how many there are."""
+        for start, stop in self._cursor.acked.missing(lost.start, lost.stop):
+            self._unrouted.add_all(range(start, stop))
+        self._unrouted.set_aside(lost)
+        self.read_offset = max(self.read_offset, lost.stop)
+        return len(lost)
 
     def _route_again(self) -> int:
         """Route entries that were passed by, or whose slots belonged to nobody; how many."""
@@ -231,6 +239,8 @@ class KeyShared(ManyActive):
             for part, _ in self._deliverable(run):
                 self._route(part)
             return len(run.payloads)
+        if not self.queues.waiting and not self._unrouted.ready:
+            self._replay_feed.clear()
         return 0
 
     def _route(self, run: Run) -> None:
