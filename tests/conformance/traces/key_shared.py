@@ -186,6 +186,7 @@ def a_key_on_a_topic_that_is_not_persistent(t: Trace) -> None:
     p, a, b = _producer(t), t.connects(), t.connects()
     _joins(a, "one")
     _joins(b, "two")
+    _all_hear(a, b)  # who has no permits yet loses what comes
     _publishes(p, KEYS[:6])
     _all_hear(a, b)
 
