@@ -164,6 +164,24 @@ def test_out_of_order_delivery_waits_for_no_draining() -> None:
     assert (world.offsets(old), world.offsets(new)) == ([0], [1])
 
 
+def test_who_wants_a_chunk_again_gets_its_message() -> None:
+    world = TopicWorld()
+    consumer = join(world)
+
+    def chunk(uuid: str, number: int) -> bytes:
+        return keyed("k", uuid=uuid, chunk_id=number, num_chunks_from_msg=2)
+
+    world.publish(chunk("a", 0), keyed("k"), chunk("a", 1), chunk("b", 0), chunk("b", 1))
+    assert world.offsets(consumer) == [0, 1, 2, 3, 4]
+    world.ack(consumer, 3)
+    world.nack(consumer, 2)
+    assert world.offsets(consumer) == [0, 2]
+    world.nack(consumer, 4)
+    assert world.offsets(consumer) == [4]
+    world.ack(consumer, 0, 1, 2, 4)
+    assert not dispatcher(world)._chunked.are_held
+
+
 # Limits ---------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 """What must be true of a Key_Shared subscription, whoever comes, goes, takes and returns."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from fakes.connection import RecordingConnection
 from fakes.topics import KEY_SHARED, TopicWorld
@@ -21,10 +22,10 @@ WAITING = {
 """Reasons that hold when everything that could happen by itself has happened."""
 
 
-def keyed(key: str, payload: bytes = b"") -> bytes:
+def keyed(key: str, payload: bytes = b"", **fields: Any) -> bytes:
     """An entry with a key."""
     metadata = pb.MessageMetadata(
-        producer_name="p", sequence_id=0, publish_time=1, partition_key=key
+        producer_name="p", sequence_id=0, publish_time=1, partition_key=key, **fields
     )
     return encode_entry(metadata, payload)
 

@@ -4,7 +4,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from magnetar_broker.consumer import Consumer
-from magnetar_broker.dispatch.base import Blocker, DispatchLimits, Stream, entries_within
+from magnetar_broker.dispatch.base import Blocker, DispatchLimits, Stream, entries_within, runs_of
+from magnetar_broker.dispatch.chunked import ChunkedMessages
 from magnetar_broker.dispatch.kept import Entry, KeptEntries
 from magnetar_broker.dispatch.key_queues import KeyQueues
 from magnetar_broker.dispatch.key_selection import (
@@ -16,6 +17,7 @@ from magnetar_broker.dispatch.key_selection import (
 )
 from magnetar_broker.dispatch.many_active import ManyActive
 from magnetar_broker.dispatch.replay import ReplayQueue
+from magnetar_proto.chunks import chunk_of, maybe_chunks
 from magnetar_proto.ids import mask_to_ack_set
 from magnetar_proto.sticky_key import sticky_key
 from magnetar_storage.interfaces import Run
@@ -47,6 +49,7 @@ class KeyShared(ManyActive):
         self.queues = KeyQueues(self._slots, not meta.sticky and not meta.out_of_order)
         self._kept = KeptEntries()
         self._unrouted = ReplayQueue()  # entries whose slots are not known
+        self._chunked = ChunkedMessages()  # what of one message was given together
         self._returned: set[int] = set()  # entries that wait and were delivered before
 
     @property
@@ -67,6 +70,13 @@ class KeyShared(ManyActive):
 
     def _left(self, consumer: Consumer) -> None:
         self.queues.remove(consumer)
+        self._chunked.left(consumer, self._unrouted)
+
+    def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
+        """As for all; some clients name one chunk of a message that they want again."""
+        if offsets is not None and self._chunked.are_held:
+            offsets = self._chunked.with_their_messages(offsets)
+        super().redeliver(consumer, offsets)
 
     def _wait(self, offsets: Sequence[int]) -> None:
         unknown = []
@@ -80,6 +90,9 @@ class KeyShared(ManyActive):
         self._unrouted.add_all(unknown)
 
     def _settled(self, offsets: Sequence[int]) -> None:
+        if self._chunked.are_held:
+            for run in runs_of(offsets):
+                self._chunked.discard_all(run)
         not_held, drained = self.queues.settle(offsets)
         for offset in not_held:
             self._forget(offset)
@@ -99,6 +112,7 @@ class KeyShared(ManyActive):
         self._kept.clear()
         self._returned.clear()
         self._unrouted.clear()
+        self._chunked.clear()
 
     # Delivering what waits --------------------------------------------------------------
 
@@ -281,6 +295,10 @@ class KeyShared(ManyActive):
         self, consumer: Consumer, offsets: list[int], payloads: list[bytes], counts: list[int]
     ) -> None:
         """Send entries, the lowest first: whole ones that are sent for the first time together."""
+        for index in maybe_chunks(payloads):
+            chunk = chunk_of(payloads[index])
+            if chunk is not None:
+                self._chunked.given(chunk, consumer, offsets[index])
         redelivered, partial = self._cursor.redelivered, self._cursor.partial
         at = 0
         for index, offset in enumerate(offsets) if redelivered or partial else ():
