@@ -14,6 +14,7 @@ from pathlib import Path
 from clients import go_driver, java_driver
 from clients.stage import Stage
 from conformance.original.pulsar import RunningPulsar
+from conformance.trace import Target, warm_up
 
 PORT, HTTP_PORT = 16_850, 18_280
 
@@ -24,11 +25,13 @@ class Original:
     def __init__(self, number: int, folder: Path, **settings: str) -> None:
         ports = (PORT + number, HTTP_PORT + number)
         self._pulsar = RunningPulsar(*ports, folder / f"data{number}", settings=settings)
+        self._target = Target(*ports, settle_seconds=0)
         self.service_url = f"pulsar://127.0.0.1:{ports[0]}"
         self.http_url = f"http://127.0.0.1:{ports[1]}"
 
     def start(self) -> "Original":
         self._pulsar.start()
+        warm_up(self._target)
         return self
 
     def kill(self) -> None:

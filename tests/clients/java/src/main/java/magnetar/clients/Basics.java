@@ -16,6 +16,7 @@ import java.util.regex.Pattern;
 import org.apache.pulsar.client.api.BatchReceivePolicy;
 import org.apache.pulsar.client.api.CompressionType;
 import org.apache.pulsar.client.api.PulsarClientException;
+import org.apache.pulsar.client.api.SubscriptionInitialPosition;
 import org.apache.pulsar.client.api.SubscriptionType;
 
 /** Publish and receive. */
@@ -106,7 +107,7 @@ final class Basics {
         }
         var consumer = stage.client().newConsumer().subscriptionName("sub")
                 .topicsPattern(Pattern.compile(stage.topic + "-[ab]"))
-                .subscriptionInitialPosition(org.apache.pulsar.client.api.SubscriptionInitialPosition.Earliest)
+                .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest)
                 .subscribe();
         Check.equal(new TreeSet<>(texts(take(consumer, 2))), new TreeSet<>(List.of("-a", "-b")));
         expectSilence(consumer);
@@ -122,7 +123,7 @@ final class Basics {
         send(stage.producing().create(), "before");
         second.unsubscribe(true);
         var again = stage.consuming(SubscriptionType.Failover)
-                .subscriptionInitialPosition(org.apache.pulsar.client.api.SubscriptionInitialPosition.Latest)
+                .subscriptionInitialPosition(SubscriptionInitialPosition.Latest)
                 .subscriptionName("sub2").subscribe();
         send(stage.producing().create(), "after");
         Check.equal(texts(take(again, 1)), List.of("after"));

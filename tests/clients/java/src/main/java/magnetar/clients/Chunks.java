@@ -9,9 +9,10 @@ import static magnetar.clients.Stage.text;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import org.apache.pulsar.client.api.MessageId;
 import org.apache.pulsar.client.api.Producer;
 import org.apache.pulsar.client.api.SubscriptionType;
 import org.apache.pulsar.client.impl.TypedMessageBuilderImpl;
@@ -172,7 +173,7 @@ final class Chunks {
     @Scenario
     static void aSeekToOneBringsItWhole(Stage stage) throws Exception {
         var producer = chunking(stage);
-        var ids = new ArrayList<org.apache.pulsar.client.api.MessageId>();
+        var ids = new ArrayList<MessageId>();
         for (int number = 0; number < 4; number++) {
             ids.add(producer.send(large(number).getBytes()));
         }

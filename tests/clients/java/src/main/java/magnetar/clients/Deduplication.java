@@ -6,6 +6,7 @@ import static magnetar.clients.Stage.take;
 import static magnetar.clients.Stage.texts;
 
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import org.apache.pulsar.client.api.Producer;
 import org.apache.pulsar.client.api.SubscriptionType;
 
@@ -57,7 +58,7 @@ final class Deduplication {
         stage.takeOwnBroker("brokerDeduplicationEnabled=true");
         for (int round = 0; round < 2; round++) {
             var producer = stage.producing().producerName("me").enableBatching(true)
-                    .batchingMaxPublishDelay(1, java.util.concurrent.TimeUnit.MINUTES).create();
+                    .batchingMaxPublishDelay(1, TimeUnit.MINUTES).create();
             for (int number = 0; number < 10; number++) {
                 producer.newMessage().sequenceId(number).value(("" + number).getBytes()).sendAsync();
             }

@@ -9,6 +9,7 @@ import static magnetar.clients.Stage.text;
 import static magnetar.clients.Stage.texts;
 
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import org.apache.pulsar.client.api.MessageId;
@@ -76,7 +77,7 @@ final class Seeks {
         }
         for (var type : SubscriptionType.values()) {
             var consumer = stage.consuming(type).subscriptionName(type.name()).subscribe();
-            var ids = new java.util.HashMap<String, MessageId>();
+            var ids = new HashMap<String, MessageId>();
             for (var message : take(consumer, 6)) {
                 if (text(message).endsWith("a")) {
                     ids.put(message.getTopicName(), message.getMessageId());

@@ -6,10 +6,12 @@ import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.UnaryOperator;
+import java.util.stream.IntStream;
 import org.apache.pulsar.client.api.ClientBuilder;
 import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.ConsumerBuilder;
@@ -19,8 +21,8 @@ import org.apache.pulsar.client.api.Producer;
 import org.apache.pulsar.client.api.ProducerBuilder;
 import org.apache.pulsar.client.api.PulsarClient;
 import org.apache.pulsar.client.api.PulsarClientException;
-import org.apache.pulsar.client.api.PulsarClientSharedResources;
 import org.apache.pulsar.client.api.PulsarClientSharedResources.SharedResource;
+import org.apache.pulsar.client.api.PulsarClientSharedResources;
 import org.apache.pulsar.client.api.SubscriptionInitialPosition;
 import org.apache.pulsar.client.api.SubscriptionType;
 
@@ -128,7 +130,7 @@ final class Stage {
 
     /** All as one batch of a producer that batches. */
     static void sendBatch(Producer<byte[]> producer, String... payloads) throws Exception {
-        var sent = java.util.Arrays.stream(payloads)
+        var sent = Arrays.stream(payloads)
                 .map(payload -> producer.sendAsync(payload.getBytes())).toList();
         producer.flush();
         for (var receipt : sent) {
@@ -138,7 +140,7 @@ final class Stage {
 
     /** "FROM", ..., "TO - 1". */
     static String[] numbers(int from, int to) {
-        return java.util.stream.IntStream.range(from, to).mapToObj(Integer::toString).toArray(String[]::new);
+        return IntStream.range(from, to).mapToObj(Integer::toString).toArray(String[]::new);
     }
 
     static Message<byte[]> next(Consumer<byte[]> consumer) throws Exception {
