@@ -136,8 +136,15 @@ def test_a_slot_is_of_the_next_point_and_the_last_ones_of_the_first_point() -> N
 
 def test_points_that_collide_queue_behind_the_holder() -> None:
     slots: HashRing[Member] = HashRing(1)
-    twins = [Member("a"), Member("b")]
-    slots._points_of = lambda name, number: [100]  # type: ignore[method-assign]
+    names: dict[int, str] = {}
+    name = other = ""
+    for number in range(5000):
+        name = f"c{number}"
+        other = names.setdefault(ring_slot(f"{name}\0000\0000".encode()), name)
+        if other != name:
+            break
+    twins = [Member(name), Member(other)]
+    assert name != other
     for twin in twins:
         slots.add(twin)
     assert owners(slots) == {twins[0]}
