@@ -80,9 +80,9 @@ func TestDelays(t *testing.T) {
 		topic := s.topic + name
 		producer := s.produce(pulsar.ProducerOptions{Topic: topic, DisableBatching: true})
 		consumer := s.subscribe(kind, pulsar.ConsumerOptions{Topic: topic})
-		due := time.Now().Add(700 * time.Millisecond)
-		s.send(producer,
-			&pulsar.ProducerMessage{Payload: []byte("after"), DeliverAfter: 1500 * time.Millisecond},
+		due := time.Now().Add(1500 * time.Millisecond)
+		s.sendAll(producer,
+			&pulsar.ProducerMessage{Payload: []byte("after"), DeliverAfter: 2500 * time.Millisecond},
 			&pulsar.ProducerMessage{Payload: []byte("at"), DeliverAt: due},
 			text("now"))
 		s.equal(string(s.next(consumer).Payload()), "now")

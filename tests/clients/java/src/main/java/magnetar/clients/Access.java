@@ -6,7 +6,9 @@ import static magnetar.clients.Stage.take;
 import static magnetar.clients.Stage.texts;
 
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import org.apache.pulsar.client.api.Producer;
 import org.apache.pulsar.client.api.ProducerAccessMode;
 import org.apache.pulsar.client.api.ProducerBuilder;
 import org.apache.pulsar.client.api.PulsarClientException.ProducerBusyException;
@@ -19,6 +21,15 @@ final class Access {
 
     private static ProducerBuilder<byte[]> another(Stage stage, ProducerAccessMode mode) throws Exception {
         return stage.newClient().newProducer().topic(stage.topic).accessMode(mode);
+    }
+
+    /** One that waits for its turn; the broker knows of it, as it has refused another behind it. */
+    private static CompletableFuture<Producer<byte[]>> waiting(Stage stage) throws Exception {
+        var client = stage.newClient();
+        var waiting = client.newProducer().topic(stage.topic)
+                .accessMode(ProducerAccessMode.WaitForExclusive).createAsync();
+        Check.refused(ProducerBusyException.class, () -> client.newProducer().topic(stage.topic).create());
+        return waiting;
     }
 
     @Scenario
@@ -39,11 +50,9 @@ final class Access {
     @Scenario
     static void whoWaitsIsLetInInTurn(Stage stage) throws Exception {
         var holder = another(stage, ProducerAccessMode.Exclusive).create();
-        var first = another(stage, ProducerAccessMode.WaitForExclusive).createAsync();
+        var first = waiting(stage);
         send(holder, "holder");
         Check.that(!first.isDone(), "it did not wait");
-        // Asked for behind the first: only a producer that is refused tells that the first is in the queue.
-        Check.refused(ProducerBusyException.class, () -> another(stage, ProducerAccessMode.Shared).create());
         var second = another(stage, ProducerAccessMode.WaitForExclusive).createAsync();
         holder.close();
         var promoted = first.get(Stage.WAIT_S, TimeUnit.SECONDS);
@@ -59,8 +68,7 @@ final class Access {
     static void fencingTakesOverForGood(Stage stage) throws Exception {
         var old = another(stage, ProducerAccessMode.Exclusive).create();
         send(old, "old");
-        var waiting = another(stage, ProducerAccessMode.WaitForExclusive).createAsync();
-        Check.refused(ProducerBusyException.class, () -> another(stage, ProducerAccessMode.Shared).create());
+        var waiting = waiting(stage);
         var taker = another(stage, ProducerAccessMode.ExclusiveWithFencing).create();
         send(taker, "new");
         Check.refused(ProducerFencedException.class, () -> waiting.get(Stage.WAIT_S, TimeUnit.SECONDS));

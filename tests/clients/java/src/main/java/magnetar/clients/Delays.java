@@ -2,7 +2,6 @@ package magnetar.clients;
 
 import static magnetar.clients.Stage.expectSilence;
 import static magnetar.clients.Stage.next;
-import static magnetar.clients.Stage.send;
 import static magnetar.clients.Stage.take;
 import static magnetar.clients.Stage.text;
 import static magnetar.clients.Stage.texts;
@@ -31,10 +30,11 @@ final class Delays {
             var producer = stage.client().newProducer().topic(topic).create();
             var consumer = stage.client().newConsumer().topic(topic).subscriptionName("sub")
                     .subscriptionType(type).subscribe();
-            long due = System.currentTimeMillis() + 700;
-            producer.newMessage().deliverAt(due).value("at".getBytes()).send();
-            producer.newMessage().deliverAfter(1500, TimeUnit.MILLISECONDS).value("after".getBytes()).send();
-            send(producer, "now");
+            long due = System.currentTimeMillis() + 1500;
+            producer.newMessage().deliverAt(due).value("at".getBytes()).sendAsync();
+            producer.newMessage().deliverAfter(2500, TimeUnit.MILLISECONDS).value("after".getBytes()).sendAsync();
+            producer.sendAsync("now".getBytes());
+            producer.flush();
             Check.equal(text(next(consumer)), "now");
             Check.equal(text(next(consumer)), "at");
             Check.that(System.currentTimeMillis() >= due, "early");
@@ -49,10 +49,11 @@ final class Delays {
         var consumer = stage.consuming(SubscriptionType.Shared).subscribe();
         var producer = stage.producing().create();
         long now = System.currentTimeMillis();
-        for (int number = 9; number >= 0; number--) {
-            producer.newMessage().deliverAt(now + 600 + 200 * number).value(("" + number).getBytes()).send();
+        for (int number = 4; number >= 0; number--) {
+            producer.newMessage().deliverAt(now + 1500 + 500 * number).value(("" + number).getBytes()).sendAsync();
         }
-        Check.equal(texts(take(consumer, 10)), List.of(Stage.numbers(0, 10)));
+        producer.flush();
+        Check.equal(texts(take(consumer, 5)), List.of(Stage.numbers(0, 5)));
     }
 
     @Scenario
