@@ -135,8 +135,7 @@ class Producers:
             epoch = self._access.epoch_for(producer.claim)
             if epoch != self._access.epoch:
                 await self._home.store_epoch(epoch)
-            if producer.closed:
-                raise NotReady(f"producer {producer.name} was closed while it was opened")
+            _check_open(producer)
         except (BrokerError, StorageError):
             self._access.leave(producer)
             raise
@@ -154,6 +153,7 @@ class Producers:
         self._by_name[producer.name] = producer
         try:
             await self._home.welcome(producer)
+            _check_open(producer)
         except (BrokerError, StorageError):
             producer.close()
             raise
@@ -201,3 +201,9 @@ class Producers:
             producer.must_encrypt = required
             if required and not producer.encrypts:
                 producer.disconnect()
+
+
+def _check_open(producer: Producer) -> None:
+    """`NotReady` if the producer was sent away, or left, while it was waited for something."""
+    if producer.closed:
+        raise NotReady(f"producer {producer.name} was closed while it was opened; try again")

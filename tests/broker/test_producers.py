@@ -1,12 +1,15 @@
 """A topic's producers: coming, waiting, fencing, and the epoch that survives."""
 
+from typing import Any
+
 import pytest
 
 from fakes.connection import RecordingConnection
-from fakes.sessions import SessionWorld, close_producer, produce
+from fakes.sessions import TOPIC, SessionWorld, close_producer, produce
 from fakes.topics import TopicWorld
 from magnetar_broker.access import Claim, Mode
-from magnetar_broker.errors import BrokerError, ProducerBusy, ProducerFenced
+from magnetar_broker.config import Settings
+from magnetar_broker.errors import BrokerError, NotReady, ProducerBusy, ProducerFenced
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.producer import Producer
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -253,3 +256,39 @@ def test_requiring_encryption_sends_plain_producers_away() -> None:
     assert kept.must_encrypt
     world.topic.producers.require_encryption(False)
     assert not kept.must_encrypt
+
+
+def test_who_is_sent_away_while_it_is_welcomed_does_not_come_in() -> None:
+    """It would send, and never be answered."""
+    world = TopicWorld(settings=Settings(broker_deduplication_enabled=True))
+    world.send(world.producer(name="busy"), b"pending")
+    opening = world.begin_producer(RecordingConnection(), "held up")
+    assert not opening.done()
+    world.topic.producers.require_encryption(True)
+    world.clock.pump()
+    with pytest.raises(NotReady, match="closed while it was opened"):
+        opening.result()
+    assert not names(world)
+
+
+def test_a_turn_that_fails_leaves_the_next_producer_of_that_id_alone() -> None:
+    world = SessionWorld()
+    holder, client = world.client(), world.client()
+    holder.ask(produce(1, producer_access_mode=pb.Exclusive))
+    assert not client.ask(produce(1, producer_access_mode=pb.WaitForExclusive)).producer_ready
+    put, gate = world.metadata.put, world.clock.promise()
+
+    async def late(*asked: Any) -> Any:
+        await gate
+        return await put(*asked)
+
+    world.metadata.put = late  # type: ignore[method-assign]
+    holder.ask(close_producer(2))  # the turn has come, but the epoch is not stored yet
+    world.metadata.put = put  # type: ignore[method-assign]
+    client.say(close_producer(2), produce(3, topic=TOPIC + "-2", producer_name="p"))
+    assert [answer.request_id for answer in client.heard()] == [2, 3]
+    gate.set_result(None)
+    assert not client.heard()
+    client.say_bytes(send_frame(0, b"a"))
+    (receipt,) = client.heard()
+    assert isinstance(receipt, pb.CommandSendReceipt)

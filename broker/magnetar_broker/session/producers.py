@@ -91,10 +91,13 @@ def _succeed_again(session: Session, request_id: int, producer: Producer) -> Non
 def _turn_has_come(
     session: Session, request_id: int, producer: Producer, refusal: BrokerError | None
 ) -> None:
+    producers = session.publishing.producers
+    if producers.get(producer.id) is not producer:
+        return  # its client has closed it, and may have opened another one under the id
     if refusal is None:
         _succeed(session, request_id, producer)
     else:
-        session.publishing.producers.free(producer.id)
+        producers.free(producer.id)
         session.refuse(request_id, refusal)
 
 
