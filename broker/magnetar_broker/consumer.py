@@ -46,8 +46,6 @@ class Backlog:
     """Bytes of those entries: segment by segment their number times the mean size."""
     delayed: int = 0
     """Messages that are to be delivered later."""
-    oldest_ms: int | None = None
-    """When the oldest message was published; None if there is none, or it cannot be read."""
 
     @property
     def without_delayed(self) -> int:
@@ -131,10 +129,10 @@ class Consumer:
         self.lost = False
         """Closed because its connection was."""
         self.messages_out = self.bytes_out = 0
-        self.key_shared = key_shared or KeySharedMeta()
-        self.metadata = metadata or {}
         self.messages_redelivered = 0
         self.connected_ms = connected_ms
+        self.key_shared = key_shared or KeySharedMeta()
+        self.metadata = metadata or {}
         self.meter = Meter(3)
 
     def totals(self) -> tuple[int, int, int]:
