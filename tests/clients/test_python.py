@@ -81,6 +81,22 @@ def test_a_large_message_that_is_not_acknowledged_comes_again_whole(
     expect_silence(client.subscribe(topic, "sub", kind))
 
 
+@pytest.mark.parametrize(
+    "kind", pulsar.ConsumerType.__members__.values(), ids=lambda kind: kind.name
+)
+def test_a_large_message_that_is_nacked_comes_again_whole(
+    client: pulsar.Client, topic: str, kind: pulsar.ConsumerType
+) -> None:
+    consumer = client.subscribe(topic, "sub", kind, negative_ack_redelivery_delay_ms=100)
+    client.create_producer(topic, chunking_enabled=True).send(large(1), partition_key="k")
+    (message,) = take(consumer, 1)
+    consumer.negative_acknowledge(message)
+    (again,) = take(consumer, 1)
+    assert again.data() == large(1)
+    consumer.acknowledge(again)
+    expect_silence(consumer)
+
+
 @DIVIDING
 def test_what_is_nacked_too_often_goes_to_the_dead_letter_topic(
     client: pulsar.Client, topic: str, kind: pulsar.ConsumerType
