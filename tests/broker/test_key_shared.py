@@ -7,7 +7,7 @@ import pytest
 from fakes.connection import RecordingConnection
 from fakes.key_model import keyed
 from fakes.logs import BY_THREE
-from fakes.topics import KEY_SHARED, TopicWorld
+from fakes.topics import KEY_SHARED, TopicWorld, entry
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.dispatch.key_selection import KeySharedMeta, RangeHalving
@@ -419,3 +419,14 @@ def test_a_seek_begins_anew() -> None:
     assert [(world.offset(m), m.redelivery_count) for m in world.got(again)] == [
         (0, 0), (1, 0), (2, 0),
     ]  # fmt: skip
+
+
+def test_what_is_acknowledged_of_a_batch_that_waited_leaves_room_for_the_next_entry() -> None:
+    world = TopicWorld()
+    consumer = world.subscribe(sub_type=KEY_SHARED, permits=6)
+    world.publish(entry(1, 3), entry(2, 3), counts=[3, 3])
+    assert world.offsets(consumer) == [0, 1]
+    world.ack(consumer, 0, ack_set=(0b001,))
+    world.nack(consumer, 0, 1)
+    world.flow(consumer, 2)
+    assert world.offsets(consumer) == [0, 1]

@@ -120,8 +120,9 @@ class KeyShared(ManyActive):
         routed = 0
         while True:
             for consumer in self._held.consumers:
-                if self.queues.first(consumer) is not None and consumer.can_take():
-                    self._serve(consumer)
+                while self.queues.first(consumer) is not None and consumer.can_take():
+                    if not self._serve(consumer):
+                        break
             if routed >= ROUTED_AT_ONCE:
                 self._wake_soon()
                 return
@@ -130,8 +131,11 @@ class KeyShared(ManyActive):
                 return
             routed += some
 
-    def _serve(self, consumer: Consumer) -> None:
-        """Give what waits for a consumer, as far as it has room and the entries are in memory."""
+    def _serve(self, consumer: Consumer) -> bool:
+        """Give what waits for a consumer, as far as it has room and the entries are in memory.
+
+        False if that was nothing.  Entries that are acknowledged in part leave room for more.
+        """
         queues, used = self.queues, 0
         offsets, payloads, counts = list[int](), list[bytes](), list[int]()
         room, room_for_new = self._held.room(consumer), self._held.room_for_new(consumer)
@@ -155,6 +159,7 @@ class KeyShared(ManyActive):
             used += entry[1]
         if offsets:
             self._give(consumer, offsets, payloads, counts)
+        return bool(offsets)
 
     def _entry(self, offset: int) -> Entry | None:
         """An entry that waits; None while it is being read.
