@@ -2,9 +2,12 @@
 
 import io
 import re
+import shlex
+from argparse import ArgumentParser
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -38,6 +41,22 @@ def test_the_snippets_run_and_print_what_they_say(
         close = getattr(namespace.get("client"), "close", None)
         assert close is not None, "the page makes no client"
         close()
+
+
+@pytest.mark.parametrize("snippet", snippets("sh"))
+def test_a_curl_snippet_succeeds(make_broker: Callable[..., RunningBroker], snippet: str) -> None:
+    broker = make_broker()
+    parser = ArgumentParser()
+    parser.add_argument("-X", dest="method")
+    parser.add_argument("-H", dest="header")
+    parser.add_argument("-d", dest="data")
+    parser.add_argument("url")
+    said = parser.parse_args(shlex.split(snippet.replace("\\\n", " "))[1:])
+    url = said.url.replace("localhost:8080", broker.http_url)
+    name, value = said.header.split(": ")
+    request = Request(url, said.data.encode(), {name: value}, method=said.method)
+    with urlopen(request) as answer:
+        assert answer.status == 204
 
 
 @pytest.mark.parametrize("snippet", snippets("java"))
