@@ -5,6 +5,7 @@ The answer to a copy waits until the first one is durable: then both are told so
 fails, neither is.  Of the chunks of a message the last one alone counts.
 """
 
+import logging
 from collections import deque
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
@@ -19,9 +20,12 @@ from magnetar_proto.entries import parse_metadata
 from magnetar_proto.errors import BadMetadata
 from magnetar_proto.wire import to_signed64
 from magnetar_storage.cursor_log import CursorLog
+from magnetar_storage.errors import Corrupt, NoSegment
 from magnetar_storage.log import Log
 from magnetar_storage.sides import DEDUPLICATION
 from magnetar_storage.world import Timer, settling
+
+logger = logging.getLogger(__name__)
 
 READ_ENTRIES = 1000
 READ_BYTES = 4 << 20
@@ -94,11 +98,19 @@ class Deduplication:
             self._timer = None
 
     async def _catch_up(self) -> None:
-        """Count the entries that were published after what was stored last."""
+        """Count the entries that were published after what was stored last.
+
+        Those that cannot be read any more are not: a copy of one is taken for new.
+        """
         offset, end = self._sequences.covered, self._log.end
         now_ms = self._log.engine.clock.now_ms()
         while offset < end:
-            run = await self._log.read(offset, READ_ENTRIES, READ_BYTES)
+            try:
+                run = await self._log.read(offset, READ_ENTRIES, READ_BYTES)
+            except (Corrupt, NoSegment) as error:
+                logger.error("what %s published is not fully known: %s", self._log.key, error)
+                offset = self._log.behind_damage(offset, error)
+                continue
             if not run.payloads:
                 break
             offset = run.first + len(run.payloads)
@@ -145,7 +157,7 @@ class Deduplication:
         if sequences.unwritten >= self._rules.snapshot_entries:
             self.write()
         elif self._timer is None:
-            self._timer = clock.later(self._rules.snapshot_seconds, self.write)
+            self._timer = clock.later(self._rules.snapshot_seconds, self._write_in_time)
 
     async def last_sequence_id(self, name: str) -> int:
         """The highest id that was published under a name, once that is durable; -1 if none.
@@ -210,18 +222,22 @@ class Deduplication:
             self._sequences.purge(since_ms, self._present.__contains__)
             self._cursors.side_changed(DEDUPLICATION)
 
+    def _write_in_time(self) -> None:
+        self._timer = None
+        self.write()
+
     async def _durable(self) -> None:
         promise = self._log.engine.clock.promise()
         self._cursors.side_changed(DEDUPLICATION, settling(promise))
         await promise
 
 
-def _unfinished(sends: Sends) -> list[int]:
+def _unfinished(sends: Sends) -> set[int]:
     """The indexes of chunks with more to come."""
     if not sends.chunked:
-        return []
+        return set()
     entries = sends.payloads
-    return [at for at in maybe_chunks(entries) if _is_unfinished(entries[at])]
+    return {at for at in maybe_chunks(entries) if _is_unfinished(entries[at])}
 
 
 def _is_unfinished(entry: bytes) -> bool:

@@ -114,7 +114,12 @@ class Topic:
         policy = policies.delayed_delivery(name)
         delays = await TopicDelays.open(entries, recent, cursors, policy, limits.strict_delays)
         topic = cls(name, entries, cursors, delays, sequences, limits, policies, dropped)
-        await topic.deduplication.keep_to(policies.deduplication(name))
+        try:
+            await topic.deduplication.keep_to(policies.deduplication(name))
+        except StorageError:
+            topic.disconnect()
+            await entries.close()
+            raise
         return topic
 
     # Producers ------------------------------------------------------------------------

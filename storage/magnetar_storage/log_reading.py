@@ -103,6 +103,14 @@ class ReadableLog(Positions):
                     raise
                 # It was trimmed or thinned meanwhile: look again where the entries are.
 
+    def behind_damage(self, offset: int, error: Corrupt | NoSegment) -> int:
+        """Where to read on when `read` failed like this: behind what it says, else the segment."""
+        offset = self.holes.next_missing(max(offset, self.first_offset))
+        stop = self.segment_end(offset)
+        if isinstance(error, Corrupt) and error.last_entry is not None:
+            stop = min(stop, offset + error.last_entry + 1 - self.position(offset)[1])
+        return max(stop, offset + 1)
+
     async def _read_in(
         self, segment: Segment, base: int, offset: int, max_entries: int, max_bytes: int
     ) -> Run:

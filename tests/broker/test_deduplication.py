@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.connection import Receipt, RecordingConnection
-from fakes.topics import TopicWorld
+from fakes.topics import TopicWorld, entry
 from magnetar_broker.config import Settings
 from magnetar_broker.deduplication import DeduplicationRules
 from magnetar_broker.errors import NotReady
@@ -20,8 +20,8 @@ from magnetar_broker.producer import Producer, Sends
 from magnetar_broker.retention import Retention
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry, parse_metadata
-from magnetar_storage.errors import DiskFull, StorageError
-from magnetar_storage.log import RollLimits
+from magnetar_storage.errors import DiskFull, StorageError, Unavailable
+from magnetar_storage.log import Log, RollLimits
 
 RULES = DeduplicationRules(snapshot_entries=5, snapshot_seconds=60)
 BY_FIVE = RollLimits(max_entries=5, min_age_ms=0)
@@ -230,6 +230,57 @@ def test_time_stores_what_few_entries_do_not() -> None:
     assert world.topic.deduplication.unwritten == 1
     world.clock.advance(RULES.snapshot_seconds + 1)
     assert world.topic.deduplication.unwritten == 0
+
+
+def test_time_stores_what_few_entries_do_not_time_and_again() -> None:
+    """Also when there is nothing to be stored for once: something else wrote everything."""
+    world = deduplicating()
+    producer = world.producer()
+    send(producer, 0)
+    world.clock.pump()
+    world.do(world.topic.deduplication.released_to(1))
+    assert world.topic.deduplication.unwritten == 0
+    world.clock.advance(RULES.snapshot_seconds + 1)
+    send(producer, 1)
+    world.clock.pump()
+    assert world.topic.deduplication.unwritten == 1
+    world.clock.advance(RULES.snapshot_seconds + 1)
+    assert world.topic.deduplication.unwritten == 0
+
+
+def test_damage_among_the_last_entries_does_not_keep_the_topic_from_loading() -> None:
+    rules = replace(RULES, snapshot_entries=1000)  # so that nothing of it is stored
+    world = deduplicating(rules, roll=BY_FIVE, cache_bytes=0)
+    for name in ("lost", "kept"):
+        producer = world.producer(name=name)
+        for sequence_id in range(5):
+            send(producer, sequence_id)
+            world.clock.pump()
+    damaged, *_ = (segment.id for segment in world.topic.log.segments)
+    world.store.rotten.add(damaged)
+    world.crash()
+    assert world.producer(name="lost").last_sequence_id == -1, "what cannot be read is not known"
+    assert world.producer(name="kept").last_sequence_id == 4
+
+
+def test_a_topic_whose_last_ids_cannot_be_read_now_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = deduplicating()
+    producer = world.producer()
+    world.send(producer, entry(1, deliver_at_ms=world.clock.now_ms() + 50_000))
+    world.clock.pump()
+    world.clock.advance(1)
+    send(producer, 1)
+    world.clock.pump()
+
+    async def fail(*asked: Any) -> Any:
+        raise Unavailable("not now")
+
+    with monkeypatch.context() as meanwhile, pytest.raises(Unavailable):
+        meanwhile.setattr(Log, "read", fail)
+        world.crash()
+    assert not [timer for *_, timer in world.clock._timers if timer.call is not None]
 
 
 # Switching ------------------------------------------------------------------------------------

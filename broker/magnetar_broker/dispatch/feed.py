@@ -38,10 +38,7 @@ class Source:
         if not isinstance(error, LASTING):
             return range(0)
         self.failure = None
-        stop = self._log.segment_end(at)
-        if isinstance(error, Corrupt) and error.last_entry is not None:
-            stop = min(stop, at + error.last_entry + 1 - self._log.position(at)[1])
-        return range(at, max(stop, at + 1))
+        return range(at, self._log.behind_damage(at, error))
 
     def _failed(self, offset: int, error: StorageError) -> None:
         if self.failure is None:
