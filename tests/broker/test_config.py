@@ -4,14 +4,16 @@ from dataclasses import FrozenInstanceError, fields
 
 import pytest
 
+from magnetar_broker.config.domains import Durability
 from magnetar_broker.config.keys import COMPATIBLE, NOT_BUILT, UNSAFE
 from magnetar_broker.config.load import interpret
-from magnetar_broker.config.settings import KEYS, Durability, Settings
+from magnetar_broker.config.settings import KEYS, SECTIONS, Settings
 from magnetar_broker.config.values import Blank, render
 
 
 def test_every_field_has_one_key_of_its_own() -> None:
-    assert list(KEYS) == [field.name for field in fields(Settings)]
+    assert set(KEYS) == {field.name for field in fields(Settings)}
+    assert len(KEYS) == sum(map(len, SECTIONS.values()))
     assert len({key.name for key in KEYS.values()}) == len(KEYS)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from magnetar_broker.config.docs import SECTIONS, main, pages
+from magnetar_broker.config.docs import main, pages
 from magnetar_broker.config.keys import COMPATIBLE, NOT_BUILT, UNSAFE
 from magnetar_broker.config.settings import KEYS
 
@@ -20,11 +20,6 @@ def test_every_key_is_on_the_page() -> None:
     page = "".join(pages())
     for name in [*(key.name for key in KEYS.values()), *UNSAFE, *NOT_BUILT, *COMPATIBLE]:
         assert f"`{name}`" in page
-
-
-def test_sections_begin_at_fields() -> None:
-    assert set(SECTIONS) <= set(KEYS)
-    assert next(iter(KEYS)) in SECTIONS
 
 
 def test_tables_have_the_columns_that_they_announce() -> None:

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from magnetar_broker.config.domains import Durability, SubscriptionType, TopicType
 from magnetar_broker.config.keys import COMPATIBLE, NOT_BUILT, UNSAFE
 from magnetar_broker.config.load import ConfigError, Loaded, interpret, load
-from magnetar_broker.config.settings import KEYS, Durability, Settings, SubscriptionType, TopicType
+from magnetar_broker.config.settings import KEYS, Settings
 
 ROOT = Path(__file__).parents[2]
 PULSAR = (Path(__file__).parent / "pulsar_defaults.conf").read_text(encoding="utf-8")

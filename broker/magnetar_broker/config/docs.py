@@ -5,20 +5,8 @@ from itertools import groupby
 
 from magnetar_broker.config.keys import COMPATIBLE, NOT_BUILT, UNSAFE, Known
 from magnetar_broker.config.load import ENVIRONMENT_PREFIX
-from magnetar_broker.config.settings import KEYS, Settings
+from magnetar_broker.config.settings import SECTIONS, Settings
 from magnetar_broker.config.values import Blank, Key, render
-
-SECTIONS = {
-    "broker_service_port": "Network",
-    "data_dir": "Storage",
-    "max_message_size": "Publishing",
-    "broker_deduplication_enabled": "Deduplication",
-    "delayed_delivery_enabled": "Delayed delivery",
-    "enable_persistent_topics": "Topics and namespaces",
-    "allow_auto_subscription_creation": "Subscriptions and dispatch",
-    "stats_update_frequency_in_secs": "Statistics",
-}
-"""The field that begins a section, and the section's title."""
 
 INTRODUCTION = f"""\
 # Configuration
@@ -49,11 +37,10 @@ Where Pulsar's default differs, it stands beside ours. Keys that begin with `mag
 def pages() -> Iterator[str]:
     """The page, a block at a time."""
     yield INTRODUCTION
-    for field, key in KEYS.items():
-        if field in SECTIONS:
-            yield f"\n### {SECTIONS[field]}\n\n"
-            yield "| Key | Default | Allowed | Meaning |\n|---|---|---|---|\n"
-        yield _row(key, getattr(Settings, field))
+    for title, keys in SECTIONS.items():
+        yield f"\n### {title}\n\n| Key | Default | Allowed | Meaning |\n|---|---|---|---|\n"
+        for field, key in keys.items():
+            yield _row(key, getattr(Settings, field))
     yield DIFFERENCES
     yield from _known(
         "Keys that stop the start",

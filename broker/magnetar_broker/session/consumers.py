@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 
-from magnetar_broker.config.settings import SubscriptionType
+from magnetar_broker.config.domains import SubscriptionType
 from magnetar_broker.consumer import Consumer, SubscribeRequest
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.errors import (

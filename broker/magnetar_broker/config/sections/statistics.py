@@ -1,0 +1,30 @@
+"""What is measured."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from magnetar_broker.config.domains import FLAG
+from magnetar_broker.config.values import Integer, Key
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statistics:
+    """Rates and metrics."""
+
+    stats_update_frequency_in_secs: Annotated[
+        int,
+        Key(
+            "statsUpdateFrequencyInSecs",
+            Integer(1),
+            "The window over which rates are taken.",
+            unit="s",
+        ),
+    ] = 60
+    expose_topic_level_metrics_in_prometheus: Annotated[
+        bool,
+        Key(
+            "exposeTopicLevelMetricsInPrometheus",
+            FLAG,
+            "Metrics for every topic; otherwise for every namespace.",
+        ),
+    ] = True

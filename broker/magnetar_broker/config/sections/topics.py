@@ -1,0 +1,71 @@
+"""Topics, namespaces and their partitions."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from magnetar_broker.config.domains import COUNT, FLAG, NAMESPACE, TopicType
+from magnetar_broker.config.values import Choice, Integer, Key, Texts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topics:
+    """What is served, and what may be created by using it."""
+
+    enable_persistent_topics: Annotated[
+        bool, Key("enablePersistentTopics", FLAG, "Serve persistent topics.")
+    ] = True
+    enable_non_persistent_topics: Annotated[
+        bool, Key("enableNonPersistentTopics", FLAG, "Serve non-persistent topics.")
+    ] = True
+    allow_auto_topic_creation: Annotated[
+        bool,
+        Key("allowAutoTopicCreation", FLAG, "A producer or consumer may create its topic."),
+    ] = True
+    allow_auto_namespace_creation: Annotated[
+        bool,
+        Key(
+            "magnetarAllowAutoNamespaceCreation",
+            FLAG,
+            "A producer or consumer may create its namespace, and with it the tenant.",
+        ),
+    ] = True
+    allow_auto_topic_creation_type: Annotated[
+        TopicType,
+        Key("allowAutoTopicCreationType", Choice(TopicType), "What is created then."),
+    ] = TopicType.NON_PARTITIONED
+    default_num_partitions: Annotated[
+        int,
+        Key("defaultNumPartitions", Integer(1), "Partitions of a topic that is created then."),
+    ] = 1
+    max_num_partitions_per_partitioned_topic: Annotated[
+        int,
+        Key(
+            "maxNumPartitionsPerPartitionedTopic",
+            Integer(0, 10_000),
+            "Partitions of one topic; 0 is 10000, the most there can be.",
+        ),
+    ] = 0
+    max_topics_per_namespace: Annotated[
+        int,
+        Key("maxTopicsPerNamespace", COUNT, "Topics in one namespace; 0 is no limit."),
+    ] = 0
+    default_number_of_namespace_bundles: Annotated[
+        int,
+        Key(
+            "defaultNumberOfNamespaceBundles",
+            Integer(1, 128),
+            "Bundles of a namespace: the parts of it that brokers own. One broker owns all.",
+        ),
+    ] = 4
+    bootstrap_namespaces: Annotated[
+        tuple[str, ...],
+        Key("bootstrapNamespaces", Texts(NAMESPACE), "Namespaces to create at the start."),
+    ] = ()
+    max_concurrent_lookup_request: Annotated[
+        int,
+        Key(
+            "maxConcurrentLookupRequest",
+            Integer(1),
+            "Lookups at work at once; more are answered TooManyRequests.",
+        ),
+    ] = 50000
