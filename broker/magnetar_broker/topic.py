@@ -367,7 +367,7 @@ class Topic:
         await self.delays.tidy()
 
     def _reclaimed(self) -> None:
-        """Entries are gone that all durable cursors had acknowledged; readers pass over them."""
+        """Entries are gone that durable cursors had acknowledged; others pass over them."""
         for subscription in self.subscriptions.values():
             self.log.skip_holes(subscription.cursor)
 

@@ -200,7 +200,7 @@ class ReadableLog(Positions):
 
         A crash may have undone acknowledgements that it had been trimmed for.
         To be called for every cursor of the log when it is new or was opened, when it was
-        moved, and when `on_reclaimed` says that there are more holes.
+        moved, and when `on_reclaimed` says that entries are gone.
         """
         cursor.ack_up_to(self.first_offset - 1)
         if self.holes:

@@ -23,7 +23,8 @@ class RecordedLog(ReadableLog):
         self.on_failure: Callable[[StorageError], None] | None = None
         """Told when the log fails by itself; not when it is closed or deleted."""
         self.on_reclaimed: Callable[[], None] | None = None
-        """Told at once when there are more `holes`: every cursor must `skip_holes`."""
+        """Told at once when entries are gone: every cursor must `skip_holes`, for it may have
+        been put before them while that was being recorded."""
         self.unfinished: set[SegmentId] = set()
         """Trash that is being written, or may be in use after all: it is left alone."""
         self._version = version
@@ -123,6 +124,7 @@ class RecordedLog(ReadableLog):
         await self.commit(lambda record: record.without(gone))
         self._moved(doomed)
         self.holes.remove_below(self.first_offset)
+        self._reclaimed()
         await self.empty_trash()
         return len(doomed)
 
@@ -131,6 +133,9 @@ class RecordedLog(ReadableLog):
         self._moved(segments)
         for hole in list(live.missing(start, stop)):
             self.holes.add(*hole)
+        self._reclaimed()
+
+    def _reclaimed(self) -> None:
         if self.on_reclaimed is not None:
             self.on_reclaimed()
 

@@ -1,5 +1,7 @@
 """A topic whose middle was reclaimed: subscriptions old and new, readers, seeks, numbers."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -162,3 +164,35 @@ def test_every_subscription_gets_what_it_has_not_acknowledged(
             consumers[name].close()
         consumer = world.subscribe(sub=name, sub_type=SHARED, permits=100)
         assert world.offsets(consumer) == sorted((some - later) | {44})
+
+
+@pytest.mark.parametrize("moved", ["seek", "subscribe", "read"])
+def test_a_cursor_that_is_put_where_is_being_trimmed_begins_behind(moved: str) -> None:
+    world = TopicWorld(roll=BY_TEN)
+    consumer = world.subscribe(sub_type=SHARED, permits=100)
+    for number in range(25):
+        world.publish(entry(1000 + number))
+    world.ack(consumer, *range(25))
+    put, gate = world.metadata.put, world.clock.promise()
+
+    async def late(*asked: Any) -> Any:
+        await gate
+        return await put(*asked)
+
+    world.metadata.put = late  # type: ignore[method-assign]
+    tidying = world.begin(world.topic.tidy())
+    world.metadata.put = put  # type: ignore[method-assign]
+    assert not tidying.done()
+    if moved == "seek":
+        world.do(world.subscription().seek(0))
+    else:
+        world.subscribe(sub="new", sub_type=SHARED, durable=moved == "subscribe", earliest=True)
+    gate.set_result(None)
+    world.clock.pump()
+    assert tidying.done() and world.topic.log.first_offset == 20
+    name = "sub" if moved == "seek" else "new"
+    assert world.subscription(name).cursor.mark_delete == 19
+    consumer = world.subscribe(sub=name, sub_type=SHARED, permits=100, durable=moved != "read")
+    assert world.offsets(consumer) == [20, 21, 22, 23, 24]
+    world.ack(consumer, *range(20, 25))
+    assert world.subscription(name).cursor.mark_delete == 24
