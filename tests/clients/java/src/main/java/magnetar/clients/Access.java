@@ -93,6 +93,20 @@ final class Access {
     }
 
     @Scenario
+    static void whoWasFencedStaysOutAfterAKill(Stage stage) throws Exception {
+        stage.takeOwnBroker();
+        var old = another(stage, ProducerAccessMode.Exclusive).create();
+        var taker = another(stage, ProducerAccessMode.ExclusiveWithFencing).create();
+        send(taker, "a");
+        taker.close();
+        stage.killBroker();
+        Check.refused(ProducerFencedException.class, () -> old.send("late".getBytes()));
+        send(another(stage, ProducerAccessMode.Shared).create(), "b");
+        var consumer = stage.consuming(SubscriptionType.Exclusive).subscribe();
+        Check.equal(texts(take(consumer, 2)), List.of("a", "b"));
+    }
+
+    @Scenario
     static void producersOfOneName(Stage stage) throws Exception {
         var holder = stage.producing().producerName("me").create();
         Check.refused(ProducerBusyException.class,
