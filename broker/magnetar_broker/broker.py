@@ -182,7 +182,12 @@ class Broker:
                 await loading
         for topic in self.topics:
             if is_meant(topic.name):
-                await topic.policies_changed()
+                try:
+                    await topic.policies_changed()
+                except StorageError:
+                    if self._topics.get(topic.name) is topic:
+                        raise
+                    # Its log has failed: it keeps to them when it is loaded anew.
 
     async def _open(self, name: TopicName, create: bool) -> Topic | NonPersistentTopic:
         await self.policies.load(name)

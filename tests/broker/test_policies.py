@@ -19,7 +19,7 @@ from magnetar_broker.policies import (
 )
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
-from magnetar_storage.errors import Unavailable
+from magnetar_storage.errors import DiskFull, Unavailable
 
 NAME = TopicName.parse(TOPIC)
 NAMESPACE = NAME.namespace_name
@@ -154,6 +154,17 @@ def test_a_topic_that_is_being_loaded_keeps_to_it_as_well() -> None:
     world.clock.pump()
     said.result()
     assert loading.result().deduplication.on
+
+
+def test_a_topic_that_fails_meanwhile_keeps_no_other_one_from_it() -> None:
+    world = SessionWorld()
+    failing, other = world.topic(), world.topic(TOPIC + "-2")
+    world.do(other.ensure_subscription("sub"))  # it can write without a new segment
+    world.store.create_failure = DiskFull("no room")
+    world.do(world.broker.set_namespace_policy(DEDUPLICATION, NAMESPACE, True))
+    assert failing.closed and other.deduplication.on
+    world.store.create_failure = None
+    assert world.topic() is not failing and world.topic().deduplication.on
 
 
 @pytest.mark.parametrize("topic", [TOPIC, TOPIC.replace("persistent", "non-persistent")])
