@@ -1,6 +1,6 @@
 """Command codecs: those written by hand against the generated classes, in both directions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -197,7 +197,20 @@ def reference(kind: int, command: bytes) -> Any:
         return BadCommand
     if not parsed.IsInitialized() or parsed.type != kind or not parsed.HasField(name):  # type: ignore[arg-type]
         return BadCommand
+    if not all(isinstance(text, str) for text in texts(parsed)):
+        return BadCommand  # it is not UTF-8, and the parser hands out bytes
     return read(getattr(parsed, name))
+
+
+def texts(message: Message) -> Iterator[object]:
+    """What stands in the string fields of a message, at any depth."""
+    for descriptor, value in message.ListFields():
+        values = value if descriptor.is_repeated else [value]
+        if descriptor.type == descriptor.TYPE_STRING:
+            yield from values
+        elif descriptor.message_type:
+            for inner in values:
+                yield from texts(inner)
 
 
 def reading(kind: int, command: bytes) -> Any:
@@ -285,6 +298,15 @@ ODD = {
 @pytest.mark.parametrize(("kind", "body"), ODD.values(), ids=ODD)
 def test_hot_decoders_and_protobuf_agree_on_odd_layouts(kind: int, body: bytes) -> None:
     assert reading(kind, around(kind, body)) == reference(kind, around(kind, body))
+
+
+def test_a_property_that_is_not_utf_8_is_damage() -> None:
+    """A parser in Python takes it, and hands out bytes; nobody could do anything with them."""
+    ack = pb.CommandAck(consumer_id=1, ack_type=pb.CommandAck.Individual)
+    ack.properties.add(key="key", value=1)
+    damaged = around(10, ack.SerializeToString().replace(b"key", b"k\xffy"))
+    assert pb.BaseCommand.FromString(damaged).ack.consumer_id == 1
+    assert reading(10, damaged) is reference(10, damaged) is BadCommand
 
 
 def test_send_that_says_more_is_left_to_the_generated_class() -> None:
