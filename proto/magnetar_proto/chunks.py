@@ -1,15 +1,16 @@
 """Chunks: entries that are parts of a message which was too large for one."""
 
+import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from magnetar_proto.entries import CHECKED_HEAD, CHECKED_MAGIC, METADATA_AT, parse_metadata
 from magnetar_proto.errors import BadMetadata
 
-TAG: Final = b"\xd8\x01"
+TAG: Final = re.compile(rb"\xd8\x01")
 """In the metadata of every chunk: that of num_chunks_from_msg."""
-SMALL: Final = 1024
-"""Up to so many bytes an entry is searched as a whole."""
+SMALL: Final = 256
+"""Entries up to this size, on average, are searched as wholes, all together."""
 
 
 class Chunk(NamedTuple):
@@ -29,14 +30,14 @@ class Chunk(NamedTuple):
 
 def maybe_chunks(entries: Sequence[bytes]) -> list[int]:
     """The indexes of those that may be chunks: nearly always none.  Nothing is parsed."""
-    return [
-        at
-        for at, entry in enumerate(entries)
-        if (TAG in entry if len(entry) <= SMALL else entry.find(TAG, 0, _metadata_end(entry)) >= 0)
-    ]
+    if sum(map(len, entries)) <= SMALL * len(entries) and not TAG.search(b"".join(entries)):
+        return []
+    return [at for at, entry in enumerate(entries) if TAG.search(entry, 0, _metadata_end(entry))]
 
 
 def _metadata_end(entry: bytes) -> int:
+    if len(entry) < CHECKED_HEAD.size:
+        return len(entry)
     magic, _, size = CHECKED_HEAD.unpack_from(entry)
     return METADATA_AT + size if magic == CHECKED_MAGIC else len(entry)
 

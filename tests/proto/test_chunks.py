@@ -35,7 +35,9 @@ def test_a_message_of_one_chunk_or_without_a_name_is_none() -> None:
 def test_only_what_may_be_a_chunk_is_named() -> None:
     chunk, usual = entry(**CHUNK), entry(payload=bytes(9000))
     assert maybe_chunks([usual, chunk, usual, chunk]) == [1, 3]
-    assert maybe_chunks([entry(payload=bytes(2000) + b"\xd8\x01")] * 3) == []
+    assert maybe_chunks([chunk, b"", b"\xd8\x01"]) == [0, 2]
+    for size in (0, 2000):
+        assert maybe_chunks([entry(payload=bytes(size) + b"\xd8\x01")] * 3) == []
 
 
 def test_broken_metadata_is_no_chunk() -> None:
