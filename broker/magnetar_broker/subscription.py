@@ -37,6 +37,16 @@ DISPATCHERS: dict[int, Callable[[Stream], Dispatcher]] = {
 KEY_SHARED = pb.CommandSubscribe.Key_Shared
 
 
+class Siblings(Protocol):
+    """The subscriptions of a topic, as one that ends sees them."""
+
+    async def remove(self, subscription: "Subscription") -> None:
+        """Delete a subscription; durable on return."""
+
+    def forget(self, subscription: "Subscription") -> bool:
+        """A subscription ended; False if it had done so before."""
+
+
 class SubscribedTopic(Protocol):
     """A topic, as its subscriptions see it."""
 
@@ -56,11 +66,9 @@ class SubscribedTopic(Protocol):
     async def last_message_id(self) -> MessageId:
         """The last entry's id, with the index of its last message if it is a batch."""
 
-    async def remove_subscription(self, subscription: "Subscription") -> None:
-        """Delete a subscription; durable on return."""
-
-    def forget(self, subscription: "Subscription") -> bool:
-        """A subscription ended; False if it had done so before."""
+    @property
+    def subscriptions(self) -> Siblings:
+        """All that it has."""
 
 
 class Subscription:
@@ -78,8 +86,7 @@ class Subscription:
             topic.name, topic.log, topic.frames, cursor, topic.limits, self.durable, topic.delays
         )
         self.dispatcher: Dispatcher = DISPATCHERS[self.type](self._stream)
-        self.messages_out = self.bytes_out = 0
-        """Sent by consumers that have left; add those of the present ones."""
+        self._messages_out = self._bytes_out = 0  # sent to consumers that have left
         self._moving: Promise | None = None
         self._counter = BacklogCounter(topic.log, cursor)
 
@@ -121,8 +128,8 @@ class Subscription:
         if consumer.lost and self.topic.limits.count_lost_as_redelivery:
             self.cursor.count_redelivery(list(consumer.pending))
             self._write_soon()
-        self.messages_out += consumer.messages_out
-        self.bytes_out += consumer.bytes_out
+        self._messages_out += consumer.messages_out
+        self._bytes_out += consumer.bytes_out
         self.dispatcher.remove(consumer)
         self._forget_if_unused()
 
@@ -262,7 +269,7 @@ class Subscription:
     def _forget_if_unused(self) -> None:
         """A non-durable subscription ends with its last consumer, but not while it is moved."""
         if not self.durable and not self.consumers and self._moving is None:
-            self.topic.forget(self)
+            self.topic.subscriptions.forget(self)
 
     async def settled(self) -> None:
         """Wait until every acknowledgement so far is durable."""
@@ -273,7 +280,7 @@ class Subscription:
         """Remove the subscription; `force` disconnects its other consumers."""
         self.consumers.disconnect_others(consumer, force)
         consumer.close()
-        await self.topic.remove_subscription(self)
+        await self.topic.subscriptions.remove(self)
 
     async def last_message_id(self) -> MessageId:
         """The topic's last entry."""
@@ -284,6 +291,14 @@ class Subscription:
         return MessageId(*self.topic.log.position(self.cursor.mark_delete))
 
     # Numbers --------------------------------------------------------------------------
+
+    def sent(self) -> tuple[int, int]:
+        """Messages and bytes that its consumers have been sent so far."""
+        messages, size = self._messages_out, self._bytes_out
+        for consumer in self.consumers:
+            messages += consumer.messages_out
+            size += consumer.bytes_out
+        return messages, size
 
     async def backlog(self) -> Backlog:
         """What is not acknowledged, exactly, whether batched or not.

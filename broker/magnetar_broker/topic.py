@@ -9,13 +9,7 @@ from magnetar_broker.consumer import Consumer, SubscribeRequest
 from magnetar_broker.deduplication import Deduplication
 from magnetar_broker.delays import TopicDelays
 from magnetar_broker.dispatch.frames import FrameCache
-from magnetar_broker.errors import (
-    BrokerError,
-    NotAllowed,
-    NotReady,
-    SubscriptionMissing,
-    UnknownTrouble,
-)
+from magnetar_broker.errors import NotReady
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.metadata_keys import topic_key
 from magnetar_broker.meter import Meter
@@ -24,12 +18,11 @@ from magnetar_broker.producer import Producer, ProducerRequest, Sends
 from magnetar_broker.producers import Producers
 from magnetar_broker.retention import released_to
 from magnetar_broker.sequences import Sequences
-from magnetar_broker.subscription import Subscription
+from magnetar_broker.subscriptions import Subscriptions
 from magnetar_proto.entries import parse_metadata, publish_time
 from magnetar_proto.errors import BadMetadata
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
-from magnetar_storage.cursor import Cursor
 from magnetar_storage.cursor_log import CursorLog
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log import Engine, Log
@@ -77,15 +70,10 @@ class Topic:
             entries, cursors, sequences, limits.deduplication, self.producers
         )
         self.messages_in = self.bytes_in = 0
-        self.messages_out = self.bytes_out = 0
-        """Sent through subscriptions that have ended; add those of the present ones."""
         self.meter = Meter(4)
         self._dropped = dropped
         self._woken = False
-        self.subscriptions = {
-            cursor.name: Subscription(self, cursor.name, cursor)
-            for cursor in cursors.cursors.values()
-        }
+        self.subscriptions = Subscriptions(self)
         delays.on_due = self._due
         delays.start()
         entries.on_failure = self.drop
@@ -126,7 +114,7 @@ class Topic:
 
     async def add_producer(self, connection: Connection, request: ProducerRequest) -> Producer:
         """A producer for whom the log is open; it is `ready`, or waits for its turn."""
-        self._check_open()
+        self.check_open()
         await self.log.start_writing()
         producer = Producer(connection, self, request)
         await self.producers.enter(producer)
@@ -140,7 +128,7 @@ class Topic:
         """Tell a producer that became ready what the topic knows and demands; it may send then."""
         producer.last_sequence_id = await self.deduplication.last_sequence_id(producer.name)
         producer.must_encrypt = self.policies.encryption_required(self.name)
-        self._check_open()
+        self.check_open()
 
     def remove_producer(self, producer: Producer) -> None:
         """A producer left."""
@@ -203,130 +191,21 @@ class Topic:
 
     def totals(self) -> tuple[int, int, int, int]:
         """Messages and bytes in, messages and bytes out: what is metered."""
-        gone = [(s.messages_out, s.bytes_out) for s in self.subscriptions.values()]
-        here = [(c.messages_out, c.bytes_out) for s in self.subscriptions.values()
-                for c in s.consumers]  # fmt: skip
-        sent = [(self.messages_out, self.bytes_out), *gone, *here]
-        return (self.messages_in, self.bytes_in, sum(m for m, _ in sent), sum(b for _, b in sent))
+        return (self.messages_in, self.bytes_in, *self.subscriptions.sent())
 
     # Subscriptions ----------------------------------------------------------------------
 
     def check_subscribe(self, request: SubscribeRequest) -> None:
         """Refuse a consumer too many, and one of a subscription that may not be created."""
-        present = sum(len(s.consumers) for s in self.subscriptions.values())
-        self.limits.check_consumers(self.name, present)
-        if request.durable and request.subscription not in self.subscriptions:
-            self._check_auto_subscription(request.subscription, SubscriptionMissing)
+        self.subscriptions.check(request)
 
     async def subscribe(self, connection: Connection, request: SubscribeRequest) -> Consumer:
         """Join a subscription, creating it if need be."""
-        subscription = await self._admitted(request)
-        if request.rollback_seconds:
-            await self._roll_back(subscription, request.rollback_seconds)
-            subscription = await self._admitted(request)  # somebody may have come meanwhile
-        self._check_open()
-        consumer = Consumer(
-            connection,
-            request.consumer_id,
-            subscription,
-            request.consumer_name,
-            request.priority,
-            request.epoch if subscription.dispatcher.exclusive_acks else -1,
-            self.log.engine.clock.now_ms(),
-            request.key_shared,
-            request.metadata,
-        )
-        subscription.join(consumer)
-        return consumer
-
-    async def _roll_back(self, subscription: Subscription, seconds: int) -> None:
-        """Move the cursor to where it was so long ago; when that fails it stays where it is."""
-        since_ms = self.log.engine.clock.now_ms() - seconds * 1000
-        try:
-            await subscription.seek_to_time(since_ms)
-        except (UnknownTrouble, StorageError) as error:
-            logger.warning("%s of %s was not rolled back: %s", subscription.name, self.name, error)
-
-    async def _admitted(self, request: SubscribeRequest) -> Subscription:
-        """The subscription, with room for one more consumer of the type asked for."""
-        while True:
-            self.check_subscribe(request)
-            subscription = await self._subscription(request)
-            await subscription.admit(request)
-            if self.subscriptions.get(request.subscription) is subscription:
-                self.check_subscribe(request)  # others may have come meanwhile
-                return subscription
-            # It ended while we waited, for instance with its last consumer: begin anew.
-
-    async def _subscription(self, request: SubscribeRequest) -> Subscription:
-        self._check_open()
-        name = request.subscription
-        subscription = self.subscriptions.get(name)
-        if subscription is not None:
-            if subscription.durable != request.durable:
-                raise NotAllowed(
-                    f"subscription {name} is {'durable' if subscription.durable else 'not durable'}"
-                    " already; use another name"
-                )
-            return subscription
-        self.limits.check_subscriptions(self.name, len(self.subscriptions))
-        start = self._start_offset(request)
-        if not request.durable:
-            subscription = Subscription(self, name, Cursor(start - 1))
-            self.subscriptions[name] = subscription
-            return subscription
-        return await self.create_subscription(name, start, request.properties)
-
-    async def create_subscription(
-        self, name: str, start: int, properties: dict[str, str]
-    ) -> Subscription:
-        """A durable subscription that begins at offset `start`; on disk when this returns."""
-        existing = self.cursors.cursors.get(name)
-        if existing is None:
-            cursor = await self.cursors.create(name, start - 1, properties)
-        else:  # another request is creating it right now
-            await self.cursors.durable()
-            cursor = existing
-        return self.subscriptions.setdefault(name, Subscription(self, name, cursor))
+        return await self.subscriptions.subscribe(connection, request)
 
     async def ensure_subscription(self, name: str) -> None:
         """A producer names a subscription that must exist: at the start, if it is new."""
-        if name in self.subscriptions:
-            return
-        self._check_auto_subscription(name, NotAllowed)
-        await self.create_subscription(name, self.log.first_offset, {})
-
-    def _check_auto_subscription(self, name: str, refusal: type[BrokerError]) -> None:
-        if not self.limits.auto_subscription:
-            raise refusal(
-                f"subscription {name} does not exist on {self.name} and "
-                "allowAutoSubscriptionCreation is off: create it first"
-            )
-
-    def _start_offset(self, request: SubscribeRequest) -> int:
-        start = request.start
-        if start is not None and not request.durable and not start.is_latest:
-            offset = self.log.seek(start.ledger, start.entry)
-            if offset < self.log.end:
-                return offset
-            # Beyond the last message the initial position decides, as in Pulsar.
-        return self.log.first_offset if request.earliest else self.log.end
-
-    async def remove_subscription(self, subscription: Subscription) -> None:
-        """Delete a subscription; durable on return, whoever asked first."""
-        if not self.forget(subscription):
-            await subscription.settled()
-        elif subscription.durable:
-            await self.cursors.delete(subscription.name)
-
-    def forget(self, subscription: Subscription) -> bool:
-        """A subscription ended; False if it had done so before."""
-        if self.subscriptions.get(subscription.name) is not subscription:
-            return False
-        del self.subscriptions[subscription.name]
-        self.messages_out += subscription.messages_out
-        self.bytes_out += subscription.bytes_out
-        return True
+        await self.subscriptions.ensure(name)
 
     # Reading ------------------------------------------------------------------------------
 
@@ -396,7 +275,8 @@ class Topic:
             await self.cursors.close()
         await self.log.close()
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """`NotReady` once it is being closed."""
         if self.closed or self.log.failed is not None:
             raise NotReady(f"{self.name} is being closed on this broker; try again")
 

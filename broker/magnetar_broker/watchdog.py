@@ -56,12 +56,6 @@ def idle(subscription: Subscription) -> bool:
     return caught_up or not subscription.consumers
 
 
-def sent(subscription: Subscription) -> int:
-    """Messages that the subscription has sent so far."""
-    present = sum(consumer.messages_out for consumer in subscription.consumers)
-    return subscription.messages_out + present
-
-
 @dataclass
 class Suspect:
     """A subscription that may be stalled."""
@@ -138,7 +132,7 @@ class Watchdog:
                 continue
             for subscription in list(topic.subscriptions.values()):
                 if subscription not in self._suspects and self._suspicious(subscription):
-                    self._suspects[subscription] = Suspect(topic, sent(subscription))
+                    self._suspects[subscription] = Suspect(topic, subscription.sent()[0])
             since_pause += len(topic.subscriptions)
             if since_pause >= PAUSE_EVERY:
                 since_pause = 0
@@ -152,7 +146,7 @@ class Watchdog:
         """Look at a suspect again."""
         suspect = self._suspects[subscription]
         gone = suspect.topic.subscriptions.get(subscription.name) is not subscription
-        if gone or sent(subscription) != suspect.sent or not self._suspicious(subscription):
+        if gone or subscription.sent()[0] != suspect.sent or not self._suspicious(subscription):
             del self._suspects[subscription]
             if suspect.told is not None:
                 self._tell_recovery(subscription, gone)
@@ -170,9 +164,9 @@ class Watchdog:
 
     def _woken(self, subscription: Subscription) -> bool:
         """Wake it; True if that helped, so that nothing was in its way but a forgotten call."""
-        before = sent(subscription)
+        before = subscription.sent()[0]
         subscription.wake()
-        if sent(subscription) == before:
+        if subscription.sent()[0] == before:
             return False
         self.stalled_total[DEFECT] += 1
         if self._may_tell():

@@ -146,7 +146,7 @@ def test_a_restart_delivers_nothing_early_and_loses_nothing(sub_type: int, clean
 
 def test_after_a_crash_entries_that_the_index_missed_are_found_before_they_are_delivered() -> None:
     world = Delayed()
-    world.do(world.topic.create_subscription("sub", 0, {}))
+    world.do(world.topic.subscriptions.create("sub", 0, {}))
     world.delayed(5000)
     world.crash()
     assert not world.waiting(), "nothing of the index was written, nor was it looked for yet"
@@ -160,7 +160,7 @@ def test_after_a_crash_entries_that_the_index_missed_are_found_before_they_are_d
 def test_after_a_crash_the_delays_are_complete_without_a_reader() -> None:
     world = Delayed()
     world.delayed(4000)
-    world.do(world.topic.create_subscription("sub", 0, {}))
+    world.do(world.topic.subscriptions.create("sub", 0, {}))
     world.delayed(5000, 0, 7000)
     world.crash()
     assert world.waiting() == [(0, 1)]
@@ -179,7 +179,7 @@ def test_a_topic_that_never_had_delays_is_not_read_when_it_is_loaded() -> None:
 
 def test_what_came_due_while_the_broker_was_down_is_delivered_in_order() -> None:
     world = Delayed()
-    world.do(world.topic.create_subscription("sub", 0, {}))
+    world.do(world.topic.subscriptions.create("sub", 0, {}))
     world.delayed(5000, 4000, 0, 60_000)
     world.do(world.topic.close())
     world.at(30_000)
@@ -264,7 +264,7 @@ def test_switched_off_all_that_waits_is_delivered_at_once() -> None:
 def test_switched_on_again_what_was_not_delivered_yet_waits() -> None:
     world = Delayed()
     world.policy(active=False)
-    world.do(world.topic.create_subscription("sub", 0, {}))
+    world.do(world.topic.subscriptions.create("sub", 0, {}))
     world.delayed(5000)
     world.policy()
     consumer = subscribed(world)

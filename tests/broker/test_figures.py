@@ -1,5 +1,7 @@
 """Figures gathered from a broker on stores in memory."""
 
+import pytest
+
 from fakes.connection import RecordingConnection
 from fakes.topics import EXCLUSIVE, SHARED, entry
 from fakes.world import ManualClock, ManualTasks, run, start
@@ -13,17 +15,14 @@ from magnetar_broker.topic import Topic
 from magnetar_broker.watchdog import Stalls
 from magnetar_proto.names import TopicName
 from magnetar_storage.cache import EntryCache
-from magnetar_storage.cursor import Cursor
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.log import Engine
 from magnetar_storage.memory import MemoryMetadata, MemoryStore
 
 
-class Damaged(Subscription):
-    """A subscription whose backlog cannot be read."""
-
-    async def backlog(self) -> Backlog:
-        raise Unavailable("the disk is gone")
+async def unreadable() -> Backlog:
+    """Of a subscription on a disk that is gone."""
+    raise Unavailable("the disk is gone")
 
 
 class World:
@@ -49,7 +48,7 @@ class World:
         return topic
 
     def subscribe(self, topic: Topic, name: str) -> Subscription:
-        return run(topic.create_subscription(name, topic.log.first_offset, {}), self.clock)
+        return run(topic.subscriptions.create(name, topic.log.first_offset, {}), self.clock)
 
     def publish(self, topic: Topic, payloads: list[bytes], counts: list[int]) -> None:
         errors: list[BaseException | None] = []
@@ -135,10 +134,12 @@ def test_unacknowledged_messages_are_told_only_where_they_are_counted() -> None:
     }
 
 
-def test_a_backlog_that_cannot_be_read_spoils_only_the_sums_it_is_part_of() -> None:
+def test_a_backlog_that_cannot_be_read_spoils_only_the_sums_it_is_part_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     world = World()
     damaged = world.topic("persistent://public/default/damaged")
-    damaged.subscriptions["broken"] = Damaged(damaged, "broken", Cursor(-1))
+    monkeypatch.setattr(world.subscribe(damaged, "broken"), "backlog", unreadable)
     world.subscribe(damaged, "whole")
     world.subscribe(world.topic("persistent://public/other/fine"), "whole")
     figures = world.figures()

@@ -284,7 +284,7 @@ def test_without_automatic_subscriptions_there_must_be_one() -> None:
     with pytest.raises(NotAllowed):
         world.do(world.topic.ensure_subscription("sub"))
     world.subscribe(sub="reader", durable=False)
-    world.do(world.topic.create_subscription("sub", 0, {}))
+    world.do(world.topic.subscriptions.create("sub", 0, {}))
     world.subscribe()
 
 

@@ -167,7 +167,7 @@ def test_a_stalled_subscription_that_is_removed_is_forgotten(told: Told) -> None
     world.clock.advance(LONG_ENOUGH)
     told()
     subscription = world.subscription()
-    world.do(world.topic.remove_subscription(subscription))
+    world.do(world.topic.subscriptions.remove(subscription))
     world.clock.advance(1)
     assert told() == [f"INFO subscription sub of {world.name} is gone"]
     assert world.dog.stalled == {}

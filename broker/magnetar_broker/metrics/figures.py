@@ -207,8 +207,7 @@ async def _subscription(
     unacked = blocked = in_replay = messages_out = bytes_out = blocker = dropped = None
     age_seconds: float | None = 0.0
     if isinstance(subscription, Subscription):
-        messages_out = subscription.messages_out + sum(c.messages_out for c in consumers)
-        bytes_out = subscription.bytes_out + sum(c.bytes_out for c in consumers)
+        messages_out, bytes_out = subscription.sent()
         in_replay = subscription.dispatcher.in_replay
         blocker = subscription.why_not_delivering()
         if not subscription.dispatcher.exclusive_acks:
