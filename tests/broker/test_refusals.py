@@ -113,14 +113,6 @@ def test_no_schema_at_all_has_an_empty_version(raw: RawClient, topic: str) -> No
     assert not made.HasField("error_code") and made.schema_version == b""
 
 
-@pytest.mark.parametrize(
-    "mode", [pb.Exclusive, pb.WaitForExclusive, pb.ExclusiveWithFencing], ids=str
-)
-def test_access_modes(raw: RawClient, topic: str, mode: pb.ProducerAccessMode) -> None:
-    refused(raw.produce(topic, producer_access_mode=mode), pb.NotAllowedError, "access mode")
-    assert isinstance(raw.produce(topic), pb.CommandProducerSuccess)
-
-
 TRANSACTIONS = [
     pb.CommandTcClientConnectRequest(request_id=0, tc_id=0),
     pb.CommandNewTxn(request_id=0),
@@ -157,14 +149,6 @@ def test_topic_list_watchers(raw: RawClient) -> None:
     refused(raw.request(watch), pb.NotAllowedError, "watchers")
     close = pb.CommandWatchTopicListClose(request_id=0, watcher_id=1)
     assert isinstance(raw.request(close), pb.CommandSuccess)
-
-
-def test_a_message_that_should_come_later(raw: RawClient, topic: str) -> None:
-    raw.produce(topic)
-    error = send_error(raw, send_frame(0, b"x", said=metadata(0, deliver_at_time=1 << 50)))
-    assert (error.error, error.sequence_id) == (pb.NotAllowedError, 0)
-    assert "delayed" in error.message
-    raw.publish(1, b"now")
 
 
 # The connection -------------------------------------------------------------------------------
