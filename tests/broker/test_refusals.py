@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from magnetar_proto import PulsarApi_pb2 as pb
-from raw_client import Closed, Kind, RawClient, closes, metadata, refused, send_error, send_frame
+from raw_client import Closed, Kind, RawClient, closes, refused
 from running_broker import RunningBroker
 
 SubType = pb.CommandSubscribe
