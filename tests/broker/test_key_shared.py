@@ -154,6 +154,17 @@ def test_reading_ahead_has_bounds() -> None:
     assert (world.offsets(lower), world.offsets(upper)) == (list(range(20)), [20])
 
 
+def test_who_acknowledges_what_waits_makes_room_to_read_ahead() -> None:
+    world = halving(key_shared_look_ahead_per_subscription=4)
+    upper, lower = join(world), join(world, 4)
+    publish(world, *[LOW[0]] * 4)
+    world.nack(lower)
+    publish(world, HIGH[0])
+    assert (world.offsets(upper), dispatcher(world).blocker()) == ([], Blocker.LOOK_AHEAD)
+    world.ack(lower, 0)
+    assert world.offsets(upper) == [4]
+
+
 def test_out_of_order_delivery_waits_for_no_draining() -> None:
     world = halving()
     meta = KeySharedMeta(out_of_order=True)
@@ -352,6 +363,25 @@ def test_damage_holds_up_nothing_that_can_be_read() -> None:
     join(world, 0, key_shared=None)
     world.flow(upper, 1)
     assert dispatcher(world).blocker() is not Blocker.DAMAGE
+
+
+def test_damage_met_for_one_consumer_is_none_of_what_another_gets() -> None:
+    world = TopicWorld(TopicLimits(key_shared_ring=False), roll=BY_THREE, cache_bytes=0)
+    first, second, _ = join(world, 0), join(world, 0), join(world)
+    dispatcher(world)._kept._max_bytes = 0
+    mine, others, taken = (owned(world, one)[0] for one in world.subscription().consumers)
+    for keys in ((mine, mine, taken), (others, others, taken)):
+        publish(world, *keys)
+    world.store.rotten.add(world.topic.log.segments[1].id)
+    world.topic.log._readers.clear()
+    gate = world.store.read_gate = world.clock.promise()
+    world.flow(second, 100)
+    world.flow(first, 100)
+    world.store.read_gate = None
+    gate.set_result(None)
+    world.clock.pump()
+    assert [m.payload for m in world.got(first)] == [keyed(mine)] * 2
+    assert world.offsets(second) == []
 
 
 def test_new_entries_do_not_wait_behind_damaged_ones() -> None:

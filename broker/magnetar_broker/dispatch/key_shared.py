@@ -94,9 +94,10 @@ class KeyShared(ManyActive):
             for run in runs_of(offsets):
                 self._chunked.discard_all(run)
         not_held, drained = self.queues.settle(offsets)
+        waited = len(self.queues.waiting)
         for offset in not_held:
             self._forget(offset)
-        if drained:
+        if drained or len(self.queues.waiting) < waited:  # more may be read ahead
             self._wake_soon()
 
     def _forget(self, offset: int) -> None:
@@ -182,7 +183,8 @@ class KeyShared(ManyActive):
         # What is behind the damage must not wait for it.
         self._unrouted.add_all(self.queues.drop(lost))
         self._unrouted.set_aside(lost)
-        return b"", 0
+        # It may be another entry that was read when the damage was met.
+        return (b"", 0) if offset in lost else self._entry(offset)
 
     def _wanted_from(self, offset: int) -> list[tuple[int, int]]:
         """What will be wanted with an entry by those that can take something, one by one."""
