@@ -71,6 +71,16 @@ def test_everybody_goes_on_when_all_together_hold_less_than_half() -> None:
     assert budget.room(other) == 51
 
 
+def test_the_limit_was_exceeded_only_as_long_as_much_is_out() -> None:
+    budget, one, other = UnackedBudget(100, 0.2), Holder(), Holder()
+    change(budget, one, 80)
+    change(budget, other, 20)
+    assert budget.room(other) == 0
+    change(budget, other, -20)
+    change(budget, one, -80)
+    assert (budget.stops(other), budget.room(one)) == (False, 100)
+
+
 def test_without_a_limit_there_is_no_room_to_ask_for() -> None:
     budget, one = UnackedBudget(), Holder()
     change(budget, one, 10**9)

@@ -26,7 +26,7 @@ class UnackedBudget:
         self.total = 0
         self._share = max(1, int(limit * share))
         self._exceeded = False
-        self._stopped: list[Holder] = []
+        self._stopped: dict[Holder, None] = {}
 
     def room(self, holder: Holder) -> int:
         """Messages that a holder may be given; who has none is stopped from now on."""
@@ -39,7 +39,7 @@ class UnackedBudget:
             room = max(room, self.limit - self.total)
         if room <= 0:
             self._exceeded = True
-            self._stopped.append(holder)
+            self._stopped[holder] = None
         return max(room, 0)
 
     def stops(self, holder: Holder) -> bool:
@@ -49,13 +49,13 @@ class UnackedBudget:
     def add(self, holder: Holder, messages: int) -> None:
         """A holder has so many more, or fewer."""
         self.total += messages
-        if messages > 0 or not self._stopped:
+        if messages > 0 or not self._exceeded:
             return
         if self.total * 2 < self.limit:
             self._exceeded = False
-            stopped, self._stopped = self._stopped, []
+            stopped, self._stopped = list(self._stopped), {}
         elif holder in self._stopped and holder.unacked * 2 < self._share:
-            self._stopped.remove(holder)
+            del self._stopped[holder]
             stopped = [holder]
         else:
             stopped = []
