@@ -53,7 +53,7 @@ class Cursor:
     def ack_scattered(self, offsets: Iterable[int]) -> None:
         """The same, faster for many entries that hardly follow each other."""
         first = self.mark_delete + 1
-        self._ack_each([offset for offset in offsets if offset >= first])
+        self._ack_runs(_runs([offset for offset in offsets if offset >= first]))
         self._advance()
 
     def ack_batch(self, offset: int, unacked_mask: int) -> bool:
@@ -97,11 +97,11 @@ class Cursor:
         self._forget(start, stop)
         self.acked.add(start, stop)
 
-    def _ack_each(self, offsets: list[int]) -> None:
+    def _ack_runs(self, runs: list[tuple[int, int]]) -> None:
         if self.partial or self.redelivered:
-            for offset in offsets:
-                self._forget(offset, offset + 1)
-        self.acked.add_each(offsets)
+            for start, stop in runs:
+                self._forget(start, stop)
+        self.acked.add_all(runs)
 
     def _advance(self) -> None:
         if self.acked:
@@ -164,9 +164,9 @@ class TrackedCursor(Cursor):
         else:
             new.append((start, stop))
 
-    def _ack_each(self, offsets: list[int]) -> None:
-        super()._ack_each(offsets)
-        self._new_ranges += _runs(offsets)
+    def _ack_runs(self, runs: list[tuple[int, int]]) -> None:
+        super()._ack_runs(runs)
+        self._new_ranges += runs
 
     def ack_batch(self, offset: int, unacked_mask: int) -> bool:
         done = super().ack_batch(offset, unacked_mask)
@@ -251,16 +251,20 @@ class TrackedCursor(Cursor):
         self._reset = False
 
 
-def _runs(offsets: Iterable[int]) -> Iterable[tuple[int, int]]:
+def _runs(offsets: Iterable[int]) -> list[tuple[int, int]]:
     """Consecutive offsets together, as (start, stop)."""
     if isinstance(offsets, range) and offsets.step == 1:
-        return ((offsets.start, offsets.stop),) if offsets else ()
+        return [(offsets.start, offsets.stop)] if offsets else []
     runs: list[tuple[int, int]] = []
+    start = stop = -1
     for offset in offsets:
-        if runs and runs[-1][1] == offset:
-            runs[-1] = (runs[-1][0], offset + 1)
-        else:
-            runs.append((offset, offset + 1))
+        if offset != stop:
+            if start < stop:
+                runs.append((start, stop))
+            start = offset
+        stop = offset + 1
+    if start < stop:
+        runs.append((start, stop))
     return runs
 
 

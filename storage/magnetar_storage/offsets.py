@@ -70,12 +70,16 @@ class OffsetSet:
             else:
                 self._fill(chunk, end)
 
-    def add_each(self, offsets: Iterable[int]) -> None:
-        """Put these into the set; faster than one by one."""
+    def add_all(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Put these (start, stop) into the set, none of them empty; faster than one by one."""
         chunks: dict[int, int] = {}
-        for offset in offsets:
-            chunk = offset >> SHIFT
-            chunks[chunk] = chunks.get(chunk, 0) | 1 << (offset & LOW)
+        for start, stop in ranges:
+            chunk = start >> SHIFT
+            if chunk == (stop - 1) >> SHIFT:
+                bits = ((1 << (stop - start)) - 1) << (start & LOW)
+                chunks[chunk] = chunks.get(chunk, 0) | bits
+            else:
+                self.add(start, stop)
         for chunk, bits in chunks.items():
             self._put(chunk, bits)
 

@@ -11,13 +11,13 @@ near = st.lists(st.integers(0, 30), max_size=12)
 anywhere = st.lists(st.integers(0, 30) | st.integers(1000, 1050) | st.integers(0, 10**6))
 
 
-@given(st.lists(anywhere, max_size=4))
-def test_a_set_takes_many_as_it_takes_each(batches: list[list[int]]) -> None:
+@given(st.lists(anywhere, max_size=4), st.sampled_from([1, 3, 2000]))
+def test_a_set_takes_many_as_it_takes_each(batches: list[list[int]], length: int) -> None:
     together, one_by_one = OffsetSet(), OffsetSet()
     for batch in batches:
-        together.add_each(batch)
+        together.add_all([(offset, offset + length) for offset in batch])
         for offset in batch:
-            one_by_one.add(offset, offset + 1)
+            one_by_one.add(offset, offset + length)
     assert together == one_by_one
 
 
