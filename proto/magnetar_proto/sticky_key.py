@@ -56,10 +56,15 @@ def _parsed_key(entry: bytes) -> bytes:
 
 
 def _key_bytes(metadata: pb.MessageMetadata) -> bytes:
-    key = metadata.partition_key
+    key = _bytes(metadata.partition_key)
     if not metadata.partition_key_b64_encoded:
-        return key.encode()
+        return key
     try:
         return b64decode(key, validate=True)
     except Base64Error:
         return NO_KEY
+
+
+def _bytes(text: str | bytes) -> bytes:
+    """A text of protobuf, which comes as bytes if it is not UTF-8."""
+    return text if isinstance(text, bytes) else text.encode()

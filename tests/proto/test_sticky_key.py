@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.entries import encode_entry
+from magnetar_proto.entries import encode_entry, encode_head
 from magnetar_proto.sticky_key import NO_KEY, sticky_key
 
 
@@ -31,6 +31,7 @@ def entry_of(checksum: bool = True, **fields: Any) -> bytes:
         ({"partition_key": "AP8=", "partition_key_b64_encoded": True}, b"\x00\xff"),
         ({"partition_key": "AP8=", "partition_key_b64_encoded": False}, b"AP8="),
         ({"partition_key": "no base64!", "partition_key_b64_encoded": True}, NO_KEY),
+        ({"partition_key": "\u00e9", "partition_key_b64_encoded": True}, NO_KEY),
         ({"partition_key": "k", "num_messages_in_batch": 10}, b"k"),
         ({"producer_name": "p" * 200, "partition_key": "k"}, b"k"),
     ],
@@ -38,6 +39,12 @@ def entry_of(checksum: bool = True, **fields: Any) -> bytes:
 def test_which_key_counts(fields: dict[str, Any], key: bytes) -> None:
     assert sticky_key(entry_of(**fields)) == key
     assert sticky_key(entry_of(checksum=False, **fields)) == key
+
+
+@pytest.mark.parametrize("before", [b"", b"\x22\x06\x0a\x01a\x12\x01b"])
+def test_a_key_need_not_be_utf_8(before: bytes) -> None:
+    metadata = b"\x0a\x01p\x10\x07\x18\x01" + before + b"\x32\x02\xff\xfe"
+    assert sticky_key(encode_head(metadata, b"x") + b"x") == b"\xff\xfe"
 
 
 def test_metadata_that_cannot_be_read_has_no_key() -> None:
