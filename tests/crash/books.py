@@ -55,6 +55,11 @@ class Written:
         """How many receipts came."""
         return sum(span.answered - span.first for span in self._spans)
 
+    @property
+    def settled(self) -> int:
+        """Below it everything is stored, or will never be."""
+        return self._spans[-1].answered if self._spans else 0
+
     def begin(self) -> None:
         """A new connection."""
         self._spans.append(Span(self.next, self.next, self.next))
@@ -74,6 +79,11 @@ class Written:
             self.problems.append(f"receipt for {number} instead of {span.answered}")
         span.answered = number + 1
         self._ledgers[number], self._entries[number] = place
+
+    def surely_stored(self, number: int, later: int) -> bool:
+        """Whether it must be there, given that a later one is."""
+        span = next(span for span in reversed(self._spans) if span.first <= number)
+        return number < span.answered or later < span.sent
 
     def check(self, stored: Iterable[tuple[int, Place]]) -> Iterator[str]:
         """What is wrong with the entries that a reader found, in their order."""

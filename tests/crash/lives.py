@@ -91,6 +91,7 @@ class Setup:
     topic: str
     """The beginning of its topics' names; nobody else uses them."""
     port: int
+    http_url: str
     lives: Lives
     alarms: Any
     """A queue for problems that make it pointless to go on."""

@@ -7,7 +7,7 @@ answered must not come again, however soon after it the kill was.
 import asyncio
 import itertools
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import uvloop
@@ -15,7 +15,8 @@ import uvloop
 from crash.books import AckBook, Place, Stored, Written, verdict
 from crash.lives import Setup
 from crash.record import Report
-from crash.wire import Gone, Wire, dial
+from crash.through_lives import ThroughLives
+from crash.wire import Wire, dial
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import encode_ack
 from magnetar_proto.batch import encode_batch
@@ -34,7 +35,6 @@ SMALL_BYTES = 256 << 10
 """In flight; beyond it entries are written one by one."""
 ENTRIES_PER_WRITE = 50
 PERMITS = 2000
-RETRY_SECONDS = 0.02
 CATCH_UP_SECONDS = 90.0
 METADATA_BYTES = 512
 """More than what lies before the payload of an entry."""
@@ -350,11 +350,11 @@ class Reading:
             self.done.set_result(None)
 
 
-class RawLoad:
+class RawLoad(ThroughLives):
     """All raw clients of one process; `run` it."""
 
     def __init__(self, setup: Setup) -> None:
-        self.setup = setup
+        super().__init__(setup)
         self.tally = setup.tally
         self.stopping = self.greedy = False
         self.topics = [Topic(self, kind, shapes) for kind, shapes in TOPICS.items()]
@@ -363,8 +363,8 @@ class RawLoad:
         """Work until `stop`, then compare."""
         for topic in self.topics:
             await topic.create()
-        producers = [self._spawn(one.work) for topic in self.topics for one in topic.producers]
-        consumers = [self._spawn(one.work) for topic in self.topics for one in topic.consumers]
+        producers = [self.spawn(one.work) for topic in self.topics for one in topic.producers]
+        consumers = [self.spawn(one.work) for topic in self.topics for one in topic.consumers]
         started.set()
         await asyncio.get_running_loop().run_in_executor(None, stop.wait)
         self.stopping = True
@@ -379,46 +379,12 @@ class RawLoad:
             report += await self._judge(topic)
         return report
 
-    def _spawn(
-        self, work: Callable[[Wire, int], Coroutine[Any, Any, None]]
-    ) -> "asyncio.Task[None]":
-        return asyncio.get_running_loop().create_task(self._through_lives(work))
-
-    async def _through_lives(self, work: Callable[[Wire, int], Coroutine[Any, Any, None]]) -> None:
-        """Do it over one connection after the other."""
-        try:
-            while True:
-                try:
-                    if await self._over_one(work):
-                        return
-                except (Gone, OSError):
-                    pass  # it is dead, or was killed meanwhile
-                await asyncio.sleep(RETRY_SECONDS)
-        except Exception as error:
-            self.setup.alarm(f"{work} failed: {error!r}")
-            raise
-
-    async def _over_one(self, work: Callable[[Wire, int], Coroutine[Any, Any, None]]) -> bool:
-        """The same over one connection; whether it is done."""
-        lives = self.setup.lives
-        life = lives.connectable
-        if life is None:
-            return False
-        wire = await dial(self.setup.port)
-        try:
-            if life != lives.connectable:
-                return False
-            await work(wire, life)
-            return not wire.gone.done()
-        finally:
-            wire.end("done")
-
     async def _judge(self, topic: Topic) -> Report:
         await topic.mark_end()
         stored, problems = await topic.read()
         tested = sum(book.answered() for book in topic.books)
         tested += sum(entry.place <= topic.books[1].mark for entry in stored)
-        draining = [self._spawn(one.work) for one in topic.consumers[::2]]
+        draining = [self.spawn(one.work) for one in topic.consumers[::2]]
         if not await topic.drained():
             problems.append("what was not acknowledged does not come again")
         for task in draining:

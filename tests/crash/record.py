@@ -54,6 +54,8 @@ class Report:
     deliveries: int = 0
     acks_tested: int = 0
     acked_again_in_window: int = 0
+    counts_tested: int = 0
+    subscriptions_deleted: int = 0
     problems: list[str] = field(default_factory=list)
     backlogs: dict[tuple[str, str], int | None] = field(default_factory=dict)
     """What the broker must count for each topic's subscriptions when nobody works any more; None
@@ -74,6 +76,8 @@ class Report:
             "receipt was lost",
             f"{self.deliveries:,} deliveries; {self.acks_tested:,} acks had to survive a kill; "
             f"{self.acked_again_in_window:,} younger ones came again",
+            f"{self.counts_tested:,} deliveries had to bring a count of redeliveries; "
+            f"{self.subscriptions_deleted:,} subscriptions were deleted",
         ]
         return "\n".join(figures + (self.problems or ["no problems"]))
 

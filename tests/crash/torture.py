@@ -1,7 +1,7 @@
 """Kill the broker under load, again and again, and compare what it promised with what it kept.
 
 `make torture CYCLES=n [SEED=s]`.  Each era has topics and clients of its own: official ones in
-this process and in another one, raw ones in a third.  At its end everything is read and
+this process and in another one, raw ones in two more.  At its end everything is read and
 compared, the broker is restarted in good order, compared again, and the topics are emptied.
 """
 
@@ -12,7 +12,6 @@ import signal
 import sys
 import tempfile
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -20,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from prometheus_client.parser import text_string_to_metric_families
 
+from crash.backlogs import differences
 from crash.clients import Clients
+from crash.delivery_load import delivery_load
 from crash.file_events import FileEvents
 from crash.lives import CONTEXT, Lives, Setup
 from crash.raw_load import raw_load
@@ -59,6 +59,7 @@ STORAGE: tuple[dict[str, str], ...] = (
     {"magnetarCheckpointSizeMB": "1"},
     {"magnetarCheckpointSizeMB": "16", "magnetarWriteBehindSizeMB": "1"},
     {"magnetarCheckpointSizeMB": "4", "magnetarWriteBehindSizeMB": "2"},
+    {"managedLedgerMaxEntriesPerLedger": "500"},
 )
 """Settings that make what is rare frequent; a start takes one of them."""
 SETTINGS = {
@@ -183,6 +184,7 @@ class Torture:
         children = [
             Child(raw_load, self._setup(f"{name}-raw")),
             Child(official_load, self._setup(f"{name}-apart")),
+            Child(delivery_load, self._setup(f"{name}-delivery")),
         ]
         here = self._here = Clients(self._setup(f"{name}-here"))
         self._setups = [here.setup, *(child.setup for child in children)]
@@ -214,7 +216,7 @@ class Torture:
                   f"{'FAILED' if report.problems else 'all is well'}")  # fmt: skip
 
     def _setup(self, topic: str) -> Setup:
-        return Setup(topic, self.broker.port, self._lives, self._alarms)
+        return Setup(topic, self.broker.port, self.broker.http_url, self._lives, self._alarms)
 
     def _heard(self) -> Iterator[str]:
         while not self._alarms.empty():
@@ -223,7 +225,7 @@ class Torture:
     def _compare_counts(self, report: Report) -> list[str]:
         """The broker's own counts, before and after a restart in good order."""
         expected = report.backlogs
-        problems = few("backlogs differ", differences(self.broker, expected))
+        problems = few("backlogs differ", differences(self.broker.http_url, expected))
         self._lives.killed()
         self._lives.starting()
         self.broker.restart()
@@ -232,7 +234,9 @@ class Torture:
             for number, (topic, name) in enumerate(expected):
                 # This also loads the topic, for its figures to be there.
                 client.subscribe(topic, name, pb.CommandSubscribe.Shared, consumer_id=number)
-            problems += few("backlogs differ after a restart", differences(self.broker, expected))
+            problems += few(
+                "backlogs differ after a restart", differences(self.broker.http_url, expected)
+            )
             for number, _ in enumerate(expected):
                 client.request(pb.CommandUnsubscribe(consumer_id=number, request_id=0))
         return problems
@@ -316,23 +320,6 @@ class Torture:
 
     def _delay(self) -> None:
         time.sleep(self._random.choice((0.0, self._random.uniform(0, LONGEST_DELAY_SECONDS))))
-
-
-def differences(broker: RunningBroker, expected: dict[tuple[str, str], int | None]) -> list[str]:
-    """Where the broker's own backlogs are not what they should be."""
-    with urllib.request.urlopen(f"{broker.http_url}/metrics") as page:
-        families = text_string_to_metric_families(page.read().decode())
-    found = {
-        (sample.labels["topic"], sample.labels["subscription"]): int(sample.value)
-        for family in families
-        if family.name == "pulsar_subscription_back_log"
-        for sample in family.samples
-    }
-    return [
-        f"{topic} {name}: {found.get((topic, name))} instead of {count}"
-        for (topic, name), count in expected.items()
-        if count is not None and found.get((topic, name)) != count
-    ]
 
 
 class Progress:

@@ -1,0 +1,54 @@
+"""What raw clients do over one connection after the other, while the broker is killed."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from crash.lives import Setup
+from crash.wire import Gone, Wire, dial
+
+RETRY_SECONDS = 0.02
+
+Work = Callable[[Wire, int], Coroutine[Any, Any, None]]
+"""Takes a connection and the life that it belongs to, and returns when the connection has ended
+or when all is done.  `Gone` is as good as the first."""
+
+
+class ThroughLives:
+    """Gives connections to those who work, until they are done."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+
+    def spawn(self, work: Work) -> "asyncio.Task[None]":
+        """Begin to work; what fails ends the whole torture."""
+        return asyncio.get_running_loop().create_task(self._through_lives(work))
+
+    async def _through_lives(self, work: Work) -> None:
+        """Do it over one connection after the other."""
+        try:
+            while True:
+                try:
+                    if await self._over_one(work):
+                        return
+                except (Gone, OSError):
+                    pass  # it is dead, or was killed meanwhile
+                await asyncio.sleep(RETRY_SECONDS)
+        except Exception as error:
+            self.setup.alarm(f"{work} failed: {error!r}")
+            raise
+
+    async def _over_one(self, work: Work) -> bool:
+        """The same over one connection; whether it is done."""
+        lives = self.setup.lives
+        life = lives.connectable
+        if life is None:
+            return False
+        wire = await dial(self.setup.port)
+        try:
+            if life != lives.connectable:
+                return False
+            await work(wire, life)
+            return not wire.gone.done()
+        finally:
+            wire.end("done")
