@@ -117,11 +117,11 @@ class TopicDelays:
         try:
             while at < unsure.stop and not self._closed and self.policy.active:
                 run = await self._log.read(at, READ_ENTRIES, READ_BYTES)
-                if not run.payloads:
+                if not run.payloads or not self.policy.active:
                     break
                 self.catch(run.first, run.payloads)
                 at = run.first + len(run.payloads)
-                self._index.sure_to(min(at, unsure.stop))
+                self._index.looked_at(unsure.start, min(at, unsure.stop))
         except StorageError as error:
             logger.warning("%s: not all delays are known yet: %s", self._log.key, error)
 

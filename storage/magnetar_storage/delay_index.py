@@ -284,9 +284,10 @@ class DelayIndex:
         """From now on they are again."""
         self.unsure = range(self.unsure.start, self._log.end)
 
-    def sure_to(self, offset: int) -> None:
-        """Whoever looked has added all entries from the first unsure one to before `offset`."""
-        self.unsure = range(max(offset, self.unsure.start), self.unsure.stop)
+    def looked_at(self, start: int, stop: int) -> None:
+        """All entries of start..stop-1 that are delayed were added."""
+        if start <= self.unsure.start:  # else damage has made unsure what is before them
+            self.unsure = range(max(stop, self.unsure.start), self.unsure.stop)
 
     def _known_to(self) -> int:
         unsure = self.unsure

@@ -111,7 +111,7 @@ class Machine:
         assert missed <= set(self.index.unsure), "would be delivered early"
         if missed:
             self.index.add([(offset, self.delays[offset]) for offset in sorted(missed)])
-        self.index.sure_to(self.log.end)
+        self.index.looked_at(0, self.log.end)
 
     def goes_on(self) -> None:
         run(self.log.start_writing(), self.clock)

@@ -99,7 +99,7 @@ def test_what_is_unsure_stays_so_until_somebody_looked() -> None:
     delays.reopen()
     assert list(delays.index.unsure) == [1, 2]
     delays.ask_the_unsure()
-    delays.index.sure_to(3)
+    delays.index.looked_at(1, 3)
     delays.close()
     delays.reopen()
     assert not delays.index.unsure
@@ -234,6 +234,21 @@ def test_a_run_that_is_missing_at_the_start_makes_all_entries_unsure() -> None:
     assert delays.waiting == delays.expected
 
 
+def test_what_damage_makes_unsure_while_somebody_looks_stays_so() -> None:
+    delays = DelayWorld()
+    delays.append(*range(100, 120))
+    delays.settle()
+    delays.append(300)
+    delays.reopen()
+    looking = delays.index.unsure
+    assert looking == range(20, 21)
+    delays.damage(delays.segments[0])
+    lost = delays.release(100)
+    assert lost[0] < 20
+    delays.index.looked_at(looking.start, looking.stop)
+    assert set(lost) <= set(delays.index.unsure), "their entries have not been asked yet"
+
+
 @pytest.mark.parametrize("live", [True, False])
 def test_a_crash_after_a_run_was_lost_forgets_nothing(live: bool) -> None:
     delays = DelayWorld()
@@ -250,7 +265,7 @@ def test_a_crash_after_a_run_was_lost_forgets_nothing(live: bool) -> None:
     else:
         delays.reopen()
     delays.ask_the_unsure()
-    delays.index.sure_to(delays.log.end)
+    delays.index.looked_at(0, delays.log.end)
     delays.reopen()
     assert delays.segments == ()
     delays.ask_the_unsure()
@@ -335,7 +350,7 @@ class IndexMachine(RuleBasedStateMachine):
             assert not self.delays.index.unsure or not self.delays.delays
         self.delays.ask_the_unsure()
         self.delays.released = released - (self.delays.waiting & released)
-        self.delays.index.sure_to(self.delays.log.end)
+        self.delays.index.looked_at(0, self.delays.log.end)
 
     @precondition(lambda self: self.delays.segments)
     @rule(which=st.integers(0, 100))
