@@ -94,6 +94,20 @@ def test_damage_stops_it_until_it_is_told_to_try_again() -> None:
     assert reading.read(0) == [b"0", b"1", b"2"]
 
 
+def test_damage_that_is_not_wanted_any_more_stops_nobody() -> None:
+    reading = Reading()
+    gate = reading.store.read_gate = reading.world.clock.promise()
+    assert reading.take(6) is None
+    reading.world.clock.pump()
+    assert reading.take(0) is None
+    reading.store.read_gate, reading.store.read_failure = None, Corrupt("file", 3, "rot")
+    gate.set_result(None)
+    reading.world.clock.pump()
+    reading.store.read_failure = None
+    assert reading.read(0) == [b"0", b"1", b"2"]
+    assert reading.feed.failure is None
+
+
 def test_other_trouble_is_tried_again_by_itself() -> None:
     reading = Reading()
     reading.store.read_failure = Unavailable("too many open files")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fakes.connection import RecordingConnection
 from fakes.logs import BY_THREE
-from fakes.topics import EXCLUSIVE, FAILOVER, SHARED, TYPES, TopicWorld, entry
+from fakes.topics import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED, TYPES, TopicWorld, entry
 from magnetar_broker.errors import MetadataTrouble, UnknownTrouble
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.retention import Retention
@@ -205,6 +205,24 @@ def test_a_time_is_where_the_first_message_at_or_after_it_is() -> None:
     for sought, expected in ((0, 0), (10, 0), (11, 1), (20, 1), (31, 4), (41, 5)):
         world.do(world.subscription().seek_to_time(sought))
         assert world.subscription().cursor.mark_delete == expected - 1
+
+
+@pytest.mark.parametrize("sub_type", [EXCLUSIVE, SHARED, KEY_SHARED])
+def test_damage_met_before_a_seek_leaves_out_nothing_behind_it(sub_type: int) -> None:
+    world = TopicWorld(roll=BY_THREE, cache_bytes=0)
+    consumer = world.subscribe(sub_type=sub_type)
+    for offset in range(9):
+        world.publish(b"%d" % offset)
+    world.ack(consumer, *range(6))
+    world.store.rotten.add(world.topic.log.segments[2].id)
+    gate = world.store.read_gate = world.clock.promise()
+    world.flow(consumer, 100)
+    world.do(world.subscription().seek(0))
+    again = world.subscribe(sub_type=sub_type, permits=100)
+    world.store.read_gate = None
+    gate.set_result(None)
+    world.clock.pump()
+    assert world.offsets(again) == list(range(6))
 
 
 def test_who_subscribes_during_a_seek_waits_for_it() -> None:

@@ -69,7 +69,9 @@ class Feed(Source):
             self.clear()
             return None
         if self.failure is not None:
-            return None
+            if offset == self._failed_at or not isinstance(self.failure, LASTING):
+                return None
+            self.failure = None  # what was damaged is not wanted any more: somebody sought
         max_entries = min(max_entries, end - offset)
         run = self._log.recent(offset, max_entries, max_bytes)
         if run is not None:
