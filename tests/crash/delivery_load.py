@@ -23,7 +23,7 @@ from crash.delivery_books import KINDS, NOWHERE, Book, Messages, Once, Visit, Wr
 from crash.lives import Setup
 from crash.raw_load import subscribe
 from crash.record import Message, Report, few
-from crash.through_lives import RETRY_SECONDS, ThroughLives
+from crash.through_lives import RETRY_SECONDS, ThroughLives, first
 from crash.wire import Gone, Wire, dial
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import encode_ack
@@ -73,11 +73,6 @@ SHAPES = {
     "late": Shape((1,), ("shared", "failover"), delayed=0.3, partitions=2),
     "once": Shape((100, 100), ("shared", "keys"), once=True),
 }
-
-
-async def first(awaited: Iterable["asyncio.Future[None]"], seconds: float | None = None) -> None:
-    """Wait until one of these is done, or for so long."""
-    await asyncio.wait(awaited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
 
 
 class Producer:

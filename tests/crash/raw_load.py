@@ -15,7 +15,7 @@ import uvloop
 from crash.books import AckBook, Place, Stored, Written, verdict
 from crash.lives import Setup
 from crash.record import Report
-from crash.through_lives import ThroughLives
+from crash.through_lives import ThroughLives, first
 from crash.wire import Wire, dial
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import encode_ack
@@ -34,6 +34,8 @@ WINDOW_BYTES = 2 << 20
 SMALL_BYTES = 256 << 10
 """In flight; beyond it entries are written one by one."""
 ENTRIES_PER_WRITE = 50
+FLOODED_EVERY = 2
+"""In other lives nothing is published here, so that other clients are served at once."""
 PERMITS = 2000
 CATCH_UP_SECONDS = 90.0
 METADATA_BYTES = 512
@@ -107,17 +109,20 @@ class Producer:
         wire.on_receipt = self._receipt
         wire.on_writable = self._fill
         self._idle = asyncio.get_running_loop().create_future()
-        self._fill()
-        await asyncio.wait((self._idle, wire.gone), return_when=asyncio.FIRST_COMPLETED)
+        if life % FLOODED_EVERY == 0:
+            self._fill()
+        await first((self._topic.load.stopping, wire.gone))
+        if self._in_flight:
+            await first((self._idle, wire.gone))
 
     def _fill(self) -> None:
         wire, load = self._wire, self._topic.load
-        while not load.stopping and wire.writable and not wire.gone.done():
+        while not load.stopping.done() and wire.writable and not wire.gone.done():
             if self._in_flight > WINDOW_ENTRIES or self._bytes > WINDOW_BYTES:
                 return
             burst = ENTRIES_PER_WRITE if self._bytes < SMALL_BYTES else 1
             wire.write(b"".join([self._next() for _ in range(burst)]))
-        if load.stopping and not self._in_flight and not self._idle.done():
+        if load.stopping.done() and not self._in_flight and not self._idle.done():
             self._idle.set_result(None)
 
     def _next(self) -> bytes:
@@ -356,7 +361,8 @@ class RawLoad(ThroughLives):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self.tally = setup.tally
-        self.stopping = self.greedy = False
+        self.stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.greedy = False
         self.topics = [Topic(self, kind, shapes) for kind, shapes in TOPICS.items()]
 
     async def run(self, started: Any, stop: Any) -> Report:
@@ -367,7 +373,7 @@ class RawLoad(ThroughLives):
         consumers = [self.spawn(one.work) for topic in self.topics for one in topic.consumers]
         started.set()
         await asyncio.get_running_loop().run_in_executor(None, stop.wait)
-        self.stopping = True
+        self.stopping.set_result(None)
         async with asyncio.timeout(CATCH_UP_SECONDS):
             await asyncio.gather(*producers)
         for task in consumers:
@@ -404,6 +410,10 @@ class RawLoad(ThroughLives):
 
 def raw_load(setup: Setup, started: Any, stop: Any) -> Report:
     """All of it, for a process."""
-    report: Report = uvloop.run(RawLoad(setup).run(started, stop))
+
+    async def run() -> Report:
+        return await RawLoad(setup).run(started, stop)
+
+    report = uvloop.run(run())
     report.deliveries = setup.tally.deliveries.value
     return report

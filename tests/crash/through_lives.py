@@ -1,7 +1,7 @@
 """What raw clients do over one connection after the other, while the broker is killed."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from crash.lives import Setup
@@ -52,3 +52,8 @@ class ThroughLives:
             return not wire.gone.done()
         finally:
             wire.end("done")
+
+
+async def first(awaited: Iterable["asyncio.Future[None]"], seconds: float | None = None) -> None:
+    """Wait until one of these is done, or for so long."""
+    await asyncio.wait(awaited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
