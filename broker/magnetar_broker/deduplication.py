@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from magnetar_broker.errors import NotReady
-from magnetar_broker.mutex import Mutex
 from magnetar_broker.producer import Sends
 from magnetar_broker.sequences import OFF, Sequences
 from magnetar_proto.chunks import chunk_of, maybe_chunks
@@ -22,6 +21,7 @@ from magnetar_proto.wire import to_signed64
 from magnetar_storage.cursor_log import CursorLog
 from magnetar_storage.errors import Corrupt, NoSegment
 from magnetar_storage.log import Log
+from magnetar_storage.mutex import Mutex
 from magnetar_storage.sides import DEDUPLICATION
 from magnetar_storage.world import Timer, settling
 

@@ -11,10 +11,10 @@ from magnetar_broker.errors import (
     ProducerFenced,
     as_refusal,
 )
-from magnetar_broker.mutex import Mutex
 from magnetar_broker.producer import Producer
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import StorageError
+from magnetar_storage.mutex import Mutex
 from magnetar_storage.world import Clock, Tasks
 
 MAX_BARRED = 1000

@@ -9,8 +9,8 @@ What a delay says stands in the entry itself, too.  So the index may forget: ent
 `unsure` are to be asked when they are read.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 from magnetar_storage.delay_run import (
     MAX_TIME,
@@ -23,9 +23,10 @@ from magnetar_storage.delay_run import (
 )
 from magnetar_storage.errors import Corrupt, NoSegment, StorageError
 from magnetar_storage.log import Log
-from magnetar_storage.offsets import OffsetSet
+from magnetar_storage.mutex import Mutex
+from magnetar_storage.offsets import OffsetSet, ranges_of
 from magnetar_storage.recent_delays import RecentDelays
-from magnetar_storage.world import Done, Promise, settling
+from magnetar_storage.world import Done, settling
 
 RUN = 1 << 15
 """How many delays stay in memory, and how many a run has, more or less."""
@@ -57,7 +58,8 @@ class DelayIndex:
         self._run = run
         self._runs: list[DelayRun] = []
         self._runs_at: int | None = None  # when the next delay of a run ends
-        self._working: Promise | None = None
+        self._working = Mutex(log.engine.clock)
+        """One at a time reads, moves and drops runs."""
         self._moving = self._closed = False
         self._trimmed_to = log.first_offset
 
@@ -138,7 +140,7 @@ class DelayIndex:
     async def _move(self) -> None:
         """Make a run of the recent delays."""
         try:
-            async with self._alone():
+            async with self._working.held():
                 while len(self._recent) > self._run and not self._closed:
                     run = await self._write(self._recent.move())
                     self._set_runs([*self._runs, run])
@@ -179,7 +181,7 @@ class DelayIndex:
 
         Call it again until there are none.
         """
-        async with self._alone():
+        async with self._working.held():
             while not self._closed:
                 taken = self._recent.take(until_ms, STEP) or await self._take(until_ms)
                 if not taken:
@@ -266,7 +268,7 @@ class DelayIndex:
         first = self._log.first_offset
         if first == self._trimmed_to:
             return
-        async with self._alone():
+        async with self._working.held():
             self._trimmed_to = first
             self.waiting.remove_below(first)
             self._recent.keep(lambda offset: offset >= first)
@@ -305,33 +307,8 @@ class DelayIndex:
         """Record what is known; then the cursor log may be closed.  Nothing is added any more."""
         self._closed = True
         self.suspend()
-        async with self._alone():
+        async with self._working.held():
             recorded = self._recent.recorded_to
             if (recorded or self._recent or self._runs) and recorded != self._known_to():
                 self._recent.note()
                 self._changed(None)
-
-    @asynccontextmanager
-    async def _alone(self) -> AsyncIterator[None]:
-        """One at a time reads, moves and drops runs."""
-        while self._working is not None:
-            await self._working
-        working = self._working = self._log.engine.clock.promise()
-        try:
-            yield
-        finally:
-            self._working = None
-            working.set_result(None)
-
-
-def ranges_of(offsets: Iterable[int]) -> Iterable[tuple[int, int]]:
-    """Consecutive offsets together, as (start, stop)."""
-    start = stop = -1
-    for offset in offsets:
-        if offset != stop:
-            if stop > start:
-                yield start, stop
-            start = offset
-        stop = offset + 1
-    if stop > start:
-        yield start, stop

@@ -275,6 +275,19 @@ class OffsetSet:
                 yield from _runs(base + low, bits >> low & ((1 << (high - low)) - 1))
 
 
+def ranges_of(offsets: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Consecutive offsets together, as (start, stop)."""
+    start = stop = -1
+    for offset in offsets:
+        if offset != stop:
+            if stop > start:
+                yield start, stop
+            start = offset
+        stop = offset + 1
+    if stop > start:
+        yield start, stop
+
+
 def _spans(start: int, stop: int) -> list[tuple[int, int, int]]:
     """A range as chunks: one with a mask where a part of it is meant, several with 0 where all."""
     if start >= stop:

@@ -15,7 +15,7 @@ from magnetar_proto.names import TopicName
 from magnetar_storage.cursor import Cursor
 from magnetar_storage.interfaces import Run
 from magnetar_storage.log import Log
-from magnetar_storage.offsets import OffsetSet
+from magnetar_storage.offsets import OffsetSet, ranges_of
 
 
 class Blocker(StrEnum):
@@ -141,16 +141,9 @@ def runs_of(offsets: Sequence[int]) -> Iterator[range]:
     """Offsets as ranges of those that follow each other."""
     if isinstance(offsets, range):
         yield offsets
-        return
-    start = stop = -1
-    for offset in offsets:
-        if offset != stop:
-            if start < stop:
-                yield range(start, stop)
-            start = offset
-        stop = offset + 1
-    if start < stop:
-        yield range(start, stop)
+    else:
+        for start, stop in ranges_of(offsets):
+            yield range(start, stop)
 
 
 def entries_within(counts: Sequence[int], messages: int) -> int:
