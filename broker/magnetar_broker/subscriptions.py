@@ -103,13 +103,14 @@ class Subscriptions(Mapping[str, Subscription]):
     async def _wanted(self, request: SubscribeRequest) -> Subscription:
         self._topic.check_open()
         name = request.subscription
+        durable = name in self._topic.cursors.cursors
         subscription = self._by_name.get(name)
+        if request.durable != durable and (durable or subscription is not None):
+            raise NotAllowed(
+                f"subscription {name} is {'durable' if durable else 'not durable'}"
+                " already; use another name"
+            )
         if subscription is not None:
-            if subscription.durable != request.durable:
-                raise NotAllowed(
-                    f"subscription {name} is {'durable' if subscription.durable else 'not durable'}"
-                    " already; use another name"
-                )
             return subscription
         self._topic.limits.check_subscriptions(self._topic.name, len(self._by_name))
         start = self._start_offset(request)
@@ -138,6 +139,8 @@ class Subscriptions(Mapping[str, Subscription]):
             cursor = await cursors.create(name, start - 1, properties)
         else:  # another request is creating it right now
             await cursors.durable()
+        if cursors.cursors.get(name) is not cursor:  # it was deleted meanwhile
+            return await self.create(name, start, properties)
         return self._by_name.setdefault(name, Subscription(self._topic, name, cursor))
 
     async def ensure(self, name: str) -> None:

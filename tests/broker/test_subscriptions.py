@@ -1,0 +1,34 @@
+"""A topic's subscriptions by name, while they are made and end."""
+
+import pytest
+
+from fakes.connection import RecordingConnection
+from fakes.topics import TopicWorld
+from magnetar_broker.errors import NotAllowed
+
+
+def test_a_reader_does_not_take_the_name_of_a_subscription_that_is_being_made() -> None:
+    world = TopicWorld()
+    making = world.begin_subscribe(RecordingConnection(), sub="s")
+    with pytest.raises(NotAllowed, match="is durable already"):
+        world.subscribe(sub="s", durable=False)
+    world.clock.pump()
+    assert making.result().subscription.durable
+
+
+def test_who_waits_for_a_subscription_that_is_deleted_at_once_gets_a_new_one() -> None:
+    world = TopicWorld()
+
+    async def come_and_go() -> None:
+        request = world.request(sub="s")
+        consumer = await world.topic.subscribe(RecordingConnection(), request)
+        await consumer.subscription.unsubscribe(consumer, force=False)
+
+    gone = world.begin(come_and_go())
+    waiting = world.begin_subscribe(RecordingConnection(), sub="s")
+    world.clock.pump()
+    assert gone.done()
+    cursor = waiting.result().subscription.cursor
+    assert world.topic.cursors.cursors == {"s": cursor}, "what it acknowledges is stored"
+    world.crash()
+    assert list(world.topic.subscriptions) == ["s"]
