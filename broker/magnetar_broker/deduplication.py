@@ -14,7 +14,7 @@ from itertools import groupby
 from magnetar_broker.errors import NotReady
 from magnetar_broker.producer import Sends
 from magnetar_broker.sequences import OFF, Sequences
-from magnetar_proto.chunks import chunk_of, maybe_chunks
+from magnetar_proto.chunks import chunk_of, chunks_among
 from magnetar_proto.entries import parse_metadata
 from magnetar_proto.errors import BadMetadata
 from magnetar_proto.wire import to_signed64
@@ -236,8 +236,7 @@ def _unfinished(sends: Sends) -> set[int]:
     """The indexes of chunks with more to come."""
     if not sends.chunked:
         return set()
-    entries = sends.payloads
-    return {at for at in maybe_chunks(entries) if _is_unfinished(entries[at])}
+    return {at for at, chunk in chunks_among(sends.payloads).items() if not chunk.is_last}
 
 
 def _is_unfinished(entry: bytes) -> bool:

@@ -28,11 +28,16 @@ class Chunk(NamedTuple):
         return self.number >= self.of - 1
 
 
-def maybe_chunks(entries: Sequence[bytes]) -> list[int]:
-    """The indexes of those that may be chunks: nearly always none.  Nothing is parsed."""
+def chunks_among(entries: Sequence[bytes]) -> dict[int, Chunk]:
+    """The chunks by their indexes, in order: nearly always none, and nearly nothing is parsed."""
     if sum(map(len, entries)) <= SMALL * len(entries) and not TAG.search(b"".join(entries)):
-        return []
-    return [at for at, entry in enumerate(entries) if TAG.search(entry, 0, _metadata_end(entry))]
+        return {}
+    found = {
+        at: chunk_of(entry)
+        for at, entry in enumerate(entries)
+        if TAG.search(entry, 0, _metadata_end(entry))
+    }
+    return {at: chunk for at, chunk in found.items() if chunk is not None}
 
 
 def _metadata_end(entry: bytes) -> int:

@@ -20,7 +20,7 @@ from magnetar_storage.cursor_record import (
     decode_bitmaps,
     pieces,
 )
-from magnetar_storage.offsets import OffsetSet
+from magnetar_storage.offsets import OffsetSet, ranges_of
 
 
 class Cursor:
@@ -255,17 +255,7 @@ def _runs(offsets: Iterable[int]) -> list[tuple[int, int]]:
     """Consecutive offsets together, as (start, stop)."""
     if isinstance(offsets, range) and offsets.step == 1:
         return [(offsets.start, offsets.stop)] if offsets else []
-    runs: list[tuple[int, int]] = []
-    start = stop = -1
-    for offset in offsets:
-        if offset != stop:
-            if start < stop:
-                runs.append((start, stop))
-            start = offset
-        stop = offset + 1
-    if start < stop:
-        runs.append((start, stop))
-    return runs
+    return list(ranges_of(offsets))
 
 
 def _drop(known: dict[int, int], start: int, stop: int) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.chunks import Chunk, chunk_of, maybe_chunks
+from magnetar_proto.chunks import Chunk, chunk_of, chunks_among
 from magnetar_proto.entries import BROKER_MAGIC, SIZE, encode_entry
 
 
@@ -16,6 +16,7 @@ def entry(checksum: bool = True, payload: bytes = b"hello", **fields: Any) -> by
 
 
 CHUNK = {"uuid": "p-1", "num_chunks_from_msg": 3, "total_chunk_msg_size": 30}
+FIRST = Chunk("p-1", 0, 3)
 
 
 def test_a_chunk_says_of_which_message_it_is_and_where() -> None:
@@ -23,7 +24,7 @@ def test_a_chunk_says_of_which_message_it_is_and_where() -> None:
     assert last == Chunk("p-1", 2, 3)
     assert last.is_last
     first = chunk_of(entry(**CHUNK))
-    assert first == Chunk("p-1", 0, 3)
+    assert first == FIRST
     assert not first.is_last
 
 
@@ -32,18 +33,19 @@ def test_a_message_of_one_chunk_or_without_a_name_is_none() -> None:
     assert chunk_of(entry(num_chunks_from_msg=2, chunk_id=0)) is None
 
 
-def test_only_what_may_be_a_chunk_is_named() -> None:
+def test_only_chunks_are_found() -> None:
     chunk, usual = entry(**CHUNK), entry(payload=bytes(9000))
-    assert maybe_chunks([usual, chunk, usual, chunk]) == [1, 3]
-    assert maybe_chunks([chunk, b"", b"\xd8\x01"]) == [0, 2]
+    none_here = entry(uuid="p-1", num_chunks_from_msg=1)
+    assert chunks_among([usual, chunk, usual, chunk]) == {1: FIRST, 3: FIRST}
+    assert chunks_among([chunk, b"", none_here, b"\xd8\x01", chunk]) == {0: FIRST, 4: FIRST}
     for size in (0, 2000):
-        assert maybe_chunks([entry(payload=bytes(size) + b"\xd8\x01")] * 3) == []
+        assert not chunks_among([entry(payload=bytes(size) + b"\xd8\x01")] * 3)
 
 
 def test_broken_metadata_is_no_chunk() -> None:
     assert chunk_of(b"") is None
     assert chunk_of(entry(**CHUNK)[:20]) is None
-    assert maybe_chunks([b""]) == []
+    assert not chunks_among([b""])
 
 
 @given(
@@ -59,5 +61,5 @@ def test_no_chunk_is_missed(
     one = entry(checksum, bytes(size), properties=properties, **CHUNK)
     if with_broker_metadata:
         one = BROKER_MAGIC + SIZE.pack(3) + b"abc" + one
-    assert chunk_of(one) == Chunk("p-1", 0, 3)
-    assert maybe_chunks([one]) == [0]
+    assert chunk_of(one) == FIRST
+    assert chunks_among([one]) == {0: FIRST}

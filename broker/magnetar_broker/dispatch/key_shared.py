@@ -17,7 +17,7 @@ from magnetar_broker.dispatch.key_selection import (
 )
 from magnetar_broker.dispatch.many_active import ManyActive
 from magnetar_broker.dispatch.replay import ReplayQueue
-from magnetar_proto.chunks import chunk_of, maybe_chunks
+from magnetar_proto.chunks import chunks_among
 from magnetar_proto.ids import mask_to_ack_set
 from magnetar_proto.sticky_key import sticky_key
 from magnetar_storage.interfaces import Run
@@ -302,10 +302,8 @@ class KeyShared(ManyActive):
         self, consumer: Consumer, offsets: list[int], payloads: list[bytes], counts: list[int]
     ) -> None:
         """Send entries, the lowest first: whole ones that are sent for the first time together."""
-        for index in maybe_chunks(payloads):
-            chunk = chunk_of(payloads[index])
-            if chunk is not None:
-                self._chunked.given(chunk, consumer, offsets[index])
+        for index, chunk in chunks_among(payloads).items():
+            self._chunked.given(chunk, consumer, offsets[index])
         redelivered, partial = self._cursor.redelivered, self._cursor.partial
         at = 0
         for index, offset in enumerate(offsets) if redelivered or partial else ():

@@ -9,7 +9,7 @@ from magnetar_broker.dispatch.many_active import ManyActive
 from magnetar_broker.dispatch.replay import ReplayQueue
 from magnetar_broker.dispatch.replay_feed import ReplayFeed
 from magnetar_broker.dispatch.selection import RoundRobin
-from magnetar_proto.chunks import chunk_of, maybe_chunks
+from magnetar_proto.chunks import Chunk, chunks_among
 from magnetar_storage.interfaces import Run
 
 
@@ -139,7 +139,7 @@ class Shared(ManyActive):
         It comes out of a queue, or is new.
         """
         for part, ack_set in self._deliverable(run):
-            chunks = maybe_chunks(part.payloads)
+            chunks = chunks_among(part.payloads)
             if chunks:
                 room = self._give_mixed(consumer, part, chunks, ack_set, room, queue)
             else:
@@ -151,20 +151,21 @@ class Shared(ManyActive):
         self,
         consumer: Consumer,
         part: Run,
-        chunks: list[int],
+        chunks: dict[int, Chunk],
         ack_set: tuple[int, ...],
         room: int,
         queue: ReplayQueue | None,
     ) -> int:
-        """Send entries of which those at the indexes `chunks` may be chunks; the room left."""
+        """Send entries of which those at the indexes of `chunks` are chunks; the room left."""
         at = part.first
-        for offset in [part.first + index for index in chunks]:
+        for index, chunk in chunks.items():
+            offset = part.first + index
             if at < offset:
                 usual = part_of(part, at, offset)
                 room = self._give_part(consumer, usual, ack_set, room, queue)
             if room > 0:
                 one = part_of(part, offset, offset + 1)
-                room = self._give_maybe_chunk(consumer, one, ack_set, room, queue)
+                room = self._give_chunk(consumer, one, chunk, ack_set, room, queue)
             if room <= 0:
                 return 0
             at = offset + 1
@@ -199,21 +200,19 @@ class Shared(ManyActive):
         else:
             queue.discard_all(offsets)
 
-    def _give_maybe_chunk(
+    def _give_chunk(
         self,
         consumer: Consumer,
         one: Run,
+        chunk: Chunk,
         ack_set: tuple[int, ...],
         room: int,
         queue: ReplayQueue | None,
     ) -> int:
-        """Send an entry, if it is a chunk to who has its beginning, or let it wait for that one.
+        """Send a chunk to who has its beginning, or let it wait for that one.
 
         The room left; 0 when it must stay where it is.
         """
-        chunk = chunk_of(one.payloads[0])
-        if chunk is None:
-            return self._give_part(consumer, one, ack_set, room, queue)
         owner = self._chunked.owner(chunk)
         queued = owner is not None and self._chunked.waits_for(owner)
         taker = owner or consumer
