@@ -288,6 +288,17 @@ def ranges_of(offsets: Iterable[int]) -> Iterator[tuple[int, int]]:
         yield start, stop
 
 
+def next_in_neither(one: OffsetSet, other: OffsetSet, offset: int) -> int:
+    """The smallest offset from `offset` on that is in neither set, however they alternate."""
+    while True:
+        offset = other.next_missing(one.next_missing(offset))
+        if offset not in one:
+            return offset
+        start = offset & ~LOW
+        bits = (one.bits(start) | other.bits(start)) >> (offset & LOW)
+        offset += (~bits & (bits + 1)).bit_length() - 1
+
+
 def _spans(start: int, stop: int) -> list[tuple[int, int, int]]:
     """A range as chunks: one with a mask where a part of it is meant, several with 0 where all."""
     if start >= stop:

@@ -13,6 +13,7 @@ from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.dispatch.shared import Shared
 from magnetar_broker.limits import TopicLimits
 from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.chunks import Chunk
 from magnetar_proto.entries import encode_entry
 from magnetar_storage.errors import Corrupt
 
@@ -134,6 +135,13 @@ def test_who_asks_for_one_chunk_gets_its_message() -> None:
     dispatcher = world.subscription().dispatcher
     assert isinstance(dispatcher, Shared)
     assert not dispatcher._chunked.are_held
+
+
+def test_who_asks_for_all_chunks_gets_each_once() -> None:
+    messages, consumer = chunked.ChunkedMessages(), shared(TopicWorld())
+    for number in range(4):
+        messages.given(Chunk("a", number, 4), consumer, number)
+    assert messages.with_their_messages([2, 9, 0, 1, 3]) == [0, 1, 2, 3, 9]
 
 
 def test_chunks_that_wait_come_behind_those_that_are_asked_for_again() -> None:

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar_storage.offsets import FULL, SIZE, OffsetSet
+from magnetar_storage.offsets import FULL, SIZE, OffsetSet, next_in_neither
 
 FAR = 1 << 40
 edges = st.one_of(
@@ -139,3 +139,30 @@ def test_clear_empties() -> None:
     assert list(offsets) == []
     assert offsets == OffsetSet()
     assert offsets.next_present(0) is None
+
+
+@given(steps, steps, edges)
+@settings(max_examples=100, deadline=None)
+def test_what_is_in_neither_of_two_sets(some: Steps, others: Steps, offset: int) -> None:
+    (one, model), (other, other_model) = apply(some), apply(others)
+    expected = offset
+    while expected in model or expected in other_model:
+        expected += 1
+    assert next_in_neither(one, other, offset) == expected
+
+
+def test_sets_that_alternate_are_looked_through_chunk_by_chunk() -> None:
+    class Counting(OffsetSet):
+        asked = 0
+
+        def next_missing(self, offset: int) -> int:
+            self.asked += 1
+            return super().next_missing(offset)
+
+    even, odd, chunks = Counting(), OffsetSet(), 10
+    bits = FULL // 3  # every second one
+    for chunk in range(chunks):
+        even.add_bits(chunk * SIZE, bits)
+        odd.add_bits(chunk * SIZE, bits << 1 & FULL)
+    assert next_in_neither(even, odd, 0) == chunks * SIZE
+    assert even.asked <= 2 * chunks + 1

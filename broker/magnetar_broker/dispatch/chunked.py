@@ -57,7 +57,11 @@ class ChunkedMessages:
 
     def with_their_messages(self, offsets: Iterable[int]) -> list[int]:
         """These entries, and of chunks among them the other chunks that were given with them."""
-        return [part for offset in offsets for part in self._parts.get(offset, [offset])]
+        found: dict[int, None] = {}
+        for offset in offsets:
+            if offset not in found:  # all chunks of a message may be named
+                found.update(dict.fromkeys(self._parts.get(offset, [offset])))
+        return list(found)
 
     def wait(self, consumer: Consumer, offset: int) -> None:
         """A chunk that only this consumer may get, when it can."""

@@ -83,6 +83,11 @@ class Holdings:
         """Who holds an entry."""
         return next((c for c in self.consumers if offset in c.pending), None)
 
+    def among(self, offsets: Iterable[int]) -> set[int]:
+        """Which of these entries anybody holds."""
+        asked = set(offsets)
+        return set[int]().union(*(consumer.pending.keys() & asked for consumer in self.consumers))
+
     def acked(self, consumer: Consumer, offset: int, messages_left: int) -> None:
         """An entry that anybody holds is acknowledged, but for so many messages."""
         holder = consumer if offset in consumer.pending else self.holder(offset)
@@ -103,7 +108,7 @@ class Holdings:
         before = len(pending)
         self._add(consumer, -sum(map(pending.pop, offsets, repeat(0))))
         if before - len(pending) < len(offsets):  # some are not this consumer's
-            for offset in offsets:
+            for offset in self.among(offsets):
                 self.acked(consumer, offset, 0)
         self._release(consumer)
 

@@ -9,6 +9,7 @@ from magnetar_broker.dispatch.feed import Feed
 from magnetar_broker.dispatch.holdings import Holdings
 from magnetar_broker.dispatch.replay_feed import ReplayFeed
 from magnetar_storage.interfaces import Run
+from magnetar_storage.offsets import next_in_neither
 
 
 class ManyActive(ABC):
@@ -119,8 +120,8 @@ class ManyActive(ABC):
         """The next entry to be delivered for the first time; not before the end if none."""
         offset = self._cursor.next_unacked(max(self.read_offset, self._log.first_offset))
         waiting = self._delays.waiting
-        while waiting and offset in waiting:
-            offset = self._cursor.next_unacked(waiting.next_missing(offset))
+        if waiting and offset in waiting:
+            return next_in_neither(self._cursor.acked, waiting, offset)
         return offset
 
     def _deliverable(self, run: Run) -> Iterator[tuple[Run, tuple[int, ...]]]:
@@ -161,9 +162,10 @@ class ManyActive(ABC):
 
     def due(self, offsets: Iterable[int]) -> None:
         """Entries that were to be delivered later may be delivered from now on."""
-        cursor, held = self._cursor, self._held
-        passed = [o for o in offsets if o < self.read_offset and not cursor.is_acked(o)]
-        self._wait([offset for offset in passed if held.holder(offset) is None])
+        is_acked = self._cursor.is_acked
+        passed = [o for o in offsets if o < self.read_offset and not is_acked(o)]
+        held = self._held.among(passed)
+        self._wait([offset for offset in passed if offset not in held])
         self.dispatch()
 
     # Acknowledging ----------------------------------------------------------------
