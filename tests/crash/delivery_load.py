@@ -38,7 +38,8 @@ BURST_SECONDS = 0.02
 WINDOW_ENTRIES = 500
 PERMITS = 300
 LARGEST_PAYLOAD = 300
-LONGEST_DELAY_MS = 3000
+LONGEST_DELAY_MS = 6000
+"""Most are much shorter, so that of older segments little waits."""
 MOST_SENT_AGAIN = 100
 """Answered messages that a producer sends once more when it comes back."""
 VISIT_SECONDS = (0.1, 3.0)
@@ -48,7 +49,7 @@ CLOSES = 0.5
 ASKS = 0.5
 """How often an acknowledgement asks for an answer."""
 LEFT_EVERY = 100
-LEFT_SECONDS = 4.0
+LEFT_SECONDS = 8.0
 """Every hundredth message is acknowledged only when it is so old."""
 NACKED, NACKED_LEFT = 0.02, 0.5
 """How often a message is asked for again; the same for those that are left."""
@@ -131,7 +132,7 @@ class Producer:
             partition_key=str(number % self.keys),
         )
         if chance.random() < self._topic.shape.delayed:
-            delay_ms = chance.randrange(LONGEST_DELAY_MS)
+            delay_ms = int(LONGEST_DELAY_MS * chance.random() ** 4)
             metadata.deliver_at_time = metadata.publish_time + delay_ms
         self._in_flight += 1
         payload = b"x" * chance.randrange(LARGEST_PAYLOAD)
