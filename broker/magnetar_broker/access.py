@@ -13,6 +13,8 @@ from magnetar_broker.errors import ProducerBusy, ProducerFenced
 from magnetar_proto import PulsarApi_pb2 as pb
 
 T = TypeVar("T")
+MAX_EPOCH = 1 << 62
+"""No topic gets there: a client that says so means something else, such as -1."""
 
 
 class Mode(Enum):
@@ -101,7 +103,7 @@ class Access(Generic[T]):
         return Place.HEIR
 
     def _check_epoch(self, claim: Claim) -> None:
-        if claim.epoch is not None and claim.epoch < self._current:
+        if claim.epoch is not None and not self._current <= claim.epoch < MAX_EPOCH:
             raise ProducerFenced(
                 f"{self._where} has had another exclusive producer since: "
                 f"its epoch is {self.epoch}, not {claim.epoch}"

@@ -163,7 +163,6 @@ class NonPersistentTopic:
     async def add_producer(self, connection: Connection, request: ProducerRequest) -> Producer:
         """A producer; it is `ready`, or waits for its turn."""
         producer = Producer(connection, self, request)
-        producer.must_encrypt = self.policies.encryption_required(self.name)
         await self.producers.enter(producer)
         return producer
 
@@ -172,6 +171,7 @@ class NonPersistentTopic:
 
     async def welcome(self, producer: Producer) -> None:
         """It may send at once."""
+        producer.must_encrypt = self.policies.encryption_required(self.name)
 
     def remove_producer(self, producer: Producer) -> None:
         """A producer left."""

@@ -11,6 +11,7 @@ from magnetar_broker.access import Claim, Mode
 from magnetar_broker.config import Settings
 from magnetar_broker.errors import BrokerError, NotReady, ProducerBusy, ProducerFenced
 from magnetar_broker.limits import TopicLimits
+from magnetar_broker.policies import ENCRYPTION_REQUIRED
 from magnetar_broker.producer import Producer
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_storage.errors import Unavailable
@@ -63,6 +64,14 @@ def test_an_epoch_that_is_the_same_is_not_stored_again() -> None:
     world.producer(claim=EXCLUSIVE).close()
     with world.failing_metadata():
         assert world.producer(claim=Claim(Mode.EXCLUSIVE, 0)).topic_epoch == 0
+
+
+def test_an_epoch_that_no_topic_has_is_refused_and_poisons_nothing() -> None:
+    world = SessionWorld()
+    client = world.client()
+    asked = asks(1, pb.Exclusive, topic_epoch=2**64 - 1)
+    refused(client.ask(asked), pb.ProducerFenced, "its epoch is None")
+    assert client.ask(asks(2, pb.Exclusive)).topic_epoch == 0
 
 
 # Waiting --------------------------------------------------------------------------------------
@@ -256,6 +265,21 @@ def test_requiring_encryption_sends_plain_producers_away() -> None:
     assert kept.must_encrypt
     world.topic.producers.require_encryption(False)
     assert not kept.must_encrypt
+
+
+@pytest.mark.parametrize("topic", [TOPIC, TOPIC.replace("persistent", "non-persistent")])
+def test_who_waits_must_do_what_is_demanded_when_its_turn_comes(topic: str) -> None:
+    world = SessionWorld()
+    holder, client = world.client(), world.client()
+    holder.ask(asks(1, pb.Exclusive, topic=topic, encrypted=True))
+    client.ask(asks(1, pb.WaitForExclusive, topic=topic, encrypted=True))
+    namespace = world.topic().name.namespace_name
+    world.do(world.broker.set_namespace_policy(ENCRYPTION_REQUIRED, namespace, True))
+    holder.ask(close_producer(2))
+    assert [answer.producer_ready for answer in client.heard()] == [True]
+    client.say_bytes(send_frame(0, b"plain"))
+    (answer,) = client.heard()
+    assert isinstance(answer, pb.CommandSendError) and answer.error == pb.MetadataError
 
 
 def test_who_is_sent_away_while_it_is_welcomed_does_not_come_in() -> None:
