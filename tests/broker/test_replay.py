@@ -41,7 +41,6 @@ def test_it_is_a_sorted_set(steps: list[tuple[str, int, int]]) -> None:
             model.clear()
             aside.clear()
         assert queue.first_run(max(value, 1)) == first_run(model - aside, max(value, 1))
-        assert queue.stuck == (bool(aside) and model == aside)
         assert queue.ready == (model != aside)
         assert (len(queue), bool(queue)) == (len(model), bool(model))
         assert all((offset in queue) == (offset in model) for offset in range(20))

@@ -137,9 +137,9 @@ def part_of(run: Run, start: int, stop: int) -> Run:
     return Run(start, run.payloads[at:end], run.counts[at:end])
 
 
-def runs_of(offsets: Sequence[int]) -> Iterator[range]:
+def runs_of(offsets: Iterable[int]) -> Iterator[range]:
     """Offsets as ranges of those that follow each other."""
-    if isinstance(offsets, range):
+    if isinstance(offsets, range) and offsets.step == 1:
         yield offsets
     else:
         for start, stop in ranges_of(offsets):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from magnetar_broker.dispatch.base import runs_of
 from magnetar_storage.offsets import OffsetSet
 
 
@@ -30,11 +31,6 @@ class ReplayQueue:
         """Whether something is left that was not set aside."""
         return bool(self._members)
 
-    @property
-    def stuck(self) -> bool:
-        """Whether nothing is left but what was set aside."""
-        return bool(self._aside) and not self._members
-
     def add(self, offset: int) -> None:
         """Queue an entry; once is enough."""
         if offset not in self._aside:
@@ -42,15 +38,10 @@ class ReplayQueue:
 
     def add_all(self, offsets: Iterable[int]) -> None:
         """Queue entries, in any order; fastest if they follow each other."""
-        start = stop = -1
-        for offset in offsets:
-            if offset in self._aside:
-                continue
-            if offset != stop:
-                self._members.add(start, stop)
-                start = offset
-            stop = offset + 1
-        self._members.add(start, stop)
+        if self._aside:
+            offsets = [offset for offset in offsets if offset not in self._aside]
+        for run in runs_of(offsets):
+            self._members.add(run.start, run.stop)
 
     def discard(self, offset: int) -> None:
         """Forget an entry, for instance because it was acknowledged."""
