@@ -3,7 +3,7 @@
 import pytest
 
 from fakes.sessions import Client, SessionWorld, close_consumer, produce, subscribe
-from fakes.topics import SHARED
+from fakes.topics import KEY_SHARED, SHARED
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.deliveries import encode_flow
 from raw_client import send_frame
@@ -19,9 +19,9 @@ def with_messages(count: int, **settings: bool) -> SessionWorld:
     return world
 
 
-def counts(client: Client, permits: int = 10) -> list[int]:
-    """Those of the messages that a new Shared consumer is given."""
-    client.ask(subscribe(1, subType=SHARED))
+def counts(client: Client, permits: int = 10, sub_type: int = SHARED) -> list[int]:
+    """Those of the messages that a new consumer is given."""
+    client.ask(subscribe(1, subType=sub_type))
     client.say_bytes(encode_flow(1, permits))
     return [m.redelivery_count for m in client.heard() if isinstance(m, pb.CommandMessage)]
 
@@ -44,6 +44,20 @@ def test_a_lost_connection_raises_the_counts_of_what_it_held_if_that_is_wanted()
     world.clock.advance(1)
     cursor = world.topic().subscriptions["sub"].cursor
     assert cursor.redelivered == {0: 3}
+
+
+@pytest.mark.parametrize("sub_type", [SHARED, KEY_SHARED])
+def test_what_a_consumer_held_does_not_go_to_others_of_a_lost_connection(sub_type: int) -> None:
+    world = with_messages(5, magnetar_count_lost_consumers_as_redelivery=True)
+    lost = world.client()
+    for number in (1, 2, 3):
+        lost.ask(subscribe(number, number, subType=sub_type))
+    for number in (1, 2, 3):
+        lost.say_bytes(encode_flow(number, 10))
+    assert len(lost.heard()) == 5
+    lost.session.lost()
+    assert world.topic().totals()[2] == 5
+    assert counts(world.client(), sub_type=sub_type) == [1] * 5
 
 
 @pytest.mark.parametrize("politely", [True, False])

@@ -244,15 +244,15 @@ class Session:
 
     def has_room(self) -> bool:
         """Whether the client keeps up."""
-        room = not self._peer_full and self._queued_bytes < OUTBOX_BYTES
+        room = not (self._peer_full or self._closed) and self._queued_bytes < OUTBOX_BYTES
         if not room:
             self._starved = True
         return room
 
     def _wake_consumers(self) -> None:
-        for consumer in list(self.consumers.values()):
-            if not consumer.closed:
-                consumer.subscription.wake()
+        open_ones = (consumer for consumer in self.consumers.values() if not consumer.closed)
+        for subscription in {consumer.subscription: None for consumer in open_ones}:
+            subscription.wake()
 
     def published(self, entries: int, size: int) -> None:
         """Pending entries were answered."""
