@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.logs import BY_THREE, KEY, LogWorld, numbered
-from magnetar_storage.errors import Corrupt, DiskFull, Fenced, Unavailable, WriterFailed
+from magnetar_storage.errors import DiskFull, Fenced, Unavailable, WriterFailed
 from magnetar_storage.log import NOWHERE, Log, RollLimits
-from magnetar_storage.log_record import LogRecord, Segment
 
 
 def rolled(world: LogWorld, entries: int) -> Log:
@@ -575,52 +574,3 @@ def test_properties_survive() -> None:
         one.result()
     assert log.properties == {"b": "2"}
     assert world.open().properties == {"b": "2"}
-
-
-# The record -----------------------------------------------------------------------------
-
-
-def test_the_record_survives_encoding() -> None:
-    world = LogWorld(BY_THREE)
-    log = rolled(world, 8)
-    world.do(log.set_properties({"clé": "valeur"}))
-    assert LogRecord.decode(KEY, log._record.encode()) == log._record
-
-
-@pytest.mark.parametrize(
-    ("value", "why"),
-    [
-        (b"", "cannot be read"),
-        (b"\xff", "cannot be read"),
-        (b"[]", "cannot be read"),
-        (b"{}", "cannot be read"),
-        (b'{"version": 1, "segments": [{}], "trash": []}', "cannot be read"),
-        (b'{"version": 1, "segments": [], "trash": [[]]}', "id is "),
-        (b'{"version": 1, "segments": [], "trash": [], "epoch": "x"}', "epoch is 'x'"),
-        (
-            b'{"version": 2, "segments": [{"id": 1, "created_ms": 0, "kept": 1.5}], "trash": []}',
-            "kept is 1.5",
-        ),
-        (b'{"version": 1, "segments": [], "trash": [], "surprise": 0}', "cannot be read"),
-        (b'{"version": 3, "segments": [], "trash": [], "surprise": 0}', "record version 3"),
-    ],
-)
-def test_a_record_that_is_none_is_corrupt(value: bytes, why: str) -> None:
-    world = LogWorld()
-    world.do(world.metadata.put(KEY, value))
-    with pytest.raises(Corrupt, match=why):
-        world.do(Log.open(KEY, world.engine, create=True))
-    found = world.do(world.metadata.get(KEY))
-    assert found is not None and found.value == value, "damage is left as it was found"
-
-
-def test_a_record_of_version_1_loads() -> None:
-    """As written before segments could be thinned."""
-    value = (
-        b'{"version": 1, "epoch": 2, "first_offset": 5, "first_messages": 7, "segments": '
-        b'[{"id": 3, "created_ms": 1, "entries": 4, "messages": 6, "size": 8, "sealed_ms": 9}], '
-        b'"cursor_segment": 4, "trash": [1], "properties": {"a": "b"}}'
-    )
-    record = LogRecord.decode(KEY, value)
-    assert record == LogRecord(2, 5, 7, (Segment(3, 1, 4, 6, 8, 9),), 4, (), (1,), {"a": "b"})
-    assert record.listed == {1, 3, 4}
