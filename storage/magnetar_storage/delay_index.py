@@ -160,7 +160,12 @@ class DelayIndex:
         except StorageError:
             await self._log.discard_unlisted(writer.segment)
             raise
-        return await write_run(writer, engine.clock, keys)
+        try:
+            return await write_run(writer, engine.clock, keys)
+        except StorageError:
+            with suppress(StorageError):  # else the next start finds that it is unfinished
+                await self._log.drop_delay_segments([writer.segment])
+            raise
 
     # Releasing --------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from fakes.delay_worlds import RUN, DelayWorld
+from magnetar_storage import delay_index
 from magnetar_storage.delay_run import MAX_TIME
 from magnetar_storage.errors import DiskFull, NoSegment
 
@@ -59,6 +60,32 @@ def test_runs_that_are_nearly_used_up_become_one() -> None:
     assert delays.waiting == delays.expected
     delays.reopen()
     assert delays.waiting == delays.expected
+    assert len(delays.release(100)) == 6
+
+
+def test_a_run_that_cannot_be_written_now_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    delays = DelayWorld()
+    for _ in range(6):
+        delays.append(*[1] * RUN, 100)
+        delays.pump()
+    before = delays.segments
+
+    async def fail(*asked: object) -> None:
+        raise DiskFull("no room")
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(delay_index, "write_run", fail)
+        for until_ms in (50, 60):
+            with pytest.raises(DiskFull):
+                delays.release(until_ms)
+    assert delays.segments == before and delays.log.failed is None
+    assert not delays.log.record.trash and delays.stored() == delays.log.record.listed
+    assert delays.waiting == {offset for offset, due in delays.delays.items() if due == 100}
+    delays.release(70)
+    assert len(delays.segments) == 1
+    delays.reopen()
     assert len(delays.release(100)) == 6
 
 
