@@ -9,6 +9,7 @@ from fakes.key_model import keyed
 from fakes.logs import BY_THREE
 from fakes.topics import KEY_SHARED, TopicWorld, entry
 from magnetar_broker.consumer import Consumer
+from magnetar_broker.dispatch import replay_feed
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.dispatch.key_selection import KeySharedMeta, RangeHalving
 from magnetar_broker.dispatch.key_shared import KeyShared
@@ -345,6 +346,27 @@ def test_a_new_entry_waits_behind_one_that_is_being_read() -> None:
     gate.set_result(None)
     world.clock.pump()
     assert world.offsets(lower) == list(range(6))
+
+
+def test_who_is_read_for_does_not_keep_the_store_from_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(replay_feed, "GATHERED_BYTES", 1)
+    world = TopicWorld(TopicLimits(key_shared_ring=False), cache_bytes=0)
+    both = RecordingConnection()
+    first, second, _ = join(world, 0, connection=both), join(world, 0, connection=both), join(world)
+    dispatcher(world)._kept._max_bytes = 0
+    mine, others, taken = (owned(world, one)[0] for one in world.subscription().consumers)
+    publish(world, others, *[mine] * 20, taken)
+    gate = world.store.read_gate = world.clock.promise()
+    world.flow(first, 100)
+    world.flow(second, 100)
+    world.store.read_gate = None
+    gate.set_result(None)
+    world.clock.pump()
+    arrived = [world.offset(message) for message in both.take()]
+    assert sorted(arrived) == list(range(21))
+    assert arrived.index(0) <= 2
 
 
 def test_damage_holds_up_nothing_that_can_be_read() -> None:

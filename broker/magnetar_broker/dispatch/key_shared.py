@@ -120,7 +120,7 @@ class KeyShared(ManyActive):
     def dispatch(self) -> None:
         routed = 0
         while True:
-            for consumer in self._held.consumers:
+            for consumer in self._with_waiting():
                 while self.queues.first(consumer) is not None and consumer.can_take():
                     if not self._serve(consumer):
                         break
@@ -131,6 +131,12 @@ class KeyShared(ManyActive):
             if not some:
                 return
             routed += some
+
+    def _with_waiting(self) -> list[Consumer]:
+        """For whom something waits, the oldest first: one at a time is read for."""
+        firsts = [(self.queues.first(consumer), consumer) for consumer in self._held.consumers]
+        waiting = [(first, consumer) for first, consumer in firsts if first is not None]
+        return [consumer for _, consumer in sorted(waiting, key=lambda one: one[0])]
 
     def _serve(self, consumer: Consumer) -> bool:
         """Give what waits for a consumer, as far as it has room and the entries are in memory.
