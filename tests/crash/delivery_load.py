@@ -285,7 +285,10 @@ class Passer:
         return f"{self._topic.name} {self.NAME}"
 
     async def work(self, wire: Wire, life: int) -> None:
-        """Make it, use it for a while, delete it unless the connection ended before."""
+        """Make it, use it for a while, delete it unless the connection ended before.
+
+        For a while it is not there: a broker that is killed then must not have it again.
+        """
         if self._unsure or (self._exists and self._load.stopping.done()):
             await self._subscribe(wire)
             await self._unsubscribe(wire)
@@ -293,11 +296,15 @@ class Passer:
             return
         if not self._exists:
             await self._create(wire)
-        seconds = self._chance.uniform(*PASSING_SECONDS)
-        if await self._consumer.stay(wire, life, self._load.stopping, seconds):
+        stopping = self._load.stopping
+        if await self._consumer.stay(wire, life, stopping, self._seconds()):
             await self._subscribe(wire)
             await self._unsubscribe(wire)
+            await first((wire.gone, stopping), self._seconds())
         raise Gone("left")
+
+    def _seconds(self) -> float:
+        return self._chance.uniform(*PASSING_SECONDS)
 
     async def _create(self, wire: Wire) -> None:
         """Everything sent from now on is for it, and nothing that is settled already."""
