@@ -53,7 +53,9 @@ class Cursor:
     def ack_scattered(self, offsets: Iterable[int]) -> None:
         """The same, faster for many entries that hardly follow each other."""
         first = self.mark_delete + 1
-        self._ack_runs(_runs([offset for offset in offsets if offset >= first]))
+        self._ack_runs(
+            [(max(start, first), stop) for start, stop in _runs(offsets) if stop > first]
+        )
         self._advance()
 
     def ack_batch(self, offset: int, unacked_mask: int) -> bool:
