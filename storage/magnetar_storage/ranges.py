@@ -1,4 +1,7 @@
-"""Sets of integers kept as sorted, disjoint, non-touching half-open ranges."""
+"""Sets of integers kept as sorted, disjoint, non-touching half-open ranges.
+
+What `offsets.OffsetSet` keeps its full chunks in; everybody else uses that.
+"""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
@@ -15,10 +18,6 @@ class RangeSet:
 
     def __bool__(self) -> bool:
         return bool(self._starts)
-
-    def __len__(self) -> int:
-        """How many ranges, not how many integers."""
-        return len(self._starts)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         """The ranges as (start, stop), in order."""
