@@ -1,4 +1,4 @@
-"""A consumer that takes messages as fast as they come and acknowledges them cumulatively."""
+"""Consumers that take messages as fast as they come and acknowledge them."""
 
 import asyncio
 import time
@@ -11,10 +11,12 @@ from magnetar_proto.deliveries import decode_message, encode_flow
 
 PERMITS = 20_000
 """Messages it takes ahead."""
+EntryId = tuple[int, int]
+"""Ledger and entry."""
 
 
 class Receiver:
-    """Starts to take messages at once; counts entries."""
+    """Starts to take messages at once, acknowledges cumulatively; counts entries."""
 
     def __init__(
         self, connection: Connection, batch: int = 1, published: Callable[[], int] = lambda: 0
@@ -71,3 +73,35 @@ class Receiver:
             begin()
         if 0 < self._awaited <= self.entries:
             self._end()
+
+
+class EachReceiver:
+    """Takes messages, `permits` ahead, and acknowledges each, those of one read together.
+
+    `took` is told of the ids of the entries, a read at a time.
+    """
+
+    def __init__(
+        self, connection: Connection, permits: int, took: Callable[[list[EntryId]], None]
+    ) -> None:
+        self._connection = connection
+        self._permits = permits
+        self._took = took
+        self._ids: list[EntryId] = []
+        self._used = 0
+        connection.on_message, connection.on_messages = self._message, self._messages
+        connection.write(encode_flow(CONSUMER_ID, permits))
+
+    def _message(self, message: Command) -> None:
+        delivery = decode_message(*message)
+        self._ids.append((delivery.ledger, delivery.entry))
+
+    def _messages(self, count: int, last: Command) -> None:
+        ids, self._ids = self._ids, []
+        each = [(ledger, entry, ()) for ledger, entry in ids]
+        self._connection.write(encode_ack(CONSUMER_ID, pb.CommandAck.Individual, each))
+        self._used += count
+        if self._used >= self._permits // 2:
+            self._connection.write(encode_flow(CONSUMER_ID, self._used))
+            self._used = 0
+        self._took(ids)

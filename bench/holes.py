@@ -15,26 +15,24 @@ from bench.connection import (
     open_consumer,
     open_producer,
 )
-from bench.consuming import PERMITS
+from bench.consuming import PERMITS, EachReceiver, EntryId
 from bench.frames import Shape
 from bench.publishing import Publisher
 from bench.scenarios import STALL_SECONDS, Trial
 from bench.usage import Measures, memory
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import encode_ack
-from magnetar_proto.deliveries import decode_message, encode_flow
 from magnetar_proto.sends import decode_receipt
 
 ACK_IDS = 100
 """In each ACK; clients gather up to 1000."""
 ACKS_ON_THEIR_WAY = 50
-Id = tuple[int, int]
 
 
 def holes(trial: Trial, shape: Shape, entries: int, shuffled: bool) -> Measures:
     """Acknowledge every other of all entries, kill -9, and receive the others: only those?"""
     load = trial.load(shape, entries)
-    ids: list[Id] = []
+    ids: list[EntryId] = []
 
     async def fill_and_acknowledge() -> Measures:
         async with connected(trial.server.port) as connection:
@@ -74,7 +72,7 @@ def holes(trial: Trial, shape: Shape, entries: int, shuffled: bool) -> Measures:
     return measures | trial.run(receive_the_rest)
 
 
-def note_ids(connection: Connection, ids: list[Id]) -> None:
+def note_ids(connection: Connection, ids: list[EntryId]) -> None:
     """Keep the id of every receipt that comes; ids count up, in each ledger from 0."""
     inner = connection.on_receipts
 
@@ -90,11 +88,11 @@ def note_ids(connection: Connection, ids: list[Id]) -> None:
     connection.on_receipts = noted
 
 
-async def acknowledge(connection: Connection, ids: list[Id]) -> None:
+async def acknowledge(connection: Connection, ids: list[EntryId]) -> None:
     """One by one, as ids in many commands; durable on return."""
     free = asyncio.Semaphore(ACKS_ON_THEIR_WAY)
 
-    async def one(part: list[Id]) -> None:
+    async def one(part: list[EntryId]) -> None:
         async with free:
             request_id = connection.request_id()
             body = [(ledger, entry, ()) for ledger, entry in part]
@@ -114,32 +112,19 @@ async def acknowledge(connection: Connection, ids: list[Id]) -> None:
 class Rest:
     """Receives and acknowledges until everything expected has come."""
 
-    def __init__(self, connection: Connection, expected: set[Id]) -> None:
+    def __init__(self, connection: Connection, expected: set[EntryId]) -> None:
         self.received = connection.promise()
         self.first_at = 0.0
         self.came_again = 0
         """What had been acknowledged, or came twice."""
         self._expected = expected
-        self._connection = connection
-        self._ids: list[tuple[int, int, tuple[int, ...]]] = []
-        self._used = 0
-        connection.on_message, connection.on_messages = self._message, self._messages
-        connection.write(encode_flow(CONSUMER_ID, PERMITS))
+        EachReceiver(connection, PERMITS, self._took)
 
-    def _message(self, message: Command) -> None:
-        delivery = decode_message(*message)
-        if (delivery.ledger, delivery.entry) not in self._expected:
-            self.came_again += 1
-        self._expected.discard((delivery.ledger, delivery.entry))
-        self._ids.append((delivery.ledger, delivery.entry, ()))
-
-    def _messages(self, count: int, last: Command) -> None:
+    def _took(self, ids: list[EntryId]) -> None:
         self.first_at = self.first_at or time.perf_counter()
-        ids, self._ids = self._ids, []
-        self._connection.write(encode_ack(CONSUMER_ID, pb.CommandAck.Individual, ids))
-        self._used += count
-        if self._used >= PERMITS // 2:
-            self._connection.write(encode_flow(CONSUMER_ID, self._used))
-            self._used = 0
+        for one in ids:
+            if one not in self._expected:
+                self.came_again += 1
+            self._expected.discard(one)
         if not self._expected and not self.received.done():
             self.received.set_result(None)

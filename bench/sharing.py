@@ -5,50 +5,22 @@ from contextlib import AsyncExitStack
 from functools import partial
 
 from bench.connection import (
-    CONSUMER_ID,
     SHARED,
     SUBSCRIPTION,
-    Command,
     Connection,
     connected,
     open_consumer,
     open_producer,
 )
+from bench.consuming import EachReceiver, EntryId
 from bench.frames import Load, Shape
 from bench.publishing import Publisher
 from bench.scenarios import WARM_UP_PERCENT, Trial
 from bench.usage import Measures
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.acks import encode_ack
-from magnetar_proto.deliveries import decode_message, encode_flow
 
 PERMITS = 1000
 KEY_SHARED = pb.CommandSubscribe.Key_Shared
-
-
-class Worker:
-    """Takes messages and acknowledges each, those of one read in one command."""
-
-    def __init__(self, connection: Connection, team: "Team") -> None:
-        self._connection = connection
-        self._team = team
-        self._ids: list[tuple[int, int, tuple[int, ...]]] = []
-        self._used = 0
-        connection.on_message, connection.on_messages = self._message, self._messages
-        connection.write(encode_flow(CONSUMER_ID, PERMITS))
-
-    def _message(self, message: Command) -> None:
-        delivery = decode_message(*message)
-        self._ids.append((delivery.ledger, delivery.entry, ()))
-
-    def _messages(self, count: int, last: Command) -> None:
-        ids, self._ids = self._ids, []
-        self._connection.write(encode_ack(CONSUMER_ID, pb.CommandAck.Individual, ids))
-        self._used += count
-        if self._used >= PERMITS // 2:
-            self._connection.write(encode_flow(CONSUMER_ID, self._used))
-            self._used = 0
-        self._team.took(count)
 
 
 class Team:
@@ -62,12 +34,12 @@ class Team:
     async def receive(self, entries: int, connection: Connection) -> None:
         """Return when so many have come altogether."""
         self._awaited, self._done = entries, connection.promise()
-        self.took(0)
+        self.took([])
         await self._done
 
-    def took(self, count: int) -> None:
-        """One of them took so many."""
-        self.entries += count
+    def took(self, ids: list[EntryId]) -> None:
+        """One of them took these."""
+        self.entries += len(ids)
         done = self._done
         if done is not None and not done.done() and self.entries >= self._awaited:
             done.set_result(None)
@@ -91,7 +63,7 @@ def share(
             for _ in range(consumers):
                 connection = await stack.enter_async_context(connected(trial.server.port))
                 await open_consumer(connection, topic, SUBSCRIPTION, sub_type)
-                Worker(connection, team)
+                EachReceiver(connection, PERMITS, team.took)
             connection = await stack.enter_async_context(connected(trial.server.port))
             await open_producer(connection, topic)
             publisher = Publisher(connection)
