@@ -134,6 +134,25 @@ def test_a_slot_is_of_the_next_point_and_the_last_ones_of_the_first_point() -> N
         assert slots.owner(slot) is points[at]
 
 
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), max_size=30))
+@settings(max_examples=25, deadline=None)
+def test_after_any_history_a_point_is_of_who_has_claimed_it_first(
+    history: list[tuple[str, int]],
+) -> None:
+    slots: HashRing[Member] = HashRing(300)
+    members: list[Member] = []
+    for name, which in history:
+        if which < len(members):
+            slots.remove(members.pop(which))
+        else:
+            members.append(Member(name))
+            slots.add(members[-1])
+        claims = [(point, slots._claims[point][0]) for point in sorted(slots._claims)]
+        last = claims[0][1] if claims else None
+        assert slots.ends == [*(point for point, _ in claims), SLOTS[-1]]
+        assert slots.owners == [*(member for _, member in claims), last]
+
+
 def test_points_that_collide_queue_behind_the_holder() -> None:
     slots: HashRing[Member] = HashRing(1)
     names: dict[int, str] = {}

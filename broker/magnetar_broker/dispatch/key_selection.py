@@ -98,8 +98,14 @@ class HashRing(SlotOwners[C]):
         number = next(n for n in range(len(numbers) + 1) if n not in numbers)
         numbers[number] = consumer
         for point in self._points_of(consumer.name, number):
-            self._claims.setdefault(point, []).append(consumer)
-        self._divide()
+            if point in self._claims:
+                self._claims[point].append(consumer)
+            else:
+                self._claims[point] = [consumer]
+                at = bisect_left(self.ends, point)
+                self.ends.insert(at, point)
+                self.owners.insert(at, consumer)
+        self._close_ring()
 
     def remove(self, consumer: C) -> None:
         numbers = self._numbers[consumer.name]
@@ -110,17 +116,19 @@ class HashRing(SlotOwners[C]):
         for point in self._points_of(consumer.name, number):
             claims = self._claims[point]
             claims.remove(consumer)
-            if not claims:
-                del self._claims[point]
-        self._divide()
+            at = bisect_left(self.ends, point)
+            if claims:
+                self.owners[at] = claims[0]
+            else:
+                del self._claims[point], self.ends[at], self.owners[at]
+        self._close_ring()
 
     def _points_of(self, name: str, number: int) -> list[int]:
         return [ring_slot(f"{name}\0{number}\0{n}".encode()) for n in range(self._points)]
 
-    def _divide(self) -> None:
-        points = sorted(self._claims)
-        first = self._claims[points[0]][0] if points else None
-        self._settle([*((point, self._claims[point][0]) for point in points), (LAST_SLOT, first)])
+    def _close_ring(self) -> None:
+        """The slots above the last point are of the first one's consumer."""
+        self.owners[-1] = self.owners[0] if self._claims else None
 
 
 class RangeHalving(SlotOwners[C]):
