@@ -80,7 +80,7 @@ class KeyQueues:
         """Find anew which slots are draining, and where everything waits."""
         before, self.draining = self.draining, {}
         if self._drains:
-            for consumer in self._queues:
+            for consumer in [one for one in self._queues if one.pending]:
                 for slot, entries in Counter(map(self._held.get, consumer.pending)).items():
                     if slot is not None and self.slots.owner(slot) is not consumer:
                         self.draining[slot] = Draining(consumer, entries)

@@ -207,7 +207,7 @@ class KeyShared(ManyActive):
         if self._held.full is not None:
             return 0
         takers = [consumer for consumer in self._held.consumers if consumer.can_take()]
-        room = sum(max(self._held.room_for_new(consumer), 0) for consumer in takers)
+        room = sum(max(self._held.room(consumer), 0) for consumer in takers)
         most = self._limits.max_read_entries * len(takers)
         ahead = self._look_ahead() - len(self.queues.waiting)
         return min(room, self._held.room_left, most, ahead)
@@ -223,6 +223,9 @@ class KeyShared(ManyActive):
 
     def _read_on(self) -> int:
         """Route the next new entries; how many there were."""
+        if self.read_offset >= self._log.end:
+            self._feed.clear()
+            return 0
         wanted = self._wanted()
         if wanted <= 0 or self._unrouted.ready:
             return 0
