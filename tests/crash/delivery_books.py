@@ -106,7 +106,7 @@ class Messages:
 class Kind(NamedTuple):
     """What a type of subscription does."""
 
-    type: int
+    type: pb.CommandSubscribe.SubType
     consumers: int
     ordered: bool
     """What is not acknowledged comes in its producer's order."""
