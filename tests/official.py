@@ -1,9 +1,12 @@
 """Shorthand for tests that drive the official client."""
 
 import os
+from collections.abc import Callable
 
 import pulsar
 import pytest
+
+from running_broker import RunningBroker
 
 TIMEOUT_MS = 20_000
 QUIET_MS = 300
@@ -52,3 +55,20 @@ def expect_silence(consumer: pulsar.Consumer) -> None:
     """Nothing is delivered for a while."""
     with pytest.raises(pulsar.Timeout):
         consumer.receive(timeout_millis=QUIET_MS)
+
+
+Again = Callable[[RunningBroker], RunningBroker]
+"""How a broker is ended and started."""
+
+
+def restart(broker: RunningBroker) -> RunningBroker:
+    return broker.restart()
+
+
+def kill_and_start(broker: RunningBroker) -> RunningBroker:
+    broker.kill()
+    return broker.start()
+
+
+either_way = pytest.mark.parametrize("again", [restart, kill_and_start])
+"""For tests of what is the same after a graceful stop and after a kill."""

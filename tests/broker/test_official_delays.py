@@ -7,7 +7,7 @@ from datetime import timedelta
 import pulsar
 import pytest
 
-from official import TIMEOUT_MS, connect, expect_silence, publish, take, texts
+from official import TIMEOUT_MS, Again, connect, either_way, expect_silence, publish, take, texts
 from running_broker import RunningBroker
 
 EARLIEST = pulsar.InitialPosition.Earliest
@@ -19,20 +19,6 @@ SETTINGS = {
     "isDelayedDeliveryDeliverAtTimeStrict": "true",
 }
 FAR = timedelta(days=30)
-
-Again = Callable[[RunningBroker], RunningBroker]
-
-
-def restart(broker: RunningBroker) -> RunningBroker:
-    return broker.restart()
-
-
-def kill_and_start(broker: RunningBroker) -> RunningBroker:
-    broker.kill()
-    return broker.start()
-
-
-either_way = pytest.mark.parametrize("again", [restart, kill_and_start])
 both_types = pytest.mark.parametrize("sub_type", [SHARED, pulsar.ConsumerType.KeyShared])
 
 

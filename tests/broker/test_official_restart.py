@@ -4,28 +4,23 @@ import threading
 from collections.abc import Callable
 
 import pulsar
-import pytest
 
-from official import TIMEOUT_MS, batching, connect, publish, publish_batch, take, texts
+from official import (
+    TIMEOUT_MS,
+    Again,
+    batching,
+    connect,
+    either_way,
+    publish,
+    publish_batch,
+    take,
+    texts,
+)
 from running_broker import RunningBroker
 
 EARLIEST = pulsar.InitialPosition.Earliest
 SHARED = pulsar.ConsumerType.Shared
 TOPIC = "persistent://public/default/restarted"
-
-Again = Callable[[RunningBroker], RunningBroker]
-
-
-def restart(broker: RunningBroker) -> RunningBroker:
-    return broker.restart()
-
-
-def kill_and_start(broker: RunningBroker) -> RunningBroker:
-    broker.kill()
-    return broker.start()
-
-
-either_way = pytest.mark.parametrize("again", [restart, kill_and_start])
 
 
 @either_way
