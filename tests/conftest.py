@@ -8,6 +8,9 @@ from hypothesis import Phase, settings
 
 from running_broker import RunningBroker
 
+# Nothing is said about durations: machines differ, and so do their hours.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 # For who asks whether a test fails, and not by how little.
 settings.register_profile("unshrunk", phases=[Phase.explicit, Phase.reuse, Phase.generate])
 
