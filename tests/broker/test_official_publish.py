@@ -183,16 +183,12 @@ def test_a_schema_is_refused_for_good(client: pulsar.Client, topic: str) -> None
         client.create_producer(topic, schema=pulsar.schema.StringSchema())
 
 
-def test_an_access_mode_is_refused_for_good(client: pulsar.Client, topic: str) -> None:
-    with pytest.raises(pulsar.NotAllowedError):
-        client.create_producer(topic, access_mode=pulsar.ProducerAccessMode.Exclusive)
-    publish(client.create_producer(topic), "shared")
-
-
-def test_a_delayed_message_ends_its_producer_instead_of_looping(
-    client: pulsar.Client, topic: str
+def test_a_message_delayed_too_long_ends_its_producer_instead_of_looping(
+    make_broker: Callable[..., RunningBroker], topic: str
 ) -> None:
+    client = connect(make_broker(delayedDeliveryMaxDelayInMillis="1000").service_url)
     producer = client.create_producer(topic)
     with pytest.raises(pulsar.ProducerFenced):
         producer.send(b"later", deliver_after=timedelta(seconds=5))
     publish(client.create_producer(topic), "now")
+    client.close()
