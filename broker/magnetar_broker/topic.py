@@ -104,7 +104,8 @@ class Topic:
         topic = cls(name, entries, cursors, delays, sequences, limits, policies, dropped)
         try:
             await topic.deduplication.keep_to(policies.deduplication(name))
-        except StorageError:
+            topic.check_open()
+        except (StorageError, NotReady):
             topic.disconnect()
             await entries.close()
             raise

@@ -283,6 +283,27 @@ def test_a_topic_whose_last_ids_cannot_be_read_now_leaves_nothing_behind(
     assert not [timer for *_, timer in world.clock._timers if timer.call is not None]
 
 
+def test_a_topic_that_fails_while_it_is_loaded_is_not_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It would be closed for ever: it fails only once."""
+    rules = replace(RULES, snapshot_entries=1000)
+    world = deduplicating(rules, cache_bytes=0)
+    send(world.producer(), 0)
+    world.clock.pump()
+    read = Log.read
+
+    async def read_and_fail(log: Log, *asked: Any) -> Any:
+        log.fail(Unavailable("something else went wrong"))
+        return await read(log, *asked)
+
+    with monkeypatch.context() as meanwhile, pytest.raises(NotReady):
+        meanwhile.setattr(Log, "read", read_and_fail)
+        world.crash()
+    world.reload()
+    assert world.producer().last_sequence_id == 0
+
+
 # Switching ------------------------------------------------------------------------------------
 
 
