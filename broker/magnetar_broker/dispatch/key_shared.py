@@ -232,19 +232,11 @@ class KeyShared(ManyActive):
         offset = self.read_offset = self._next_new()
         run = self._feed.take(offset, wanted, self._limits.max_read_bytes)
         if run is None:
-            return self._pass_over(self._feed.give_up())
+            return self._pass_over(self._unrouted)
         self.read_offset = run.first + len(run.payloads)
         for part, _ in self._deliverable(run):
             self._route(part)
         return len(run.payloads)
-
-    def _pass_over(self, lost: range) -> int:
-        """Go on behind new entries that cannot be read, whatever their keys; how many there are."""
-        for start, stop in self._cursor.acked.missing(lost.start, lost.stop):
-            self._unrouted.add_all(range(start, stop))
-        self._unrouted.set_aside(lost)
-        self.read_offset = max(self.read_offset, lost.stop)
-        return len(lost)
 
     def _route_again(self) -> int:
         """Route entries that were passed by, or whose slots belonged to nobody; how many."""

@@ -7,6 +7,7 @@ from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker, Stream, part_of, unacked
 from magnetar_broker.dispatch.feed import Feed
 from magnetar_broker.dispatch.holdings import Holdings
+from magnetar_broker.dispatch.replay import ReplayQueue
 from magnetar_broker.dispatch.replay_feed import ReplayFeed
 from magnetar_storage.interfaces import Run
 from magnetar_storage.offsets import next_in_neither
@@ -123,6 +124,15 @@ class ManyActive(ABC):
         if waiting and offset in waiting:
             return next_in_neither(self._cursor.acked, waiting, offset)
         return offset
+
+    def _pass_over(self, waiting: ReplayQueue) -> int:
+        """Go on behind new entries that cannot be read: there they wait, set aside; how many."""
+        lost = self._feed.give_up()
+        for start, stop in self._cursor.acked.missing(lost.start, lost.stop):
+            waiting.add_all(range(start, stop))
+        waiting.set_aside(lost)
+        self.read_offset = max(self.read_offset, lost.stop)
+        return len(lost)
 
     def _deliverable(self, run: Run) -> Iterator[tuple[Run, tuple[int, ...]]]:
         """What of a run is neither acknowledged nor delayed, as `unacked` tells it."""

@@ -121,17 +121,9 @@ class Shared(ManyActive):
         offset = self.read_offset = self._next_new()
         run = self._feed.take(offset, limit, self._limits.max_read_bytes)
         if run is None:
-            return self._pass_over(self._feed.give_up())
+            return bool(self._pass_over(self._replay))
         self._give(consumer, run, room, None)
         return self.read_offset > offset
-
-    def _pass_over(self, lost: range) -> bool:
-        """Go on behind new entries that cannot be read; False when there are none."""
-        for start, stop in self._cursor.acked.missing(lost.start, lost.stop):
-            self._replay.add_all(range(start, stop))
-        self._replay.set_aside(lost)
-        self.read_offset = max(self.read_offset, lost.stop)
-        return bool(lost)
 
     def _give(self, consumer: Consumer, run: Run, room: int, queue: ReplayQueue | None) -> None:
         """Send what may be delivered of a run, as far as there is room for messages.
