@@ -228,6 +228,22 @@ def test_who_sends_before_its_turn_is_disconnected() -> None:
     assert not world.topic().producers.waiting
 
 
+def test_who_was_closed_came_back_and_was_fenced_is_not_ignored() -> None:
+    """What it sent before it knew that it was closed has come: it opened the producer anew."""
+    world = SessionWorld()
+    client, other = world.client(), world.client()
+    client.ask(produce(1))
+    for producer in world.topic().producers:
+        producer.disconnect()
+    assert isinstance(client.heard()[0], pb.CommandCloseProducer)
+    client.say_bytes(send_frame(0, b"before it knew"))
+    client.ask(produce(2))
+    other.ask(asks(1, pb.ExclusiveWithFencing))
+    assert not client.closed
+    client.say_bytes(send_frame(0, b"fenced"))
+    assert client.closed
+
+
 # Encryption ---------------------------------------------------------------------------------
 
 

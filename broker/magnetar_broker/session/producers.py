@@ -28,6 +28,7 @@ async def on_producer(session: Session, command: pb.CommandProducer) -> None:
     producers = session.publishing.producers
     producer = producers.get(command.producer_id)
     if producer is None or producer.closed or producer.epoch < command.epoch:
+        session.publishing.recently_closed.discard(command.producer_id)  # it knows
         create = partial(_create, session, topic_name, command)
         producer = await producers.fill(command.producer_id, create)
         if not producer.ready:
