@@ -129,6 +129,32 @@ def test_what_nobody_reads_is_given_back() -> None:
     assert reading.store.reads == 2
 
 
+def test_what_nobody_wants_any_more_when_it_comes_is_not_kept() -> None:
+    reading = Reading()
+    gate = reading.store.read_gate = reading.world.clock.promise()
+    assert reading.take(0) is None
+    reading.world.clock.pump()
+    reading.feed.clear()
+    gate.set_result(None)
+    reading.world.clock.pump()
+    assert reading.ready == 1
+    assert reading.read(0) == [b"0", b"1", b"2"]
+    assert reading.store.reads == 2
+
+
+def test_what_is_wanted_again_when_it_comes_is_kept() -> None:
+    reading = Reading()
+    gate = reading.store.read_gate = reading.world.clock.promise()
+    assert reading.take(0) is None
+    reading.world.clock.pump()
+    reading.feed.clear()
+    assert reading.take(0) is None
+    gate.set_result(None)
+    reading.world.clock.pump()
+    assert reading.take(0) == (0, [b"0", b"1", b"2"], [1, 1, 1])
+    assert reading.store.reads == 1
+
+
 def test_what_was_trimmed_during_the_read_is_no_damage() -> None:
     reading = Reading()
     reading.store.read_gate = gate = reading.world.clock.promise()

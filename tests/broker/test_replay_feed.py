@@ -57,6 +57,18 @@ def test_recent_entries_are_not_read() -> None:
     assert reading.world.store.reads == 0
 
 
+def test_what_nobody_wants_any_more_when_it_comes_is_not_kept() -> None:
+    reading = Reading()
+    gate = reading.world.store.read_gate = reading.world.clock.promise()
+    assert reading.take(1, 1, [(1, 2)]) is None
+    reading.world.clock.pump()
+    reading.feed.clear()
+    gate.set_result(None)
+    reading.world.clock.pump()
+    assert reading.ready == 1
+    assert reading.take(1, 1, [(1, 2)]) is None
+
+
 def test_what_is_cleared_is_read_again() -> None:
     reading = Reading()
     reading.take(1, 1, [(1, 2)])

@@ -26,6 +26,7 @@ class Source:
         self._log = entries
         self._ready = ready
         self._reading = False
+        self._wanted = False  # whether what is being read is still wanted
         self._failed_at = 0
 
     def retry(self) -> None:
@@ -90,8 +91,10 @@ class Feed(Source):
     def clear(self) -> None:
         """Give back the memory: nobody reads at present."""
         self._ahead = self._next = NOTHING
+        self._wanted = False
 
     def _begin(self, offset: int, wanted: bool) -> None:
+        self._wanted = True
         if not self._reading:
             self._reading = True
             self._log.engine.tasks.spawn(self._read(offset, wanted))
@@ -112,7 +115,7 @@ class Feed(Source):
                 self._failed(offset, error)
         finally:
             self._reading = False
-        if run is not None:
+        if run is not None and self._wanted:
             self._arrived(run, wanted)
         self._ready()
 

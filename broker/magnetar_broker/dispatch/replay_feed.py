@@ -55,6 +55,7 @@ class ReplayFeed(Source):
             return Run(
                 offset, [payload for payload, _ in found], [messages for _, messages in found]
             )
+        self._wanted = True
         if not self._reading:
             self._reading = True
             self._log.engine.tasks.spawn(self._gather(offset, joined(wanted())))
@@ -63,6 +64,7 @@ class ReplayFeed(Source):
     def clear(self) -> None:
         """Give back the memory: nothing is wanted at present."""
         self._gathered = {}
+        self._wanted = False
 
     async def _gather(self, offset: int, stretches: Sequence[Stretch]) -> None:
         gathered: dict[int, tuple[bytes, int]] = {}
@@ -74,7 +76,7 @@ class ReplayFeed(Source):
                 self._failed(offset, error)
         finally:
             self._reading = False
-        self._gathered = gathered
+        self._gathered = gathered if self._wanted else {}
         self._ready()
 
     async def _read(

@@ -80,6 +80,8 @@ class Shared(ManyActive):
             while consumer.can_take() and self._give_waiting(consumer, queue, self._chunk_feed):
                 pass
             self._chunked.put_back(consumer, queue)
+        if not self._chunked:
+            self._chunk_feed.clear()
 
     def _give_waiting(self, consumer: Consumer, queue: ReplayQueue, feed: ReplayFeed) -> bool:
         """Give a run of a queue; False when that is empty or not in memory yet."""
@@ -100,7 +102,8 @@ class Shared(ManyActive):
             if queue is not self._replay:
                 queue.move_to(self._replay)
             self._replay.set_aside(lost)  # what is behind the damage must not wait for it
-        feed.clear()
+        if queue is self._replay:
+            feed.clear()
         return False
 
     def _is_over(self, offset: int) -> bool:
