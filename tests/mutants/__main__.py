@@ -26,6 +26,9 @@ LIKELY = (
 )  # fmt: skip
 """Tests that notice most mutants, to be asked first."""
 
+EXAMPLES = "600"
+"""Histories of each subscription type: some faults of delivery show in one of a hundred."""
+
 TIMEOUT_SECONDS = 900
 
 
@@ -112,7 +115,12 @@ def of_storage(copy: Path) -> list[Path]:
 def environment(copy: Path) -> dict[str, str]:
     """The copies in front of the package that is installed."""
     roots = [str(copy / root) for root in (*SOURCE_ROOTS, "tests")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(roots), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(roots),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "DISPATCH_EXAMPLES": EXAMPLES,
+    }
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ model-based test finds them shows what it is worth.
 from dataclasses import dataclass
 
 MODEL = ("tests/broker/test_dispatch_model.py",)
+CHUNKED = ("tests/broker/test_chunked.py",)
 DEDUPLICATION = ("tests/broker/test_deduplication.py",)
 DELAYS = (
     "tests/storage/test_recent_delays.py",
@@ -177,6 +178,7 @@ FAULTS: tuple[Fault, ...] = (
         "a message stays with a consumer that has left",
         "self._owners.items() if owner != consumer}",
         "self._owners.items()}",
+        CHUNKED,
     ),
     Fault(
         "broker/magnetar_broker/dispatch/holdings.py",
