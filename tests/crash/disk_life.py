@@ -9,6 +9,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
+from crash.disk_delays import LATEST, Delays
 from crash.disk_model import CursorModel, State, TopicModel
 from crash.disk_world import DurableMetadata, World
 from fakes.faulty_disk import FaultyDisk
@@ -22,7 +23,8 @@ from magnetar_storage.local import LocalStore
 from magnetar_storage.log import Engine, Log, RollLimits
 from magnetar_storage.memory import MemoryMetadata
 from magnetar_storage.offsets import OffsetSet
-from magnetar_storage.sides import DEDUPLICATION
+from magnetar_storage.recent_delays import RecentDelays
+from magnetar_storage.sides import DEDUPLICATION, DELAYS
 from magnetar_storage.thinnable import needed_by
 from magnetar_storage.world import Done
 
@@ -41,6 +43,7 @@ class Topic:
     log: Log
     cursors: CursorLog
     side: Numbers
+    delays: Delays
     work: ManualPromise | None = None
     """The last thing that was begun and not waited for."""
 
@@ -100,11 +103,14 @@ class Life:
             return
         log = self.world.drive(Log.open(model.key, self._engine, create=True))
         assert log is not None
-        side = Numbers()
-        cursors = self.world.drive(CursorLog.open(log, {DEDUPLICATION: side}))
+        side, recent = Numbers(), RecentDelays()
+        cursors = self.world.drive(CursorLog.open(log, {DEDUPLICATION: side, DELAYS: recent}))
         cursors._roll_bytes = CURSOR_ROLL_BYTES
-        topic = Topic(model, log, cursors, side)
+        delays = self.world.drive(Delays.open(model, log, cursors, recent))
+        topic = Topic(model, log, cursors, side, delays)
         self.check(topic)
+        if self._dice.random() < 0.7:
+            delays.look()
         self._topics.append(topic)
 
     def _delete_again(self, model: TopicModel) -> None:
@@ -134,6 +140,7 @@ class Life:
             expected = model.cursors.setdefault(name, CursorModel())
             expected.check(_state(cursor, log.end), f"cursor {name} of {model.key}")
         model.side.check(topic.side.all, f"side of {model.key}")
+        topic.delays.check()
 
     # Acting ---------------------------------------------------------------------
 
@@ -161,9 +168,15 @@ class Life:
         entries = [self._entry(len(model.appended) + number) for number in range(size)]
         if dice.random() < 0.05 and not self._uniform:
             entries[0] = (entries[0][0] + bytes(dice.randrange(1, 256) for _ in range(700)), 1)
-        end = len(model.appended) + len(entries)
-        told = self._told(partial(_appended, model, end))
-        topic.log.append([payload for payload, _ in entries], [n for _, n in entries], told)
+        first, end = len(model.appended), len(model.appended) + len(entries)
+        payloads = [payload for payload, _ in entries]
+
+        def appended() -> None:
+            assert model.durable < end, "confirmations come in order"
+            model.durable = end
+            topic.delays.appended(first, payloads)
+
+        topic.log.append(payloads, [n for _, n in entries], self._told(appended))
         model.appended += entries
 
     def _entry(self, offset: int) -> tuple[bytes, int]:
@@ -252,7 +265,13 @@ class Life:
             log, model = topic.log, topic.model
             before = self._dice.randrange(log.first_offset, log.end + 1)
             model.trim_asked = max(model.trim_asked, before)
-            self._begin(topic, log.trim(before), partial(_trimmed, model, log))
+            self._begin(topic, topic.delays.trim(before), partial(_trimmed, model, log))
+
+    def release(self, topic: Topic) -> None:
+        """Time goes on."""
+        if topic.idle:
+            until = self._dice.randint(topic.model.released_to, LATEST)
+            self._begin(topic, topic.delays.release(min(until, topic.model.released_to + 10)))
 
     def thin(self, topic: Topic) -> None:
         """Give back what no cursor needs, even if it is a single entry of a segment."""
@@ -282,6 +301,7 @@ class Life:
         self._finish(topic)
         self._topics.remove(topic)
         if topic.log.failed is None:
+            self.world.drive(topic.delays.close())
             self.world.drive(topic.cursors.close())
             self.world.drive(topic.log.close())
         self._open_topic(topic.model)
@@ -309,6 +329,7 @@ class Life:
         """Stop in good order; nothing is left behind that nobody needs."""
         for topic in self._topics:
             self._finish(topic)
+            self.world.drive(topic.delays.close())
             self.world.drive(topic.cursors.close())
             self.world.drive(topic.log.close())
         self.world.drive(self.store.close())
@@ -367,6 +388,7 @@ ACTIONS: dict[Callable[[Life, Topic], None], float] = {
     Life.unsubscribe: 0.4,
     Life.trim: 1,
     Life.thin: 4,
+    Life.release: 3,
     Life.checkpoint: 0.7,
     Life.reopen: 0.2,
 }
@@ -375,11 +397,6 @@ ACTIONS: dict[Callable[[Life, Topic], None], float] = {
 
 def _size(dice: Random) -> int:
     return dice.choice((1, 1, 1, 2, 3, 6))
-
-
-def _appended(model: TopicModel, end: int) -> None:
-    assert model.durable < end, "confirmations come in order"
-    model.durable = end
 
 
 def _trimmed(model: TopicModel, log: Log) -> None:

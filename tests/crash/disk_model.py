@@ -141,6 +141,8 @@ class TopicModel:
     """Offsets that no cursor needed when the log was thinned: they may be gone."""
     cursors: dict[str, CursorModel] = field(default_factory=dict)
     side: SideModel = field(default_factory=SideModel)
+    released_to: int = 0
+    """Delays up to here ended."""
     delete_asked: bool = False
     deleted: bool = False
 
