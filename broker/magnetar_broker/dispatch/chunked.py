@@ -9,6 +9,9 @@ from magnetar_proto.chunks import Chunk
 REMEMBERED = 10_000
 """Messages of which a consumer has only some chunks; the rest of those beyond goes to anybody."""
 
+Parts = dict[int, None]
+"""Offsets, each once, in the order in which they were given."""
+
 
 class ChunkedMessages:
     """Who has the beginning of which message, and which chunks wait for whom.
@@ -19,8 +22,8 @@ class ChunkedMessages:
 
     def __init__(self) -> None:
         self._owners: dict[str, Consumer] = {}
-        self._begun: dict[str, list[int]] = {}  # what of the same messages was given
-        self._parts: dict[int, list[int]] = {}  # of every chunk that is held, its whole message
+        self._begun: dict[str, Parts] = {}  # what of the same messages was given
+        self._parts: dict[int, Parts] = {}  # of every chunk that is held, its whole message
         self._waiting: dict[Consumer, ReplayQueue] = {}
 
     def __bool__(self) -> bool:
@@ -38,10 +41,10 @@ class ChunkedMessages:
     def given(self, chunk: Chunk, consumer: Consumer, offset: int) -> None:
         """A consumer was sent a chunk: it gets those that are missing, too."""
         self._owners.pop(chunk.uuid, None)
-        parts = self._begun.pop(chunk.uuid, [])
+        parts = self._begun.pop(chunk.uuid, {})
         if chunk.number == 0:
-            parts = []
-        parts.append(offset)
+            parts = {}
+        parts[offset] = None
         self._parts[offset] = parts
         if not chunk.is_last:
             self._owners[chunk.uuid] = consumer
@@ -57,10 +60,10 @@ class ChunkedMessages:
 
     def with_their_messages(self, offsets: Iterable[int]) -> list[int]:
         """These entries, and of chunks among them the other chunks that were given with them."""
-        found: dict[int, None] = {}
+        found: Parts = {}
         for offset in offsets:
             if offset not in found:  # all chunks of a message may be named
-                found.update(dict.fromkeys(self._parts.get(offset, [offset])))
+                found.update(self._parts.get(offset, {offset: None}))
         return list(found)
 
     def wait(self, consumer: Consumer, offset: int) -> None:
