@@ -1,13 +1,13 @@
 """How messages get to consumers."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from magnetar_broker.config.domains import COUNT, FLAG, SubscriptionType
+from magnetar_broker.config.sections.section import section
 from magnetar_broker.config.values import Choices, Integer, Key, Share
 
 
-@dataclass(frozen=True, kw_only=True)
+@section
 class DelayedDelivery:
     """Messages that wait for their time."""
 
@@ -47,7 +47,7 @@ class DelayedDelivery:
     ] = 0
 
 
-@dataclass(frozen=True, kw_only=True)
+@section
 class Subscriptions:
     """What consumers may do, and how messages are shared out among them."""
 

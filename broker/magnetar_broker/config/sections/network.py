@@ -1,13 +1,13 @@
 """Where the broker listens, and whom it lets in."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from magnetar_broker.config.domains import COUNT, HOST, NAME, PORT
+from magnetar_broker.config.sections.section import section
 from magnetar_broker.config.values import Blank, Key
 
 
-@dataclass(frozen=True, kw_only=True)
+@section
 class Network:
     """The broker among its clients."""
 

@@ -1,13 +1,13 @@
 """What producers may do."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from magnetar_broker.config.domains import COUNT, FLAG
+from magnetar_broker.config.sections.section import section
 from magnetar_broker.config.values import Integer, Key
 
 
-@dataclass(frozen=True, kw_only=True)
+@section
 class Publishing:
     """Limits of producers and of what they send."""
 
@@ -47,7 +47,7 @@ class Publishing:
     ] = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@section
 class Deduplication:
     """Dropping what is sent again."""
 

@@ -1,13 +1,13 @@
 """What is measured."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from magnetar_broker.config.domains import FLAG
+from magnetar_broker.config.sections.section import section
 from magnetar_broker.config.values import Integer, Key
 
 
-@dataclass(frozen=True, kw_only=True)
+@section
 class Statistics:
     """Rates and metrics."""
 

@@ -1,13 +1,13 @@
 """What is kept, where and how long."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from magnetar_broker.config.domains import COUNT, PATH, Durability
+from magnetar_broker.config.sections.section import section
 from magnetar_broker.config.values import Choice, Integer, Key
 
 
-@dataclass(frozen=True, kw_only=True)
+@section
 class Storage:
     """Directory, durability, ledgers and retention."""
 

@@ -1,13 +1,13 @@
 """Topics, namespaces and their partitions."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from magnetar_broker.config.domains import COUNT, FLAG, NAMESPACE, TopicType
+from magnetar_broker.config.sections.section import section
 from magnetar_broker.config.values import Choice, Integer, Key, Texts
 
 
-@dataclass(frozen=True, kw_only=True)
+@section
 class Topics:
     """What is served, and what may be created by using it."""
 
