@@ -19,3 +19,4 @@ def test_kill_9_under_load(
     report = summary.report
     assert not report.problems, str(summary)
     assert report.acks_tested > 0 and report.receipts > 0 and summary.kills.total() >= cycles
+    assert report.counts_tested > 0 and report.subscriptions_deleted > 0
