@@ -36,6 +36,7 @@ def test_nothing_with_a_receipt_is_lost_and_order_is_kept(make_broker: MakeBroke
                 ids = []
                 for first in range(0, total, 100):
                     if first % (total // kills) == total // kills // 2:
+                        await asyncio.gather(*killing)  # one daemon at a time
                         killing.append(asyncio.create_task(kill_and_start(broker)))
                     ids += await producer.send_batch([b"%d" % n for n in range(first, first + 100)])
                 return ids
