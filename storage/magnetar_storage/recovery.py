@@ -234,6 +234,8 @@ def _recover(disk: Disk, limits: Limits) -> Recovered:
     position = _replay(disk, start.position, rebuild)
     if position != start.position:
         rebuild.flush()
+        if rebuild.deleted:
+            _sync_journal(disk, start.position.file)
         for number in rebuild.deleted:
             disk.remove(segment.file_name(number))
         disk.sync_dir("segments")
@@ -241,6 +243,19 @@ def _recover(disk: Disk, limits: Limits) -> Recovered:
         # Before the next journal file: its presence says that the one before was complete.
         checkpoints.write(disk, start, limits.spare_journal_files)
     return Recovered(start, files - set(start.rows) - rebuild.deleted, rebuild.findings)
+
+
+def _sync_journal(disk: Disk, first: int) -> None:
+    """After a kill what was read of the last round may not be durable, and what it says to be
+    deleted must not be gone without it."""
+    for name in disk.list("journal"):
+        number = rounds.file_number(name)
+        if number and number >= first:
+            file = disk.open(f"journal/{name}")
+            try:
+                file.sync()
+            finally:
+                file.close()
 
 
 def _replay(disk: Disk, start: Position, rebuild: Rebuild) -> Position:
