@@ -4,7 +4,13 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from magnetar_proto.entries import CHECKED_HEAD, CHECKED_MAGIC, METADATA_AT, parse_metadata
+from magnetar_proto.entries import (
+    CHECKED_HEAD,
+    CHECKED_MAGIC,
+    METADATA_AT,
+    parse_metadata,
+    text_bytes,
+)
 from magnetar_proto.errors import BadMetadata
 
 TAG: Final = re.compile(rb"\xd8\x01")
@@ -16,7 +22,7 @@ SMALL: Final = 256
 class Chunk(NamedTuple):
     """Which part of which message."""
 
-    uuid: str
+    uuid: bytes
     """The same for all chunks of a message."""
     number: int
     """From 0."""
@@ -53,6 +59,7 @@ def chunk_of(entry: bytes) -> Chunk | None:
         metadata, _ = parse_metadata(entry)
     except BadMetadata:
         return None
-    if metadata.num_chunks_from_msg <= 1 or not metadata.uuid:
+    uuid = text_bytes(metadata, "uuid") if metadata.num_chunks_from_msg > 1 else b""
+    if not uuid:
         return None
-    return Chunk(metadata.uuid, metadata.chunk_id, metadata.num_chunks_from_msg)
+    return Chunk(uuid, metadata.chunk_id, metadata.num_chunks_from_msg)

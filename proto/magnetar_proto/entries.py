@@ -92,6 +92,12 @@ def parse_metadata(entry: bytes) -> tuple[pb.MessageMetadata, int]:
     return metadata, end
 
 
+def text_bytes(metadata: pb.MessageMetadata, name: str) -> bytes:
+    """A field of text as it is written: need not be UTF-8, of which the parser hands out bytes."""
+    value: object = getattr(metadata, name)
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
 def publish_time(entry: bytes) -> int:
     """When the producer published the entry, in milliseconds since the epoch; BadMetadata."""
     return parse_metadata(entry)[0].publish_time

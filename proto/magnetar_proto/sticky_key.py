@@ -6,7 +6,7 @@ from binascii import Error as Base64Error
 from typing import Final
 
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.entries import METADATA_AT, parse_metadata
+from magnetar_proto.entries import METADATA_AT, parse_metadata, text_bytes
 from magnetar_proto.errors import BadMetadata
 
 NO_KEY: Final = b"NONE_KEY"
@@ -52,19 +52,14 @@ def _parsed_key(entry: bytes) -> bytes:
         return metadata.ordering_key
     if metadata.HasField("partition_key"):
         return _key_bytes(metadata)
-    return f"{metadata.producer_name}-{metadata.sequence_id}".encode()
+    return b"%s-%d" % (text_bytes(metadata, "producer_name"), metadata.sequence_id)
 
 
 def _key_bytes(metadata: pb.MessageMetadata) -> bytes:
-    key = _bytes(metadata.partition_key)
+    key = text_bytes(metadata, "partition_key")
     if not metadata.partition_key_b64_encoded:
         return key
     try:
         return b64decode(key, validate=True)
     except Base64Error:
         return NO_KEY
-
-
-def _bytes(text: str | bytes) -> bytes:
-    """A text of protobuf, which comes as bytes if it is not UTF-8."""
-    return text if isinstance(text, bytes) else text.encode()

@@ -16,12 +16,12 @@ def entry(checksum: bool = True, payload: bytes = b"hello", **fields: Any) -> by
 
 
 CHUNK = {"uuid": "p-1", "num_chunks_from_msg": 3, "total_chunk_msg_size": 30}
-FIRST = Chunk("p-1", 0, 3)
+FIRST = Chunk(b"p-1", 0, 3)
 
 
 def test_a_chunk_says_of_which_message_it_is_and_where() -> None:
     last = chunk_of(entry(**CHUNK, chunk_id=2))
-    assert last == Chunk("p-1", 2, 3)
+    assert last == Chunk(b"p-1", 2, 3)
     assert last.is_last
     first = chunk_of(entry(**CHUNK))
     assert first == FIRST
@@ -31,6 +31,11 @@ def test_a_chunk_says_of_which_message_it_is_and_where() -> None:
 def test_a_message_of_one_chunk_or_without_a_name_is_none() -> None:
     assert chunk_of(entry(uuid="p-1", num_chunks_from_msg=1, chunk_id=0)) is None
     assert chunk_of(entry(num_chunks_from_msg=2, chunk_id=0)) is None
+
+
+def test_the_name_need_not_be_utf_8() -> None:
+    renamed = entry(**CHUNK).replace(b"p-1", b"\xff\xfe1")
+    assert chunk_of(renamed) == Chunk(b"\xff\xfe1", 0, 3)
 
 
 def test_only_chunks_are_found() -> None:

@@ -47,6 +47,12 @@ def test_a_key_need_not_be_utf_8(before: bytes) -> None:
     assert sticky_key(encode_head(metadata, b"x") + b"x") == b"\xff\xfe"
 
 
+def test_a_producers_name_need_not_be_utf_8() -> None:
+    assert (
+        sticky_key(encode_head(b"\x0a\x02\xff\xfe\x10\x07\x18\x01", b"x") + b"x") == b"\xff\xfe-7"
+    )
+
+
 def test_metadata_that_cannot_be_read_has_no_key() -> None:
     whole = entry_of(partition_key="k")
     for size in range(len(whole) - len(b"payload")):

@@ -21,8 +21,8 @@ class ChunkedMessages:
     """
 
     def __init__(self) -> None:
-        self._owners: dict[str, Consumer] = {}
-        self._begun: dict[str, Parts] = {}  # what of the same messages was given
+        self._owners: dict[bytes, Consumer] = {}
+        self._begun: dict[bytes, Parts] = {}  # what of the same messages was given
         self._parts: dict[int, Parts] = {}  # of every chunk that is held, its whole message
         self._waiting: dict[Consumer, ReplayQueue] = {}
 
