@@ -11,6 +11,7 @@ import static magnetar.clients.Stage.texts;
 
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.SubscriptionType;
 import org.apache.pulsar.client.impl.MultiplierRedeliveryBackoff;
 
@@ -112,12 +113,21 @@ final class Redelivery {
                     .receiverQueueSize(50).isAckReceiptEnabled(true).subscribe();
             for (int round = 0; round < 5; round++) {
                 Check.equal(texts(take(consumer, 20)), List.of(numbers(0, 20)));
+                awaitQueued(consumer, 30);
                 consumer.redeliverUnacknowledgedMessages();
             }
             Stage.acknowledge(consumer, take(consumer, 10));
+            awaitQueued(consumer, 40);
             consumer.redeliverUnacknowledgedMessages();
             Check.equal(texts(take(consumer, 190)), List.of(numbers(10, 200)));
             expectSilence(consumer);
+        }
+    }
+
+    /** A message that is just coming in while the client forgets its queue may survive that. */
+    private static void awaitQueued(Consumer<?> consumer, int messages) {
+        while (consumer.getStats().getMsgNumInReceiverQueue() < messages) {
+            Thread.onSpinWait();
         }
     }
 
