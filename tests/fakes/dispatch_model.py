@@ -234,11 +234,12 @@ class DispatchModel(Oracle):
         self._seek(self.world.subscription().seek_to_time(offset))
 
     def _moved_to(self, offset: int, mask: int) -> None:
+        holes = self.world.topic.log.holes
         for at, one in enumerate(self.entries):
             one.restore()
-            if at < offset:
+            if at < offset or at in holes:
                 one.left = 0
-        if mask:
+        if mask and offset not in holes:
             self.entries[offset].left = mask
 
     def _seek(self, seeking: Coroutine[Any, Any, None]) -> None:
@@ -257,10 +258,11 @@ class DispatchModel(Oracle):
     # Upkeep and end -------------------------------------------------------------------
 
     def tidy(self) -> None:
-        """Trim what is acknowledged."""
+        """Trim and reclaim what is acknowledged."""
         self.world.do(self.world.topic.tidy())
-        kept = self.world.topic.log.first_offset
-        assert not any(one.left for one in self.entries[:kept]), "trimmed what is needed"
+        log = self.world.topic.log
+        gone = [*range(log.first_offset), *(n for one in log.holes for n in range(*one))]
+        assert not any(self.entries[n].left for n in gone), "trimmed what is needed"
         self.check()
 
     def advance(self, seconds: int) -> None:
