@@ -86,8 +86,8 @@ ORDERS = (
     Order(
         "recovery.py",
         "a checkpoint without what the journal held",
-        "        rebuild.flush()\n        for number in rebuild.deleted:",
-        "        for number in rebuild.deleted:",
+        "        rebuild.flush()\n        if rebuild.deleted:",
+        "        if rebuild.deleted:",
     ),
     Order(
         "journal_scan.py",
