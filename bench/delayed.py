@@ -28,6 +28,9 @@ PLAIN_SHARE = 10
 WRITE_ENTRIES = 50
 DAY_MS = 86_400_000
 
+FILL_SECONDS = 600
+"""Ten million messages take minutes."""
+
 
 def delayed(trial: Trial, shape: Shape, entries: int) -> Measures:
     """Publish messages that are due in a day to a month; kill -9, and receive one that is due."""
@@ -61,7 +64,7 @@ def delayed(trial: Trial, shape: Shape, entries: int) -> Measures:
             "rss_mib": used.rss,
         }
 
-    measures = trial.run(fill)
+    measures = trial.run(fill, stall_seconds=FILL_SECONDS)
     trial.server.kill()
     trial.server.start()
     measures["healthy_ms"] = trial.server.healthy_ms

@@ -42,11 +42,13 @@ class Trial:
         count = max(20, int(entries * self.scale))
         return encode_load(shape, count, *([] if write_entries is None else [write_entries]))
 
-    def run(self, work: Callable[[], Awaitable[Measures]]) -> Measures:
+    def run(
+        self, work: Callable[[], Awaitable[Measures]], stall_seconds: float = STALL_SECONDS
+    ) -> Measures:
         """In a loop of its own, with no collector at work; TimeoutError if nothing goes on."""
 
         async def bounded() -> Measures:
-            async with asyncio.timeout(self.seconds * 2 + STALL_SECONDS):
+            async with asyncio.timeout(self.seconds * 2 + stall_seconds):
                 return await work()
 
         with _no_garbage_collected():
