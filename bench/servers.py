@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from pathlib import Path
 
 from bench.usage import family
@@ -250,11 +251,8 @@ class Pulsar(Server):
     def deduplicate(self, topic: str) -> None:
         super().deduplicate(topic)
         path = f"/admin/v2/{topic.replace('://', '/')}/stats"
-        give_up = time.perf_counter() + HEALTH_SECONDS
-        while b'"deduplicationStatus":"Enabled"' not in _request(self.http_port, "GET", path)[1]:
-            if time.perf_counter() > give_up:
-                raise RuntimeError(f"deduplication is not on after {HEALTH_SECONDS} s")
-            time.sleep(LOOK_SECONDS)
+        on = b'"deduplicationStatus":"Enabled"'
+        _await(lambda: on in _request(self.http_port, "GET", path)[1], "deduplicating")
 
 
 class PulsarFsync(Pulsar):
@@ -275,10 +273,15 @@ SERVERS: dict[str, type[Server]] = {
 
 def await_health(http_port: int) -> None:
     """Return when the health check says so; RuntimeError after a minute."""
+    _await(lambda: _is_healthy(http_port), "healthy")
+
+
+def _await(holds: Callable[[], bool], what: str) -> None:
+    """Ask a server until it says so: it tells nobody by itself."""
     give_up = time.perf_counter() + HEALTH_SECONDS
-    while not _is_healthy(http_port):
+    while not holds():
         if time.perf_counter() > give_up:
-            raise RuntimeError(f"not healthy after {HEALTH_SECONDS} s")
+            raise RuntimeError(f"not {what} after {HEALTH_SECONDS} s")
         time.sleep(LOOK_SECONDS)
 
 

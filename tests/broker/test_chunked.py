@@ -182,7 +182,8 @@ def test_a_new_chunk_waits_behind_its_beginning_that_is_being_read() -> None:
     assert world.offsets(staying) == [0, 1, 2, 3, 13]
 
 
-def test_a_new_message_does_not_wait_behind_chunks_of_others_that_are_being_read() -> None:
+def waiting_for_the_disk() -> tuple[TopicWorld, Consumer]:
+    """A consumer with one chunk, for whom the next waits that memory has no longer."""
     world = TopicWorld(roll=BY_THREE, cache_bytes=150)
     slow = shared(world, 1)
     world.publish(chunk("one", 0))
@@ -191,6 +192,11 @@ def test_a_new_message_does_not_wait_behind_chunks_of_others_that_are_being_read
     for entry in usual(9):
         world.publish(entry)
     assert (world.offsets(slow), len(world.got(fast)), in_replay(world)) == ([0], 9, 1)
+    return world, slow
+
+
+def test_a_new_message_does_not_wait_behind_chunks_of_others_that_are_being_read() -> None:
+    world, slow = waiting_for_the_disk()
     world.publish(chunk("new", 0))
     slow.subscription.flow(slow, 10)
     assert world.offsets(slow) == [11]
@@ -199,14 +205,7 @@ def test_a_new_message_does_not_wait_behind_chunks_of_others_that_are_being_read
 
 
 def test_a_chunk_waits_behind_one_of_its_message_that_is_being_read() -> None:
-    world = TopicWorld(roll=BY_THREE, cache_bytes=150)
-    slow = shared(world, 1)
-    world.publish(chunk("one", 0))
-    fast = shared(world, 9)
-    world.publish(chunk("one", 1))
-    for entry in usual(9):
-        world.publish(entry)
-    assert (world.offsets(slow), len(world.got(fast)), in_replay(world)) == ([0], 9, 1)
+    world, slow = waiting_for_the_disk()
     world.publish(chunk("one", 2))
     slow.subscription.flow(slow, 10)
     assert world.offsets(slow) == []
