@@ -9,9 +9,9 @@ from io import BytesIO
 
 import pytest
 
-from magnetar_broker.server import http_connection
-from magnetar_broker.server.http_connection import MAX_BODY, MAX_HEAD, HttpConnection
-from magnetar_broker.server.http_messages import Request, Response
+from magnetar_broker.server.http import connection as http_connection
+from magnetar_broker.server.http.connection import MAX_BODY, MAX_HEAD, HttpConnection
+from magnetar_broker.server.http.messages import Request, Response
 
 GET = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n"
 PUT = b"PUT /a HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody"

@@ -13,9 +13,9 @@ from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.ownership import SoleOwner
-from magnetar_broker.server import http as http_port
+from magnetar_broker.server import http_server as http_port
 from magnetar_broker.server.descriptors import Descriptors
-from magnetar_broker.server.http import HttpServer
+from magnetar_broker.server.http_server import HttpServer
 from magnetar_broker.server.world import LoopClock, LoopTasks
 from magnetar_storage.cache import EntryCache
 from magnetar_storage.errors import Unavailable

@@ -2,7 +2,7 @@
 
 import pytest
 
-from magnetar_broker.server.http_table import NoRoute, Route, Table
+from magnetar_broker.server.http.table import NoRoute, Route, Table
 
 TABLE = Table(
     [

@@ -17,7 +17,7 @@ from magnetar_broker.config import Durability, Settings
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.ownership import SoleOwner
 from magnetar_broker.server.descriptors import Descriptors, raise_limit
-from magnetar_broker.server.http import HttpServer
+from magnetar_broker.server.http_server import HttpServer
 from magnetar_broker.server.listener import Listener
 from magnetar_broker.server.world import LoopClock, LoopTasks, ThreadWorkers
 from magnetar_broker.version import VERSION

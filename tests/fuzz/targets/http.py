@@ -16,9 +16,9 @@ from fuzz.choices import Choices
 from fuzz.defects import DEFECTS
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.server.descriptors import Descriptors
-from magnetar_broker.server.http import HttpServer
-from magnetar_broker.server.http_connection import HttpConnection
-from magnetar_broker.server.http_messages import Request, Response, text_response
+from magnetar_broker.server.http.connection import HttpConnection
+from magnetar_broker.server.http.messages import Request, Response, text_response
+from magnetar_broker.server.http_server import HttpServer
 
 LONGEST: Final = 1024
 MOST_REQUESTS: Final = 64

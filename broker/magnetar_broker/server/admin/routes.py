@@ -6,10 +6,8 @@ from urllib.parse import urlsplit
 from magnetar_broker.broker import Broker
 from magnetar_broker.metrics.figures import Figures, gather
 from magnetar_broker.metrics.journal import JournalFigures
-from magnetar_broker.server.http_errors import Refused, refusal
-from magnetar_broker.server.http_messages import Request, Response, json_response, text_response
-from magnetar_broker.server.http_policies import policy_routes
-from magnetar_broker.server.http_site import (
+from magnetar_broker.server.admin.policies import policy_routes
+from magnetar_broker.server.admin.site import (
     DOMAIN,
     NAMESPACE,
     TOPIC,
@@ -20,7 +18,9 @@ from magnetar_broker.server.http_site import (
     serving,
     topic_of,
 )
-from magnetar_broker.server.http_table import Route, Table
+from magnetar_broker.server.http.errors import Refused, refusal
+from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
+from magnetar_broker.server.http.table import Route, Table
 from magnetar_broker.version import VERSION
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import StorageError

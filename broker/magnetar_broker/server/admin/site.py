@@ -10,8 +10,8 @@ from urllib.parse import unquote_plus
 from magnetar_broker.broker import Broker
 from magnetar_broker.errors import InvalidName, NotReady
 from magnetar_broker.metrics.journal import JournalStats
-from magnetar_broker.server.http_errors import Refused
-from magnetar_broker.server.http_messages import Request, Response
+from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Request, Response
 from magnetar_proto.names import NamespaceName, TopicName
 
 DOMAIN = "{domain:persistent|non-persistent}"

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from magnetar_broker.broker import Broker
 from magnetar_broker.metrics.journal import JournalStats
+from magnetar_broker.server.admin.routes import ROUTES
+from magnetar_broker.server.admin.site import Site
 from magnetar_broker.server.descriptors import Descriptors
-from magnetar_broker.server.http_connection import HttpConnection
-from magnetar_broker.server.http_errors import refusal_of
-from magnetar_broker.server.http_messages import Request, Response
-from magnetar_broker.server.http_routes import ROUTES
-from magnetar_broker.server.http_site import Site
+from magnetar_broker.server.http.connection import HttpConnection
+from magnetar_broker.server.http.errors import refusal_of
+from magnetar_broker.server.http.messages import Request, Response
 
 MAX_CONNECTIONS = 1024
 STOP_SECONDS = 1.0

@@ -16,9 +16,7 @@ from magnetar_broker.policies import (
     DelayedDelivery,
     Policy,
 )
-from magnetar_broker.server.http_errors import Refused
-from magnetar_broker.server.http_messages import Request, Response, json_response, text_response
-from magnetar_broker.server.http_site import (
+from magnetar_broker.server.admin.site import (
     NAMESPACE,
     TOPIC,
     Handler,
@@ -28,7 +26,9 @@ from magnetar_broker.server.http_site import (
     serving,
     topic_of,
 )
-from magnetar_broker.server.http_table import Route
+from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
+from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
 T = TypeVar("T")

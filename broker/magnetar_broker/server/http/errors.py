@@ -14,8 +14,8 @@ from magnetar_broker.errors import (
     as_refusal,
 )
 from magnetar_broker.namespaces import AlreadyExists
-from magnetar_broker.server.http_messages import Request, Response, json_response
-from magnetar_broker.server.http_table import NoRoute
+from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.table import NoRoute
 
 logger = logging.getLogger(__name__)
 

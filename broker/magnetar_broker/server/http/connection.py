@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 import h11
 
-from magnetar_broker.server.http_messages import Request, Response, json_response
+from magnetar_broker.server.http.messages import Request, Response, json_response
 
 Answer = Callable[[Request], Awaitable[Response]]
 """Whatever goes wrong is an answer too; nothing is raised."""

@@ -1,0 +1,1 @@
+"""What the HTTP port answers: Pulsar's admin REST API, lookups, health, metrics."""
