@@ -20,6 +20,7 @@ from magnetar_broker.policies import Policies, Policy
 from magnetar_broker.publish_budget import PublishBudget
 from magnetar_broker.retention import Retention
 from magnetar_broker.topic import Topic
+from magnetar_broker.topic_events import TopicEvents
 from magnetar_broker.watchdog import Watchdog
 from magnetar_proto.names import NamespaceName, TopicName
 from magnetar_storage.errors import StorageError
@@ -42,6 +43,7 @@ class Broker:
         self.namespaces = Namespaces(engine.metadata, settings.allow_auto_namespace_creation)
         self.limits = topic_limits(settings)
         self.policies = Policies(engine.metadata, settings)
+        self.events = TopicEvents()
         self.publishes = PublishBudget(settings.max_message_publish_buffer_size_in_mb << 20)
         self.ready = False
         self.connections = self.connections_total = 0
