@@ -1,7 +1,8 @@
 """Records transcripts: `python -m conformance.record original|magnetar [group...]`.
 
-`original` starts an Apache Pulsar, plays every trace, and stops it.  `magnetar` plays those in
-which Magnetar differs.  Look at the change with `git diff` before you commit it.
+`original` starts an Apache Pulsar, plays every trace, and stops it; one that `original/pulsar.py`
+has started on the port is used, and left running.  `magnetar` plays those in which Magnetar
+differs.  Look at the change with `git diff` before you commit it.
 """
 
 import tempfile
@@ -23,17 +24,23 @@ SETTLE_SECONDS = 0.3
 SETTINGS = {
     "activeConsumerFailoverDelayTimeMillis": "0",
     "connectionLivenessCheckTimeoutMillis": "1000",
+    "forceDeleteNamespaceAllowed": "true",
+    "forceDeleteTenantAllowed": "true",
 }
-"""For both brokers: what would only make everybody wait."""
+"""For both brokers: what would only make everybody wait, and what is not allowed by default."""
 
 
 @contextmanager
 def original() -> Iterator[Target]:
-    """An Apache Pulsar with an empty data directory."""
+    """An Apache Pulsar with an empty data directory, or the one that runs on the port already."""
+    target = Target(PORT, HTTP_PORT, SETTLE_SECONDS)
     with tempfile.TemporaryDirectory() as data:
         pulsar = RunningPulsar(PORT, HTTP_PORT, Path(data), settings=SETTINGS)
+        if pulsar.pid is not None:
+            yield target
+            return
         with pulsar:
-            yield Target(PORT, HTTP_PORT, SETTLE_SECONDS)
+            yield target
 
 
 @contextmanager
