@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import count
 from typing import TypeVar
 
+from magnetar_broker.chores import Chores
 from magnetar_broker.config import Settings, TopicType
 from magnetar_broker.deduplication import DeduplicationRules
 from magnetar_broker.dispatch.unacked_budget import UnackedBudget
@@ -21,6 +22,7 @@ from magnetar_broker.publish_budget import PublishBudget
 from magnetar_broker.retention import Retention
 from magnetar_broker.topic import Topic
 from magnetar_broker.topic_events import TopicEvents
+from magnetar_broker.upkeep import Upkeep
 from magnetar_broker.watchdog import Watchdog
 from magnetar_proto.names import NamespaceName, TopicName
 from magnetar_storage.errors import StorageError
@@ -52,6 +54,8 @@ class Broker:
         self._loading: dict[TopicName, Promise] = {}
         self._started_ms = engine.clock.now_ms()
         self.watchdog = Watchdog(engine, lambda: self.topics)
+        self.upkeep = Upkeep(engine)
+        Chores(settings, engine, lambda: self.topics).enlist(self.upkeep)
         self._names = count()
         self._lookups = 0
 
@@ -61,14 +65,14 @@ class Broker:
         for name in (*SYSTEM_NAMESPACES, *self.settings.bootstrap_namespaces):
             await self.namespaces.create(NamespaceName.parse(name))
         self.ready = True
-        self._schedule_tidying()
-        self._schedule_measuring()
+        self.upkeep.start()
         self.watchdog.start()
         self.engine.tasks.spawn(sweep_and_tell(self.engine, present))
 
     async def close(self) -> None:
         """Send every client away and seal every topic."""
         self.ready = False
+        self.upkeep.stop()
         self.watchdog.stop()
         for loading in list(self._loading.values()):
             await loading
@@ -272,41 +276,6 @@ class Broker:
         """A topic's log failed: forget it, so that the next request loads it anew."""
         if self._topics.get(topic.name) is topic:
             del self._topics[topic.name]
-
-    # Upkeep -----------------------------------------------------------------------
-
-    def _schedule_tidying(self) -> None:
-        interval = self.settings.retention_check_interval_in_seconds
-        self.engine.clock.later(interval, lambda: self.engine.tasks.spawn(self._tidy()))
-
-    async def _tidy(self) -> None:
-        """Roll old segments over and trim consumed ones, topic by topic."""
-        try:
-            for topic in self.topics:
-                if isinstance(topic, Topic) and not topic.closed:
-                    try:
-                        await topic.tidy()
-                    except StorageError as error:
-                        logger.warning("%s could not be trimmed: %s", topic.name, error)
-        finally:
-            if self.ready:
-                self._schedule_tidying()
-
-    def _schedule_measuring(self) -> None:
-        interval = self.settings.stats_update_frequency_in_secs
-        self.engine.clock.later(interval, lambda: self._measure(interval))
-
-    def _measure(self, seconds: float) -> None:
-        """Close a window of rates."""
-        try:
-            for topic in self.topics:
-                topic.meter.close_window(topic.totals(), seconds)
-                for subscription in topic.subscriptions.values():
-                    for consumer in subscription.consumers:
-                        consumer.meter.close_window(consumer.totals(), seconds)
-        finally:
-            if self.ready:
-                self._schedule_measuring()
 
 
 def topic_limits(settings: Settings) -> TopicLimits:
