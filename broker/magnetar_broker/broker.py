@@ -1,9 +1,9 @@
-"""The broker: every loaded topic by name, and the rules for loading and creating one."""
+"""The broker: its parts, and the rules for loading and creating a topic."""
 
-import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import count
 from typing import TypeVar
 
@@ -22,14 +22,12 @@ from magnetar_broker.publish_budget import PublishBudget
 from magnetar_broker.retention import Retention
 from magnetar_broker.topic import Topic
 from magnetar_broker.topic_events import TopicEvents
+from magnetar_broker.topics import Topics
 from magnetar_broker.upkeep import Upkeep
 from magnetar_broker.watchdog import Watchdog
 from magnetar_proto.names import NamespaceName, TopicName
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log import Engine
-from magnetar_storage.world import Promise
-
-logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 SYSTEM_NAMESPACES = ("public/default", "pulsar/system")
@@ -50,12 +48,11 @@ class Broker:
         self.ready = False
         self.connections = self.connections_total = 0
         self._connections_from: Counter[str] = Counter()
-        self._topics: dict[TopicName, Topic | NonPersistentTopic] = {}
-        self._loading: dict[TopicName, Promise] = {}
+        self.topics = Topics(engine.clock)
         self._started_ms = engine.clock.now_ms()
-        self.watchdog = Watchdog(engine, lambda: self.topics)
+        self.watchdog = Watchdog(engine, lambda: iter(self.topics))
         self.upkeep = Upkeep(engine)
-        Chores(settings, engine, lambda: self.topics).enlist(self.upkeep)
+        Chores(settings, engine, lambda: iter(self.topics)).enlist(self.upkeep)
         self._names = count()
         self._lookups = 0
 
@@ -64,7 +61,7 @@ class Broker:
         present = await present_segments(self.engine)
         for name in (*SYSTEM_NAMESPACES, *self.settings.bootstrap_namespaces):
             await self.namespaces.create(NamespaceName.parse(name))
-        self.ready = True
+        self.ready = self.topics.serving = True
         self.upkeep.start()
         self.watchdog.start()
         self.engine.tasks.spawn(sweep_and_tell(self.engine, present))
@@ -74,15 +71,7 @@ class Broker:
         self.ready = False
         self.upkeep.stop()
         self.watchdog.stop()
-        for loading in list(self._loading.values()):
-            await loading
-        for topic in list(self._topics.values()):
-            try:
-                await topic.close()
-            except StorageError as error:
-                logger.error("%s could not be sealed; it recovers at the next start: %s",
-                          topic.name, error)  # fmt: skip
-        self._topics.clear()
+        await self.topics.close()
 
     def connected(self, host: str) -> None:
         """A client came; it is told in its handshake if it is one too many."""
@@ -105,11 +94,6 @@ class Broker:
         """A name for a producer that brought none; unique in this cluster."""
         return f"{self.settings.cluster_name}-{self._started_ms}-{next(self._names)}"
 
-    @property
-    def topics(self) -> Iterator[Topic | NonPersistentTopic]:
-        """Every loaded topic."""
-        return iter(list(self._topics.values()))
-
     @contextmanager
     def lookup(self) -> Iterator[None]:
         """Counts a lookup while it lasts; `TooManyRequests` above the limit."""
@@ -129,42 +113,22 @@ class Broker:
 
         Raises the refusal that PRODUCER and SUBSCRIBE answer with.
         """
-        topic = self._topics.get(name)
+        topic = self.topics.get(name)
         if topic is not None:
             return topic
-        async with self._alone(name):
-            topic = self._topics.get(name)  # whoever we waited for may have loaded it
-            if topic is None:
-                await self._check_name(name)
-                topic = await self._open(name, create and self.settings.allow_auto_topic_creation)
-                self._topics[name] = topic
-            return topic
+        return await self.topics.load(name, partial(self._open, name, create))
 
     async def create_partitioned(self, name: TopicName, partitions: int) -> None:
         """Make a partitioned topic; `AlreadyExists` if there is one, or a plain topic."""
-        async with self._alone(name):
-            if name in self._topics:
+        async with self.topics.alone_with_partitions(name):
+            if name in self.topics:
                 raise AlreadyExists(f"{name} exists already and is not partitioned")
             await self.namespaces.create_partitioned(name, partitions)
-
-    @asynccontextmanager
-    async def _alone(self, name: TopicName) -> AsyncIterator[None]:
-        """Let nobody else load or make a topic of this name meanwhile."""
-        while (other := self._loading.get(name)) is not None:
-            await other
-        if not self.ready:
-            raise NotReady("the broker is starting or stopping; try again")
-        loading = self._loading[name] = self.engine.clock.promise()
-        try:
-            yield
-        finally:
-            del self._loading[name]
-            loading.set_result(None)
 
     async def exists(self, name: TopicName) -> bool:
         """Whether there is such a topic, partitioned or not, loaded or not."""
         return (
-            name in self._topics
+            name in self.topics
             or await self.namespaces.exists(name)
             or await self.namespaces.partitions(name) > 0
         )
@@ -183,21 +147,21 @@ class Broker:
 
     async def _enforce(self, is_meant: Callable[[TopicName], bool]) -> None:
         """Policies have changed: have the loaded topics among these keep to them."""
-        for name, loading in list(self._loading.items()):
-            if is_meant(name):
-                await loading
+        await self.topics.settled(is_meant)
         for topic in self.topics:
             if is_meant(topic.name):
                 try:
                     await topic.policies_changed()
                 except StorageError:
-                    if self._topics.get(topic.name) is topic:
+                    if self.topics.get(topic.name) is topic:
                         raise
                     # Its log has failed: it keeps to them when it is loaded anew.
 
     async def _open(self, name: TopicName, create: bool) -> Topic | NonPersistentTopic:
+        await self._check_name(name)
         await self.policies.load(name)
-        create = create or name.partition >= 0  # its existence was decided with its parent's
+        # Whether a partition exists was decided with its parent.
+        create = name.partition >= 0 or (create and self.settings.allow_auto_topic_creation)
         if create and not name.is_persistent:
             return NonPersistentTopic(
                 name, self.limits, self.policies, self.engine.clock, self.engine.tasks
@@ -207,7 +171,7 @@ class Broker:
         topic = None
         if name.is_persistent:
             topic = await Topic.open(
-                name, self.engine, create, self.limits, self.policies, self._drop
+                name, self.engine, create, self.limits, self.policies, self.topics.drop
             )
         if topic is None:
             raise TopicMissing(f"{name} does not exist and may not be created automatically")
@@ -246,7 +210,7 @@ class Broker:
             partitions, exists = 0, name.partition < partitions
         else:
             exists = partitions > 0
-        if exists or name in self._topics or await self.namespaces.exists(name):
+        if exists or name in self.topics or await self.namespaces.exists(name):
             return partitions
         settings = self.settings
         if not (create and settings.allow_auto_topic_creation):
@@ -266,16 +230,11 @@ class Broker:
             found += await self.namespaces.topics(namespace)
         if volatile:
             found += [
-                name
-                for name in self._topics
-                if not name.is_persistent and name.namespace_name == namespace
+                topic.name
+                for topic in self.topics
+                if not topic.name.is_persistent and topic.name.namespace_name == namespace
             ]
         return [str(name) for name in sorted(found) if not name.is_system]
-
-    def _drop(self, topic: Topic) -> None:
-        """A topic's log failed: forget it, so that the next request loads it anew."""
-        if self._topics.get(topic.name) is topic:
-            del self._topics[topic.name]
 
 
 def topic_limits(settings: Settings) -> TopicLimits:

@@ -1,0 +1,114 @@
+"""The loaded topics by name; each is opened, closed or deleted by one at a time."""
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+
+from magnetar_broker.errors import NotReady
+from magnetar_broker.non_persistent import NonPersistentTopic
+from magnetar_broker.topic import Topic
+from magnetar_proto.names import TopicName
+from magnetar_storage.errors import StorageError
+from magnetar_storage.world import Clock, Promise
+
+logger = logging.getLogger(__name__)
+
+AnyTopic = Topic | NonPersistentTopic
+
+
+class Topics:
+    """One per broker.  Iterating gives those that are loaded now, whatever comes or goes then."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.serving = False
+        """Whether topics may be opened."""
+        self._clock = clock
+        self._loaded: dict[TopicName, AnyTopic] = {}
+        self._busy: dict[TopicName, Promise] = {}
+        self._families: dict[TopicName, Promise] = {}
+
+    def __iter__(self) -> Iterator[AnyTopic]:
+        return iter(list(self._loaded.values()))
+
+    def __len__(self) -> int:
+        return len(self._loaded)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._loaded
+
+    def get(self, name: TopicName) -> AnyTopic | None:
+        """The topic if it is loaded."""
+        return self._loaded.get(name)
+
+    # Exclusion --------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def alone(self, name: TopicName) -> AsyncIterator[None]:
+        """Let nobody else open, make, close or delete a topic of this name meanwhile."""
+        while (other := self._busy.get(name) or self._families.get(name.base)) is not None:
+            await other
+        busy = self._busy[name] = self._clock.promise()
+        try:
+            yield
+        finally:
+            del self._busy[name]
+            busy.set_result(None)
+
+    @asynccontextmanager
+    async def alone_with_partitions(self, name: TopicName) -> AsyncIterator[None]:
+        """The same for a topic and every partition of it; `name` is none itself."""
+        while (other := self._families.get(name)) is not None:
+            await other
+        family = self._families[name] = self._clock.promise()
+        try:
+            await self.settled(lambda member: member.base == name)
+            yield
+        finally:
+            del self._families[name]
+            family.set_result(None)
+
+    async def settled(self, is_meant: Callable[[TopicName], bool]) -> None:
+        """Wait for all that is being done now to topics among these."""
+        for name, busy in list(self._busy.items()):
+            if is_meant(name):
+                await busy
+
+    # Coming and going -------------------------------------------------------------------
+
+    async def load(self, name: TopicName, opening: Callable[[], Awaitable[AnyTopic]]) -> AnyTopic:
+        """The topic; `opening` opens it unless somebody else was faster."""
+        async with self.alone(name):
+            topic = self._loaded.get(name)
+            if topic is None:
+                if not self.serving:
+                    raise NotReady("the broker is starting or stopping; try again")
+                topic = self._loaded[name] = await opening()
+            return topic
+
+    def drop(self, topic: AnyTopic) -> None:
+        """A topic has ended by itself: forget it, so that the next request loads it anew."""
+        if self._loaded.get(topic.name) is topic:
+            del self._loaded[topic.name]
+
+    async def unload(self, name: TopicName) -> bool:
+        """Close a topic for the next request to open it anew; False if it was not loaded.
+
+        Its clients are sent away and come back by themselves.
+        """
+        async with self.alone(name):
+            topic = self._loaded.pop(name, None)
+            if topic is not None:
+                await topic.close()
+            return topic is not None
+
+    async def close(self) -> None:
+        """Send every client away and seal every topic; nothing is opened any more."""
+        self.serving = False
+        await self.settled(lambda name: True)
+        for topic in self:
+            try:
+                await topic.close()
+            except StorageError as error:
+                logger.error("%s could not be sealed; it recovers at the next start: %s",
+                          topic.name, error)  # fmt: skip
+        self._loaded.clear()
