@@ -50,7 +50,8 @@ def chosen(rows: str, gigabytes: int) -> dict[str, Row]:
 
 
 @click.command()
-@click.option("--rows", default=",".join(ROWS), show_default=True,
+@click.option("--rows", default=",".join(name for name, row in ROWS.items() if not row.asked),
+              show_default=True,
               help="With commas; `publish` stands for all that begin so.")  # fmt: skip
 @click.option("--rounds", default=3, show_default=True, type=click.IntRange(1))
 @click.option("--quick", is_flag=True, help="A tenth of the messages, one round if not told.")

@@ -8,6 +8,7 @@ from bench.copies import deduplicate
 from bench.delayed import delayed
 from bench.frames import Shape
 from bench.holes import holes
+from bench.many_topics import many_topics
 from bench.scenarios import Trial, catch_up, crash, fan_out, latency, publish, start, tail
 from bench.sharing import share, share_by_key
 from bench.usage import Measures
@@ -45,6 +46,8 @@ class Row:
     marks: tuple[Mark, ...] = ()
     fresh: bool = False
     """Also a server that is slow to start is started anew for it."""
+    asked: bool = False
+    """Takes long: it is measured only where it is named."""
     brokers: bool = False
     """Only for brokers: the floor cannot do it."""
 
@@ -90,6 +93,18 @@ def holing(shuffled: bool) -> Row:
     return Row(f"make a million ack holes {order}", measure, marks, fresh=True, brokers=True)
 
 
+def keeping_topics(topics: int, asked: bool = False) -> Row:
+    marks = (
+        rate(5.0, FSYNC),
+        Mark("touched_per_s", 5.0, FSYNC),
+        Mark("topic_kib", 11, at_most=True),
+        Mark("healthy_ms", 2000, at_most=True),
+    )
+    title = f"open a producer on each of {topics:,} topics; restart, and use each"
+    measure = partial(many_topics, topics=topics)
+    return Row(title, measure, marks, fresh=True, asked=asked, brokers=True)
+
+
 ROWS: dict[str, Row] = {
     "publish-100": publishing(
         SMALL, 600_000, rate(0.8, FSYNC), Mark("cpu_us", 1.0, FSYNC, at_most=True), rate(0.5, FLOOR)
@@ -99,6 +114,8 @@ ROWS: dict[str, Row] = {
     "publish-100x1k": publishing(KIB_BATCH, 10_000, rate(1.0, FSYNC), rate(0.4, FLOOR)),
     "publish-64k": publishing(LARGE, 12_000, rate(1.0, FSYNC), rate(0.4, FLOOR)),
     "topics-1000": publishing(MANY_TOPICS, 300_000, rate(0.7, FSYNC)),
+    "topics-10k": keeping_topics(10_000),
+    "topics-50k": keeping_topics(50_000, asked=True),
     "tail-100": tailing(SMALL, 300_000),
     "tail-100x100": tailing(SMALL_BATCH, 40_000),
     "catch-up-100": catching_up(SMALL, 300_000, rate(5.0, FSYNC)),

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.usage import family
+from bench.usage import MIB, family, memory
 
 ROOT = Path(__file__).parents[1]
 STOP_SECONDS = 60
@@ -93,6 +93,10 @@ class Server(ABC):
         """Return when it is itself again."""
         for process in family(self.pid):
             process.send_signal(signal.SIGCONT)
+
+    def live_mib(self) -> float:
+        """Memory in use, now."""
+        return memory(self.pid).rss
 
     def stored_bytes(self) -> int:
         """On disk."""
@@ -241,6 +245,14 @@ class Pulsar(Server):
     def go_on(self) -> None:
         super().go_on()
         await_health(self.http_port)
+
+    def live_mib(self) -> float:
+        """Of the heap, after a collection: what is resident was claimed at the start."""
+        told = subprocess.run(
+            ["jcmd", str(self.pid), "GC.class_histogram"], stdout=subprocess.PIPE, text=True,
+            check=True,
+        )  # fmt: skip
+        return int(told.stdout.split()[-1]) / MIB
 
     def forget(self, topic: str) -> None:
         path = f"/admin/v2/{topic.replace('://', '/')}/unload"

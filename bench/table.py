@@ -64,6 +64,10 @@ EXTRAS = (
     Column("delayed_cpu_ratio", "CPU to undelayed", places(2)),
     Column("again_mib", "RSS again MiB", places(0)),
     Column("came_again", "came again", places(0)),
+    Column("topic_kib", "KiB a topic", places(1)),
+    Column("idle_percent", "CPU % idle", places(1)),
+    Column("touched_per_s", "used again/s", places(0)),
+    Column("touch_cpu_us", "CPU us to use again", places(0)),
     Column("rss_mib", "RSS MiB", places(0)),
     Column("uss_mib", "USS MiB", places(0)),
 )

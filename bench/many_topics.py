@@ -1,0 +1,88 @@
+"""Very many topics: opening them, keeping them, and touching each after a restart."""
+
+import asyncio
+import time
+from contextlib import AsyncExitStack
+
+from bench.connection import Command, Connection, connected, open_producer
+from bench.scenarios import Trial
+from bench.usage import Measures, cpu_seconds
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.sends import encode_send
+
+CONNECTIONS = 8
+"""Each opens its topics one after the other, as clients do that wait for an answer."""
+PAYLOAD_BYTES = 100
+SETTLING_SECONDS = 1.0
+IDLE_SECONDS = 3.0
+OPENING_SECONDS = 300
+"""The original takes 40 s for ten thousand."""
+
+
+def many_topics(trial: Trial, topics: int) -> Measures:
+    """Open a producer on each of many new topics; restart; open and use all of them again."""
+    count = max(100, int(topics * trial.scale))
+    names = [f"{trial.topic}-{number}" for number in range(count)]
+
+    async def make() -> Measures:
+        async with AsyncExitStack() as stack:
+            before = trial.server.live_mib()
+            meter = trial.meter(trial.server.pid)
+            await _touch(trial, stack, names, publish=False)
+            measures = meter.stop(count, 0)
+            return measures | await _at_rest(trial, count, before)
+
+    measures = trial.run(make, stall_seconds=OPENING_SECONDS)
+    trial.server.restart()
+    measures["healthy_ms"] = trial.server.healthy_ms
+
+    async def touch() -> Measures:
+        async with AsyncExitStack() as stack:
+            meter = trial.meter(trial.server.pid)
+            await _touch(trial, stack, names, publish=True)
+            touched = meter.stop(count, 0)
+            return {"touched_per_s": touched["msg_per_s"], "touch_cpu_us": touched["cpu_us"]}
+
+    return measures | trial.run(touch, stall_seconds=OPENING_SECONDS)
+
+
+async def _at_rest(trial: Trial, count: int, before: float) -> Measures:
+    """What the topics cost while nobody does anything."""
+    await asyncio.sleep(SETTLING_SECONDS)
+    kib = (trial.server.live_mib() - before) * 1024 / count
+    used, began = sum(cpu_seconds(trial.server.pid)), time.perf_counter()
+    await asyncio.sleep(IDLE_SECONDS)
+    used = sum(cpu_seconds(trial.server.pid)) - used
+    return {"topic_kib": kib, "idle_percent": used / (time.perf_counter() - began) * 100}
+
+
+async def _touch(trial: Trial, stack: AsyncExitStack, names: list[str], publish: bool) -> None:
+    """Look each topic up, open a producer, and publish a message if so told."""
+    connections = [
+        await stack.enter_async_context(connected(trial.server.port)) for _ in range(CONNECTIONS)
+    ]
+
+    async def some(number: int) -> None:
+        connection = connections[number]
+        for producer_id, name in enumerate(names[number::CONNECTIONS], 1):
+            await open_producer(connection, name, producer_id)
+            if publish:
+                await _publish(connection, producer_id)
+
+    await asyncio.gather(*map(some, range(CONNECTIONS)))
+
+
+async def _publish(connection: Connection, producer_id: int) -> None:
+    """One message; it is stored on return."""
+    received = connection.promise()
+
+    def receipt(count: int, last: Command) -> None:
+        received.set_result(None)
+
+    connection.on_receipts = receipt
+    metadata = pb.MessageMetadata(
+        producer_name="bench", sequence_id=0, publish_time=time.time_ns() // 1_000_000
+    )
+    encoded = metadata.SerializeToString()
+    connection.write(encode_send(producer_id, 0, 1, encoded, bytes(PAYLOAD_BYTES)))
+    await received
