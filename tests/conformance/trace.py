@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from conformance.rest import ask, shown, told
 from conformance.transcript import Roles
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import FIELDS, decode, encode
@@ -303,7 +304,7 @@ class Trace:
         self.lines: list[str] = []
         self.token = f"trace-{uuid.uuid4().hex}"
         self.topic = f"persistent://{NAMESPACE}/{self.token}"
-        self.roles = Roles(self.token, [f"{h}:{target.port}" for h in ("127.0.0.1", "localhost")])
+        self.roles = Roles(self.token, _addresses(target))
         self._voices: list[Voice] = []
 
     def connects(self, version: int | None = 21) -> Voice:
@@ -339,6 +340,22 @@ class Trace:
         self.lines.append(f"- the policy {policy} of {self.roles.text(namespace)} is {text}")
         self._rest("POST", f"namespaces/{namespace}/{policy}", value)
 
+    def rest(self, method: str, path: str, body: Any = None, **also: Any) -> Any:
+        """A request to the admin API and its answer's JSON; `path` follows /admin/v2/.
+
+        `body` is JSON, or bytes of any kind; `media` may be another content type.
+        """
+        roles = self.roles
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        what = [repr(raw)[1:]] if raw is body else [shown(body, roles)] if body is not None else []
+        self.lines.append(" ".join(["rest >", method, roles.plain(path), *what]))
+        sent = b"" if body is None else raw
+        answer = ask(self.target.http_port, method, f"/admin/v2/{path}", sent, **also)
+        self.lines.append(f"rest < {told(answer, roles)}")
+        if method != "GET":  # the original does some of it after it has answered
+            self.read_for(self.target.settle_seconds)
+        return answer.value
+
     def read(self) -> None:
         """Let every connection take what has come; wait until something does."""
         ready = self.selector.select(TIMEOUT_SECONDS)
@@ -372,6 +389,11 @@ class Trace:
             url, json.dumps(body).encode(), {"Content-Type": "application/json"}, method=method
         )
         urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS).close()
+
+
+def _addresses(target: Target) -> dict[str, str]:
+    hosts, roles = ("127.0.0.1", "localhost"), {target.port: "broker", target.http_port: "web"}
+    return {f"{host}:{port}": f"<{role}>" for host in hosts for port, role in roles.items()}
 
 
 def producer(topic: str, producer_id: int = 1, **fields: Any) -> pb.CommandProducer:

@@ -7,7 +7,7 @@ an absent one, as no client can rely on that.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +39,9 @@ SHOWN_BYTES = 40
 class Roles:
     """Who is who in one run of one trace."""
 
-    def __init__(self, token: str, addresses: Iterable[str]) -> None:
-        self._words = [(token, "T"), *((address, "<broker>") for address in addresses)]
+    def __init__(self, token: str, addresses: Mapping[str, str]) -> None:
+        """`addresses` tells the role of each."""
+        self._words = [(token, "T"), *addresses.items()]
         self._said: set[str] = set()
         self._generated: dict[str, str] = {}
         self._ledgers: dict[int, str] = {}
@@ -75,10 +76,22 @@ class Roles:
         return f"{{{' '.join(told)}}} {self._bytes(entry[start:])}"
 
     def text(self, text: str) -> str:
-        """A text without what differs from run to run."""
+        """A text without what differs from run to run, in quotes if it is not one word."""
+        text = self.plain(text)
+        return text if re.fullmatch(r"\S+", text) else repr(text)
+
+    def plain(self, text: str) -> str:
+        """The same without quotes."""
         for word, role in self._words:
             text = text.replace(word, role)
-        return text if re.fullmatch(r"\S+", text) else repr(text)
+        return text
+
+    def ledger(self, number: int) -> str:
+        """A ledger's letter; a new one for one that has not been seen."""
+        signed = to_signed64(number)
+        if signed in NO_LEDGERS:
+            return str(signed)
+        return self._ledgers.setdefault(number, self._next_ledger())
 
     def _value(self, field: FieldDescriptor, value: Any) -> str:
         if field.is_repeated:
@@ -114,11 +127,7 @@ class Roles:
         return self._generated.setdefault(value, f"<generated {len(self._generated) + 1}>")
 
     def _position(self, position: pb.MessageIdData) -> str:
-        ledger, entry = to_signed64(position.ledgerId), to_signed64(position.entryId)
-        if ledger in NO_LEDGERS:
-            role = str(ledger)
-        else:
-            role = self._ledgers.setdefault(position.ledgerId, self._next_ledger())
+        role, entry = self.ledger(position.ledgerId), to_signed64(position.entryId)
         rest = [
             f"{field.name}={self._value(field, value)}"
             for field, value in position.ListFields()

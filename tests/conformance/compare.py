@@ -1,0 +1,42 @@
+"""`python -m conformance.compare [group | group.trace]...`: where Magnetar is not as recorded.
+
+Prints a diff of each trace that differs, from what was recorded to what Magnetar says now; ends
+with 1 if there is one.
+"""
+
+import difflib
+import sys
+import tempfile
+from pathlib import Path
+
+from conformance.groups import NamedTrace, all_traces, play
+from conformance.record import magnetar
+from conformance.transcript import MAGNETAR, ORIGINAL, Transcripts
+
+
+def _difference(trace: NamedTrace, said: str) -> list[str]:
+    side = ORIGINAL if trace.difference is None else MAGNETAR
+    recorded = Transcripts(side, trace.group).by_trace.get(trace.name, "")
+    return list(difflib.unified_diff(recorded.splitlines(), said.splitlines(), lineterm="", n=9))
+
+
+def main(*names: str) -> int:
+    """How many traces differ."""
+    wanted = [
+        trace
+        for trace in all_traces()
+        if not names or {trace.group, f"{trace.group}.{trace.name}"} & set(names)
+    ]
+    different = 0
+    with tempfile.TemporaryDirectory() as folder, magnetar(Path(folder)) as target:
+        for trace in wanted:
+            difference = _difference(trace, play(trace, target))
+            if difference:
+                different += 1
+                print(f"== {trace.group}.{trace.name}", *difference[2:], "", sep="\n")
+    print(f"{different} of {len(wanted)} differ")
+    return different
+
+
+if __name__ == "__main__":
+    sys.exit(min(1, main(*sys.argv[1:])))
