@@ -9,17 +9,14 @@ from typing import TypeVar
 
 from magnetar_broker.chores import Chores
 from magnetar_broker.config import Settings, TopicType
-from magnetar_broker.deduplication import DeduplicationRules
-from magnetar_broker.dispatch.unacked_budget import UnackedBudget
 from magnetar_broker.errors import NotAllowed, NotReady, TooManyRequests, TopicMissing
-from magnetar_broker.limits import TopicLimits
+from magnetar_broker.limits import topic_limits
 from magnetar_broker.namespaces import AlreadyExists, Namespaces
 from magnetar_broker.non_persistent import NonPersistentTopic
 from magnetar_broker.orphans import present_segments, sweep_and_tell
 from magnetar_broker.ownership import Ownership
 from magnetar_broker.policies import Policies, Policy
 from magnetar_broker.publish_budget import PublishBudget
-from magnetar_broker.retention import Retention
 from magnetar_broker.topic import Topic
 from magnetar_broker.topic_events import TopicEvents
 from magnetar_broker.topics import Topics
@@ -137,12 +134,12 @@ class Broker:
         self, policy: Policy[T], namespace: str, value: T | None
     ) -> None:
         """Store what a namespace says, None for nothing; durable and enforced on return."""
-        await self.policies.set_of_namespace(policy, namespace, value)
+        await self.policies.say(namespace, {policy: value})
         await self._enforce(lambda name: name.namespace_name == namespace)
 
     async def set_topic_policy(self, policy: Policy[T], topic: TopicName, value: T | None) -> None:
         """The same for a topic and its partitions."""
-        await self.policies.set_of_topic(policy, topic, value)
+        await self.policies.say(topic, {policy: value})
         await self._enforce(lambda name: name.base == topic.base)
 
     async def _enforce(self, is_meant: Callable[[TopicName], bool]) -> None:
@@ -235,44 +232,3 @@ class Broker:
                 if not topic.name.is_persistent and topic.name.namespace_name == namespace
             ]
         return [str(name) for name in sorted(found) if not name.is_system]
-
-
-def topic_limits(settings: Settings) -> TopicLimits:
-    """The settings that topics need."""
-    return TopicLimits(
-        max_read_entries=settings.dispatcher_max_read_batch_size,
-        max_read_bytes=settings.dispatcher_max_read_size_bytes,
-        max_round_robin_entries=settings.dispatcher_max_round_robin_batch_size,
-        key_shared_ring=settings.subscription_key_shared_use_consistent_hashing,
-        key_shared_ring_points=settings.subscription_key_shared_consistent_hashing_replica_points,
-        key_shared_look_ahead_per_consumer=(
-            settings.key_shared_look_ahead_msg_in_replay_threshold_per_consumer
-        ),
-        key_shared_look_ahead_per_subscription=(
-            settings.key_shared_look_ahead_msg_in_replay_threshold_per_subscription
-        ),
-        max_unacked_per_consumer=settings.max_unacked_messages_per_consumer,
-        max_unacked_per_subscription=settings.max_unacked_messages_per_subscription,
-        unacked_budget=UnackedBudget(
-            settings.max_unacked_messages_per_broker,
-            settings.max_unacked_messages_per_subscription_on_broker_blocked,
-        ),
-        count_lost_as_redelivery=settings.magnetar_count_lost_consumers_as_redelivery,
-        failover_delay_ms=settings.active_consumer_failover_delay_time_millis,
-        max_producers=settings.max_producers_per_topic,
-        max_consumers=settings.max_consumers_per_topic,
-        max_consumers_per_subscription=settings.max_consumers_per_subscription,
-        max_subscriptions=settings.max_subscriptions_per_topic,
-        batch_index_acks=settings.acknowledgment_at_batch_index_level_enabled,
-        auto_subscription=settings.allow_auto_subscription_creation,
-        strict_delays=settings.is_delayed_delivery_deliver_at_time_strict,
-        retention=Retention(
-            settings.default_retention_time_in_minutes, settings.default_retention_size_in_mb
-        ),
-        deduplication=DeduplicationRules(
-            max_names=settings.broker_deduplication_max_number_of_producers,
-            idle_ms=settings.broker_deduplication_producer_inactivity_timeout_minutes * 60_000,
-            snapshot_entries=settings.broker_deduplication_entries_interval,
-            snapshot_seconds=settings.broker_deduplication_snapshot_interval_seconds,
-        ),
-    )

@@ -6,6 +6,8 @@ from magnetar_proto.names import TopicName
 
 TOPICS = "/topics/"
 """What the keys of all log records begin with."""
+POLICIES = "/policies/"
+"""What the keys of all that namespaces and topics say begin with."""
 
 
 def namespace_key(namespace: str) -> str:
@@ -25,13 +27,19 @@ def partitions_key(topic: TopicName) -> str:
 
 def namespace_policies_key(namespace: str) -> str:
     """Of what a namespace says of its topics."""
-    return f"/policies/{namespace}"
+    return f"{POLICIES}{namespace}"
+
+
+def namespace_of_policies(key: str) -> str | None:
+    """The namespace that says what is under a key of policies; None if it is a topic's."""
+    name = key.removeprefix(POLICIES)
+    return name if name.count("/") == 1 else None
 
 
 def topic_policies_key(topic: TopicName) -> str:
     """Of what a topic says of itself and its partitions."""
     base = topic.base
-    return f"/policies/{base.namespace_name}/{base.domain}/{base.encoded_local}"
+    return f"{POLICIES}{base.namespace_name}/{base.domain}/{base.encoded_local}"
 
 
 def persistent_topics(namespace: str) -> str:

@@ -11,9 +11,9 @@ from magnetar_broker.dispatch.key_selection import KeySharedMeta, SlotOwners
 from magnetar_broker.dispatch.key_shared import slot_owners
 from magnetar_broker.dispatch.selection import RoundRobin, pick_active
 from magnetar_broker.errors import UnknownTrouble
-from magnetar_broker.limits import TopicLimits
+from magnetar_broker.limits import TopicLimits, limits_of
 from magnetar_broker.meter import Meter
-from magnetar_broker.policies import Policies
+from magnetar_broker.policies import ENCRYPTION_REQUIRED, Policies
 from magnetar_broker.producer import Producer, ProducerRequest, Sends
 from magnetar_broker.producers import Producers
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -152,7 +152,8 @@ class NonPersistentTopic:
         tasks: Tasks,
     ) -> None:
         self.name = name
-        self.limits = limits
+        self._base_limits = limits
+        self.limits = limits = limits_of(limits, policies, name)
         self.policies = policies
         self.producers = Producers(name, limits.max_producers, clock, tasks, None, self)
         self.subscriptions: dict[str, NonPersistentSubscription] = {}
@@ -171,7 +172,7 @@ class NonPersistentTopic:
 
     async def welcome(self, producer: Producer) -> None:
         """It may send at once."""
-        producer.must_encrypt = self.policies.encryption_required(self.name)
+        producer.must_encrypt = self.policies.value(ENCRYPTION_REQUIRED, self.name)
 
     def remove_producer(self, producer: Producer) -> None:
         """A producer left."""
@@ -233,7 +234,11 @@ class NonPersistentTopic:
 
     async def policies_changed(self) -> None:
         """Keep to what `policies` say now; done on return."""
-        self.producers.require_encryption(self.policies.encryption_required(self.name))
+        self.limits = limits_of(self._base_limits, self.policies, self.name)
+        self.producers.limit = self.limits.max_producers
+        for subscription in self.subscriptions.values():
+            subscription.consumers.limit = self.limits.max_consumers_per_subscription
+        self.producers.require_encryption(self.policies.value(ENCRYPTION_REQUIRED, self.name))
 
     def totals(self) -> tuple[int, int, int, int]:
         """Messages and bytes in, messages and bytes out: what is metered."""

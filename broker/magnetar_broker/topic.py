@@ -10,10 +10,15 @@ from magnetar_broker.deduplication import Deduplication
 from magnetar_broker.delays import TopicDelays
 from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.errors import NotReady
-from magnetar_broker.limits import TopicLimits
+from magnetar_broker.limits import TopicLimits, limits_of
 from magnetar_broker.metadata_keys import topic_key
 from magnetar_broker.meter import Meter
-from magnetar_broker.policies import Policies
+from magnetar_broker.policies import (
+    DEDUPLICATION,
+    DELAYED_DELIVERY,
+    ENCRYPTION_REQUIRED,
+    Policies,
+)
 from magnetar_broker.producer import Producer, ProducerRequest, Sends
 from magnetar_broker.producers import Producers
 from magnetar_broker.retention import released_to
@@ -23,11 +28,11 @@ from magnetar_proto.entries import parse_metadata, publish_time
 from magnetar_proto.errors import BadMetadata
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
+from magnetar_storage import sides
 from magnetar_storage.cursor_log import CursorLog
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log import Engine, Log
 from magnetar_storage.recent_delays import RecentDelays
-from magnetar_storage.sides import DEDUPLICATION, DELAYS
 from magnetar_storage.thinnable import needed_by
 
 logger = logging.getLogger(__name__)
@@ -55,7 +60,8 @@ class Topic:
         self.frames = FrameCache(name.partition)
         self.cursors = cursors
         self.delays = delays
-        self.limits = limits
+        self._base_limits = limits
+        self.limits = limits = limits_of(limits, policies, name)
         self.policies = policies
         self.closed = False
         self.producers = Producers(
@@ -98,12 +104,14 @@ class Topic:
         if entries is None:
             return None
         recent, sequences = RecentDelays(), Sequences(limits.deduplication.max_names)
-        cursors = await CursorLog.open(entries, {DELAYS: recent, DEDUPLICATION: sequences})
-        policy = policies.delayed_delivery(name)
+        cursors = await CursorLog.open(
+            entries, {sides.DELAYS: recent, sides.DEDUPLICATION: sequences}
+        )
+        policy = policies.value(DELAYED_DELIVERY, name)
         delays = await TopicDelays.open(entries, recent, cursors, policy, limits.strict_delays)
         topic = cls(name, entries, cursors, delays, sequences, limits, policies, dropped)
         try:
-            await topic.deduplication.keep_to(policies.deduplication(name))
+            await topic.deduplication.keep_to(policies.value(DEDUPLICATION, name))
             topic.check_open()
         except (StorageError, NotReady):
             topic.disconnect()
@@ -128,7 +136,7 @@ class Topic:
     async def welcome(self, producer: Producer) -> None:
         """Tell a producer that became ready what the topic knows and demands; it may send then."""
         producer.last_sequence_id = await self.deduplication.last_sequence_id(producer.name)
-        producer.must_encrypt = self.policies.encryption_required(self.name)
+        producer.must_encrypt = self.policies.value(ENCRYPTION_REQUIRED, self.name)
         self.check_open()
 
     def remove_producer(self, producer: Producer) -> None:
@@ -226,9 +234,17 @@ class Topic:
 
     async def policies_changed(self) -> None:
         """Keep to what `policies` say now; done on return."""
-        self.producers.require_encryption(self.policies.encryption_required(self.name))
-        await self.deduplication.keep_to(self.policies.deduplication(self.name))
-        self.delays.policy_changed(self.policies.delayed_delivery(self.name))
+        self._keep_to(limits_of(self._base_limits, self.policies, self.name))
+        self.producers.require_encryption(self.policies.value(ENCRYPTION_REQUIRED, self.name))
+        await self.deduplication.keep_to(self.policies.value(DEDUPLICATION, self.name))
+        self.delays.policy_changed(self.policies.value(DELAYED_DELIVERY, self.name))
+
+    def _keep_to(self, limits: TopicLimits) -> None:
+        if limits is not self.limits:
+            self.limits = limits
+            self.producers.limit = limits.max_producers
+            for subscription in self.subscriptions.values():
+                subscription.limits_changed()
 
     # Upkeep and end -------------------------------------------------------------------------
 

@@ -310,7 +310,7 @@ def test_a_topic_that_fails_while_it_is_loaded_is_not_there(
 def switch(world: TopicWorld, on: bool | None) -> None:
     """The topic's own policy, enforced."""
     topic = world.topic
-    world.do(topic.policies.set_of_topic(DEDUPLICATION, topic.name, on))
+    world.do(topic.policies.say(topic.name, {DEDUPLICATION: on}))
     world.do(topic.policies_changed())
 
 

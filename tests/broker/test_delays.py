@@ -41,7 +41,7 @@ class Delayed(TopicWorld):
     def policy(self, active: bool = True, tick_ms: int = TICK, max_delay_ms: int = 0) -> None:
         policies = self.topic.policies
         wanted = DelayedDelivery(active, tick_ms, max_delay_ms)
-        self.do(policies.set_of_topic(DELAYED_DELIVERY, self.name, wanted))
+        self.do(policies.say(self.name, {DELAYED_DELIVERY: wanted}))
         self.do(self.topic.policies_changed())
         self.clock.pump()
 

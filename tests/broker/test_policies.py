@@ -35,49 +35,49 @@ def test_topic_before_namespace_before_broker() -> None:
     found = policies(world)
     world.do(found.load(NAME))
     assert found.resolve(DEDUPLICATION, NAME) == Resolved(False, Origin.BROKER)
-    world.do(found.set_of_namespace(DEDUPLICATION, NAMESPACE, True))
+    world.do(found.say(NAMESPACE, {DEDUPLICATION: True}))
     assert found.resolve(DEDUPLICATION, NAME) == Resolved(True, Origin.NAMESPACE)
-    world.do(found.set_of_topic(DEDUPLICATION, NAME, False))
+    world.do(found.say(NAME, {DEDUPLICATION: False}))
     assert found.resolve(DEDUPLICATION, NAME) == Resolved(False, Origin.TOPIC)
-    assert not found.deduplication(NAME)
-    world.do(found.set_of_topic(DEDUPLICATION, NAME, None))
-    assert found.deduplication(NAME)
+    assert not found.value(DEDUPLICATION, NAME)
+    world.do(found.say(NAME, {DEDUPLICATION: None}))
+    assert found.value(DEDUPLICATION, NAME)
 
 
 def test_partitions_share_the_policies_of_their_topic() -> None:
     world = LogWorld()
     found = policies(world)
-    world.do(found.set_of_topic(ENCRYPTION_REQUIRED, NAME, True))
-    assert found.encryption_required(NAME.with_partition(3))
-    assert not found.encryption_required(TopicName.parse(TOPIC + "-2"))
+    world.do(found.say(NAME, {ENCRYPTION_REQUIRED: True}))
+    assert found.value(ENCRYPTION_REQUIRED, NAME.with_partition(3))
+    assert not found.value(ENCRYPTION_REQUIRED, TopicName.parse(TOPIC + "-2"))
 
 
 def test_what_was_said_survives_and_leaves_the_rest_alone() -> None:
     world = LogWorld()
     before = policies(world)
     delays = DelayedDelivery(False, 7, 8)
-    world.do(before.set_of_topic(DELAYED_DELIVERY, NAME, delays))
-    world.do(before.set_of_topic(DEDUPLICATION, NAME, True))
-    world.do(before.set_of_topic(DEDUPLICATION, NAME, None))
+    world.do(before.say(NAME, {DELAYED_DELIVERY: delays}))
+    world.do(before.say(NAME, {DEDUPLICATION: True}))
+    world.do(before.say(NAME, {DEDUPLICATION: None}))
     after = policies(world)
     world.do(after.load(NAME))
-    assert after.delayed_delivery(NAME) == delays
-    assert world.do(after.of_topic(DELAYED_DELIVERY, NAME)) == delays
-    assert world.do(after.of_topic(DEDUPLICATION, NAME)) is None
-    assert world.do(after.of_namespace(DELAYED_DELIVERY, NAMESPACE)) is None
+    assert after.value(DELAYED_DELIVERY, NAME) == delays
+    assert world.do(after.said(DELAYED_DELIVERY, NAME)) == delays
+    assert world.do(after.said(DEDUPLICATION, NAME)) is None
+    assert world.do(after.said(DELAYED_DELIVERY, NAMESPACE)) is None
 
 
 def test_two_who_say_something_at_once_are_both_heard() -> None:
     world = LogWorld()
     found = policies(world)
-    one = world.begin(found.set_of_topic(DEDUPLICATION, NAME, True))
-    other = world.begin(found.set_of_topic(ENCRYPTION_REQUIRED, NAME, True))
+    one = world.begin(found.say(NAME, {DEDUPLICATION: True}))
+    other = world.begin(found.say(NAME, {ENCRYPTION_REQUIRED: True}))
     world.clock.pump()
     one.result(), other.result()
-    assert found.deduplication(NAME) and found.encryption_required(NAME)
+    assert found.value(DEDUPLICATION, NAME) and found.value(ENCRYPTION_REQUIRED, NAME)
     after = policies(world)
     world.do(after.load(NAME))
-    assert after.deduplication(NAME) and after.encryption_required(NAME)
+    assert after.value(DEDUPLICATION, NAME) and after.value(ENCRYPTION_REQUIRED, NAME)
 
 
 def test_asking_for_topics_that_say_nothing_costs_no_memory() -> None:
@@ -86,7 +86,7 @@ def test_asking_for_topics_that_say_nothing_costs_no_memory() -> None:
     for number in range(10):
         world.do(found.load(TopicName.parse(f"{TOPIC}-{number}")))
     assert found.known == 0
-    world.do(found.set_of_topic(DEDUPLICATION, NAME, True))
+    world.do(found.say(NAME, {DEDUPLICATION: True}))
     assert found.known == 1
 
 
@@ -94,8 +94,8 @@ def test_what_could_not_be_stored_does_not_hold() -> None:
     world = LogWorld()
     found = policies(world)
     with world.failing_metadata(), pytest.raises(Unavailable):
-        world.do(found.set_of_topic(DEDUPLICATION, NAME, True))
-    assert not found.deduplication(NAME)
+        world.do(found.say(NAME, {DEDUPLICATION: True}))
+    assert not found.value(DEDUPLICATION, NAME)
 
 
 # Values ---------------------------------------------------------------------------------------
@@ -103,11 +103,11 @@ def test_what_could_not_be_stored_does_not_hold() -> None:
 
 @given(DELAYS.filter(lambda d: max(abs(d.tick_ms), d.max_delay_ms) < 1 << 63))
 def test_delays_are_what_was_written(delays: DelayedDelivery) -> None:
-    assert DELAYED_DELIVERY.decode(DELAYED_DELIVERY.encode(delays)) == delays
+    assert DELAYED_DELIVERY.form.decode(DELAYED_DELIVERY.form.encode(delays)) == delays
 
 
 def test_delays_as_other_clients_write_them() -> None:
-    read = DELAYED_DELIVERY.decode
+    read = DELAYED_DELIVERY.form.decode
     assert read({}) == DelayedDelivery(False, 0, 0)
     assert read({"active": "true", "tickTime": "5"}) == DelayedDelivery(True, 5, 0)
     assert read({"maxDelayInMillis": 9}).max_delay_ms == 9
@@ -129,7 +129,7 @@ def test_delays_as_other_clients_write_them() -> None:
 )
 def test_what_is_no_value(policy: Policy[object], value: object) -> None:
     with pytest.raises(ValueError):
-        policy.decode(value)
+        policy.form.decode(value)
 
 
 # Loaded topics ----------------------------------------------------------------------------------

@@ -26,6 +26,35 @@ class SubscriptionType(StrEnum):
     KEY_SHARED = "Key_Shared"
 
 
+class QuotaAction(StrEnum):
+    """What happens when a topic's backlog has reached its quota."""
+
+    PRODUCER_REQUEST_HOLD = "producer_request_hold"
+    PRODUCER_EXCEPTION = "producer_exception"
+    CONSUMER_BACKLOG_EVICTION = "consumer_backlog_eviction"
+
+
+class InactiveMode(StrEnum):
+    """When a topic without clients is inactive."""
+
+    NO_SUBSCRIPTIONS = "delete_when_no_subscriptions"
+    CAUGHT_UP = "delete_when_subscriptions_caught_up"
+
+
+class SchemaCompatibility(StrEnum):
+    """Which changes of a schema are allowed; undefined leaves it to the next level."""
+
+    UNDEFINED = "UNDEFINED"
+    ALWAYS_INCOMPATIBLE = "ALWAYS_INCOMPATIBLE"
+    ALWAYS_COMPATIBLE = "ALWAYS_COMPATIBLE"
+    BACKWARD = "BACKWARD"
+    FORWARD = "FORWARD"
+    FULL = "FULL"
+    BACKWARD_TRANSITIVE = "BACKWARD_TRANSITIVE"
+    FORWARD_TRANSITIVE = "FORWARD_TRANSITIVE"
+    FULL_TRANSITIVE = "FULL_TRANSITIVE"
+
+
 PORT = Integer(0, 65535)
 COUNT = Integer(0)
 FLAG = Boolean()

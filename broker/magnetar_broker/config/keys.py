@@ -69,38 +69,16 @@ UNSAFE = _table(
 
 NOT_BUILT = _table(
     {
-        "not built yet: messages will not expire": """
-            ttlDurationDefaultInSeconds=0""",
-        "not built yet: unused subscriptions will not be deleted": """
-            subscriptionExpirationTimeMinutes=0""",
-        "not built yet: the backlog will not be limited": """
-            backlogQuotaDefaultLimitBytes=-1 backlogQuotaDefaultLimitSecond=-1|0
-            backlogQuotaDefaultLimitGB=-1""",
         "not built yet: publishing will not be throttled": """
-            maxPublishRatePerTopicInMessages=0 maxPublishRatePerTopicInBytes=0
             brokerPublisherThrottlingMaxMessageRate=0 brokerPublisherThrottlingMaxByteRate=0""",
         "not built yet: delivery will not be throttled": """
-            dispatchThrottlingRateInMsg=0 dispatchThrottlingRateInByte=0
-            dispatchThrottlingRatePerTopicInMsg=0 dispatchThrottlingRatePerTopicInByte=0
-            dispatchThrottlingRatePerSubscriptionInMsg=0
-            dispatchThrottlingRatePerSubscriptionInByte=0
-            dispatchThrottlingRateRelativeToPublishRate=false""",
-        "not built yet: subscribing will not be throttled": """
-            subscribeThrottlingRatePerConsumer=0""",
+            dispatchThrottlingRateInMsg=0 dispatchThrottlingRateInByte=0""",
         "not built yet: HTTP requests will not be throttled": """
             httpRequestsLimitEnabled=false""",
         "not built yet: HTTP bodies have a fixed limit instead": """
             httpMaxRequestSize=-1""",
         "not built yet: there will be no transactions": """
             transactionCoordinatorEnabled=false""",
-        "not built yet: topics will not be compacted": """
-            brokerServiceCompactionThresholdInBytes=0""",
-        "not built yet: producers without a schema will not be refused": """
-            isSchemaValidationEnforced=false""",
-        "not built yet: schemas will not be checked by this strategy": """
-            schemaCompatibilityStrategy=FULL""",
-        "not built yet: producers may still add schema versions": """
-            isAllowAutoUpdateSchemaEnabled=true""",
         "not built yet: there will be no WebSocket service": """
             webSocketServiceEnabled=false""",
         "not built yet: functions will not run": """
@@ -369,20 +347,14 @@ COMPATIBLE = _table(
             transactionPendingAckBatchedWriteMaxSize=4194304
             transactionPendingAckBatchedWriteMaxDelayInMillis=1""",
         "tunes throttling, quotas and clean-up, which are not built yet": """
-            brokerDeleteInactiveTopicsEnabled=true|false
-            brokerDeleteInactiveTopicsFrequencySeconds=60
-            brokerDeleteInactiveTopicsMode=delete_when_no_subscriptions
-            brokerDeleteInactiveTopicsMaxInactiveDurationSeconds=
             brokerDeleteInactivePartitionedTopicMetadataEnabled=false
             brokerServicePurgeInactiveFrequencyInSeconds=60 forceDeleteTenantAllowed=false
             forceDeleteNamespaceAllowed=false backlogQuotaCheckEnabled=true|false
             backlogQuotaCheckIntervalInSeconds=60
-            backlogQuotaDefaultRetentionPolicy=producer_request_hold
             preciseTimeBasedBacklogQuotaCheck=false additionalSystemCursorNames=
             messageExpiryCheckIntervalInMinutes=5 subscriptionExpiryCheckIntervalInMinutes=5
             maxMessageSizeCheckIntervalInSeconds=60
             topicPublisherThrottlingTickTimeMillis=10|2 brokerPublisherThrottlingTickTimeMillis=50
-            subscribeRatePeriodPerConsumerInSecond=30
             dispatchRateLimiterFactoryClassName=DispatchRateLimiterFactoryAsyncTokenBucket
             dispatchThrottlingOnBatchMessageEnabled=false
             dispatchThrottlingOnNonBacklogConsumerEnabled=true

@@ -10,6 +10,13 @@ from typing import get_type_hints
 
 from magnetar_broker.config.sections.delivery import DelayedDelivery, Subscriptions
 from magnetar_broker.config.sections.network import Network
+from magnetar_broker.config.sections.policies import (
+    Compaction,
+    Expiry,
+    Quotas,
+    Rates,
+    Schemas,
+)
 from magnetar_broker.config.sections.publishing import Deduplication, Publishing
 from magnetar_broker.config.sections.statistics import Statistics
 from magnetar_broker.config.sections.storage import Storage
@@ -26,6 +33,11 @@ class Settings(
     DelayedDelivery,
     Topics,
     Subscriptions,
+    Expiry,
+    Quotas,
+    Rates,
+    Schemas,
+    Compaction,
     Statistics,
 ):
     """What a broker is told; the defaults are those of `conf/broker.conf`."""
@@ -54,6 +66,11 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "Delayed delivery": DelayedDelivery,
         "Topics and namespaces": Topics,
         "Subscriptions and dispatch": Subscriptions,
+        "Expiry": Expiry,
+        "Backlog quotas": Quotas,
+        "Rates": Rates,
+        "Schemas": Schemas,
+        "Compaction": Compaction,
         "Statistics": Statistics,
     }.items()
 }

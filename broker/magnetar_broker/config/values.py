@@ -56,6 +56,26 @@ class Integer:
         return number
 
 
+@dataclass(frozen=True)
+class Number:
+    """One that may have a fraction."""
+
+    low: int
+    high: int
+
+    @property
+    def allowed(self) -> str:
+        return f"a number from {self.low} to {self.high}"
+
+    def parse(self, text: str) -> float:
+        if not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)", text):
+            raise ValueError(text)
+        number = float(text)
+        if not self.low <= number <= self.high:
+            raise ValueError(text)
+        return number
+
+
 class Share:
     allowed = "a number from 0 to 1"
 

@@ -4,6 +4,7 @@ from functools import partial
 
 from magnetar_broker.access import Claim, Mode
 from magnetar_broker.errors import BrokerError, MetadataTrouble, NotReady, SchemaRefused
+from magnetar_broker.policies import ENCRYPTION_REQUIRED
 from magnetar_broker.producer import Producer, ProducerRequest
 from magnetar_broker.session.session import Session
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -44,7 +45,7 @@ async def _create(session: Session, topic_name: TopicName, command: pb.CommandPr
     topic = await session.broker.topic(topic_name, create=True)
     name = command.producer_name or session.broker.producer_name()
     topic.producers.check_room(name)
-    if session.broker.policies.encryption_required(topic_name) and not command.encrypted:
+    if session.broker.policies.value(ENCRYPTION_REQUIRED, topic_name) and not command.encrypted:
         raise MetadataTrouble(f"{topic_name} takes encrypted messages only: encrypt them")
     refuse_schema(command.HasField("schema"), command.schema)
     if command.initial_subscription_name:

@@ -49,7 +49,7 @@ class NamespacePolicy(Generic[T]):
         """What the namespace says."""
         broker = serving(site)
         namespace = await _existing_namespace(broker, request)
-        said = await broker.policies.of_namespace(self.policy, namespace)
+        said = await broker.policies.said(self.policy, namespace)
         return _answer(self.policy, self.unsaid if said is None else said)
 
     async def post(self, site: Site, request: Request) -> Response:
@@ -93,7 +93,7 @@ class TopicPolicy(Generic[T]):
         if request.query.get("applied") == "true":
             await broker.policies.load(topic)
             return _answer(self.policy, broker.policies.resolve(self.policy, topic).value)
-        said = await broker.policies.of_topic(self.policy, topic)
+        said = await broker.policies.said(self.policy, topic)
         return _answer(self.policy, said)
 
     async def post(self, site: Site, request: Request) -> Response:
@@ -159,10 +159,10 @@ def _value(policy: Policy[T], request: Request) -> T | None:
     if said is None:
         return None
     try:
-        return policy.decode(said)
+        return policy.form.decode(said)
     except ValueError as error:
         raise Refused(400, f"the body is no such policy: {error}") from error
 
 
 def _answer(policy: Policy[T], value: T | None) -> Response:
-    return text_response("") if value is None else json_response(policy.encode(value))
+    return text_response("") if value is None else json_response(policy.form.encode(value))

@@ -1,0 +1,158 @@
+"""How values are written as JSON: each form reads one, or says what would have been allowed."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Generic, Protocol, TypeVar
+
+T = TypeVar("T")
+E = TypeVar("E", bound=StrEnum)
+INT = 2**31 - 1
+LONG = 2**63 - 1
+
+
+class OutOfRange(ValueError):
+    """A value of the right kind that is too small or too large."""
+
+
+class Form(Protocol[T]):
+    """One kind of value; `decode(encode(value)) == value`."""
+
+    def encode(self, value: T) -> Any:
+        """As JSON."""
+
+    def decode(self, value: Any) -> T:
+        """From JSON; ValueError if it is no such value, `OutOfRange` if it is one too far."""
+
+
+class Flag:
+    """True or false; some clients write it as text."""
+
+    def encode(self, value: bool) -> Any:
+        return value
+
+    def decode(self, value: Any) -> bool:
+        if isinstance(value, str) and value.lower() in ("true", "false"):
+            return value.lower() == "true"
+        if value is True or value is False:
+            return value
+        raise ValueError(f"expected true or false, not {_shown(value)}")
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole number; some clients write it as text."""
+
+    low: int = 0
+    high: int = INT
+
+    def encode(self, value: int) -> Any:
+        return value
+
+    def decode(self, value: Any) -> int:
+        if isinstance(value, str) and re.fullmatch(r"[+-]?[0-9]{1,19}", value):
+            value = int(value)
+        if type(value) is not int:
+            raise ValueError(f"expected a whole number, not {_shown(value)}")
+        if not self.low <= value <= self.high:
+            raise OutOfRange(
+                f"expected a whole number from {self.low} to {self.high}, not {_shown(value)}"
+            )
+        return value
+
+
+@dataclass(frozen=True)
+class OneOf(Generic[E]):
+    """A name out of a list."""
+
+    options: type[E]
+
+    def encode(self, value: E) -> Any:
+        return str(value)
+
+    def decode(self, value: Any) -> E:
+        if not isinstance(value, str) or value not in list(self.options):
+            raise ValueError(f"expected {' or '.join(self.options)}, not {_shown(value)}")
+        return self.options(value)
+
+
+@dataclass(frozen=True)
+class SomeOf(Generic[E]):
+    """Several names out of a list, written in the list's order."""
+
+    options: type[E]
+
+    def encode(self, value: frozenset[E]) -> Any:
+        return [str(option) for option in self.options if option in value]
+
+    def decode(self, value: Any) -> frozenset[E]:
+        if not isinstance(value, list):
+            raise ValueError(f"expected a list of {', '.join(self.options)}, not {_shown(value)}")
+        return frozenset(map(OneOf(self.options).decode, value))
+
+
+@dataclass(frozen=True)
+class ByName(Generic[T]):
+    """An object with one value of a kind under each name."""
+
+    form: Form[T]
+
+    def encode(self, value: dict[str, T]) -> Any:
+        return {name: self.form.encode(one) for name, one in value.items()}
+
+    def decode(self, value: Any) -> dict[str, T]:
+        if not isinstance(value, dict):
+            raise ValueError(f"expected an object, not {_shown(value)}")
+        return {name: _named(name, self.form, one) for name, one in value.items()}
+
+
+@dataclass(frozen=True)
+class Field:
+    """One member of an object; what is absent or null has its default."""
+
+    name: str
+    attribute: str
+    form: Form[Any]
+    default: Any
+    alias: str = ""
+    """Another name that some clients write."""
+
+
+class Record(Generic[T]):
+    """An object whose members are the attributes of a value; other members are passed over."""
+
+    def __init__(self, make: Callable[..., T], *fields: Field) -> None:
+        self._make = make
+        self._fields = fields
+
+    def encode(self, value: T) -> Any:
+        return {
+            field.name: field.form.encode(getattr(value, field.attribute)) for field in self._fields
+        }
+
+    def decode(self, value: Any) -> T:
+        if not isinstance(value, dict):
+            names = ", ".join(field.name for field in self._fields)
+            raise ValueError(f"expected an object with {names}, not {_shown(value)}")
+        return self._make(**{field.attribute: _member(field, value) for field in self._fields})
+
+
+def _member(field: Field, members: dict[str, Any]) -> Any:
+    for name in filter(None, (field.name, field.alias)):
+        if members.get(name) is not None:
+            return _named(name, field.form, members[name])
+    return field.default
+
+
+def _named(name: str, form: Form[T], value: Any) -> T:
+    """Decode, and say whose value was wrong."""
+    try:
+        return form.decode(value)
+    except ValueError as error:
+        raise type(error)(f"{name}: {error}") from error
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
