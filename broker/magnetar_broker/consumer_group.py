@@ -12,11 +12,12 @@ EXCLUSIVE = pb.CommandSubscribe.Exclusive
 
 
 class ConsumerGroup:
-    """All of one type; `limit` bounds their number, 0 does not."""
+    """All of one type."""
 
     def __init__(self, subscription: str, limit: int) -> None:
+        self.limit = limit
+        """How many there may be; 0 is no limit.  Those that are there may stay."""
         self._subscription = subscription
-        self._limit = limit
         self._members: list[Consumer] = []
 
     def __len__(self) -> int:
@@ -42,10 +43,10 @@ class ConsumerGroup:
                     f"{holder.name or 'a consumer'} from {holder.connection.address} holds it"
                 )
             holder.disconnect()  # should it be there after all, it learns to come back
-        if 0 < self._limit <= len(self._members):
+        if 0 < self.limit <= len(self._members):
             raise ConsumerBusy(
-                f"subscription {self._subscription} has its {self._limit} consumers "
-                "(maxConsumersPerSubscription)"
+                f"subscription {self._subscription} has its {self.limit} consumers: close one, "
+                "or raise maxConsumersPerSubscription"
             )
 
     def check_key_policy(self, wanted: KeySharedMeta) -> None:

@@ -1,10 +1,28 @@
-"""Bounds of topics, subscriptions and dispatchers, out of the settings."""
+"""Bounds of topics, subscriptions and dispatchers, out of the settings and the policies."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+from magnetar_broker.config import Settings
 from magnetar_broker.deduplication import DeduplicationRules
 from magnetar_broker.dispatch.base import DispatchLimits
+from magnetar_broker.dispatch.unacked_budget import UnackedBudget
 from magnetar_broker.errors import ConsumerBusy, NotAllowed
+from magnetar_broker.policies import (
+    AUTO_SUBSCRIPTION_CREATION,
+    MAX_CONSUMERS,
+    MAX_CONSUMERS_PER_SUBSCRIPTION,
+    MAX_MESSAGE_SIZE,
+    MAX_PRODUCERS,
+    MAX_SUBSCRIPTIONS,
+    MAX_UNACKED_PER_CONSUMER,
+    MAX_UNACKED_PER_SUBSCRIPTION,
+    SUBSCRIPTION_TYPES,
+    Origin,
+    Policies,
+    Policy,
+    SubscriptionType,
+)
 from magnetar_broker.retention import Retention
 from magnetar_proto.names import TopicName
 
@@ -17,6 +35,8 @@ class TopicLimits(DispatchLimits):
     max_consumers: int = 10_000
     max_consumers_per_subscription: int = 5_000
     max_subscriptions: int = 10_000
+    max_message_size: int = 0
+    subscription_types: frozenset[SubscriptionType] = frozenset(SubscriptionType)
     batch_index_acks: bool = True
     auto_subscription: bool = True
     strict_delays: bool = False
@@ -27,12 +47,108 @@ class TopicLimits(DispatchLimits):
         """`ConsumerBusy` unless one more consumer may join."""
         if 0 < self.max_consumers <= present:
             raise ConsumerBusy(
-                f"{topic} has its {self.max_consumers} consumers (maxConsumersPerTopic)"
+                f"{topic} has its {self.max_consumers} consumers: close one, or raise "
+                "maxConsumersPerTopic"
+            )
+
+    def check_type(self, topic: TopicName, kind: str) -> None:
+        """`NotAllowed` unless subscriptions may be of this type."""
+        if kind not in self.subscription_types:
+            raise NotAllowed(
+                f"subscriptions of type {kind} are not enabled on {topic}: use another type, or "
+                "add it to subscriptionTypesEnabled"
             )
 
     def check_subscriptions(self, topic: TopicName, present: int) -> None:
         """`NotAllowed` unless there may be one more subscription."""
         if 0 < self.max_subscriptions <= present:
             raise NotAllowed(
-                f"{topic} has its {self.max_subscriptions} subscriptions (maxSubscriptionsPerTopic)"
+                f"{topic} has its {self.max_subscriptions} subscriptions: delete one, or raise "
+                "maxSubscriptionsPerTopic"
             )
+
+
+def topic_limits(settings: Settings) -> TopicLimits:
+    """What the settings say."""
+    return TopicLimits(
+        max_read_entries=settings.dispatcher_max_read_batch_size,
+        max_read_bytes=settings.dispatcher_max_read_size_bytes,
+        max_round_robin_entries=settings.dispatcher_max_round_robin_batch_size,
+        key_shared_ring=settings.subscription_key_shared_use_consistent_hashing,
+        key_shared_ring_points=settings.subscription_key_shared_consistent_hashing_replica_points,
+        key_shared_look_ahead_per_consumer=(
+            settings.key_shared_look_ahead_msg_in_replay_threshold_per_consumer
+        ),
+        key_shared_look_ahead_per_subscription=(
+            settings.key_shared_look_ahead_msg_in_replay_threshold_per_subscription
+        ),
+        max_unacked_per_consumer=settings.max_unacked_messages_per_consumer,
+        max_unacked_per_subscription=settings.max_unacked_messages_per_subscription,
+        unacked_budget=UnackedBudget(
+            settings.max_unacked_messages_per_broker,
+            settings.max_unacked_messages_per_subscription_on_broker_blocked,
+        ),
+        count_lost_as_redelivery=settings.magnetar_count_lost_consumers_as_redelivery,
+        failover_delay_ms=settings.active_consumer_failover_delay_time_millis,
+        max_producers=settings.max_producers_per_topic,
+        max_consumers=settings.max_consumers_per_topic,
+        max_consumers_per_subscription=settings.max_consumers_per_subscription,
+        max_subscriptions=settings.max_subscriptions_per_topic,
+        subscription_types=settings.subscription_types_enabled,
+        batch_index_acks=settings.acknowledgment_at_batch_index_level_enabled,
+        auto_subscription=settings.allow_auto_subscription_creation,
+        strict_delays=settings.is_delayed_delivery_deliver_at_time_strict,
+        retention=Retention(
+            settings.default_retention_time_in_minutes, settings.default_retention_size_in_mb
+        ),
+        deduplication=DeduplicationRules(
+            max_names=settings.broker_deduplication_max_number_of_producers,
+            idle_ms=settings.broker_deduplication_producer_inactivity_timeout_minutes * 60_000,
+            snapshot_entries=settings.broker_deduplication_entries_interval,
+            snapshot_seconds=settings.broker_deduplication_snapshot_interval_seconds,
+        ),
+    )
+
+
+BY_POLICY: dict[str, Policy[Any]] = {
+    "max_producers": MAX_PRODUCERS,
+    "max_consumers": MAX_CONSUMERS,
+    "max_consumers_per_subscription": MAX_CONSUMERS_PER_SUBSCRIPTION,
+    "max_subscriptions": MAX_SUBSCRIPTIONS,
+    "max_message_size": MAX_MESSAGE_SIZE,
+    "max_unacked_per_consumer": MAX_UNACKED_PER_CONSUMER,
+    "max_unacked_per_subscription": MAX_UNACKED_PER_SUBSCRIPTION,
+    "subscription_types": SUBSCRIPTION_TYPES,
+    "auto_subscription": AUTO_SUBSCRIPTION_CREATION,
+}
+"""What policies may say otherwise than the settings, by the names of the fields."""
+
+OF_SYSTEM = dict.fromkeys(
+    ("max_producers", "max_consumers", "max_consumers_per_subscription", "max_subscriptions"), 0
+)
+"""The broker's own clients are never too many."""
+
+MAX_INTERNED = 1000
+_interned: dict[TopicLimits, TopicLimits] = {}
+
+
+def limits_of(base: TopicLimits, policies: Policies, topic: TopicName) -> TopicLimits:
+    """The limits of a topic whose policies are loaded: `base` where they say nothing.
+
+    Topics with the same limits share them.
+    """
+    if topic.is_system:
+        return _shared(base, OF_SYSTEM)
+    said = {}
+    for name, policy in BY_POLICY.items():
+        resolved = policies.resolve(policy, topic)
+        if resolved.origin is not Origin.BROKER:
+            said[name] = resolved.value
+    return _shared(base, said) if said else base
+
+
+def _shared(base: TopicLimits, said: dict[str, Any]) -> TopicLimits:
+    if len(_interned) >= MAX_INTERNED:
+        _interned.clear()
+    limits = replace(base, **said)
+    return _interned.setdefault(limits, limits)

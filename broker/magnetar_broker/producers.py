@@ -43,8 +43,9 @@ class Producers:
         home: Home,
     ) -> None:
         """`epoch` is the topic's, if it has one."""
+        self.limit = limit
+        """How many there may be; 0 is no limit.  Those that are there may stay."""
         self._topic = topic
-        self._limit = limit
         self._tasks = tasks
         self._home = home
         self._access: Access[Producer] = Access(epoch, str(topic))
@@ -77,9 +78,10 @@ class Producers:
     def check_room(self, name: str) -> None:
         """`ProducerBusy` if there are too many already; a name that is held needs no room."""
         present = len(self._by_name) + len(self.waiting)
-        if 0 < self._limit <= present and name not in self._by_name:
+        if 0 < self.limit <= present and name not in self._by_name:
             raise ProducerBusy(
-                f"{self._topic} has its {self._limit} producers (maxProducersPerTopic)"
+                f"{self._topic} has its {self.limit} producers: close one, or raise "
+                "maxProducersPerTopic"
             )
 
     async def enter(self, producer: Producer) -> None:

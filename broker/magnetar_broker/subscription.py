@@ -1,6 +1,7 @@
 """A subscription: a cursor, the consumers that share it, and the dispatcher between them."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -86,9 +87,17 @@ class Subscription:
             topic.name, topic.log, topic.frames, cursor, topic.limits, self.durable, topic.delays
         )
         self.dispatcher: Dispatcher = DISPATCHERS[self.type](self._stream)
+        self.messages_expired = self.last_expired_ms = 0
         self._messages_out = self._bytes_out = 0  # sent to consumers that have left
         self._moving: Promise | None = None
         self._counter = BacklogCounter(topic.log, cursor)
+
+    def limits_changed(self) -> None:
+        """The topic has other limits: keep to them from now on; nobody is sent away."""
+        limits = self.topic.limits
+        self.consumers.limit = limits.max_consumers_per_subscription
+        self._stream = replace(self._stream, limits=limits)
+        self.dispatcher.limits_changed(limits)
 
     # Consumers --------------------------------------------------------------------
 
@@ -266,6 +275,18 @@ class Subscription:
                 clock = self.topic.log.engine.clock
                 clock.later(RETURN_SECONDS, self._forget_if_unused)
 
+    def skip(self, *runs: range, partly: tuple[int, int] | None = None) -> None:
+        """Count entries as acknowledged although no consumer did; await `settled` for the disk.
+
+        `partly` is one more entry, and which of its messages are still wanted.
+        """
+        for run in runs:
+            self.cursor.ack(run)
+        if partly is not None:
+            self.cursor.ack_batch(*partly)
+        self.dispatcher.skipped()
+        self._write_soon()
+
     def _forget_if_unused(self) -> None:
         """A non-durable subscription ends with its last consumer, but not while it is moved."""
         if not self.durable and not self.consumers and self._moving is None:
@@ -307,6 +328,18 @@ class Subscription:
         """
         waits = not (self.dispatcher.exclusive_acks and self.consumers)
         return await self._counter.count(self._stream.delays.waiting if waits else None)
+
+    async def nth_unacked(self, messages: int) -> tuple[int, int | None]:
+        """Where to continue to have skipped so many messages: an entry, and what of it is left."""
+        return await self._counter.nth(messages)
+
+    def unacked_bytes(self) -> int:
+        """Bytes of what is not acknowledged, from the mean size of each segment's entries."""
+        return self._counter.size()
+
+    def next_unacked(self) -> int:
+        """The first entry that is not acknowledged; the end if all are."""
+        return min(self.cursor.next_unacked(self.topic.log.first_offset), self.topic.log.end)
 
     async def oldest_ms(self) -> int | None:
         """When the oldest message that is not acknowledged was published, if that can be read."""

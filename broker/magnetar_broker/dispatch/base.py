@@ -175,6 +175,9 @@ class Dispatcher(Protocol):
     def acked_whole(self, consumer: Consumer, offsets: Sequence[int]) -> None:
         """Entries that a consumer acknowledges, each with all its messages."""
 
+    def skipped(self) -> None:
+        """The cursor counts entries as acknowledged that no consumer did: nobody holds them now."""
+
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
         """The consumer wants entries again; None: all that it has not acknowledged."""
 
@@ -183,6 +186,9 @@ class Dispatcher(Protocol):
 
     def rewind(self) -> None:
         """The cursor was moved: start again from it."""
+
+    def limits_changed(self, limits: DispatchLimits) -> None:
+        """Keep to these from now on."""
 
     def blocker(self) -> Blocker:
         """Why nothing is being delivered."""

@@ -21,12 +21,21 @@ class Holdings:
     ) -> None:
         self.consumers: list[Consumer] = []
         self.unacked = 0
-        self._per_consumer = limits.max_unacked_per_consumer if durable else 0
-        self._per_subscription = limits.max_unacked_per_subscription if durable else 0
+        self._durable = durable
+        self._per_consumer = self._per_subscription = 0
         self._budget = limits.unacked_budget
         self._budgeted = durable and self._budget.limit > 0
         self._full = False
         self._wake_soon = wake_soon
+        self.keep_to(limits)
+
+    def keep_to(self, limits: DispatchLimits) -> None:
+        """Other limits on consumers and subscription; all who are above them get no more."""
+        self._per_consumer = limits.max_unacked_per_consumer if self._durable else 0
+        self._per_subscription = limits.max_unacked_per_subscription if self._durable else 0
+        self._full = 0 < self._per_subscription <= self.unacked
+        for consumer in self.consumers:
+            consumer.blocked = 0 < self._per_consumer <= consumer.unacked
 
     # Room -------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 
 from magnetar_broker.consumer import Consumer
-from magnetar_broker.dispatch.base import Blocker, Stream, part_of, unacked
+from magnetar_broker.dispatch.base import Blocker, DispatchLimits, Stream, part_of, unacked
 from magnetar_broker.dispatch.feed import Feed
 from magnetar_broker.dispatch.holdings import Holdings
 from magnetar_broker.dispatch.replay import ReplayQueue
@@ -57,6 +57,10 @@ class ManyActive(ABC):
         """Entries that are acknowledged, whether somebody held them, or they waited, or neither."""
 
     @abstractmethod
+    def _forget_acked(self) -> None:
+        """What is acknowledged waits no longer."""
+
+    @abstractmethod
     def _forget_waiting(self) -> None:
         """Nothing waits any more: it all begins anew at the cursor."""
 
@@ -101,6 +105,12 @@ class ManyActive(ABC):
             self._give_back(consumer, list(consumer.pending))
         self._forget_waiting()
         self.read_offset = self._cursor.next_unacked(self._log.first_offset)
+
+    def limits_changed(self, limits: DispatchLimits) -> None:
+        """Keep to these from now on; who holds too much gets no more until it holds half."""
+        self._limits = limits
+        self._held.keep_to(limits)
+        self._wake_soon()
 
     def _give_back(self, consumer: Consumer, offsets: Sequence[int]) -> None:
         self._held.take_back(consumer, offsets)
@@ -190,6 +200,18 @@ class ManyActive(ABC):
         """Entries that a consumer acknowledges, each with all its messages."""
         self._held.acked_whole(consumer, offsets)
         self._settled(offsets)
+
+    def skipped(self) -> None:
+        """The cursor counts entries as acknowledged that no consumer did: nobody holds them now."""
+        is_acked, partial = self._cursor.is_acked, self._cursor.partial
+        for consumer in self._held.consumers:
+            gone = [offset for offset in consumer.pending if is_acked(offset)]
+            self._held.take_back(consumer, gone)
+            self._settled(gone)
+            for offset in partial.keys() & consumer.pending.keys():
+                self._held.acked(consumer, offset, partial[offset].bit_count())
+        self._forget_acked()
+        self.dispatch()
 
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
         """The consumer wants entries again; None: all that it has not acknowledged."""

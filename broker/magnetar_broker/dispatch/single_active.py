@@ -6,7 +6,14 @@ An Exclusive one may name ranges of slots: then it receives only what has keys i
 from collections.abc import Iterable, Iterator, Sequence
 
 from magnetar_broker.consumer import Consumer
-from magnetar_broker.dispatch.base import Blocker, Stream, entries_within, part_of, unacked
+from magnetar_broker.dispatch.base import (
+    Blocker,
+    DispatchLimits,
+    Stream,
+    entries_within,
+    part_of,
+    unacked,
+)
 from magnetar_broker.dispatch.feed import Feed
 from magnetar_broker.dispatch.selection import pick_active
 from magnetar_proto.hashes import range_slot
@@ -77,6 +84,9 @@ class SingleActive:
     def receivers(self) -> list[Consumer]:
         return [] if self.active is None else [self.active]
 
+    def limits_changed(self, limits: DispatchLimits) -> None:
+        self._limits = limits
+
     # Delivering -------------------------------------------------------------------
 
     def rewind(self) -> None:
@@ -139,6 +149,9 @@ class SingleActive:
         """Nothing is kept per entry here: the cursor knows."""
 
     def acked_whole(self, consumer: Consumer, offsets: Sequence[int]) -> None:
+        """The same."""
+
+    def skipped(self) -> None:
         """The same."""
 
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 
-from magnetar_broker.config.domains import SubscriptionType
 from magnetar_broker.consumer import Consumer, SubscribeRequest
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.errors import (
@@ -16,6 +15,7 @@ from magnetar_broker.errors import (
     ProducerBusy,
     UnknownTrouble,
 )
+from magnetar_broker.limits import TopicLimits
 from magnetar_broker.session.producers import refuse_schema
 from magnetar_broker.session.session import Session
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -48,22 +48,28 @@ async def _join(session: Session, topic_name: TopicName, command: pb.CommandSubs
     request = _request_of(command)
     topic.check_subscribe(request)
     refuse_schema(command.HasField("schema"), command.schema)
-    _check_type_and_name(session, topic_name, command)
+    _check_type_and_name(session, topic_name, topic.limits, command)
     return await topic.subscribe(session, request)
 
 
-def _check_type_and_name(session: Session, topic: TopicName, command: pb.CommandSubscribe) -> None:
+def _check_type_and_name(
+    session: Session, topic: TopicName, limits: TopicLimits, command: pb.CommandSubscribe
+) -> None:
     """What the type and the name must be like."""
     sub_type = SubType.Name(command.subType)
     if command.read_compacted and command.subType not in (SubType.Exclusive, SubType.Failover):
         raise NotAllowed("read_compacted needs an Exclusive or Failover subscription")
     if command.read_compacted and not topic.is_persistent:
         raise NotAllowed("read_compacted needs a persistent topic")
-    enabled = {kind.value for kind in session.broker.settings.subscription_types_enabled}
-    if not session.broker.settings.subscription_key_shared_enable:
-        enabled.discard(SubscriptionType.KEY_SHARED.value)
-    if sub_type not in enabled:
-        raise NotAllowed(f"subscription type {sub_type} is not enabled on this broker")
+    limits.check_type(topic, sub_type)
+    if (
+        command.subType == SubType.Key_Shared
+        and not session.broker.settings.subscription_key_shared_enable
+    ):
+        raise NotAllowed(
+            "Key_Shared subscriptions are switched off on this broker "
+            "(subscriptionKeySharedEnable): use another type"
+        )
     name = command.subscription
     if not name or name.startswith(RESERVED_PREFIX) or name == RESERVED_NAME:
         raise ProducerBusy(f"{name!r} cannot be a subscription's name: choose another")
