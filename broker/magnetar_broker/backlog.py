@@ -41,7 +41,7 @@ class BacklogCounter:
         first, end = self._bounds()
         acked = self._cursor.acked
         entries = self.entries()
-        size = self._size(first, end)
+        size = self.size()
         messages = await self._backlog.sum(list(_missing(acked, first, end)))
         messages -= await self._acked_in_part(first, end)
         late = 0
@@ -87,8 +87,32 @@ class BacklogCounter:
                 messages += await self._backlog.between(offset, offset + 1) - mask.bit_count()
         return messages
 
-    def _size(self, first: int, end: int) -> int:
+    async def nth(self, messages: int) -> tuple[int, int | None]:
+        """Where the backlog begins once so many of its messages are taken from its beginning.
+
+        The first entry that is left, and the mask of its messages that are, if not all.
+        """
+        low, high = self._bounds()
+        first, counts = low, ChunkCounts(self._log)
+        while low < high:  # below `low` are not too many, below `high` + 1 are
+            middle = (low + high + 1) // 2
+            if await self._before(first, middle, counts) <= messages:
+                low = middle
+            else:
+                high = middle - 1
+        over = messages - await self._before(first, low, counts)
+        if low >= self._log.end or over <= 0:
+            return low, None
+        whole = (1 << await counts.between(low, low + 1)) - 1
+        return low, _without_lowest(self._cursor.partial.get(low, whole), over)
+
+    async def _before(self, first: int, stop: int, counts: "ChunkCounts") -> int:
+        messages = await counts.sum(list(_missing(self._cursor.acked, first, stop)))
+        return messages - await self._acked_in_part(first, stop)
+
+    def size(self) -> int:
         """Bytes of what is not acknowledged, from the mean size of a segment's entries."""
+        first, end = self._bounds()
         log, size, base = self._log, 0, self._log.first_offset
         open_bytes = log.size - sum(segment.size for segment in log.segments)
         for segment in log.segments:
@@ -183,3 +207,10 @@ def _window(start: int, first: int, end: int) -> int:
     """The bits of a chunk that lie from `first` to before `end`."""
     low, high = max(first - start, 0), min(end - start, SIZE)
     return (1 << high) - (1 << low)
+
+
+def _without_lowest(mask: int, count: int) -> int:
+    """A mask without so many of its lowest bits."""
+    for _ in range(count):
+        mask &= mask - 1
+    return mask

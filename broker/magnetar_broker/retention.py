@@ -1,7 +1,15 @@
-"""How long acknowledged segments stay."""
+"""When stored messages are deleted: the one place that decides it.
 
+Messages are deleted by whole segments, the oldest first.  A segment goes once no more is written
+to it, no durable subscription needs anything of it, and retention does not keep it.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
 
+from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.log_record import Segment
 
 
@@ -19,15 +27,108 @@ class Retention:
         return young and small
 
 
-def released_to(
-    segments: tuple[Segment, ...], first_offset: int, retention: Retention, now_ms: int
-) -> int:
-    """The offset below which segments may go once nobody needs them: settled, not retained."""
-    retained = sum(segment.size for segment in segments)
-    offset = first_offset
+class Reason(StrEnum):
+    """Why a segment stays."""
+
+    OPEN = "open"
+    """Messages are being added to it."""
+    SUBSCRIPTION = "subscription"
+    """Somebody has not acknowledged all of it."""
+    RETENTION = "retention"
+    """It is young and small enough."""
+    OLDER = "older"
+    """One before it is retained: a clock was set back meanwhile."""
+
+
+class Need(NamedTuple):
+    """A durable subscription: all up to an offset is acknowledged."""
+
+    subscription: str
+    mark_delete: int
+
+
+class Verdict(NamedTuple):
+    """What becomes of a segment."""
+
+    segment: SegmentId
+    start: int
+    stop: int | None
+    """Its offsets, the last one exclusive; None while it is open."""
+    reasons: tuple[Reason, ...] = ()
+    """Why it stays; it may go when there is none."""
+    needed_by: tuple[str, ...] = ()
+    """The subscriptions."""
+    until_ms: int | None = None
+    """When it ends if it is open, else when retention's time is over; None: no time is set."""
+    room: int | None = None
+    """How many bytes may still come before retention's size ends; None: no size is set."""
+
+
+def verdicts(
+    segments: Sequence[Segment],
+    first_offset: int,
+    size: int,
+    needs: Sequence[Need],
+    retention: Retention,
+    max_age_ms: int,
+    now_ms: int,
+) -> list[Verdict]:
+    """What becomes of each segment of a log, the oldest first.
+
+    `size` are the bytes of all of them; an open one ends at `max_age_ms`, unless it is empty.
+    """
+    slowest = min((need.mark_delete for need in needs), default=-1)
+    found: list[Verdict] = []
+    start, retained, after = first_offset, False, size
     for segment in segments:
-        if segment.entries is None or retention.keeps(now_ms - segment.sealed_ms, retained):
+        if segment.entries is None:
+            until_ms = segment.created_ms + max_age_ms if after else None
+            found.append(_open(segment, start, needs, until_ms))
             break
-        offset += segment.entries
-        retained -= segment.size
+        stop = start + segment.entries
+        keeps = retention.keeps(now_ms - segment.sealed_ms, after)
+        needed = _needed(needs, stop) if needs and slowest + 1 < stop else ()
+        reasons = ((Reason.SUBSCRIPTION,) if needed else ()) + _kept(keeps, retained)
+        until_ms = room = None
+        if keeps and retention.minutes >= 0:
+            until_ms = segment.sealed_ms + retention.minutes * 60_000
+        if keeps and retention.megabytes >= 0:
+            room = (retention.megabytes << 20) - after
+        found.append(Verdict(segment.id, start, stop, reasons, needed, until_ms, room))
+        start, retained, after = stop, retained or keeps, after - segment.size
+    return found
+
+
+def _open(segment: Segment, start: int, needs: Sequence[Need], until_ms: int | None) -> Verdict:
+    needed = tuple(need.subscription for need in needs)
+    return Verdict(segment.id, start, None, (Reason.OPEN,), needed, until_ms)
+
+
+def _kept(keeps: bool, retained: bool) -> tuple[Reason, ...]:
+    if keeps:
+        return (Reason.RETENTION,)
+    return (Reason.OLDER,) if retained else ()
+
+
+def _needed(needs: Sequence[Need], stop: int) -> tuple[str, ...]:
+    return tuple(need.subscription for need in needs if need.mark_delete + 1 < stop)
+
+
+def deletable_to(found: Iterable[Verdict], first_offset: int) -> int:
+    """The offset below which everything may be deleted."""
+    offset = first_offset
+    for verdict in found:
+        if verdict.reasons or verdict.stop is None:
+            break
+        offset = verdict.stop
+    return offset
+
+
+def released_to(found: Iterable[Verdict], first_offset: int) -> int:
+    """The offset below which only subscriptions keep anything."""
+    offset = first_offset
+    for verdict in found:
+        if verdict.stop is None or not {*verdict.reasons} <= {Reason.SUBSCRIPTION}:
+            break
+        offset = verdict.stop
     return offset

@@ -21,9 +21,9 @@ from magnetar_broker.policies import (
 )
 from magnetar_broker.producer import Producer, ProducerRequest, Sends
 from magnetar_broker.producers import Producers
-from magnetar_broker.retention import released_to
 from magnetar_broker.sequences import Sequences
 from magnetar_broker.subscriptions import Subscriptions
+from magnetar_broker.tidying import tidy
 from magnetar_proto.entries import parse_metadata, publish_time
 from magnetar_proto.errors import BadMetadata
 from magnetar_proto.ids import MessageId
@@ -33,7 +33,6 @@ from magnetar_storage.cursor_log import CursorLog
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log import Engine, Log
 from magnetar_storage.recent_delays import RecentDelays
-from magnetar_storage.thinnable import needed_by
 
 logger = logging.getLogger(__name__)
 
@@ -250,17 +249,7 @@ class Topic:
 
     async def tidy(self) -> None:
         """Roll over a segment that is old, and give back what is consumed and not retained."""
-        self.log.roll_if_due()
-        entries, retention = self.log, self.limits.retention
-        now_ms = entries.engine.clock.now_ms()
-        released = released_to(entries.segments, entries.first_offset, retention, now_ms)
-        released = await self.deduplication.released_to(released)
-        # Not only those of `subscriptions`: a cursor that is being created counts as well.
-        cursors = self.cursors.cursors.values()
-        consumed = min((cursor.mark_delete + 1 for cursor in cursors), default=entries.end)
-        await entries.trim(min(consumed, released))
-        await entries.reclaim(needed_by(cursors), released)
-        await self.delays.tidy()
+        await tidy(self)
 
     def _reclaimed(self) -> None:
         """Entries are gone that durable cursors had acknowledged; others pass over them."""

@@ -187,6 +187,20 @@ class History(RuleBasedStateMachine):
         self.calm = 0
         self.model.seek_to_time(to)
 
+    @rule(to=st.integers(0, 40))
+    def expire(self, to: int) -> None:
+        self.model.expire(to)
+
+    @rule(messages=st.integers(0, 9))
+    def skip(self, messages: int) -> None:
+        self.model.skip(messages)
+
+    @precondition(is_calm)
+    @rule()
+    def skip_all(self) -> None:
+        self.calm = 0
+        self.model.skip_all()
+
     @rule()
     def tidy(self) -> None:
         self.model.tidy()

@@ -7,6 +7,7 @@ from fakes.connection import RecordingConnection
 from fakes.dispatch_oracle import Client, Oracle, Published
 from fakes.topics import FAILOVER, TopicWorld
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
+from magnetar_broker.skipping import expire_before, skip_all, skip_messages
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry
 from magnetar_proto.ids import MessageId, mask_to_ack_set
@@ -254,6 +255,40 @@ class DispatchModel(Oracle):
         assert not any(client.consumer.closed for client in self.clients)
         self.durable()
         self._changed_from(before)
+
+    # Skipping -------------------------------------------------------------------------
+
+    def expire(self, target: int) -> None:
+        """What was published before a time: entry n was at n."""
+        log = self.world.topic.log
+        stop = self.world.do(self.world.topic.first_since(target % (len(self.entries) + 1)))
+        assert stop >= min(target % (len(self.entries) + 1), log.end)
+        left = sum(one.left.bit_count() for one in self.entries[:stop])
+        for offset in range(stop):
+            self.acked(offset, 0)
+        assert self.world.do(expire_before(self.world.subscription(), stop)) == left
+        self.durable()
+        self.check()
+
+    def skip(self, messages: int) -> None:
+        """The oldest ones, into a batch if it must be; who holds that keeps the rest."""
+        missing = messages
+        for offset, one in enumerate(self.entries):
+            left = one.left
+            while left and missing:
+                left, missing = left & (left - 1), missing - 1
+            self.acked(offset, left)
+        self.world.do(skip_messages(self.world.subscription(), messages))
+        self.durable()
+        self.check()
+
+    def skip_all(self) -> None:
+        """Everything, whoever has it."""
+        for offset in range(len(self.entries)):
+            self.acked(offset, 0)
+        self.world.do(skip_all(self.world.subscription()))
+        self.durable()
+        self.check()
 
     # Upkeep and end -------------------------------------------------------------------
 

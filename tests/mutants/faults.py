@@ -238,9 +238,9 @@ FAULTS: tuple[Fault, ...] = (
         DEDUPLICATION,
     ),
     Fault(
-        "broker/magnetar_broker/topic.py",
+        "broker/magnetar_broker/tidying.py",
         "entries go that deduplication has not counted durably",
-        "        released = await self.deduplication.released_to(released)\n",
+        "        released = await topic.deduplication.released_to(released)\n",
         "",
         DEDUPLICATION,
     ),

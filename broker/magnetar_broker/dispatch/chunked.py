@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.replay import ReplayQueue
 from magnetar_proto.chunks import Chunk
+from magnetar_storage.cursor import Cursor
 
 REMEMBERED = 10_000
 """Messages of which a consumer has only some chunks; the rest of those beyond goes to anybody."""
@@ -106,6 +107,13 @@ class ChunkedMessages:
             self._parts.pop(offset, None)
         for queue in self._waiting.values():
             queue.discard_all(offsets)
+        self._waiting = {consumer: queue for consumer, queue in self._waiting.items() if queue}
+
+    def discard_acked(self, cursor: Cursor) -> None:
+        """Forget what is acknowledged."""
+        self._parts = {o: parts for o, parts in self._parts.items() if not cursor.is_acked(o)}
+        for queue in self._waiting.values():
+            queue.discard_acked(cursor)
         self._waiting = {consumer: queue for consumer, queue in self._waiting.items() if queue}
 
     def clear(self) -> None:

@@ -16,7 +16,7 @@ from magnetar_broker.dispatch.key_selection import (
     SlotOwners,
 )
 from magnetar_broker.dispatch.many_active import ManyActive
-from magnetar_broker.dispatch.replay import ReplayQueue
+from magnetar_broker.dispatch.replay import ReplayQueue, discard_acked
 from magnetar_proto.chunks import chunks_among
 from magnetar_proto.ids import mask_to_ack_set
 from magnetar_proto.sticky_key import sticky_key
@@ -108,6 +108,13 @@ class KeyShared(ManyActive):
         self._unrouted.discard(offset)
         self.queues.unowned.remove(offset, offset + 1)
 
+    def _forget_acked(self) -> None:
+        self._unrouted.discard_acked(self._cursor)
+        self._chunked.discard_acked(self._cursor)
+        discard_acked(self.queues.unowned, self._cursor)
+        for offset in [one for one in self.queues.waiting if self._cursor.is_acked(one)]:
+            self._forget(offset)
+
     def _forget_waiting(self) -> None:
         self.queues.clear()
         self._kept.clear()
@@ -143,6 +150,8 @@ class KeyShared(ManyActive):
 
         False if that was nothing.  Entries that are acknowledged in part leave room for more.
         """
+        if not self._held.may_go():
+            return False
         queues, used = self.queues, 0
         offsets, payloads, counts = list[int](), list[bytes](), list[int]()
         room, room_for_new = self._held.room(consumer), self._held.room_for_new(consumer)
@@ -204,7 +213,7 @@ class KeyShared(ManyActive):
 
     def _wanted(self) -> int:
         """How many entries to read, by what consumers can take and how many wait already."""
-        if self._held.full is not None:
+        if self._held.full is not None or not self._held.may_go():
             return 0
         takers = [consumer for consumer in self._held.consumers if consumer.can_take()]
         room = sum(max(self._held.room(consumer), 0) for consumer in takers)
@@ -337,7 +346,7 @@ class KeyShared(ManyActive):
     def blocker(self) -> Blocker:
         if not self._held.consumers:
             return Blocker.NO_CONSUMER
-        reason = self._nothing_left() or self._nobody_takes(self._held.consumers)
+        reason = self._nothing_goes()
         if reason is not None:
             return reason
         takers = [consumer for consumer in self._held.consumers if consumer.can_take()]

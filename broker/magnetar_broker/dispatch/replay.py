@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from magnetar_broker.dispatch.base import runs_of
+from magnetar_storage.cursor import Cursor
 from magnetar_storage.offsets import OffsetSet
 
 
@@ -53,6 +54,11 @@ class ReplayQueue:
         if self._aside:
             self._aside.remove(offsets.start, offsets.stop)
 
+    def discard_acked(self, cursor: Cursor) -> None:
+        """Forget what is acknowledged."""
+        discard_acked(self._members, cursor)
+        discard_acked(self._aside, cursor)
+
     def set_aside(self, offsets: range) -> None:
         """Pass these over until `restore`: they cannot be read."""
         for start, stop in list(self._members.present(offsets.start, offsets.stop)):
@@ -83,3 +89,11 @@ class ReplayQueue:
         """Forget all."""
         self._members.clear()
         self._aside.clear()
+
+
+def discard_acked(offsets: OffsetSet, cursor: Cursor) -> None:
+    """Take out what is acknowledged."""
+    offsets.remove_below(cursor.mark_delete + 1)
+    for start, stop in list(offsets) if cursor.acked else ():
+        for run in list(cursor.acked.present(start, stop)):
+            offsets.remove(*run)

@@ -59,6 +59,10 @@ class Shared(ManyActive):
             self._replay.discard_all(run)
             self._chunked.discard_all(run)
 
+    def _forget_acked(self) -> None:
+        self._replay.discard_acked(self._cursor)
+        self._chunked.discard_acked(self._cursor)
+
     def _forget_waiting(self) -> None:
         self._replay.clear()
         self._chunked.clear()
@@ -85,6 +89,8 @@ class Shared(ManyActive):
 
     def _give_waiting(self, consumer: Consumer, queue: ReplayQueue, feed: ReplayFeed) -> bool:
         """Give a run of a queue; False when that is empty or not in memory yet."""
+        if not self._held.may_go():
+            return False
         room = self._held.room(consumer)
         limit = max(1, min(self._limits.max_round_robin_entries, room))
         while (found := queue.first_run(limit)) is not None:
@@ -118,7 +124,7 @@ class Shared(ManyActive):
             self._feed.clear()
             return False
         room = self._held.room_for_new(consumer)
-        if self._held.full is not None:
+        if self._held.full is not None or not self._held.may_go():
             return False
         limit = max(1, min(self._limits.max_round_robin_entries, room))
         offset = self.read_offset = self._next_new()
@@ -232,7 +238,7 @@ class Shared(ManyActive):
     def blocker(self) -> Blocker:
         if not self._held.consumers:
             return Blocker.NO_CONSUMER
-        reason = self._nothing_left() or self._nobody_takes(self._held.consumers)
+        reason = self._nothing_goes()
         if reason is not None:
             return reason
         if self._replay.ready:
