@@ -3,7 +3,6 @@
 "Durable" means confirmed at the end of the present turn, in the order of the appends.
 """
 
-from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from itertools import accumulate, islice
@@ -27,6 +26,7 @@ from magnetar_storage.interfaces import (
     Version,
     Versioned,
 )
+from magnetar_storage.sorted_keys import SortedKeys
 from magnetar_storage.watch import Watchers
 from magnetar_storage.world import Clock, Done
 
@@ -165,7 +165,7 @@ class MemoryMetadata:
 
     def __init__(self, clock: Clock) -> None:
         self._values: dict[str, Versioned] = {}
-        self._keys: list[str] = []
+        self._keys = SortedKeys()
         self._leases: dict[str, set[str]] = {}
         self._leases_made = 0
         self._writes = 0
@@ -184,8 +184,7 @@ class MemoryMetadata:
         if lease is not None and lease.id not in self._leases:
             raise Unavailable(f"lease {lease.id} has ended")
         self._check(key, expect)
-        if key not in self._values:
-            insort(self._keys, key)
+        self._keys.add(key)
         self._writes += 1
         self._values[key] = Versioned(value, self._writes)
         for keys in self._leases.values():
@@ -200,13 +199,7 @@ class MemoryMetadata:
         self._remove(key)
 
     async def list(self, prefix: str, after: str = "", limit: int = 1000) -> list[str]:
-        found: list[str] = []
-        for key in islice(self._keys, bisect_left(self._keys, max(prefix, after)), None):
-            if len(found) == limit or not key.startswith(prefix):
-                break
-            if key > after:
-                found.append(key)
-        return found
+        return self._keys.page(prefix, after, limit)
 
     def watch(self, prefix: str) -> AsyncIterator[Change | Resync]:
         return self._watchers.watch(prefix)
@@ -241,7 +234,7 @@ class MemoryMetadata:
     def _remove(self, key: str) -> None:
         if self._values.pop(key, None) is None:
             return
-        del self._keys[bisect_left(self._keys, key)]
+        self._keys.discard(key)
         self._writes += 1
         for keys in self._leases.values():
             keys.discard(key)

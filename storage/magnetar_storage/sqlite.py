@@ -1,13 +1,15 @@
 """Metadata in one SQLite database: WAL mode, every write synced.
 
-The connection is used by jobs of one worker only; watchers and leases live in memory.
+The connection is used by jobs of one worker only; watchers, leases and the keys live in memory.
+All writes that wait share one transaction, and its sync; each has an outcome of its own.
 Leases end with the process: what they held is deleted when the database is next opened.
 """
 
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from itertools import count
+from typing import Any, NamedTuple, TypeVar
 
 from crc32c import crc32c
 
@@ -21,10 +23,11 @@ from magnetar_storage.interfaces import (
     Version,
     Versioned,
 )
+from magnetar_storage.sorted_keys import SortedKeys
 from magnetar_storage.sqlite_wal import damaged_frame
 from magnetar_storage.watch import Watchers
 from magnetar_storage.whole_files import read_file
-from magnetar_storage.world import Clock, Worker
+from magnetar_storage.world import Clock, Promise, Worker
 
 T = TypeVar("T")
 
@@ -42,7 +45,8 @@ SCHEMA = (
 DAMAGED_ROWS = """SELECT CAST(key AS BLOB) FROM entries
     WHERE typeof(key) != 'text' OR crc IS NOT checksum(CAST(key AS BLOB), value, version, lease)
     LIMIT 1"""
-LAST_CHARACTER = "\U0010ffff"
+GROUP = 1000
+"""Writes in one transaction, at most."""
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -51,6 +55,30 @@ def checksum(key: bytes, value: object, version: object, lease: object) -> int:
     if not isinstance(value, bytes):
         return -1
     return crc32c(value, crc32c(b"%d %a " % (len(key), (version, lease)) + key))
+
+
+class Put(NamedTuple):
+    key: str
+    value: bytes
+    expect: Version | Absent | None
+    lease: str | None
+
+
+class Delete(NamedTuple):
+    key: str
+    expect: Version | None
+
+
+class EndLease(NamedTuple):
+    """Delete what was put under the lease."""
+
+    lease: str
+
+
+Write = Put | Delete | EndLease
+Changes = list[Change]
+Outcome = Changes | BaseException
+"""What a write has changed, or why it was not made."""
 
 
 class Database:
@@ -70,46 +98,13 @@ class Database:
             raise self._damaged_row(key)
         return Versioned(value, version)
 
-    def keys(self, prefix: str, after: str, limit: int) -> list[str]:
-        found = self._query(
-            "SELECT key FROM entries WHERE key >= ? AND key > ? AND key <= ? ORDER BY key LIMIT ?",
-            prefix,
-            after,
-            prefix + LAST_CHARACTER,
-            limit,
-        )
-        return [key for (key,) in found]
+    def keys(self) -> SortedKeys:
+        """All there are."""
+        return SortedKeys(key for (key,) in self._query("SELECT key FROM entries ORDER BY key"))
 
-    def put(
-        self, key: str, value: bytes, expect: Version | Absent | None, lease: str | None
-    ) -> Change:
-        def write() -> Change:
-            self._check(key, expect)
-            version = self._count()
-            row = key, value, version, lease, checksum(key.encode(), value, version, lease)
-            self._connection.execute("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)", row)
-            return Change(key, value, version)
-
-        return self._transaction(write)
-
-    def delete(self, key: str, expect: Version | None) -> Change | None:
-        def write() -> Change | None:
-            self._check(key, expect)
-            gone = self._connection.execute("DELETE FROM entries WHERE key = ?", (key,)).rowcount
-            return Change(key, None, self._count()) if gone else None
-
-        return self._transaction(write)
-
-    def end_lease(self, lease: str) -> list[Change]:
-        """Delete what was put under the lease."""
-
-        def write() -> list[Change]:
-            keys = self._connection.execute(
-                "DELETE FROM entries WHERE lease = ? RETURNING key", (lease,)
-            ).fetchall()
-            return [Change(key, None, self._count()) for (key,) in sorted(keys)]
-
-        return self._transaction(write)
+    def write(self, writes: Sequence[Write]) -> list[Outcome]:
+        """All of them, in order and in one transaction: what is raised befell every one."""
+        return self._explained(partial(self._write_all, writes))
 
     def close(self) -> None:
         self._explained(self._connection.close)
@@ -149,13 +144,36 @@ class Database:
     def _query(self, statement: str, *values: object) -> Sequence[tuple[Any, ...]]:
         return self._explained(lambda: self._connection.execute(statement, values).fetchall())
 
-    def _transaction(self, write: Callable[[], T]) -> T:
-        def committed() -> T:
-            with self._connection:
-                self._connection.execute("BEGIN IMMEDIATE")
-                return write()
+    def _write_all(self, writes: Sequence[Write]) -> list[Outcome]:
+        with self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            (last,) = self._connection.execute("SELECT last FROM writes").fetchone()
+            versions = count(last + 1)
+            outcomes = [self._outcome(write, versions) for write in writes]
+            self._connection.execute("UPDATE writes SET last = ?", (next(versions) - 1,))
+        return outcomes
 
-        return self._explained(committed)
+    def _outcome(self, write: Write, versions: Iterator[Version]) -> Outcome:
+        """Checked before anything is changed, so that a refusal leaves the others alone."""
+        if isinstance(write, EndLease):
+            keys = self._connection.execute(
+                "DELETE FROM entries WHERE lease = ? RETURNING key", (write.lease,)
+            ).fetchall()
+            return [Change(key, None, next(versions)) for (key,) in sorted(keys)]
+        try:
+            self._check(write.key, write.expect)
+        except BadVersion as refusal:
+            return refusal
+        if isinstance(write, Put):
+            return [self._put(write, next(versions))]
+        gone = self._connection.execute("DELETE FROM entries WHERE key = ?", (write.key,)).rowcount
+        return [Change(write.key, None, next(versions))] if gone else []
+
+    def _put(self, put: Put, version: Version) -> Change:
+        key, value, _, lease = put
+        row = key, value, version, lease, checksum(key.encode(), value, version, lease)
+        self._connection.execute("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)", row)
+        return Change(key, value, version)
 
     def _explained(self, job: Callable[[], T]) -> T:
         """Say what SQLite's errors mean, and what to do."""
@@ -177,12 +195,6 @@ class Database:
 
     def _damaged_row(self, key: str) -> StorageError:
         return self._damaged(f"the row of {key} is not what was written")
-
-    def _count(self) -> Version:
-        (writes,) = self._connection.execute(
-            "UPDATE writes SET last = last + 1 RETURNING last"
-        ).fetchone()
-        return int(writes)
 
     def _check(self, key: str, expect: Version | Absent | None) -> None:
         if expect is None:
@@ -218,10 +230,14 @@ def check_log(disk: ReadableDisk) -> None:
 class SqliteMetadata:
     """The `MetadataStore` of one process; make it with `open`."""
 
-    def __init__(self, database: Database, worker: Worker, clock: Clock) -> None:
+    def __init__(self, database: Database, keys: SortedKeys, worker: Worker, clock: Clock) -> None:
         self._database = database
         self._worker = worker
+        self._clock = clock
         self._watchers = Watchers(clock)
+        self._keys: SortedKeys | None = keys  # None: ask the database, nobody is sure
+        self._waiting: list[tuple[Write, Promise]] = []
+        self._writing = False
         self._leases: set[str] = set()
         self._leases_made = 0
 
@@ -230,9 +246,11 @@ class SqliteMetadata:
         """`Corrupt` if the database is damaged, `Unavailable` if another process has it."""
         await worker.run(partial(check_log, disk))
         database = await worker.run(partial(Database, disk.path_of(FILE)))
-        return cls(database, worker, clock)
+        return cls(database, await worker.run(database.keys), worker, clock)
 
     async def get(self, key: str) -> Versioned | None:
+        if self._keys is not None and key not in self._keys:
+            return None
         return await self._worker.run(partial(self._database.get, key))
 
     async def put(
@@ -244,18 +262,17 @@ class SqliteMetadata:
     ) -> Version:
         if lease is not None and lease.id not in self._leases:
             raise Unavailable(f"lease {lease.id} has ended")
-        lease_id = None if lease is None else lease.id
-        change = await self._worker.run(partial(self._database.put, key, value, expect, lease_id))
-        self._watchers.publish(change)
+        (change,) = await self._write(Put(key, value, expect, None if lease is None else lease.id))
         return change.version
 
     async def delete(self, key: str, expect: Version | None = None) -> None:
-        change = await self._worker.run(partial(self._database.delete, key, expect))
-        if change is not None:
-            self._watchers.publish(change)
+        await self._write(Delete(key, expect))
 
     async def list(self, prefix: str, after: str = "", limit: int = 1000) -> list[str]:
-        return await self._worker.run(partial(self._database.keys, prefix, after, limit))
+        keys = self._keys
+        if keys is None:
+            keys = await self._worker.run(self._database.keys)
+        return keys.page(prefix, after, limit)
 
     def watch(self, prefix: str) -> AsyncIterator[Change | Resync]:
         return self._watchers.watch(prefix)
@@ -268,11 +285,69 @@ class SqliteMetadata:
 
     async def revoke(self, lease: Lease) -> None:
         self._leases.discard(lease.id)
-        for change in await self._worker.run(partial(self._database.end_lease, lease.id)):
-            self._watchers.publish(change)
+        await self._write(EndLease(lease.id))
 
     async def close(self) -> None:
         for lease in sorted(self._leases):
             await self.revoke(Lease(lease))
         self._watchers.close()
         await self._worker.run(self._database.close)
+
+    # Writing in groups ----------------------------------------------------------
+
+    async def _write(self, write: Write) -> Changes:
+        """What it has changed, once that is durable."""
+        promise = self._clock.promise()
+        self._waiting.append((write, promise))
+        if not self._writing:
+            self._writing = True
+            self._clock.soon(self._begin)
+        changes: Changes = await promise
+        return changes
+
+    def _begin(self) -> None:
+        group, self._waiting = self._waiting[:GROUP], self._waiting[GROUP:]
+        job = partial(self._database.write, [write for write, _ in group])
+        self._worker.submit(job, partial(self._written, [promise for _, promise in group]))
+
+    def _written(
+        self,
+        promises: Sequence[Promise],
+        outcomes: Sequence[Outcome] | None,
+        error: BaseException | None,
+    ) -> None:
+        if outcomes is None:
+            self._keys = None
+            outcomes = [_again(error) for _ in promises]
+        elif self._keys is None:
+            self._worker.submit(self._database.keys, self._learn)
+        for promise, outcome in zip(promises, outcomes, strict=True):
+            if isinstance(outcome, list):
+                self._changed(outcome)
+                if not promise.done():
+                    promise.set_result(outcome)
+            elif not promise.done():
+                promise.set_exception(outcome)
+        self._writing = bool(self._waiting)
+        if self._writing:
+            self._begin()
+
+    def _changed(self, changes: Changes) -> None:
+        for change in changes:
+            if self._keys is not None:
+                if change.value is None:
+                    self._keys.discard(change.key)
+                else:
+                    self._keys.add(change.key)
+            self._watchers.publish(change)
+
+    def _learn(self, keys: SortedKeys | None, error: BaseException | None) -> None:
+        """Read behind all writes that have an outcome, and before any other."""
+        self._keys = keys
+
+
+def _again(error: BaseException | None) -> BaseException:
+    """The same for each of those that it befell."""
+    if isinstance(error, StorageError):
+        return error.again()
+    return error or Unavailable("the outcome is unknown")

@@ -8,7 +8,7 @@ import pytest
 from fakes.world import InlineWorker, ManualClock, run
 from magnetar_storage.disk import LocalDisk
 from magnetar_storage.errors import Corrupt
-from magnetar_storage.sqlite import Database, SqliteMetadata
+from magnetar_storage.sqlite import Database, Put, SqliteMetadata
 from magnetar_storage.sqlite_wal import FRAME, HEADER, damaged_frame
 
 FRAME_BYTES = FRAME.size + 4096
@@ -21,7 +21,7 @@ def killed(tmp_path: Path) -> Path:
     (tmp_path / "live").mkdir()
     database = Database(str(tmp_path / "live" / "metadata.db"))
     for number in range(WRITES):
-        database.put(f"/{number}", b"value", None, None)
+        database.write([Put(f"/{number}", b"value", None, None)])
     shutil.copytree(tmp_path / "live", tmp_path / "killed")
     database.close()
     return tmp_path / "killed"
