@@ -349,10 +349,8 @@ COMPATIBLE = _table(
         "tunes throttling, quotas and clean-up, which are not built yet": """
             brokerDeleteInactivePartitionedTopicMetadataEnabled=false
             brokerServicePurgeInactiveFrequencyInSeconds=60 forceDeleteTenantAllowed=false
-            forceDeleteNamespaceAllowed=false backlogQuotaCheckEnabled=true|false
-            backlogQuotaCheckIntervalInSeconds=60
-            preciseTimeBasedBacklogQuotaCheck=false additionalSystemCursorNames=
-            messageExpiryCheckIntervalInMinutes=5 subscriptionExpiryCheckIntervalInMinutes=5
+            forceDeleteNamespaceAllowed=false
+            additionalSystemCursorNames=
             maxMessageSizeCheckIntervalInSeconds=60
             topicPublisherThrottlingTickTimeMillis=10|2 brokerPublisherThrottlingTickTimeMillis=50
             dispatchRateLimiterFactoryClassName=DispatchRateLimiterFactoryAsyncTokenBucket

@@ -28,6 +28,15 @@ class Expiry:
             unit="s",
         ),
     ] = 0
+    message_expiry_check_interval_in_minutes: Annotated[
+        int,
+        Key(
+            "messageExpiryCheckIntervalInMinutes",
+            Integer(1),
+            "How often such messages are looked for.",
+            unit="min",
+        ),
+    ] = 5
     subscription_expiration_time_minutes: Annotated[
         int,
         Key(
@@ -37,6 +46,15 @@ class Expiry:
             unit="min",
         ),
     ] = 0
+    subscription_expiry_check_interval_in_minutes: Annotated[
+        int,
+        Key(
+            "subscriptionExpiryCheckIntervalInMinutes",
+            Integer(1),
+            "How often such subscriptions are looked for.",
+            unit="min",
+        ),
+    ] = 5
     broker_delete_inactive_topics_enabled: Annotated[
         bool, Key("brokerDeleteInactiveTopicsEnabled", FLAG, "Delete topics that nobody uses.")
     ] = True
@@ -109,6 +127,27 @@ class Quotas:
             "What happens then: producers wait, or get an error, or messages are passed over.",
         ),
     ] = QuotaAction.PRODUCER_REQUEST_HOLD
+    backlog_quota_check_enabled: Annotated[
+        bool, Key("backlogQuotaCheckEnabled", FLAG, "Whether quotas are kept to at all.")
+    ] = True
+    backlog_quota_check_interval_in_seconds: Annotated[
+        int,
+        Key(
+            "backlogQuotaCheckIntervalInSeconds",
+            Integer(1),
+            "How often topics are looked at; a producer that comes is, too.",
+            unit="s",
+        ),
+    ] = 60
+    precise_time_based_backlog_quota_check: Annotated[
+        bool,
+        Key(
+            "preciseTimeBasedBacklogQuotaCheck",
+            FLAG,
+            "Whether a message's age counts from when it was published, else from when the ledger "
+            "with it rolled over.",
+        ),
+    ] = False
 
 
 @section
