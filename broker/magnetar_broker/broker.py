@@ -7,16 +7,25 @@ from functools import partial
 from itertools import count
 from typing import TypeVar
 
+from magnetar_broker.catalogue import Catalogue, Partitioned
 from magnetar_broker.chores import Chores
 from magnetar_broker.config import Settings, TopicType
-from magnetar_broker.errors import NotAllowed, NotReady, TooManyRequests, TopicMissing
+from magnetar_broker.enforcement import Enforcement
+from magnetar_broker.errors import (
+    AlreadyExists,
+    NotAllowed,
+    NotReady,
+    TooManyRequests,
+    TopicMissing,
+)
 from magnetar_broker.limits import topic_limits
-from magnetar_broker.namespaces import AlreadyExists, Namespaces
+from magnetar_broker.namespaces import Namespaces
 from magnetar_broker.non_persistent import NonPersistentTopic
 from magnetar_broker.orphans import present_segments, sweep_and_tell
 from magnetar_broker.ownership import Ownership
-from magnetar_broker.policies import Policies, Policy
+from magnetar_broker.policies import Policies
 from magnetar_broker.publish_budget import PublishBudget
+from magnetar_broker.tenants import Tenants
 from magnetar_broker.topic import Topic
 from magnetar_broker.topic_events import TopicEvents
 from magnetar_broker.topics import Topics
@@ -37,7 +46,15 @@ class Broker:
         self.settings = settings
         self.engine = engine
         self.ownership = ownership
-        self.namespaces = Namespaces(engine.metadata, settings.allow_auto_namespace_creation)
+        self.tenants = Tenants(engine.metadata, settings.cluster_name, settings.max_tenants)
+        self.namespaces = Namespaces(
+            engine.metadata,
+            self.tenants,
+            settings.allow_auto_namespace_creation,
+            settings.default_number_of_namespace_bundles,
+            settings.max_namespaces_per_tenant,
+        )
+        self.catalogue = Catalogue(engine.metadata)
         self.limits = topic_limits(settings)
         self.policies = Policies(engine.metadata, settings)
         self.events = TopicEvents()
@@ -46,6 +63,7 @@ class Broker:
         self.connections = self.connections_total = 0
         self._connections_from: Counter[str] = Counter()
         self.topics = Topics(engine.clock)
+        self.enforcement = Enforcement(self.policies, self.topics, engine.clock)
         self._started_ms = engine.clock.now_ms()
         self.watchdog = Watchdog(engine, lambda: iter(self.topics))
         self.upkeep = Upkeep(engine)
@@ -56,8 +74,9 @@ class Broker:
     async def start(self) -> None:
         """Make the namespaces that must exist; clients may come afterwards."""
         present = await present_segments(self.engine)
+        await self.namespaces.start()
         for name in (*SYSTEM_NAMESPACES, *self.settings.bootstrap_namespaces):
-            await self.namespaces.create(NamespaceName.parse(name))
+            await self.namespaces.ensure(NamespaceName.parse(name))
         self.ready = self.topics.serving = True
         self.upkeep.start()
         self.watchdog.start()
@@ -120,39 +139,16 @@ class Broker:
         async with self.topics.alone_with_partitions(name):
             if name in self.topics:
                 raise AlreadyExists(f"{name} exists already and is not partitioned")
-            await self.namespaces.create_partitioned(name, partitions)
+            await self.namespaces.require(name.namespace_name)
+            await self.catalogue.create_partitioned(name, Partitioned(partitions))
 
     async def exists(self, name: TopicName) -> bool:
         """Whether there is such a topic, partitioned or not, loaded or not."""
         return (
             name in self.topics
-            or await self.namespaces.exists(name)
-            or await self.namespaces.partitions(name) > 0
+            or await self.catalogue.exists(name)
+            or await self.catalogue.partitions(name) > 0
         )
-
-    async def set_namespace_policy(
-        self, policy: Policy[T], namespace: str, value: T | None
-    ) -> None:
-        """Store what a namespace says, None for nothing; durable and enforced on return."""
-        await self.policies.say(namespace, {policy: value})
-        await self._enforce(lambda name: name.namespace_name == namespace)
-
-    async def set_topic_policy(self, policy: Policy[T], topic: TopicName, value: T | None) -> None:
-        """The same for a topic and its partitions."""
-        await self.policies.say(topic, {policy: value})
-        await self._enforce(lambda name: name.base == topic.base)
-
-    async def _enforce(self, is_meant: Callable[[TopicName], bool]) -> None:
-        """Policies have changed: have the loaded topics among these keep to them."""
-        await self.topics.settled(is_meant)
-        for topic in self.topics:
-            if is_meant(topic.name):
-                try:
-                    await topic.policies_changed()
-                except StorageError:
-                    if self.topics.get(topic.name) is topic:
-                        raise
-                    # Its log has failed: it keeps to them when it is loaded anew.
 
     async def _open(self, name: TopicName, create: bool) -> Topic | NonPersistentTopic:
         await self._check_name(name)
@@ -163,7 +159,7 @@ class Broker:
             return NonPersistentTopic(
                 name, self.limits, self.policies, self.engine.clock, self.engine.tasks
             )
-        if create and not await self.namespaces.exists(name):
+        if create and not await self.catalogue.exists(name):
             await self._check_topics(name.namespace_name)
         topic = None
         if name.is_persistent:
@@ -176,7 +172,7 @@ class Broker:
 
     async def _check_topics(self, namespace: str) -> None:
         limit = self.settings.max_topics_per_namespace
-        if 0 < limit <= len(await self.namespaces.topics(namespace)):
+        if 0 < limit <= len(await self.catalogue.topics(namespace)):
             raise NotAllowed(f"{namespace} has its {limit} topics (maxTopicsPerNamespace)")
 
     async def _check_name(self, name: TopicName) -> None:
@@ -192,7 +188,7 @@ class Broker:
         await self.namespaces.require(name.namespace_name)
         if not await self.ownership.owns(name):
             raise NotReady(f"{name} is not served by this broker; look it up again")
-        partitions = await self.namespaces.partitions(name)
+        partitions = await self.catalogue.partitions(name)
         if name.partition >= partitions and name.partition >= 0:
             missing = TopicMissing if partitions else NotAllowed
             raise missing(f"{name} is no partition: {name.base} has {partitions}")
@@ -202,12 +198,12 @@ class Broker:
     async def partitions(self, name: TopicName, create: bool) -> int:
         """What PARTITIONED_METADATA answers; 0 for a topic without partitions."""
         await self.namespaces.require(name.namespace_name)
-        partitions = await self.namespaces.partitions(name)
+        partitions = await self.catalogue.partitions(name)
         if name.partition >= 0:
             partitions, exists = 0, name.partition < partitions
         else:
             exists = partitions > 0
-        if exists or name in self.topics or await self.namespaces.exists(name):
+        if exists or name in self.topics or await self.catalogue.exists(name):
             return partitions
         settings = self.settings
         if not (create and settings.allow_auto_topic_creation):
@@ -217,14 +213,14 @@ class Broker:
         ):
             with suppress(AlreadyExists):  # somebody else was faster
                 await self.create_partitioned(name, settings.default_num_partitions)
-            return await self.namespaces.partitions(name)
+            return await self.catalogue.partitions(name)
         return 0
 
     async def names(self, namespace: str, persistent: bool, volatile: bool) -> list[str]:
         """Topics of a namespace: stored ones, and loaded ones that are not stored."""
         found: list[TopicName] = []
         if persistent:
-            found += await self.namespaces.topics(namespace)
+            found += await self.catalogue.topics(namespace)
         if volatile:
             found += [
                 topic.name

@@ -1,7 +1,8 @@
 """What the broker refuses, each with the code that Pulsar clients know.
 
     BrokerError                     code = a ServerError of the protocol
-    ├── InvalidName, NamespaceMissing, TopicMissing, SubscriptionMissing
+    ├── InvalidName, TenantMissing, NamespaceMissing, TopicMissing, SubscriptionMissing
+    ├── AlreadyExists, InUse, NotEmpty, LimitReached   over HTTP: what names refuse
     ├── ProducerBusy, ProducerFenced, ConsumerBusy, ConsumerUnassigned
     ├── NotReady                    try again: loading, fenced, or moving
     ├── NotAllowed                  the feature is off or the request makes no sense
@@ -29,6 +30,10 @@ class InvalidName(BrokerError):
     code = pb.InvalidTopicName
 
 
+class TenantMissing(BrokerError):
+    code = pb.TopicNotFound
+
+
 class NamespaceMissing(BrokerError):
     code = pb.TopicNotFound
 
@@ -39,6 +44,24 @@ class TopicMissing(BrokerError):
 
 class SubscriptionMissing(BrokerError):
     code = pb.SubscriptionNotFound
+
+
+class AlreadyExists(BrokerError):
+    """Something of that name is there already."""
+
+
+class InUse(BrokerError):
+    """Clients are connected to what is to be deleted."""
+
+
+class NotEmpty(BrokerError):
+    """What is to be deleted has something in it."""
+
+
+class LimitReached(BrokerError):
+    """There may be no more of it."""
+
+    code = pb.NotAllowedError
 
 
 class ProducerBusy(BrokerError):

@@ -1,28 +1,42 @@
 """Where names are kept in the metadata store (docs/formats.md, "metadata.db" and "Log record")."""
 
-from urllib.parse import unquote_plus
+from urllib.parse import quote_plus, unquote_plus
 
 from magnetar_proto.names import TopicName
 
 TOPICS = "/topics/"
 """What the keys of all log records begin with."""
+TENANTS = "/tenants/"
+NAMESPACES = "/namespaces/"
+PARTITIONS = "/partitions/"
+DELETIONS = "/deletions/"
 POLICIES = "/policies/"
 """What the keys of all that namespaces and topics say begin with."""
 
 
+def tenant_key(tenant: str) -> str:
+    """Of a tenant."""
+    return f"{TENANTS}{tenant}"
+
+
 def namespace_key(namespace: str) -> str:
     """Of a namespace."""
-    return f"/namespaces/{namespace}"
+    return f"{NAMESPACES}{namespace}"
+
+
+def deletion_key(name: str) -> str:
+    """Of the deletion of a topic, namespace or tenant that has begun, by its full name."""
+    return f"{DELETIONS}{quote_plus(name)}"
 
 
 def topic_key(topic: TopicName) -> str:
     """Of a topic's log record."""
-    return _topics(topic.namespace_name, topic.domain) + topic.encoded_local
+    return topics_of(topic.namespace_name, topic.domain) + topic.encoded_local
 
 
 def partitions_key(topic: TopicName) -> str:
     """Of a partitioned topic's number of partitions."""
-    return _partitioned(topic.namespace_name, topic.domain) + topic.encoded_local
+    return partitioned_of(topic.namespace_name, topic.domain) + topic.encoded_local
 
 
 def namespace_policies_key(namespace: str) -> str:
@@ -42,14 +56,10 @@ def topic_policies_key(topic: TopicName) -> str:
     return f"{POLICIES}{base.namespace_name}/{base.domain}/{base.encoded_local}"
 
 
-def persistent_topics(namespace: str) -> str:
-    """What the keys of a namespace's log records begin with; the local names follow."""
-    return _topics(namespace, "persistent")
-
-
-def persistent_partitioned(namespace: str) -> str:
-    """The same for its partitioned topics."""
-    return _partitioned(namespace, "persistent")
+def topic_of_partitions(key: str) -> TopicName:
+    """The partitioned topic with that key, of which `PARTITIONS` was taken off."""
+    tenant, namespace, domain, local = key.split("/", 3)
+    return TopicName.parse(f"{domain}://{tenant}/{namespace}/{unquote_plus(local)}")
 
 
 def topic_of(key: str) -> str:
@@ -61,9 +71,11 @@ def topic_of(key: str) -> str:
     return f"{domain}://{tenant}/{namespace}/{unquote_plus(local)}"
 
 
-def _topics(namespace: str, domain: str) -> str:
+def topics_of(namespace: str, domain: str) -> str:
+    """What the keys of a namespace's log records begin with; the encoded local names follow."""
     return f"{TOPICS}{namespace}/{domain}/"
 
 
-def _partitioned(namespace: str, domain: str) -> str:
-    return f"/partitions/{namespace}/{domain}/"
+def partitioned_of(namespace: str, domain: str) -> str:
+    """The same for its partitioned topics."""
+    return f"{PARTITIONS}{namespace}/{domain}/"

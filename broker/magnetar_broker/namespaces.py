@@ -1,94 +1,153 @@
-"""Namespaces and partitioned topics: what exists by name, whether or not it is loaded."""
+"""Namespaces: which there are, their bundles and properties."""
 
-import json
-from contextlib import suppress
-from urllib.parse import unquote_plus
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
-from magnetar_broker.errors import BrokerError, NamespaceMissing
-from magnetar_broker.metadata_keys import (
-    namespace_key,
-    partitions_key,
-    persistent_partitioned,
-    persistent_topics,
-    topic_key,
+from magnetar_broker.bundles import Bundles
+from magnetar_broker.errors import AlreadyExists, LimitReached, NamespaceMissing
+from magnetar_broker.metadata_keys import NAMESPACES, namespace_key
+from magnetar_broker.records import (
+    Fields,
+    change_record,
+    create_record,
+    keys_under,
+    read_record,
 )
-from magnetar_proto.names import NamespaceName, TopicName
-from magnetar_storage.errors import BadVersion
-from magnetar_storage.interfaces import ABSENT, MetadataStore
-
-PAGE = 1000
+from magnetar_broker.tenants import Tenants
+from magnetar_proto.names import NamespaceName
+from magnetar_storage.interfaces import MetadataStore
 
 
-class AlreadyExists(BrokerError):
-    """Something of that name is there already."""
+@dataclass(frozen=True)
+class Namespace:
+    """What is stored of one; without bundles it has the default number of them."""
+
+    bundles: Bundles | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+
+    def fields(self) -> Fields:
+        """As stored: only what is not the default."""
+        fields: Fields = {}
+        if self.bundles is not None:
+            fields["boundaries"] = self.bundles.texts
+        if self.properties:
+            fields["properties"] = self.properties
+        return fields
 
 
 class Namespaces:
-    """Reads and writes the names; `auto_create` makes a namespace on its first use."""
+    """Reads and writes them; `auto_create` makes one, and its tenant, on its first use."""
 
-    def __init__(self, metadata: MetadataStore, auto_create: bool) -> None:
+    def __init__(
+        self,
+        metadata: MetadataStore,
+        tenants: Tenants,
+        auto_create: bool,
+        default_bundles: int,
+        limit: int,
+    ) -> None:
+        """`limit` is how many a tenant may have, 0 for any number."""
         self._metadata = metadata
+        self._tenants = tenants
         self._auto_create = auto_create
+        self._default_bundles = Bundles.even(default_bundles)
+        self._limit = limit
         self._known: set[str] = set()
+        self._closed: set[str] = set()
 
-    async def create(self, name: NamespaceName) -> None:
-        """Make a namespace; one that exists already stays as it is."""
-        with suppress(BadVersion):  # then it exists, and that is all that was wanted
-            await self._metadata.put(namespace_key(str(name)), b"{}", ABSENT)
-        self._known.add(str(name))
+    async def start(self) -> None:
+        """Make the tenants of namespaces from releases that did not know tenants."""
+        present = set(await self._tenants.names())
+        for tenant in sorted({name.partition("/")[0] for name in await self.names()} - present):
+            await self._tenants.ensure(tenant)
+
+    # Making sure --------------------------------------------------------------------------
 
     async def require(self, name: str) -> None:
-        """Make sure that a namespace exists, else `NamespaceMissing`."""
-        if name in self._known or await self.has(name):
-            self._known.add(name)
-        elif self._auto_create:
-            await self.create(NamespaceName.parse(name))
-        else:
-            raise NamespaceMissing(
-                f"namespace {name} does not exist; create it, or list it in bootstrapNamespaces"
-            )
+        """Make sure that a namespace exists and is not being deleted, else `NamespaceMissing`."""
+        if name in self._known:
+            return
+        if not await self.has(name):
+            if not self._auto_create:
+                raise NamespaceMissing(
+                    f"namespace {name} does not exist; create it, or list it in bootstrapNamespaces"
+                )
+            await self.ensure(NamespaceName.parse(name))
+        if name in self._closed:
+            raise NamespaceMissing(f"namespace {name} is being deleted; try again later")
+        self._known.add(name)
 
     async def has(self, name: str) -> bool:
         """Whether a namespace is stored; always asks the store."""
         return await self._metadata.get(namespace_key(name)) is not None
 
-    async def partitions(self, topic: TopicName) -> int:
-        """How many partitions the topic was created with; 0 when it is not partitioned."""
-        found = await self._metadata.get(partitions_key(topic.base))
-        return 0 if found is None else int(json.loads(found.value)["partitions"])
+    async def ensure(self, name: NamespaceName) -> None:
+        """Make a namespace, and its tenant; what exists already stays as it is."""
+        if str(name) not in self._closed:
+            await self._tenants.ensure(name.tenant)
+            await create_record(self._metadata, namespace_key(str(name)), {})
 
-    async def create_partitioned(self, topic: TopicName, partitions: int) -> None:
-        """Make a partitioned topic; its partitions appear on first use.
+    # Reading and writing --------------------------------------------------------------------
 
-        Nobody may be making a plain topic of that name: see `Broker.create_partitioned`.
-        """
-        await self.require(topic.namespace_name)
-        if await self.exists(topic):
-            raise AlreadyExists(f"{topic} exists already and is not partitioned")
-        value = json.dumps({"partitions": partitions}).encode()
-        try:
-            await self._metadata.put(partitions_key(topic), value, ABSENT)
-        except BadVersion as error:
-            raise AlreadyExists(f"{topic} is a partitioned topic already") from error
+    async def get(self, name: str) -> Namespace:
+        """One, with its bundles, or `NamespaceMissing`."""
+        fields = await read_record(self._metadata, namespace_key(name))
+        if fields is None:
+            raise NamespaceMissing(f"namespace {name} does not exist; create it first")
+        return self._of(fields)
 
-    async def exists(self, topic: TopicName) -> bool:
-        """Whether a persistent topic of exactly this name is stored."""
-        return await self._metadata.get(topic_key(topic)) is not None
+    def _of(self, fields: Fields) -> Namespace:
+        texts = fields.get("boundaries")
+        bundles = self._default_bundles if texts is None else Bundles.parse(texts)
+        return Namespace(bundles, fields.get("properties", {}))
 
-    async def topics(self, namespace: str) -> list[TopicName]:
-        """Stored persistent topics of a namespace, partitions of partitioned ones included."""
-        stored = await self._locals(persistent_topics(namespace))
-        names = {TopicName.parse(f"persistent://{namespace}/{local}") for local in stored}
-        for local in await self._locals(persistent_partitioned(namespace)):
-            base = TopicName.parse(f"persistent://{namespace}/{local}")
-            names.update(base.with_partition(p) for p in range(await self.partitions(base)))
-        return sorted(names)
+    async def of_tenant(self, tenant: str) -> list[str]:
+        """The namespaces of a tenant, in order."""
+        names = await keys_under(self._metadata, f"{NAMESPACES}{tenant}/")
+        return [f"{tenant}/{name}" for name in names]
 
-    async def _locals(self, prefix: str) -> list[str]:
-        """The decoded local names under a prefix."""
-        keys: list[str] = []
-        while True:
-            page = await self._metadata.list(prefix, keys[-1] if keys else "", PAGE)
-            keys += page
-            if len(page) < PAGE:
-                return [unquote_plus(key[len(prefix) :]) for key in keys]
+    async def names(self) -> list[str]:
+        """All of them, in order."""
+        return await keys_under(self._metadata, NAMESPACES)
+
+    async def create(self, name: NamespaceName, namespace: Namespace) -> None:
+        """Make one of a tenant that there is; durable on return."""
+        await self._tenants.get(name.tenant)
+        limit = self._limit
+        if 0 < limit <= len(await self.of_tenant(name.tenant)):
+            raise LimitReached(f"{name.tenant} has its {limit} namespaces (maxNamespacesPerTenant)")
+        fields = namespace.fields()
+        if not await create_record(self._metadata, namespace_key(str(name)), fields):
+            raise AlreadyExists(f"namespace {name} exists already")
+
+    async def change_properties(
+        self, name: str, change: Callable[[dict[str, str]], dict[str, str]]
+    ) -> None:
+        """Store what `change` makes of the properties; durable on return."""
+
+        def changing(fields: Fields) -> Fields:
+            properties = change(fields.get("properties", {}))
+            return {**fields, "properties": properties}
+
+        if not await change_record(self._metadata, namespace_key(name), changing):
+            raise NamespaceMissing(f"namespace {name} does not exist; create it first")
+
+    # Ending -----------------------------------------------------------------------------------
+
+    def close(self, name: str) -> None:
+        """Refuse everybody who needs the namespace from now on; it is going to be deleted."""
+        self._closed.add(name)
+        self._known.discard(name)
+
+    def reopen(self, name: str) -> None:
+        """It was deleted, or will not be."""
+        self._closed.discard(name)
+
+    def is_closed(self, name: str) -> bool:
+        """Whether it is being deleted."""
+        return name in self._closed
+
+    async def delete(self, name: str) -> None:
+        """Remove one that is empty; durable on return."""
+        await self._metadata.delete(namespace_key(name))
+        self._known.discard(name)

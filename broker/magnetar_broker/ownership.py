@@ -1,30 +1,15 @@
 """Which broker serves a topic.
 
-Topics of a namespace fall into *bundles* by a hash of their names, and a bundle is owned
-by one broker at a time.  Everything that opens or looks up a topic asks an `Ownership`
+Topics of a namespace fall into *bundles* (`bundles.py`), and a bundle is owned by one broker at
+a time.  Everything that opens or looks up a topic asks an `Ownership`
 first; here one process owns all.  Several processes, or machines, are another
 implementation of the same class: they keep owners in the metadata store under leases.
 """
 
 from dataclasses import dataclass
 from typing import Protocol
-from zlib import crc32
 
 from magnetar_proto.names import TopicName
-
-RING_SIZE = 1 << 32
-
-
-@dataclass(frozen=True)
-class Bundle:
-    """A part of a namespace: hashes from `low` up to, but not including, `high`."""
-
-    namespace: str
-    low: int
-    high: int
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/0x{self.low:08x}_0x{min(self.high, RING_SIZE - 1):08x}"
 
 
 @dataclass(frozen=True)
@@ -50,13 +35,6 @@ class Ownership(Protocol):
 
     async def owns(self, topic: TopicName) -> bool:
         """Whether this broker may open the topic."""
-
-
-def bundle_of(topic: TopicName, bundles: int) -> Bundle:
-    """The bundle that a topic's name falls into; partitions spread over bundles."""
-    width = -(-RING_SIZE // bundles)
-    low = crc32(str(topic).encode()) // width * width
-    return Bundle(topic.namespace_name, low, min(low + width, RING_SIZE))
 
 
 class SoleOwner:

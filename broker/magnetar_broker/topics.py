@@ -61,7 +61,9 @@ class Topics:
             await other
         family = self._families[name] = self._clock.promise()
         try:
-            await self.settled(lambda member: member.base == name)
+            for member, busy in list(self._busy.items()):
+                if member.base == name:
+                    await busy
             yield
         finally:
             del self._families[name]
@@ -69,7 +71,7 @@ class Topics:
 
     async def settled(self, is_meant: Callable[[TopicName], bool]) -> None:
         """Wait for all that is being done now to topics among these."""
-        for name, busy in list(self._busy.items()):
+        for name, busy in [*self._busy.items(), *self._families.items()]:
             if is_meant(name):
                 await busy
 
@@ -90,13 +92,21 @@ class Topics:
         if self._loaded.get(topic.name) is topic:
             del self._loaded[topic.name]
 
+    def take(self, name: TopicName) -> AnyTopic | None:
+        """Forget a topic that the caller, who is alone with it, is going to end."""
+        return self._loaded.pop(name, None)
+
+    def put(self, topic: AnyTopic) -> None:
+        """Have a topic that the caller, who is alone with it, has opened."""
+        self._loaded[topic.name] = topic
+
     async def unload(self, name: TopicName) -> bool:
         """Close a topic for the next request to open it anew; False if it was not loaded.
 
         Its clients are sent away and come back by themselves.
         """
         async with self.alone(name):
-            topic = self._loaded.pop(name, None)
+            topic = self.take(name)
             if topic is not None:
                 await topic.close()
             return topic is not None

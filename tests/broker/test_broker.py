@@ -10,9 +10,11 @@ from fakes.connection import RecordingConnection
 from fakes.logs import BY_THREE, NEVER, LogWorld
 from fakes.world import ManualPromise
 from magnetar_broker.broker import Broker, topic_limits
+from magnetar_broker.catalogue import Partitioned
 from magnetar_broker.config import Settings, TopicType
 from magnetar_broker.consumer import SubscribeRequest
 from magnetar_broker.errors import (
+    AlreadyExists,
     BrokerError,
     NamespaceMissing,
     NotAllowed,
@@ -20,7 +22,6 @@ from magnetar_broker.errors import (
     TooManyRequests,
     TopicMissing,
 )
-from magnetar_broker.namespaces import AlreadyExists
 from magnetar_broker.non_persistent import NonPersistentTopic
 from magnetar_broker.ownership import Owner, SoleOwner
 from magnetar_broker.producer import ProducerRequest, Sends
@@ -152,7 +153,7 @@ def test_topics_of_others_are_not_opened() -> None:
 
 def test_partitions_are_opened_and_their_parent_is_not() -> None:
     world = BrokerWorld(allow_auto_topic_creation=False)
-    world.do(world.broker.namespaces.create_partitioned(NAME, 2))
+    world.do(world.broker.catalogue.create_partitioned(NAME, Partitioned(2)))
     assert "one of its 2 partitions" in world.refused(NAME, NotAllowed)
     world.topic(NAME.with_partition(1), create=False)
     assert "has 2" in world.refused(NAME.with_partition(2), TopicMissing)
@@ -166,7 +167,7 @@ def test_volatile_topics_need_permission_too() -> None:
     assert world.do(world.broker.topic(VOLATILE, False)) is topic
     strict = BrokerWorld(allow_auto_topic_creation=False)
     strict.refused(VOLATILE, TopicMissing)
-    strict.do(strict.broker.namespaces.create_partitioned(VOLATILE, 2))
+    strict.do(strict.broker.catalogue.create_partitioned(VOLATILE, Partitioned(2)))
     partition = strict.do(strict.broker.topic(VOLATILE.with_partition(1), False))
     assert isinstance(partition, NonPersistentTopic)
 
@@ -183,7 +184,7 @@ def test_partitions_of_what_exists() -> None:
     world.topic()
     assert partitions(world, NAME, False) == 0
     other = TopicName.parse("persistent://public/default/parted")
-    world.do(world.broker.namespaces.create_partitioned(other, 3))
+    world.do(world.broker.catalogue.create_partitioned(other, Partitioned(3)))
     assert partitions(world, other, False) == 3
     assert partitions(world, other.with_partition(2), False) == 0
     with pytest.raises(TopicMissing):

@@ -25,5 +25,7 @@ def test_the_keys_are_those_of_the_documented_format() -> None:
     assert keys.namespace_key("t/n") == "/namespaces/t/n"
     assert keys.topic_key(topic) == "/topics/t/n/persistent/a+b%2Bc"
     assert keys.partitions_key(topic) == "/partitions/t/n/persistent/a+b%2Bc"
-    assert keys.topic_key(topic) == keys.persistent_topics("t/n") + topic.encoded_local
-    assert keys.partitions_key(topic) == keys.persistent_partitioned("t/n") + topic.encoded_local
+    assert keys.topic_key(topic) == keys.topics_of("t/n", "persistent") + topic.encoded_local
+    assert (
+        keys.partitions_key(topic) == keys.partitioned_of("t/n", "persistent") + topic.encoded_local
+    )

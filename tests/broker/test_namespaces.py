@@ -1,30 +1,37 @@
-"""Namespaces and partitioned topics by name."""
+"""Tenants and namespaces."""
 
 import pytest
 
 from fakes.logs import LogWorld
-from magnetar_broker import namespaces as module
-from magnetar_broker.errors import NamespaceMissing
-from magnetar_broker.metadata_keys import topic_key
-from magnetar_broker.namespaces import AlreadyExists, Namespaces
-from magnetar_proto.names import NamespaceName, TopicName
-from magnetar_storage.log import Log
+from magnetar_broker.bundles import Bundles
+from magnetar_broker.errors import AlreadyExists, LimitReached, NamespaceMissing, TenantMissing
+from magnetar_broker.metadata_keys import namespace_key
+from magnetar_broker.namespaces import Namespace, Namespaces
+from magnetar_broker.tenants import Tenant, Tenants
+from magnetar_proto.names import NamespaceName
+
+SPACE = NamespaceName.parse("tenant/space")
 
 
 class Names:
-    """Namespaces over a metadata store in memory."""
+    """Tenants and namespaces over a metadata store in memory."""
 
-    def __init__(self, auto_create: bool = True) -> None:
+    def __init__(self, auto_create: bool = True, tenants: int = 0, namespaces: int = 0) -> None:
         self.world = LogWorld()
-        self.all = Namespaces(self.world.metadata, auto_create)
         self.do = self.world.do
+        self.limits = (auto_create, tenants, namespaces)
+        self.begin()
 
-    def store(self, name: str) -> None:
-        self.do(Log.open(topic_key(TopicName.parse(name)), self.world.engine, create=True))
+    def begin(self) -> None:
+        """The same store, seen by another process."""
+        auto_create, tenants, namespaces = self.limits
+        self.tenants = Tenants(self.world.metadata, "here", tenants)
+        self.all = Namespaces(self.world.metadata, self.tenants, auto_create, 4, namespaces)
+        self.do(self.all.start())
 
-
-def topic(local: str) -> TopicName:
-    return TopicName.parse(f"persistent://tenant/space/{local}")
+    def make(self, name: NamespaceName = SPACE, namespace: Namespace | None = None) -> None:
+        self.do(self.tenants.ensure(name.tenant))
+        self.do(self.all.create(name, namespace or Namespace()))
 
 
 def test_a_namespace_must_exist_or_be_made_on_its_first_use() -> None:
@@ -32,63 +39,94 @@ def test_a_namespace_must_exist_or_be_made_on_its_first_use() -> None:
     with pytest.raises(NamespaceMissing, match="tenant/space"):
         strict.do(strict.all.require("tenant/space"))
     assert not strict.do(strict.all.has("tenant/space"))
-    strict.do(strict.all.create(NamespaceName.parse("tenant/space")))
-    strict.do(strict.all.create(NamespaceName.parse("tenant/space")))
+    strict.do(strict.all.ensure(SPACE))
+    strict.do(strict.all.ensure(SPACE))
     strict.do(strict.all.require("tenant/space"))
 
     lax = Names(auto_create=True)
     lax.do(lax.all.require("tenant/space"))
     assert lax.do(lax.all.has("tenant/space"))
+    assert lax.do(lax.tenants.get("tenant")) == Tenant((), ("here",))
 
 
 def test_what_another_process_made_is_found() -> None:
     names = Names(auto_create=False)
-    other = Namespaces(names.world.metadata, auto_create=False)
-    names.do(other.create(NamespaceName.parse("tenant/space")))
+    before = names.all
+    names.begin()
+    names.do(names.all.ensure(SPACE))
+    names.do(before.require("tenant/space"))
+
+
+def test_namespaces_of_earlier_releases_get_their_tenants() -> None:
+    names = Names()
+    names.do(names.world.metadata.put(namespace_key("old/one"), b"{}"))
+    names.do(names.world.metadata.put(namespace_key("old/two"), b"{}"))
+    assert names.do(names.tenants.names()) == []
+    names.begin()
+    assert names.do(names.tenants.names()) == ["old"]
+    assert names.do(names.all.of_tenant("old")) == ["old/one", "old/two"]
+    assert names.do(names.all.get("old/one")).bundles == Bundles.even(4)
+
+
+def test_tenants_come_and_change_and_go() -> None:
+    names = Names()
+    with pytest.raises(TenantMissing, match="a does not exist"):
+        names.do(names.tenants.get("a"))
+    with pytest.raises(TenantMissing):
+        names.do(names.tenants.change("a", Tenant()))
+    first = Tenant(("boss",), ("here", "there"))
+    names.do(names.tenants.create("a", first))
+    with pytest.raises(AlreadyExists, match="a exists already"):
+        names.do(names.tenants.create("a", Tenant()))
+    names.do(names.tenants.ensure("a"))
+    assert names.do(names.tenants.get("a")) == first
+    names.do(names.tenants.change("a", Tenant((), ("here",))))
+    assert names.do(names.tenants.get("a")) == Tenant((), ("here",))
+    names.do(names.tenants.delete("a"))
+    assert names.do(names.tenants.names()) == []
+
+
+def test_there_are_not_more_than_there_may_be() -> None:
+    names = Names(tenants=1, namespaces=1)
+    names.do(names.tenants.create("tenant", Tenant()))
+    with pytest.raises(LimitReached, match="maxTenants"):
+        names.do(names.tenants.create("other", Tenant()))
+    names.make()
+    with pytest.raises(LimitReached, match="maxNamespacesPerTenant"):
+        names.make(NamespaceName.parse("tenant/more"))
+
+
+def test_a_namespace_keeps_its_bundles_and_properties() -> None:
+    names = Names()
+    with pytest.raises(TenantMissing):
+        names.do(names.all.create(SPACE, Namespace()))
+    odd = Bundles.parse(["0x00000000", "0x10000000", "0xffffffff"])
+    names.make(SPACE, Namespace(odd, {"a": "b"}))
+    with pytest.raises(AlreadyExists, match="tenant/space exists"):
+        names.make()
+    names.begin()
+    assert names.do(names.all.get("tenant/space")) == Namespace(odd, {"a": "b"})
+    names.do(names.all.change_properties("tenant/space", lambda old: old | {"c": "d"}))
+    assert names.do(names.all.get("tenant/space")).properties == {"a": "b", "c": "d"}
+    for missing in (
+        names.all.get("tenant/other"),
+        names.all.change_properties("tenant/other", dict),
+    ):
+        with pytest.raises(NamespaceMissing, match="tenant/other"):
+            names.do(missing)
+
+
+def test_nobody_uses_or_makes_a_namespace_that_is_being_deleted() -> None:
+    names = Names(auto_create=True)
+    names.make()
     names.do(names.all.require("tenant/space"))
-
-
-def test_partitions_are_those_of_the_base() -> None:
-    names = Names()
-    assert names.do(names.all.partitions(topic("orders"))) == 0
-    names.do(names.all.create_partitioned(topic("orders"), 3))
-    for name in (topic("orders"), topic("orders-partition-1"), topic("orders-partition-9")):
-        assert names.do(names.all.partitions(name)) == 3
-    assert names.do(names.all.partitions(topic("other"))) == 0
-    volatile = TopicName.parse("non-persistent://tenant/space/orders")
-    assert names.do(names.all.partitions(volatile)) == 0
-
-
-def test_a_name_is_partitioned_or_not_and_only_once() -> None:
-    names = Names()
-    names.do(names.all.create_partitioned(topic("orders"), 3))
-    with pytest.raises(AlreadyExists, match="is a partitioned topic already"):
-        names.do(names.all.create_partitioned(topic("orders"), 4))
-    assert names.do(names.all.partitions(topic("orders"))) == 3
-    names.store("persistent://tenant/space/plain")
-    with pytest.raises(AlreadyExists, match="not partitioned"):
-        names.do(names.all.create_partitioned(topic("plain"), 3))
-
-
-def test_topics_are_what_is_stored_and_every_partition() -> None:
-    names = Names()
-    odd = "späß & more+%2F~"
-    for local in ("b", "a", odd):
-        names.store(f"persistent://tenant/space/{local}")
-    names.store("persistent://tenant/space2/elsewhere")
-    names.do(names.all.create_partitioned(topic("p"), 2))
-    names.store("persistent://tenant/space/p-partition-1")
-    assert names.do(names.all.topics("tenant/space")) == sorted(
-        [topic("a"), topic("b"), topic(odd), topic("p-partition-0"), topic("p-partition-1")]
-    )
-    assert names.do(names.all.exists(topic(odd)))
-    assert not names.do(names.all.exists(topic("p")))
-
-
-@pytest.mark.parametrize("stored", [0, 3, 4, 5, 8])
-def test_long_lists_are_read_page_by_page(stored: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PAGE", 4)
-    names = Names()
-    for number in range(stored):
-        names.store(f"persistent://tenant/space/t{number}")
-    assert len(names.do(names.all.topics("tenant/space"))) == stored
+    names.all.close("tenant/space")
+    with pytest.raises(NamespaceMissing, match="being deleted"):
+        names.do(names.all.require("tenant/space"))
+    names.do(names.all.delete("tenant/space"))
+    with pytest.raises(NamespaceMissing, match="being deleted"):
+        names.do(names.all.require("tenant/space"))
+    assert not names.do(names.all.has("tenant/space"))
+    names.all.reopen("tenant/space")
+    names.do(names.all.require("tenant/space"))
+    assert names.do(names.all.has("tenant/space"))

@@ -69,10 +69,6 @@ UNSAFE = _table(
 
 NOT_BUILT = _table(
     {
-        "not built yet: publishing will not be throttled": """
-            brokerPublisherThrottlingMaxMessageRate=0 brokerPublisherThrottlingMaxByteRate=0""",
-        "not built yet: delivery will not be throttled": """
-            dispatchThrottlingRateInMsg=0 dispatchThrottlingRateInByte=0""",
         "not built yet: HTTP requests will not be throttled": """
             httpRequestsLimitEnabled=false""",
         "not built yet: HTTP bodies have a fixed limit instead": """
@@ -89,10 +85,6 @@ NOT_BUILT = _table(
             bindAddresses= advertisedListeners= internalListenerName=""",
         "not built yet: connections that begin with a PROXY header will be refused": """
             haProxyProtocolEnabled=false webServiceHaProxyProtocolEnabled=false""",
-        "not built yet: the number of tenants and namespaces will not be limited": """
-            maxTenants=0 maxNamespacesPerTenant=0""",
-        "not built yet: producers and consumers will not be limited by address": """
-            maxSameAddressProducersPerTopic=0 maxSameAddressConsumersPerTopic=0""",
         "not built yet: subscription names will not be checked": """
             strictlyVerifySubscriptionName=false""",
         "not built yet: old client libraries will not be refused": """
@@ -354,11 +346,9 @@ COMPATIBLE = _table(
             maxMessageSizeCheckIntervalInSeconds=60
             topicPublisherThrottlingTickTimeMillis=10|2 brokerPublisherThrottlingTickTimeMillis=50
             dispatchRateLimiterFactoryClassName=DispatchRateLimiterFactoryAsyncTokenBucket
-            dispatchThrottlingOnBatchMessageEnabled=false
-            dispatchThrottlingOnNonBacklogConsumerEnabled=true
-            brokerServiceCompactionMonitorIntervalInSeconds=60
+           
+           
             brokerServiceCompactionPhaseOneLoopTimeInSeconds=30
-            topicCompactionRetainNullKey=false|true
             compactionServiceFactoryClassName=PulsarCompactionServiceFactory""",
         "tunes the original's dispatchers; ours bound their work in their own way": """
             activeConsumerFailoverConsistentHashing=false subscriptionRedeliveryTrackerEnabled=true

@@ -49,6 +49,14 @@ class Topics:
         int,
         Key("maxTopicsPerNamespace", COUNT, "Topics in one namespace; 0 is no limit."),
     ] = 0
+    max_tenants: Annotated[
+        int,
+        Key("maxTenants", COUNT, "Tenants that may be created; 0 is no limit."),
+    ] = 0
+    max_namespaces_per_tenant: Annotated[
+        int,
+        Key("maxNamespacesPerTenant", COUNT, "Namespaces of one tenant; 0 is no limit."),
+    ] = 0
     default_number_of_namespace_bundles: Annotated[
         int,
         Key(

@@ -126,7 +126,7 @@ async def lookup(site: Site, request: Request) -> Response:
 async def _require_topic(broker: Broker, topic: TopicName) -> None:
     if broker.settings.allow_auto_topic_creation or not topic.is_persistent:
         return
-    if not 0 <= topic.partition < await broker.namespaces.partitions(topic):
+    if not 0 <= topic.partition < await broker.catalogue.partitions(topic):
         await broker.partitions(topic, create=False)
 
 

@@ -3,17 +3,22 @@
 import logging
 
 from magnetar_broker.errors import (
+    AlreadyExists,
     BrokerError,
+    InUse,
     InvalidName,
+    LimitReached,
     NamespaceMissing,
     NotAllowed,
+    NotEmpty,
     NotReady,
     PersistenceTrouble,
+    SubscriptionMissing,
+    TenantMissing,
     TooManyRequests,
     TopicMissing,
     as_refusal,
 )
-from magnetar_broker.namespaces import AlreadyExists
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import NoRoute
 
@@ -21,9 +26,14 @@ logger = logging.getLogger(__name__)
 
 STATUSES: dict[type[BrokerError], int] = {
     InvalidName: 412,
+    TenantMissing: 404,
     NamespaceMissing: 404,
     TopicMissing: 404,
+    SubscriptionMissing: 404,
     AlreadyExists: 409,
+    NotEmpty: 409,
+    InUse: 412,
+    LimitReached: 412,
     NotAllowed: 405,
     NotReady: 503,
     TooManyRequests: 503,

@@ -1,0 +1,163 @@
+"""Which topics there are by name, whether or not they are loaded.
+
+A topic is there when its log's record is stored.  A partitioned topic is a record of its own, with
+the number of its partitions; those are there with it, though a partition has a log only from its
+first use on.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import unquote_plus
+
+from magnetar_broker.errors import AlreadyExists, TopicMissing
+from magnetar_broker.metadata_keys import (
+    PARTITIONS,
+    partitions_key,
+    topic_key,
+    topic_of_partitions,
+    topics_of,
+)
+from magnetar_broker.records import (
+    Fields,
+    change_record,
+    create_record,
+    keys_under,
+    read_record,
+)
+from magnetar_proto.names import PARTITION_SUFFIX, TopicName
+from magnetar_storage.interfaces import MetadataStore
+
+
+@dataclass(frozen=True)
+class Partitioned:
+    """What is stored of a partitioned topic."""
+
+    partitions: int
+    properties: dict[str, str] = field(default_factory=dict)
+
+    def fields(self) -> Fields:
+        """As stored; properties only if there are any."""
+        fields: Fields = {"partitions": self.partitions}
+        return fields | ({"properties": self.properties} if self.properties else {})
+
+
+class Catalogue:
+    """Reads and writes the names.  Which topics are partitioned is in memory, once asked for."""
+
+    def __init__(self, metadata: MetadataStore) -> None:
+        self._metadata = metadata
+        self._partitioned: dict[TopicName, Partitioned | None] | None = None
+        """None of one that is there and was not read yet."""
+
+    # Partitioned topics -----------------------------------------------------------------
+
+    async def partitioned(self, topic: TopicName) -> Partitioned | None:
+        """The partitioned topic of this name, or that this is a partition of."""
+        known = await self._known()
+        base = topic.base
+        if base in known and known[base] is None:
+            fields = await read_record(self._metadata, partitions_key(base))
+            if fields is not None and base in known:
+                known[base] = _of(fields)
+        return known.get(base)
+
+    async def partitions(self, topic: TopicName) -> int:
+        """How many partitions that has; 0 when it is not partitioned."""
+        found = await self.partitioned(topic)
+        return 0 if found is None else found.partitions
+
+    async def create_partitioned(self, topic: TopicName, new: Partitioned) -> None:
+        """Make a partitioned topic; durable on return.
+
+        Nobody may be making, opening or deleting topics of that name: see `Topics`.
+        """
+        known = await self._known()
+        if await self.exists(topic):
+            raise AlreadyExists(f"{topic} exists already and is not partitioned")
+        if not await create_record(self._metadata, partitions_key(topic), new.fields()):
+            raise AlreadyExists(f"{topic} is a partitioned topic already")
+        known[topic] = new
+
+    async def change_partitioned(
+        self, topic: TopicName, change: Callable[[Partitioned], Partitioned]
+    ) -> None:
+        """Store what `change` makes of it; durable on return.  `TopicMissing` if it is none."""
+        known = await self._known()
+        changed: list[Partitioned] = []
+
+        def changing(fields: Fields) -> Fields:
+            changed.append(change(_of(fields)))
+            kept = {name: value for name, value in fields.items() if name != "properties"}
+            return kept | changed[-1].fields()
+
+        if not await change_record(self._metadata, partitions_key(topic), changing):
+            raise TopicMissing(f"{topic} is not a partitioned topic")
+        known[topic] = changed[-1]
+
+    async def grow(self, topic: TopicName, partitions: int) -> None:
+        """Give it more partitions; durable on return."""
+        await self.change_partitioned(topic, lambda old: replace(old, partitions=partitions))
+
+    async def delete_partitioned(self, topic: TopicName) -> None:
+        """Remove what says that it is partitioned; durable on return."""
+        known = await self._known()
+        await self._metadata.delete(partitions_key(topic))
+        known.pop(topic, None)
+
+    async def _known(self) -> dict[TopicName, Partitioned | None]:
+        if self._partitioned is None:
+            keys = await keys_under(self._metadata, PARTITIONS)
+            names = map(topic_of_partitions, keys)
+            known: dict[TopicName, Partitioned | None] = dict.fromkeys(names)
+            if self._partitioned is None:  # nobody was faster
+                self._partitioned = known
+        return self._partitioned
+
+    # Topics -----------------------------------------------------------------------------
+
+    async def exists(self, topic: TopicName) -> bool:
+        """Whether a persistent topic of exactly this name has a log."""
+        return await self._metadata.get(topic_key(topic)) is not None
+
+    async def topics(self, namespace: str) -> list[TopicName]:
+        """Persistent topics of a namespace, partitions of partitioned ones one by one."""
+        names: set[TopicName] = set()
+        parted: dict[TopicName, int] = {}
+        for topic in await self.partitioned_topics(namespace, "persistent"):
+            parted[topic] = await self.partitions(topic)
+            names.update(topic.with_partition(p) for p in range(parted[topic]))
+        for topic in await self.logs(namespace):
+            if topic.partition < 0 or topic.base not in parted:
+                names.add(topic)
+        return sorted(names)
+
+    async def partitioned_topics(self, namespace: str, domain: str) -> list[TopicName]:
+        """The partitioned topics of a namespace, in order."""
+        return sorted(
+            topic
+            for topic in await self._known()
+            if topic.namespace_name == namespace and topic.domain == domain
+        )
+
+    async def logs(self, namespace: str) -> list[TopicName]:
+        """Names of a namespace's logs, whatever they are: topics, or partitions that were used."""
+        keys = await keys_under(self._metadata, topics_of(namespace, "persistent"))
+        return [_topic(namespace, unquote_plus(key)) for key in keys]
+
+    async def family(self, topic: TopicName) -> list[TopicName]:
+        """Those of a topic and its partitions, also of partitions that it has no more."""
+        prefix = topic_key(topic)
+        keys = await keys_under(self._metadata, prefix + PARTITION_SUFFIX)
+        locals_ = [topic.local + unquote_plus(PARTITION_SUFFIX + key) for key in keys]
+        names = [_topic(topic.namespace_name, local) for local in locals_]
+        members = [name for name in names if name.base == topic and name != topic]
+        return members + ([topic] if await self.exists(topic) else [])
+
+
+def _topic(namespace: str, local: str) -> TopicName:
+    return TopicName.parse(f"persistent://{namespace}/{local}")
+
+
+def _of(fields: dict[str, Any]) -> Partitioned:
+    return Partitioned(int(fields["partitions"]), fields.get("properties", {}))
