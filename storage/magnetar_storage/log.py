@@ -91,6 +91,7 @@ class Log(RecordedLog):
         """Seal what is open; the log must not be used afterwards."""
         self.failed = self.failed or WriterFailed(f"{self.key} was closed")
         await self._thinning.ended()
+        await self.compaction_ended()
         await self._switched()
         writer, self._writer = self._writer, None
         await self._discard_unlisted()
@@ -103,6 +104,7 @@ class Log(RecordedLog):
         """Remove every segment, then the record."""
         self.failed = self.failed or WriterFailed(f"{self.key} was deleted")
         await self._thinning.ended()
+        await self.compaction_ended()
         await self._switched()
         await self._discard_unlisted()
         self._writer = None
@@ -111,12 +113,15 @@ class Log(RecordedLog):
         if record.cursor_segment is not None:
             doomed.append(record.cursor_segment)
         doomed += record.delay_segments
+        if record.compacted is not None:
+            doomed += sorted(record.compacted.segments)
         await self.commit(
             lambda record: replace(
                 record,
                 segments=(),
                 cursor_segment=None,
                 delay_segments=(),
+                compacted=None,
                 trash=record.trash + tuple(doomed),
             )
         )
@@ -180,6 +185,10 @@ class Log(RecordedLog):
         if self.engine.roll.reached(self._open_entries, self._open_bytes, age_ms):
             self._switching = self.engine.clock.promise()
             self.engine.tasks.spawn(self._roll())
+
+    async def rolled(self) -> None:
+        """Wait until no new segment is being begun."""
+        await self._switched()
 
     async def _roll(self) -> None:
         old = self._writer

@@ -14,12 +14,15 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from magnetar_storage.compacted_record import Compacted
 from magnetar_storage.errors import Corrupt
 from magnetar_storage.interfaces import Sealed, SegmentId
 
 RECORD_VERSION = 1
 THINNED_VERSION = 2
 """Of a record that has thinned segments: releases that do not know them must not read it."""
+COMPACTED_VERSION = 3
+"""Of a record that has compacted data: the same."""
 
 OPTIONAL = ("entries", "kept", "kept_in", "cursor_segment")
 """Fields that may be null; all others are numbers, but for those that hold several values."""
@@ -74,6 +77,7 @@ class LogRecord:
     delay_segments: tuple[SegmentId, ...] = ()
     trash: tuple[SegmentId, ...] = ()
     properties: dict[str, str] = field(default_factory=dict)
+    compacted: Compacted | None = None
 
     @property
     def stored(self) -> set[SegmentId]:
@@ -85,7 +89,8 @@ class LogRecord:
         """Every segment of the store that the log knows of, those to be deleted included."""
         cursors = set() if self.cursor_segment is None else {self.cursor_segment}
         cursors.update(self.delay_segments)
-        return self.stored | cursors | set(self.trash)
+        compacted = set() if self.compacted is None else self.compacted.segments
+        return self.stored | cursors | compacted | set(self.trash)
 
     # Changes --------------------------------------------------------------------
 
@@ -107,6 +112,13 @@ class LogRecord:
             else:
                 segments.append(segment)
         return self._discarding(replace(self, segments=tuple(segments)))
+
+    def with_compacted(self, compacted: Compacted | None) -> "LogRecord":
+        """With this compacted data, which is no trash any more; what it replaces is."""
+        old = set() if self.compacted is None else self.compacted.segments
+        new = set() if compacted is None else compacted.segments
+        trash = tuple(t for t in self.trash if t not in new) + tuple(sorted(old - new))
+        return replace(self, compacted=compacted, trash=trash)
 
     def without(self, doomed: frozenset[SegmentId]) -> "LogRecord":
         """Without the first segments, which are trash."""
@@ -134,6 +146,10 @@ class LogRecord:
         if not self.delay_segments:
             del fields["delay_segments"]  # as before there were any
         version = RECORD_VERSION if whole else THINNED_VERSION
+        if self.compacted is None:
+            del fields["compacted"]
+        else:
+            version = COMPACTED_VERSION
         return json.dumps({"version": version} | fields).encode()
 
     @classmethod
@@ -142,16 +158,17 @@ class LogRecord:
         try:
             fields = json.loads(value)
             version = fields.pop("version")
-            if version not in (RECORD_VERSION, THINNED_VERSION):
-                why = f"record version {version}; this release reads up to {THINNED_VERSION}"
+            if version not in (RECORD_VERSION, THINNED_VERSION, COMPACTED_VERSION):
+                why = f"record version {version}; this release reads up to {COMPACTED_VERSION}"
                 raise Corrupt(key, 0, why)
             segments = tuple(Segment(**_numbers(s)) for s in fields.pop("segments"))
             delays = _ids(fields.pop("delay_segments", ()))
             trash = _ids(fields.pop("trash"))
             properties = dict(fields.pop("properties", {}))
+            compacted = Compacted.decode(fields.pop("compacted", None))
             return cls(
                 segments=segments, delay_segments=delays, trash=trash, properties=properties,
-                **_numbers(fields),
+                compacted=compacted, **_numbers(fields),
             )  # fmt: skip
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise Corrupt(key, 0, f"the metadata record cannot be read: {error}") from error

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from magnetar_storage.engine import Engine
 from magnetar_storage.errors import BadVersion, Fenced, StorageError, WriterFailed
-from magnetar_storage.interfaces import SegmentId, Version
+from magnetar_storage.interfaces import SegmentId, SegmentWriter, Version
 from magnetar_storage.log_reading import ReadableLog
 from magnetar_storage.log_record import LogRecord, Segment
 from magnetar_storage.offsets import OffsetSet
@@ -27,6 +27,8 @@ class RecordedLog(ReadableLog):
         been put before them while that was being recorded."""
         self.unfinished: set[SegmentId] = set()
         """Trash that is being written, or may be in use after all: it is left alone."""
+        self.compacting: Promise | None = None
+        """Unsettled while compacted data is being written; that ends soon when the log fails."""
         self._version = version
         self._committing: Promise | None = None
 
@@ -158,6 +160,23 @@ class RecordedLog(ReadableLog):
                     record, trash=tuple(t for t in record.trash if t not in doomed)
                 )
             )
+
+    async def create_in_trash(self) -> SegmentWriter:
+        """A new segment that is `unfinished` trash until it is of use."""
+        writer = await self.engine.store.create()
+        self.unfinished.add(writer.segment)
+        try:
+            await self.commit(lambda record: replace(record, trash=(*record.trash, writer.segment)))
+        except StorageError:
+            self.unfinished.discard(writer.segment)
+            await self.discard_unlisted(writer.segment)
+            raise
+        return writer
+
+    async def compaction_ended(self) -> None:
+        """Wait until no compacted data is being written."""
+        while self.compacting is not None:
+            await self.compacting
 
     async def discard_unlisted(self, segment: SegmentId) -> None:
         """Delete a new segment that could not be listed, if the stored record lacks it indeed.

@@ -144,7 +144,7 @@ class Thinning:
         keeper: SegmentId | None = None
         try:
             if group.live:
-                writer = await self._create()
+                writer = await log.create_in_trash()
                 keeper = writer.segment
                 with self._discarding(group, keeper):
                     await self._copy(group, writer, sizes)
@@ -162,20 +162,6 @@ class Thinning:
         log.thinned(group.segments, group.start, group.stop, group.live)
         await log.empty_trash()
         return sum(sizes.values())
-
-    async def _create(self) -> SegmentWriter:
-        """A new segment, listed as trash until it is of use."""
-        log = self._log
-        writer = await log.engine.store.create()
-        keeper = writer.segment
-        log.unfinished.add(keeper)
-        try:
-            await log.commit(lambda record: replace(record, trash=(*record.trash, keeper)))
-        except StorageError:
-            log.unfinished.discard(keeper)
-            await log.discard_unlisted(keeper)
-            raise
-        return writer
 
     @contextmanager
     def _discarding(self, group: Group, keeper: SegmentId) -> Iterator[None]:

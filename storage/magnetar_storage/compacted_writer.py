@@ -1,0 +1,133 @@
+"""Writing compacted data: new parts, hidden in the trash until one change lists them all."""
+
+from magnetar_storage.compacted_part import PartMap, Stretch
+from magnetar_storage.compacted_record import Compacted, CompactedPart
+from magnetar_storage.interfaces import SegmentId, SegmentWriter
+from magnetar_storage.log_record import LogRecord
+from magnetar_storage.recorded_log import RecordedLog
+from magnetar_storage.world import Promise, settling
+
+PART_ENTRIES = 1 << 17
+PART_BYTES = 256 << 20
+APPEND_BYTES = 512 << 10
+"""Written at once; others need the journal, too."""
+
+
+class Scratch:
+    """Segments that are listed as trash while they are used, so that a crash leaves none behind."""
+
+    def __init__(self, log: RecordedLog) -> None:
+        self._log = log
+        self._segments: set[SegmentId] = set()
+
+    async def create(self) -> SegmentWriter:
+        """One more."""
+        writer = await self._log.create_in_trash()
+        self._segments.add(writer.segment)
+        return writer
+
+    def settled(self) -> None:
+        """What of them the record does not list may be deleted (`Log.empty_trash`)."""
+        self._log.unfinished -= self._segments
+        self._segments.clear()
+
+
+class Appender:
+    """Appends to one segment in pieces, and waits for each when the next one comes."""
+
+    def __init__(self, log: RecordedLog, writer: SegmentWriter) -> None:
+        self.segment = writer.segment
+        self.entries = 0
+        self._clock = log.engine.clock
+        self._writer = writer
+        self._under_way: Promise | None = None
+
+    async def append(self, payloads: list[bytes], counts: list[int]) -> None:
+        """Queue entries once those before are durable; they belong to the writer then."""
+        await self.durable()
+        self._under_way = self._clock.promise()
+        self._writer.append(payloads, counts, settling(self._under_way))
+        self.entries += len(payloads)
+
+    async def durable(self) -> None:
+        """Wait for what was appended; raises what went wrong with it."""
+        under_way, self._under_way = self._under_way, None
+        if under_way is not None:
+            await under_way
+
+    async def seal(self) -> None:
+        """Nothing follows."""
+        await self.durable()
+        await self._writer.seal()
+
+
+class CompactedWriter:
+    """Takes the entries in order; `end`, then `list` puts them in the place of what there was."""
+
+    def __init__(self, log: RecordedLog, scratch: Scratch) -> None:
+        self._log = log
+        self._scratch = scratch
+        self._parts: list[CompactedPart] = []
+        self._part: Appender | None = None
+        self._map = PartMap()
+        self._first = (0, 0, 0)  # of the part: offset, ledger, entry
+        self._size = self._messages = 0
+        self._payloads: list[bytes] = []
+        self._counts: list[int] = []
+        self._gathered = 0
+
+    async def add(self, stretch: Stretch) -> None:
+        """Some entries more."""
+        if not stretch.payloads:
+            return
+        if self._part is None:
+            self._part = Appender(self._log, await self._scratch.create())
+            first = stretch.offsets[0]
+            self._first = first, stretch.ledger, first - stretch.base
+        self._map.add(stretch.ledger, stretch.base, stretch.offsets)
+        self._payloads += stretch.payloads
+        self._counts += stretch.counts
+        self._messages += sum(stretch.counts)
+        self._gathered += sum(map(len, stretch.payloads))
+        if self._gathered >= APPEND_BYTES:
+            await self._write(self._part)
+        if len(self._map.offsets) >= PART_ENTRIES or self._size >= PART_BYTES:
+            await self._end_part()
+
+    async def _write(self, part: Appender) -> None:
+        payloads, counts = self._payloads, self._counts
+        self._payloads, self._counts = [], []
+        self._size, self._gathered = self._size + self._gathered, 0
+        await part.append(payloads, counts)
+
+    async def _end_part(self) -> None:
+        part, self._part = self._part, None
+        if part is None:
+            return
+        await self._write(part)
+        entries, messages = part.entries, self._messages
+        for piece in self._map.pieces():
+            await part.append([piece], [0])
+        await part.seal()
+        first, ledger, entry = self._first
+        self._parts.append(
+            CompactedPart(part.segment, first, ledger, entry, entries, messages, self._size)
+        )
+        self._map, self._size, self._messages = PartMap(), 0, 0
+
+    async def end(self) -> None:
+        """Nothing follows."""
+        await self._end_part()
+
+    async def list(self, horizon: int) -> Compacted:
+        """Have the record list it, and the old data as trash; durable on return.
+
+        When that fails it may have taken place: then the new parts must be left alone.
+        """
+        compacted = Compacted(horizon, tuple(self._parts))
+
+        def listing(record: LogRecord) -> LogRecord:
+            return record.with_compacted(compacted)
+
+        await self._log.commit(listing)
+        return compacted

@@ -1,0 +1,131 @@
+"""Which message is the last one of its key: found out in bounded memory, however many keys.
+
+Keys are compared by a hash of 128 bits.  The latest messages are gathered by key in memory;
+when there are too many keys that is spilled to a segment, divided by key, and in the end each
+division is put together alone.  The answer is a bit a message.
+"""
+
+from collections.abc import Iterable
+from itertools import islice
+from struct import Struct
+
+from magnetar_storage.compacted_part import READ_ENTRIES
+from magnetar_storage.compacted_writer import Appender, Scratch
+from magnetar_storage.errors import Corrupt
+from magnetar_storage.interfaces import SegmentReader
+from magnetar_storage.recorded_log import RecordedLog
+from magnetar_storage.world import Clock
+
+HASH_BYTES = 16
+KEYS_IN_MEMORY = 1 << 17
+SLICE = 2000
+"""Keys that are handled between two turns."""
+_SPILLED = Struct(f"<{HASH_BYTES}sQ")
+
+Last = tuple[bytes, int]
+"""A key's hash, and twice a message's number; one more than that if it deletes the key."""
+
+
+def last(key_hash: bytes, number: int, deletes: bool) -> Last:
+    """What `LatestKeys.add` takes."""
+    return key_hash, number << 1 | deletes
+
+
+class Bits:
+    """Some of `size` numbers, a bit each."""
+
+    def __init__(self, size: int) -> None:
+        self._bytes = bytearray((size >> 3) + 1)
+
+    def add(self, number: int) -> None:
+        self._bytes[number >> 3] |= 1 << (number & 7)
+
+    def get(self, first: int, n: int) -> int:
+        """Bit i of the answer is that of `first + i`."""
+        start, stop = first >> 3, (first + n + 7) >> 3
+        found = int.from_bytes(self._bytes[start:stop], "little") >> (first & 7)
+        return found & ((1 << n) - 1)
+
+
+class LatestKeys:
+    """`add` all messages in order, then `resolve`."""
+
+    def __init__(self, log: RecordedLog, scratch: Scratch, messages: int) -> None:
+        """There will be `messages` at most."""
+        self.survivors = Bits(messages)
+        """The messages that stay; complete when `resolve` returns."""
+        self._log = log
+        self._scratch = scratch
+        self._divisions = messages // KEYS_IN_MEMORY + 1
+        self._latest: dict[bytes, int] = {}
+        self._spill: Appender | None = None
+        self._blocks: list[list[int]] = []  # entries of the spill, by division
+
+    async def add(self, found: Iterable[Last]) -> None:
+        """Messages with a key, behind all those before."""
+        self._latest.update(found)
+        if len(self._latest) >= KEYS_IN_MEMORY:
+            await self._spill_all()
+
+    async def resolve(self) -> None:
+        """Settle who survives."""
+        if self._spill is None:
+            await self._settle()
+            return
+        await self._spill_all()
+        await self._spill.seal()
+        reader = await self._log.engine.store.reader(self._spill.segment)
+        try:
+            for blocks in self._blocks:
+                for entry in blocks:
+                    self._latest.update(await _spilled(reader, self._spill.segment, entry))
+                    await _turn(self._log.engine.clock)
+                await self._settle()
+        finally:
+            reader.close()
+
+    async def _settle(self) -> None:
+        latest, self._latest = self._latest, {}
+        values = iter(latest.values())
+        while part := list(islice(values, SLICE)):
+            for value in part:
+                if not value & 1:
+                    self.survivors.add(value >> 1)
+            await _turn(self._log.engine.clock)
+
+    async def _spill_all(self) -> None:
+        """Write what is in memory, a block a division; a division is the hash's remainder."""
+        if self._spill is None:
+            self._spill = Appender(self._log, await self._scratch.create())
+            self._blocks = [[] for _ in range(self._divisions)]
+        divisions, pack = self._divisions, _SPILLED.pack
+        parts = [bytearray() for _ in range(divisions)]
+        latest, self._latest = self._latest, {}
+        items = iter(latest.items())
+        while part := list(islice(items, SLICE)):
+            for key_hash, value in part:
+                division = int.from_bytes(key_hash[:8], "little") % divisions
+                parts[division] += pack(key_hash, value)
+            await _turn(self._log.engine.clock)
+        await self._append(self._spill, parts)
+
+    async def _append(self, spill: Appender, parts: list[bytearray]) -> None:
+        for division, part in enumerate(parts):
+            if part:
+                self._blocks[division].append(spill.entries)
+                await spill.append([bytes(part)], [0])
+
+
+async def _spilled(reader: SegmentReader, segment: int, entry: int) -> Iterable[Last]:
+    run = await reader.read(entry, 1, READ_ENTRIES)
+    if not run.payloads:
+        why = "what was spilled of a compaction is not there"
+        raise Corrupt("compaction", 0, why, segment, entry, entry)
+    return _SPILLED.iter_unpack(run.payloads[0])
+
+
+async def _turn(clock: Clock) -> None:
+    """Let others work."""
+    turn = clock.promise()
+    clock.soon(lambda: turn.set_result(None))
+    await turn
