@@ -77,6 +77,8 @@ class Topic:
         self.messages_in = self.bytes_in = 0
         self.meter = Meter(4)
         self._dropped = dropped
+        self._held: list[Sends] | None = []
+        """Until the log has a segment, which it gets with the first run; None from then on."""
         self._woken = False
         self.subscriptions = Subscriptions(self)
         delays.on_due = self._due
@@ -121,9 +123,10 @@ class Topic:
     # Producers ------------------------------------------------------------------------
 
     async def add_producer(self, connection: Connection, request: ProducerRequest) -> Producer:
-        """A producer for whom the log is open; it is `ready`, or waits for its turn."""
+        """A producer; it is `ready`, or waits for its turn."""
         self.check_open()
-        await self.log.start_writing()
+        if self.log.engine.store.is_failing:  # else that would show only when it publishes
+            await self.log.start_writing()
         producer = Producer(connection, self, request)
         await self.producers.enter(producer)
         return producer
@@ -153,6 +156,37 @@ class Topic:
 
     def publish(self, sends: Sends) -> None:
         """Append a run; it is answered when it is durable."""
+        if self._held is not None:
+            self._hold(sends)
+        else:
+            self._store(sends)
+
+    def _hold(self, sends: Sends) -> None:
+        if self._held:
+            self._held.append(sends)
+        elif self.log.is_writing:
+            self._held = None
+            self._store(sends)
+        else:
+            self._held = [sends]
+            self.log.engine.tasks.spawn(self._start_writing())
+
+    async def _start_writing(self) -> None:
+        """Give the log its segment, then append what is held: until then a topic with producers
+        has cost no files and no writes."""
+        try:
+            await self.log.start_writing()
+        except StorageError as error:
+            held, self._held = self._held, []
+            for sends in held or ():
+                self._appended(sends, error)
+            await self.log.close()
+        else:
+            held, self._held = self._held, None
+            for sends in held or ():
+                self._store(sends)
+
+    def _store(self, sends: Sends) -> None:
         if self.deduplication.on:
             for part in self.deduplication.sort(sends):
                 self._append(part)

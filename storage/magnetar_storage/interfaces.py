@@ -88,6 +88,10 @@ class SegmentStore(Protocol):
     def trouble(self) -> StorageError | None:
         """Why nothing can be appended at present; None while all is well."""
 
+    @property
+    def is_failing(self) -> bool:
+        """Whether the next append is likely to fail: there is trouble, or there was no room."""
+
     async def create(self) -> SegmentWriter:
         """A new, empty segment with an id above all earlier ones; durable on return."""
 

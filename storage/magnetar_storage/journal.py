@@ -193,6 +193,8 @@ class Journal:
         self._waits = False
         self._refusal: Unavailable | None = None
         self._failure: Unavailable | None = None
+        self.full = False
+        """Whether the last round found no room."""
         self._drained: list[Callable[[], None]] = []
         self.position = start
         """Everything before it is durable, and its callbacks were made."""
@@ -283,12 +285,14 @@ class Journal:
             return
         for record in queued:
             record[4](None)
+        self.full = False
         self.position, seconds = outcome
         self._after_round(len(queued), sum(record[1] for record in queued), seconds)
         self._continue()
 
     def _verdict(self, error: BaseException | None) -> Unavailable:
         if isinstance(error, DiskFull):
+            self.full = True
             return error
         self._failure = Unavailable(
             f"the journal failed and what it wrote last is unknown; restart the broker: {error}"

@@ -94,6 +94,10 @@ class LocalStore:
     def trouble(self) -> StorageError | None:
         return self._journal.trouble
 
+    @property
+    def is_failing(self) -> bool:
+        return self._journal.full or self._journal.trouble is not None
+
     async def create(self) -> LocalWriter:
         number, self._next = self._next, self._next + 1
         made = Segment(number, Index(), 0)

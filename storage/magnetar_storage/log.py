@@ -87,6 +87,11 @@ class Log(RecordedLog):
             finally:
                 await self._end_switch()
 
+    @property
+    def is_writing(self) -> bool:
+        """Whether `append` has a segment to append to."""
+        return self._writer is not None
+
     async def close(self) -> None:
         """Seal what is open; the log must not be used afterwards."""
         self.failed = self.failed or WriterFailed(f"{self.key} was closed")

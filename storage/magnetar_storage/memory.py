@@ -128,6 +128,7 @@ class MemoryStore:
         self._segments: dict[SegmentId, MemorySegment] = {}
         self._next = 1
         self.trouble: StorageError | None = None
+        self.is_failing = False
 
     async def create(self) -> MemoryWriter:
         segment, self._next = self._next, self._next + 1

@@ -113,6 +113,7 @@ def test_a_producer_is_closed_behind_its_refusals() -> None:
 def test_a_producer_that_the_broker_closed_hears_of_no_refusal() -> None:
     world = SessionWorld()
     client = client_with_producers(world, 1)
+    world.do(world.topic(TOPIC).log.start_writing())
     client.say_bytes(send_frame(0, b"a") + damaged(1))
     world.store.break_writers(DiskFull("no room"))
     assert [type(one) for one in client.heard()] == [pb.CommandCloseProducer]

@@ -35,6 +35,7 @@ def test_a_producer_closed_while_it_was_created_leaves_its_id_to_the_next(epoch:
 
 def test_a_producer_closed_while_it_was_created_is_gone() -> None:
     world = SessionWorld()
+    world.store.is_failing = True  # a producer has to wait until the topic can be written
     gate = world.store.create_gate = world.clock.promise()
     client = world.client()
     client.say(produce(1, producer_name="p"), close_producer(2))
@@ -56,6 +57,7 @@ def test_a_close_does_not_overtake_the_producer_that_it_closes() -> None:
 
 def test_a_producer_whose_connection_went_while_it_was_created_is_gone() -> None:
     world = SessionWorld()
+    world.store.is_failing = True  # a producer has to wait until the topic can be written
     gate = world.store.create_gate = world.clock.promise()
     client = world.client()
     client.say(produce(1, producer_name="p"))
@@ -68,6 +70,7 @@ def test_a_producer_whose_connection_went_while_it_was_created_is_gone() -> None
 
 def test_asking_again_for_a_producer() -> None:
     world = SessionWorld()
+    world.store.is_failing = True  # a producer has to wait until the topic can be written
     gate = world.store.create_gate = world.clock.promise()
     client = world.client()
     client.say(produce(1), produce(2, epoch=5))

@@ -91,7 +91,9 @@ class TopicWorld(LogWorld):
     ) -> Producer:  # fmt: skip
         client = connection or RecordingConnection()
         request = ProducerRequest(producer_id, name, epoch, **more)
-        return self.do(self.topic.add_producer(client, request))
+        producer = self.do(self.topic.add_producer(client, request))
+        self.do(self.topic.log.start_writing())
+        return producer
 
     def begin_producer(
         self, connection: RecordingConnection, name: str = "p", **more: Any

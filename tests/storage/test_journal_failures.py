@@ -47,7 +47,9 @@ def test_creating_on_a_full_disk_says_so() -> None:
     with pytest.raises(DiskFull, match="free some space"):
         machine.do(machine.store.create())
     machine.disk.room = 1 << 30
+    assert machine.store.is_failing and machine.store.trouble is None
     machine.check_still_works()
+    assert not machine.store.is_failing
 
 
 def test_after_a_failed_sync_everything_is_refused_until_a_restart() -> None:
