@@ -1,5 +1,6 @@
 """What topics know of a client: something to write frames to, with limited room."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -21,6 +22,9 @@ class Connection(Protocol):
 
     def published(self, entries: int, size: int) -> None:
         """Entries that this client sent were answered: they no longer count as pending."""
+
+    def hold_reading(self) -> Callable[[], None]:
+        """Read nothing from the client until what comes back is called, which is safe later."""
 
     async def is_alive(self) -> bool:
         """Ask with a PING whether anybody is there."""

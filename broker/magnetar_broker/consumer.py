@@ -7,10 +7,12 @@ from typing import Protocol
 from magnetar_broker.connection import Connection
 from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
+from magnetar_broker.dispatch.throttle import Throttle
 from magnetar_broker.meter import Meter
 from magnetar_proto.acks import Ack
 from magnetar_proto.deliveries import encode_message
 from magnetar_proto.ids import MessageId
+from magnetar_storage.errors import StorageError
 from magnetar_storage.world import Done
 
 
@@ -31,6 +33,10 @@ class SubscribeRequest:
     properties: dict[str, str] = field(default_factory=dict)
     key_shared: KeySharedMeta | None = None
     """None when the consumer says nothing: the broker divides the keys."""
+    read_compacted: bool = False
+    """Of each key only the latest message, as far as the topic was compacted."""
+    compacted_from: int = 0
+    """The offset to begin at then, if the subscription is new."""
     metadata: dict[str, str] = field(default_factory=dict)
     """What the consumer tells about itself."""
 
@@ -51,6 +57,27 @@ class Backlog:
     def without_delayed(self) -> int:
         """Messages that could be delivered now, or have been."""
         return self.messages - self.delayed
+
+
+class CompactedSource(Protocol):
+    """Compacted entries for the consumers of one subscription that read compacted."""
+
+    failure: StorageError | None
+    """Why they cannot be read at present."""
+
+    def first(self) -> int:
+        """The offset to begin at after the cursor was moved, or the consumer changed."""
+
+    def has(self, offset: int) -> bool:
+        """Whether the entries from this offset on are to be read here."""
+
+    def give(
+        self, consumer: "Consumer", offset: int, room: int, frames: FrameCache, partition: int
+    ) -> int:
+        """Send about `room` messages from `offset` on; returns where to go on: the same to wait."""
+
+    def clear(self) -> None:
+        """Give back the memory: nobody reads at present."""
 
 
 class AnySubscription(Protocol):
@@ -94,7 +121,7 @@ class AnySubscription(Protocol):
     def mark_delete_id(self) -> MessageId:
         """Where the cursor is."""
 
-    async def last_message_id(self) -> MessageId:
+    async def last_message_id(self, read_compacted: bool = False) -> MessageId:
         """The topic's last entry, with the index of its last message if it is a batch."""
 
 
@@ -125,6 +152,8 @@ class Consumer:
         """Shared: the messages not yet acknowledged of each entry given out, by offset."""
         self.blocked = False
         """Shared: too much is unacknowledged; goes on at half the limit."""
+        self.throttle: Throttle | None = None
+        """Told of all that is sent, if there are limits on how fast that may be."""
         self.closed = False
         self.lost = False
         """Closed because its connection was."""
@@ -133,6 +162,8 @@ class Consumer:
         self.connected_ms = connected_ms
         self.key_shared = key_shared or KeySharedMeta()
         self.metadata = metadata or {}
+        self.compacted: CompactedSource | None = None
+        """Where entries below the horizon come from, if it reads compacted."""
         self.meter = Meter(3)
 
     def totals(self) -> tuple[int, int, int]:
@@ -154,7 +185,7 @@ class Consumer:
         """Send consecutive whole entries that nothing of was acknowledged or redelivered."""
         buffers, size, payload_bytes = frames.of(self.id, self.epoch, ledger, first_entry, payloads)
         self.connection.send_all(buffers, size)
-        self._count(messages, payload_bytes)
+        self._count(len(payloads), messages, payload_bytes)
 
     def give_scattered(
         self,
@@ -167,7 +198,7 @@ class Consumer:
         """The same for entries that do not follow each other, the lowest first; without epoch."""
         buffers, size, payload_bytes = frames.scattered(self.id, ledger, entries, payloads)
         self.connection.send_all(buffers, size)
-        self._count(messages, payload_bytes)
+        self._count(len(payloads), messages, payload_bytes)
 
     def give_entry(
         self,
@@ -185,11 +216,13 @@ class Consumer:
             self.id, ledger, entry, partition, payload, redelivery_count, ack_set, epoch
         )
         self.connection.send_all([head, payload], len(head) + len(payload))
-        self._count(messages, len(payload))
+        self._count(1, messages, len(payload))
         if redelivery_count:
             self.messages_redelivered += messages
 
-    def _count(self, messages: int, payload_bytes: int) -> None:
+    def _count(self, entries: int, messages: int, payload_bytes: int) -> None:
+        if self.throttle is not None:
+            self.throttle.took(entries, messages, payload_bytes)
         self.permits -= messages
         self.messages_out += messages
         self.bytes_out += payload_bytes

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from magnetar_broker.compaction.rules import CompactionRules
 from magnetar_broker.config import Settings
 from magnetar_broker.deduplication import DeduplicationRules
 from magnetar_broker.dispatch.base import DispatchLimits
@@ -10,6 +11,8 @@ from magnetar_broker.dispatch.unacked_budget import UnackedBudget
 from magnetar_broker.errors import ConsumerBusy, NotAllowed
 from magnetar_broker.policies import (
     AUTO_SUBSCRIPTION_CREATION,
+    BACKLOG_QUOTA_AGE,
+    BACKLOG_QUOTA_SIZE,
     MAX_CONSUMERS,
     MAX_CONSUMERS_PER_SUBSCRIPTION,
     MAX_MESSAGE_SIZE,
@@ -17,14 +20,22 @@ from magnetar_broker.policies import (
     MAX_SUBSCRIPTIONS,
     MAX_UNACKED_PER_CONSUMER,
     MAX_UNACKED_PER_SUBSCRIPTION,
+    MESSAGE_TTL,
+    RETENTION,
+    SUBSCRIPTION_EXPIRATION,
     SUBSCRIPTION_TYPES,
+    BacklogQuota,
     Origin,
     Policies,
     Policy,
+    QuotaAction,
     SubscriptionType,
 )
+from magnetar_broker.rate_limit import BrokerRates, Rate
 from magnetar_broker.retention import Retention
 from magnetar_proto.names import TopicName
+
+NO_QUOTA = BacklogQuota(-1, QuotaAction.PRODUCER_REQUEST_HOLD)
 
 
 @dataclass(frozen=True)
@@ -41,7 +52,23 @@ class TopicLimits(DispatchLimits):
     auto_subscription: bool = True
     strict_delays: bool = False
     retention: Retention = field(default_factory=Retention)
+    compaction: CompactionRules = field(default_factory=CompactionRules)
+    message_ttl_seconds: int = 0
+    subscription_expiration_minutes: int = 0
+    size_quota: BacklogQuota = NO_QUOTA
+    """Bytes."""
+    age_quota: BacklogQuota = NO_QUOTA
+    """Seconds; 0 is none, too."""
+    keeps_quotas: bool = True
+    precise_ages: bool = False
+    """Whether a message's age counts from when it was published."""
     deduplication: DeduplicationRules = field(default_factory=DeduplicationRules)
+    throttle_entries: bool = False
+    """Whether rates of delivery count a batch as one message."""
+    throttle_caught_up: bool = True
+    """Whether they hold for subscriptions that are caught up, too."""
+    broker_rates: BrokerRates = field(default_factory=BrokerRates)
+    """Of all topics of a broker together."""
 
     def check_consumers(self, topic: TopicName, present: int) -> None:
         """`ConsumerBusy` unless one more consumer may join."""
@@ -98,8 +125,27 @@ def topic_limits(settings: Settings) -> TopicLimits:
         batch_index_acks=settings.acknowledgment_at_batch_index_level_enabled,
         auto_subscription=settings.allow_auto_subscription_creation,
         strict_delays=settings.is_delayed_delivery_deliver_at_time_strict,
-        retention=Retention(
-            settings.default_retention_time_in_minutes, settings.default_retention_size_in_mb
+        retention=RETENTION.default(settings),
+        message_ttl_seconds=MESSAGE_TTL.default(settings),
+        subscription_expiration_minutes=SUBSCRIPTION_EXPIRATION.default(settings),
+        size_quota=BACKLOG_QUOTA_SIZE.default(settings),
+        age_quota=BACKLOG_QUOTA_AGE.default(settings),
+        keeps_quotas=settings.backlog_quota_check_enabled,
+        precise_ages=settings.precise_time_based_backlog_quota_check,
+        throttle_entries=settings.dispatch_throttling_on_batch_message_enabled,
+        throttle_caught_up=settings.dispatch_throttling_on_non_backlog_consumer_enabled,
+        broker_rates=BrokerRates(
+            Rate(
+                settings.broker_publisher_throttling_max_message_rate,
+                settings.broker_publisher_throttling_max_byte_rate,
+            ),
+            Rate(
+                settings.dispatch_throttling_rate_in_msg, settings.dispatch_throttling_rate_in_byte
+            ),
+        ),
+        compaction=CompactionRules(
+            retain_keyless=settings.topic_compaction_retain_null_key,
+            bytes_per_second=settings.magnetar_compaction_read_mb_per_second << 20,
         ),
         deduplication=DeduplicationRules(
             max_names=settings.broker_deduplication_max_number_of_producers,
@@ -120,13 +166,25 @@ BY_POLICY: dict[str, Policy[Any]] = {
     "max_unacked_per_subscription": MAX_UNACKED_PER_SUBSCRIPTION,
     "subscription_types": SUBSCRIPTION_TYPES,
     "auto_subscription": AUTO_SUBSCRIPTION_CREATION,
+    "retention": RETENTION,
+    "message_ttl_seconds": MESSAGE_TTL,
+    "subscription_expiration_minutes": SUBSCRIPTION_EXPIRATION,
+    "size_quota": BACKLOG_QUOTA_SIZE,
+    "age_quota": BACKLOG_QUOTA_AGE,
 }
 """What policies may say otherwise than the settings, by the names of the fields."""
 
-OF_SYSTEM = dict.fromkeys(
-    ("max_producers", "max_consumers", "max_consumers_per_subscription", "max_subscriptions"), 0
-)
-"""The broker's own clients are never too many."""
+OF_SYSTEM: dict[str, Any] = {
+    "max_producers": 0,
+    "max_consumers": 0,
+    "max_consumers_per_subscription": 0,
+    "max_subscriptions": 0,
+    "message_ttl_seconds": 0,
+    "subscription_expiration_minutes": 0,
+    "size_quota": NO_QUOTA,
+    "age_quota": NO_QUOTA,
+}
+"""The broker's own clients are never too many, and never too slow."""
 
 MAX_INTERNED = 1000
 _interned: dict[TopicLimits, TopicLimits] = {}

@@ -16,6 +16,7 @@ from magnetar_broker.meter import Meter
 from magnetar_broker.policies import ENCRYPTION_REQUIRED, Policies
 from magnetar_broker.producer import Producer, ProducerRequest, Sends
 from magnetar_broker.producers import Producers
+from magnetar_broker.topic_rates import topic_rates
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack
 from magnetar_proto.ids import MessageId
@@ -129,7 +130,7 @@ class NonPersistentSubscription:
         """There is never one."""
         return Backlog(0, 0)
 
-    async def last_message_id(self) -> MessageId:
+    async def last_message_id(self, read_compacted: bool = False) -> MessageId:
         """Nothing is kept, so there is none."""
         raise UnknownTrouble(f"{self.topic.name} keeps no messages: it is not persistent")
 
@@ -159,6 +160,7 @@ class NonPersistentTopic:
         self.subscriptions: dict[str, NonPersistentSubscription] = {}
         self.messages_in = self.bytes_in = self.messages_out = self.bytes_out = 0
         self.meter = Meter(4)
+        self.rates = topic_rates(self, clock, None)
         self._clock = clock
 
     async def add_producer(self, connection: Connection, request: ProducerRequest) -> Producer:
@@ -184,6 +186,8 @@ class NonPersistentTopic:
 
     def publish(self, sends: Sends) -> None:
         """Give every subscription its copy, and answer."""
+        if self.rates is not None:
+            self.rates.published(sends)
         for payload, messages in zip(sends.payloads, sends.counts, strict=True):
             for subscription in list(self.subscriptions.values()):
                 subscription.give(payload, messages)
@@ -202,6 +206,8 @@ class NonPersistentTopic:
 
     async def subscribe(self, connection: Connection, request: SubscribeRequest) -> Consumer:
         """Join a subscription; start positions mean nothing here."""
+        if self.rates is not None:
+            self.rates.check_subscribe(connection, request)
         subscription = await self._admitted(request)
         consumer = Consumer(
             connection,
@@ -235,6 +241,7 @@ class NonPersistentTopic:
     async def policies_changed(self) -> None:
         """Keep to what `policies` say now; done on return."""
         self.limits = limits_of(self._base_limits, self.policies, self.name)
+        self.rates = topic_rates(self, self._clock, self.rates)
         self.producers.limit = self.limits.max_producers
         for subscription in self.subscriptions.values():
             subscription.consumers.limit = self.limits.max_consumers_per_subscription

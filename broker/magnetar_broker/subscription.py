@@ -6,16 +6,20 @@ from functools import partial
 from typing import Protocol
 
 from magnetar_broker.backlog import BacklogCounter
+from magnetar_broker.compaction.topic_compaction import TopicCompaction
 from magnetar_broker.consumer import Backlog, Consumer, SubscribeRequest
 from magnetar_broker.consumer_group import EXCLUSIVE, ConsumerGroup
 from magnetar_broker.dispatch.base import Blocker, Delays, Dispatcher, Stream
+from magnetar_broker.dispatch.compacted import CompactedReading, Start
 from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.dispatch.key_shared import KeyShared
 from magnetar_broker.dispatch.shared import Shared
 from magnetar_broker.dispatch.single_active import SingleActive
+from magnetar_broker.dispatch.throttle import Throttle
 from magnetar_broker.errors import UnknownTrouble
 from magnetar_broker.limits import TopicLimits
+from magnetar_broker.topic_rates import TopicRates
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack
 from magnetar_proto.ids import MessageId, ack_set_to_mask
@@ -56,6 +60,7 @@ class SubscribedTopic(Protocol):
     frames: FrameCache
     cursors: CursorLog
     limits: TopicLimits
+    rates: TopicRates | None
 
     @property
     def delays(self) -> Delays:
@@ -66,6 +71,10 @@ class SubscribedTopic(Protocol):
 
     async def last_message_id(self) -> MessageId:
         """The last entry's id, with the index of its last message if it is a batch."""
+
+    @property
+    def compaction(self) -> TopicCompaction:
+        """Its compacted data."""
 
     @property
     def subscriptions(self) -> Siblings:
@@ -84,20 +93,46 @@ class Subscription:
         self.consumers = ConsumerGroup(name, topic.limits.max_consumers_per_subscription)
         self.type: int = EXCLUSIVE
         self._stream = Stream(
-            topic.name, topic.log, topic.frames, cursor, topic.limits, self.durable, topic.delays
+            topic.name,
+            topic.log,
+            topic.frames,
+            cursor,
+            topic.limits,
+            self.durable,
+            topic.delays,
+            self._throttle(),
         )
         self.dispatcher: Dispatcher = DISPATCHERS[self.type](self._stream)
         self.messages_expired = self.last_expired_ms = 0
+        self.joined = 0
+        """How many consumers have come so far."""
         self._messages_out = self._bytes_out = 0  # sent to consumers that have left
         self._moving: Promise | None = None
+        self._compacted: CompactedReading | None = None
         self._counter = BacklogCounter(topic.log, cursor)
 
     def limits_changed(self) -> None:
-        """The topic has other limits: keep to them from now on; nobody is sent away."""
-        limits = self.topic.limits
+        """The topic has other limits, or rates: keep to them from now on; nobody is sent away."""
+        limits, throttle = self.topic.limits, self._throttle(self._stream.throttle)
         self.consumers.limit = limits.max_consumers_per_subscription
-        self._stream = replace(self._stream, limits=limits)
-        self.dispatcher.limits_changed(limits)
+        self._stream = replace(self._stream, limits=limits, throttle=throttle)
+        for consumer in self.consumers:
+            consumer.throttle = throttle
+        self.dispatcher.keep_to(self._stream)
+
+    def _throttle(self, before: Throttle | None = None) -> Throttle | None:
+        """What limits how fast it may deliver, if anything does."""
+        rates = self.topic.rates
+        if rates is None:
+            return None
+        limits = rates.of_subscription(self.name, before.limits if before else ())
+        if not limits:
+            return None
+        behind = None if self.topic.limits.throttle_caught_up else self._entries_behind
+        return Throttle(limits, self.wake, self.topic.limits.throttle_entries, behind)
+
+    def _entries_behind(self) -> int:
+        return self.topic.log.end - self.dispatcher.read_offset
 
     # Consumers --------------------------------------------------------------------
 
@@ -128,7 +163,9 @@ class Subscription:
 
     def join(self, consumer: Consumer) -> None:
         """Add an admitted consumer."""
+        self.joined += 1
         self.consumers.add(consumer)
+        consumer.throttle = self._stream.throttle
         self.dispatcher.add(consumer)
 
     def remove_consumer(self, consumer: Consumer) -> None:
@@ -241,12 +278,17 @@ class Subscription:
             await self.seek(log.end)
             return
         offset = log.seek(position.ledger, position.entry)
+        if self._compacted is not None:
+            offset = await self.topic.compaction.offset_at(position)
         exact = log.offset_of(position.ledger, position.entry) == offset
         await self.seek(offset, ack_set_to_mask(ack_set) if ack_set and exact else None)
 
     async def seek_to_time(self, timestamp_ms: int) -> None:
         """Continue with the first message published at or after a time."""
-        await self.seek(await self.topic.first_since(timestamp_ms))
+        offset = await self.topic.first_since(timestamp_ms)
+        if self._compacted is not None and offset <= self.topic.log.first_offset:
+            offset = 0
+        await self.seek(offset)
 
     async def seek(self, offset: int, mask: int | None = None) -> None:
         """Make `offset` the next entry; who may hold others is disconnected and comes back.
@@ -259,6 +301,7 @@ class Subscription:
         try:
             self.cursor.reset(offset - 1)
             self.topic.log.skip_holes(self.cursor)
+            self._start_compacted(Start(offset, self.cursor.mark_delete))
             if mask is not None:
                 self.cursor.ack_batch(offset, self._cut(offset, mask))
             for consumer in self.dispatcher.receivers():
@@ -267,6 +310,7 @@ class Subscription:
             self.dispatcher.dispatch()
             if isinstance(self.cursor, DurableCursor):
                 self.topic.cursors.changed(self.cursor)
+                await self._keep_start(self.cursor)
                 await self.topic.cursors.durable()
         finally:
             moving, self._moving = self._moving, None
@@ -287,6 +331,28 @@ class Subscription:
         self.dispatcher.skipped()
         self._write_soon()
 
+    # Reading compacted ----------------------------------------------------------------
+
+    @property
+    def compacted(self) -> CompactedReading:
+        """Where consumers find what is below the horizon that read compacted."""
+        if self._compacted is None:
+            view = self.topic.compaction.view
+            self._compacted = CompactedReading(view, self.topic.log, self.cursor, self.wake)
+            if isinstance(self.cursor, DurableCursor):
+                self._compacted.start = Start.of(self.cursor.properties)
+        return self._compacted
+
+    def _start_compacted(self, start: Start) -> None:
+        if self._compacted is not None:
+            self._compacted.start = start
+
+    async def _keep_start(self, cursor: DurableCursor) -> None:
+        """A durable subscription knows after a restart, too, where reading compacted begins."""
+        if self._compacted is not None and self._compacted.start is not None:
+            start = self._compacted.start.as_properties()
+            await self.topic.cursors.set_properties(cursor, cursor.properties | start)
+
     def _forget_if_unused(self) -> None:
         """A non-durable subscription ends with its last consumer, but not while it is moved."""
         if not self.durable and not self.consumers and self._moving is None:
@@ -303,8 +369,12 @@ class Subscription:
         consumer.close()
         await self.topic.subscriptions.remove(self)
 
-    async def last_message_id(self) -> MessageId:
-        """The topic's last entry."""
+    async def last_message_id(self, read_compacted: bool = False) -> MessageId:
+        """The topic's last entry; below the horizon the last one left, for who reads compacted."""
+        if read_compacted:
+            last = await self.topic.compaction.last_message_id()
+            if last is not None:
+                return last
         return await self.topic.last_message_id()
 
     def mark_delete_id(self) -> MessageId:
@@ -336,6 +406,14 @@ class Subscription:
     def unacked_bytes(self) -> int:
         """Bytes of what is not acknowledged, from the mean size of each segment's entries."""
         return self._counter.size()
+
+    def offset_leaving(self, size: int) -> int:
+        """The first offset from which on no more than so many bytes are not acknowledged."""
+        return self._counter.offset_leaving(size)
+
+    async def published_ms(self, offset: int) -> int | None:
+        """When an entry was published, if that can be read."""
+        return await self._counter.published_ms(offset)
 
     def next_unacked(self) -> int:
         """The first entry that is not acknowledged; the end if all are."""

@@ -2,10 +2,12 @@
 
 import logging
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from magnetar_broker.connection import Connection
 from magnetar_broker.consumer import Consumer, SubscribeRequest
+from magnetar_broker.dispatch.compacted import Start
 from magnetar_broker.errors import BrokerError, NotAllowed, SubscriptionMissing, UnknownTrouble
 from magnetar_broker.subscription import SubscribedTopic, Subscription
 from magnetar_storage.cursor import Cursor
@@ -61,6 +63,10 @@ class Subscriptions(Mapping[str, Subscription]):
 
     async def subscribe(self, connection: Connection, request: SubscribeRequest) -> Consumer:
         """Join a subscription, creating it if need be."""
+        if self._topic.rates is not None:
+            self._topic.rates.check_subscribe(connection, request)
+        if request.read_compacted:
+            request = replace(request, compacted_from=await self._compacted_from(request))
         subscription = await self._admitted(request)
         if request.rollback_seconds:
             await self._roll_back(subscription, request.rollback_seconds)
@@ -77,6 +83,8 @@ class Subscriptions(Mapping[str, Subscription]):
             request.key_shared,
             request.metadata,
         )
+        if request.read_compacted:
+            consumer.compacted = subscription.compacted
         subscription.join(consumer)
         return consumer
 
@@ -113,12 +121,32 @@ class Subscriptions(Mapping[str, Subscription]):
         if subscription is not None:
             return subscription
         self._topic.limits.check_subscriptions(self._topic.name, len(self._by_name))
+        if request.read_compacted:
+            return await self._create_compacted(request)
         start = self._start_offset(request)
         if not request.durable:
             subscription = Subscription(self._topic, name, Cursor(start - 1))
             self._by_name[name] = subscription
             return subscription
         return await self.create(name, start, request.properties)
+
+    async def _create_compacted(self, request: SubscribeRequest) -> Subscription:
+        """A subscription that begins where the log may have nothing any more."""
+        log, name = self._topic.log, request.subscription
+        start = Start.at(request.compacted_from, log)
+        if request.durable:
+            properties = request.properties | start.as_properties()
+            return await self.create(name, start.mark_delete + 1, properties)
+        subscription = Subscription(self._topic, name, Cursor(start.mark_delete))
+        subscription.compacted.start = start
+        self._by_name[name] = subscription
+        return subscription
+
+    async def _compacted_from(self, request: SubscribeRequest) -> int:
+        """Where a new subscription begins; who says nothing gets everything."""
+        if not request.durable and request.start is not None:
+            return await self._topic.compaction.offset_at(request.start)
+        return 0 if request.earliest or not request.durable else self._topic.log.end
 
     def _start_offset(self, request: SubscribeRequest) -> int:
         log, start = self._topic.log, request.start

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from magnetar_broker.compaction.topic_compaction import TopicCompaction
 from magnetar_broker.connection import Connection
 from magnetar_broker.consumer import Consumer, SubscribeRequest
 from magnetar_broker.deduplication import Deduplication
@@ -14,6 +15,7 @@ from magnetar_broker.limits import TopicLimits, limits_of
 from magnetar_broker.metadata_keys import topic_key
 from magnetar_broker.meter import Meter
 from magnetar_broker.policies import (
+    COMPACTION_THRESHOLD,
     DEDUPLICATION,
     DELAYED_DELIVERY,
     ENCRYPTION_REQUIRED,
@@ -24,6 +26,7 @@ from magnetar_broker.producers import Producers
 from magnetar_broker.sequences import Sequences
 from magnetar_broker.subscriptions import Subscriptions
 from magnetar_broker.tidying import tidy
+from magnetar_broker.topic_rates import topic_rates
 from magnetar_proto.entries import parse_metadata, publish_time
 from magnetar_proto.errors import BadMetadata
 from magnetar_proto.ids import MessageId
@@ -76,10 +79,12 @@ class Topic:
         )
         self.messages_in = self.bytes_in = 0
         self.meter = Meter(4)
+        self.rates = topic_rates(self, entries.engine.clock, None)
         self._dropped = dropped
         self._held: list[Sends] | None = []
         """Until the log has a segment, which it gets with the first run; None from then on."""
         self._woken = False
+        self._compaction: TopicCompaction | None = None
         self.subscriptions = Subscriptions(self)
         delays.on_due = self._due
         delays.start()
@@ -113,6 +118,7 @@ class Topic:
         topic = cls(name, entries, cursors, delays, sequences, limits, policies, dropped)
         try:
             await topic.deduplication.keep_to(policies.value(DEDUPLICATION, name))
+            await topic._compact_at(policies.value(COMPACTION_THRESHOLD, name))
             topic.check_open()
         except (StorageError, NotReady):
             topic.disconnect()
@@ -156,6 +162,8 @@ class Topic:
 
     def publish(self, sends: Sends) -> None:
         """Append a run; it is answered when it is durable."""
+        if self.rates is not None:
+            self.rates.published(sends)
         if self._held is not None:
             self._hold(sends)
         else:
@@ -255,6 +263,22 @@ class Topic:
         """The offset of the first entry published at or after a time."""
         return await self.log.first_where(lambda entry: _publish_time(entry) >= timestamp_ms)
 
+    @property
+    def compaction(self) -> TopicCompaction:
+        """Its compacted data, and what makes it."""
+        if self._compaction is None:
+            self._compaction = TopicCompaction(self, self.limits.compaction)
+        return self._compaction
+
+    async def compact_if_due(self) -> None:
+        """Begin to compact if as much waits as the policy says."""
+        if self._compaction is not None:
+            await self._compaction.check()
+
+    async def _compact_at(self, threshold: int) -> None:
+        if threshold or self._compaction is not None or self.log.record.compacted is not None:
+            await self.compaction.keep_to(threshold)
+
     async def last_message_id(self) -> MessageId:
         """The last entry's id, with the index of its last message if it is a batch."""
         partition = self.name.partition
@@ -271,9 +295,11 @@ class Topic:
         self.producers.require_encryption(self.policies.value(ENCRYPTION_REQUIRED, self.name))
         await self.deduplication.keep_to(self.policies.value(DEDUPLICATION, self.name))
         self.delays.policy_changed(self.policies.value(DELAYED_DELIVERY, self.name))
+        await self._compact_at(self.policies.value(COMPACTION_THRESHOLD, self.name))
 
     def _keep_to(self, limits: TopicLimits) -> None:
-        if limits is not self.limits:
+        before, self.rates = self.rates, topic_rates(self, self.log.engine.clock, self.rates)
+        if limits is not self.limits or before is not self.rates:
             self.limits = limits
             self.producers.limit = limits.max_producers
             for subscription in self.subscriptions.values():
@@ -309,6 +335,8 @@ class Topic:
     async def close(self) -> None:
         """Send every client away, write what is left, and seal."""
         self.disconnect()
+        if self._compaction is not None:
+            await self._compaction.stop()
         if self.log.failed is None:
             await self.delays.close()
             self.deduplication.write()

@@ -1,5 +1,6 @@
 """A client's connection that decodes and remembers what it is sent."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from fakes.world import ManualPromise
@@ -48,6 +49,8 @@ class RecordingConnection:
         self.dropped_producers: list[int] = []
         self.closed_consumers: list[int] = []
         self.active: list[tuple[int, bool]] = []
+        self.holds = 0
+        """Reasons not to read from it."""
         self.published_entries = self.published_bytes = 0
         self._decoder = FrameDecoder(1 << 24)
 
@@ -70,6 +73,13 @@ class RecordingConnection:
     def published(self, entries: int, size: int) -> None:
         self.published_entries += entries
         self.published_bytes += size
+
+    def hold_reading(self) -> Callable[[], None]:
+        self.holds += 1
+        return self._release
+
+    def _release(self) -> None:
+        self.holds -= 1
 
     async def is_alive(self) -> bool:
         self.pings += 1

@@ -346,8 +346,6 @@ COMPATIBLE = _table(
             maxMessageSizeCheckIntervalInSeconds=60
             topicPublisherThrottlingTickTimeMillis=10|2 brokerPublisherThrottlingTickTimeMillis=50
             dispatchRateLimiterFactoryClassName=DispatchRateLimiterFactoryAsyncTokenBucket
-           
-           
             brokerServiceCompactionPhaseOneLoopTimeInSeconds=30
             compactionServiceFactoryClassName=PulsarCompactionServiceFactory""",
         "tunes the original's dispatchers; ours bound their work in their own way": """

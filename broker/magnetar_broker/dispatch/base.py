@@ -9,6 +9,7 @@ from typing import Protocol
 
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.frames import FrameCache
+from magnetar_broker.dispatch.throttle import Throttle
 from magnetar_broker.dispatch.unacked_budget import UnackedBudget
 from magnetar_proto.ids import mask_to_ack_set
 from magnetar_proto.names import TopicName
@@ -41,6 +42,8 @@ class Blocker(StrEnum):
     """The keys that come next belong to no consumer."""
     CHUNK = "chunk"
     """The next entries continue messages of which a consumer without room has the beginning."""
+    RATE = "rate"
+    """So much was delivered that a dispatch rate lets nothing go for a moment."""
     DELAY = "delay"
     """Only messages are left that are to be delivered later."""
     SWITCHING = "switching"
@@ -106,6 +109,7 @@ class Stream:
     limits: DispatchLimits
     durable: bool
     delays: Delays = field(default_factory=NoDelays)
+    throttle: Throttle | None = None
 
 
 def unacked(cursor: Cursor, run: Run) -> Iterator[tuple[Run, tuple[int, ...]]]:
@@ -187,8 +191,8 @@ class Dispatcher(Protocol):
     def rewind(self) -> None:
         """The cursor was moved: start again from it."""
 
-    def limits_changed(self, limits: DispatchLimits) -> None:
-        """Keep to these from now on."""
+    def keep_to(self, stream: Stream) -> None:
+        """Its limits and its throttle are others from now on."""
 
     def blocker(self) -> Blocker:
         """Why nothing is being delivered."""

@@ -5,8 +5,7 @@ from itertools import repeat
 
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker, DispatchLimits
-
-UNLIMITED = 1 << 62
+from magnetar_broker.dispatch.throttle import UNLIMITED, Throttle
 
 
 class Holdings:
@@ -17,7 +16,11 @@ class Holdings:
     """
 
     def __init__(
-        self, limits: DispatchLimits, durable: bool, wake_soon: Callable[[], None]
+        self,
+        limits: DispatchLimits,
+        durable: bool,
+        wake_soon: Callable[[], None],
+        throttle: Throttle | None = None,
     ) -> None:
         self.consumers: list[Consumer] = []
         self.unacked = 0
@@ -27,10 +30,12 @@ class Holdings:
         self._budgeted = durable and self._budget.limit > 0
         self._full = False
         self._wake_soon = wake_soon
-        self.keep_to(limits)
+        self._throttle: Throttle | None = None
+        self.keep_to(limits, throttle)
 
-    def keep_to(self, limits: DispatchLimits) -> None:
+    def keep_to(self, limits: DispatchLimits, throttle: Throttle | None) -> None:
         """Other limits on consumers and subscription; all who are above them get no more."""
+        self._throttle = throttle
         self._per_consumer = limits.max_unacked_per_consumer if self._durable else 0
         self._per_subscription = limits.max_unacked_per_subscription if self._durable else 0
         self._full = 0 < self._per_subscription <= self.unacked
@@ -40,10 +45,11 @@ class Holdings:
     # Room -------------------------------------------------------------------------
 
     def room(self, consumer: Consumer) -> int:
-        """How many messages it may be sent: by its permits, and by what it holds already."""
-        if self._per_consumer <= 0:
-            return consumer.permits
-        return min(consumer.permits, self._per_consumer - consumer.unacked)
+        """How many messages it may be sent: by permits, rates, and what it holds already."""
+        room = consumer.permits
+        if self._per_consumer > 0:
+            room = min(room, self._per_consumer - consumer.unacked)
+        return room if self._throttle is None else min(room, self._throttle.room()[0])
 
     def room_for_new(self, consumer: Consumer) -> int:
         """The same for what nobody held yet: limits of subscription and broker count as well."""
@@ -54,6 +60,19 @@ class Holdings:
         """How many messages that nobody held yet all consumers together may be sent."""
         left = self._per_subscription - self.unacked if self._per_subscription > 0 else UNLIMITED
         return min(left, self._budget.room(self)) if self._budgeted else left
+
+    def may_go(self) -> bool:
+        """Whether a rate lets something go; if not, delivering goes on when it does."""
+        return self._throttle is None or self._throttle.may_go()
+
+    def bytes_of(self, limit: int) -> int:
+        """How many bytes to read at once: `limit`, or what a rate leaves of it."""
+        return limit if self._throttle is None else min(limit, self._throttle.room()[1])
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether a rate lets nothing go at present."""
+        return self._throttle is not None and self._throttle.is_spent
 
     @property
     def full(self) -> Blocker | None:

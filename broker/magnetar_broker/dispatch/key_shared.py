@@ -239,7 +239,8 @@ class KeyShared(ManyActive):
         if wanted <= 0 or self._unrouted.ready:
             return 0
         offset = self.read_offset = self._next_new()
-        run = self._feed.take(offset, wanted, self._limits.max_read_bytes)
+        size = self._held.bytes_of(self._limits.max_read_bytes)
+        run = self._feed.take(offset, wanted, size)
         if run is None:
             return self._pass_over(self._unrouted)
         self.read_offset = run.first + len(run.payloads)

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 
 from magnetar_broker.consumer import Consumer
-from magnetar_broker.dispatch.base import Blocker, DispatchLimits, Stream, part_of, unacked
+from magnetar_broker.dispatch.base import Blocker, Stream, part_of, unacked
 from magnetar_broker.dispatch.feed import Feed
 from magnetar_broker.dispatch.holdings import Holdings
 from magnetar_broker.dispatch.replay import ReplayQueue
@@ -31,7 +31,7 @@ class ManyActive(ABC):
         self._delays = stream.delays
         self._feed = Feed(self._log, self.dispatch)
         self._replay_feed = ReplayFeed(self._log, self.dispatch)
-        self._held = Holdings(stream.limits, stream.durable, self._wake_soon)
+        self._held = Holdings(stream.limits, stream.durable, self._wake_soon, stream.throttle)
         self.read_offset = self._cursor.next_unacked(0)
 
     # What a subclass decides --------------------------------------------------------
@@ -106,10 +106,10 @@ class ManyActive(ABC):
         self._forget_waiting()
         self.read_offset = self._cursor.next_unacked(self._log.first_offset)
 
-    def limits_changed(self, limits: DispatchLimits) -> None:
-        """Keep to these from now on; who holds too much gets no more until it holds half."""
-        self._limits = limits
-        self._held.keep_to(limits)
+    def keep_to(self, stream: Stream) -> None:
+        """Limits have changed; who holds too much gets no more until it holds half."""
+        self._limits = stream.limits
+        self._held.keep_to(stream.limits, stream.throttle)
         self._wake_soon()
 
     def _give_back(self, consumer: Consumer, offsets: Sequence[int]) -> None:
@@ -233,6 +233,11 @@ class ManyActive(ABC):
             if any(acked.missing(max(start, first), stop)):
                 return Blocker.DELAY
         return Blocker.CAUGHT_UP
+
+    def _nothing_goes(self) -> Blocker | None:
+        """Why nobody can be given anything, whatever it is, if so."""
+        reason = self._nothing_left() or self._nobody_takes(self._held.consumers)
+        return reason or (Blocker.RATE if self._held.is_spent else None)
 
     def _nobody_takes(self, consumers: Sequence[Consumer]) -> Blocker | None:
         """Why none of these consumers can be given anything, if none can."""

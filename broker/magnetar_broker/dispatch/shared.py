@@ -128,7 +128,8 @@ class Shared(ManyActive):
             return False
         limit = max(1, min(self._limits.max_round_robin_entries, room))
         offset = self.read_offset = self._next_new()
-        run = self._feed.take(offset, limit, self._limits.max_read_bytes)
+        size = self._held.bytes_of(self._limits.max_read_bytes)
+        run = self._feed.take(offset, limit, size)
         if run is None:
             return bool(self._pass_over(self._replay))
         self._give(consumer, run, room, None)

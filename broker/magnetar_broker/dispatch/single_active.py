@@ -5,15 +5,8 @@ An Exclusive one may name ranges of slots: then it receives only what has keys i
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from magnetar_broker.consumer import Consumer
-from magnetar_broker.dispatch.base import (
-    Blocker,
-    DispatchLimits,
-    Stream,
-    entries_within,
-    part_of,
-    unacked,
-)
+from magnetar_broker.consumer import CompactedSource, Consumer
+from magnetar_broker.dispatch.base import Blocker, Stream, entries_within, part_of, unacked
 from magnetar_broker.dispatch.feed import Feed
 from magnetar_broker.dispatch.selection import pick_active
 from magnetar_proto.hashes import range_slot
@@ -35,6 +28,7 @@ class SingleActive:
         self._log = stream.log
         self._frames = stream.frames
         self._limits = stream.limits
+        self._throttle = stream.throttle
         self._failover = failover
         self._feed = Feed(self._log, self.dispatch)
         self._consumers: list[Consumer] = []
@@ -52,6 +46,8 @@ class SingleActive:
         self._consumers.remove(consumer)
         if not self._consumers:
             self._feed.clear()
+            if consumer.compacted is not None:
+                consumer.compacted.clear()
         self._choose()
 
     def _choose(self) -> bool:
@@ -84,35 +80,58 @@ class SingleActive:
     def receivers(self) -> list[Consumer]:
         return [] if self.active is None else [self.active]
 
-    def limits_changed(self, limits: DispatchLimits) -> None:
-        self._limits = limits
+    def keep_to(self, stream: Stream) -> None:
+        self._limits, self._throttle = stream.limits, stream.throttle
+        self._log.engine.clock.soon(self.dispatch)
 
     # Delivering -------------------------------------------------------------------
 
     def rewind(self) -> None:
         self._feed.retry()
         self.read_offset = self._cursor.next_unacked(self._log.first_offset)
+        if self.active is not None and self.active.compacted is not None:
+            self.read_offset = self.active.compacted.first()
 
     def dispatch(self) -> None:
         consumer = self.active
         if consumer is None or self._switching is not None:
             return
-        limits = self._limits
+        limits, throttle = self._limits, self._throttle
         while consumer.can_take():
+            if consumer.compacted is not None and consumer.compacted.has(self.read_offset):
+                if not self._give_compacted(consumer, consumer.compacted):
+                    return
+                continue
             offset = self._cursor.next_unacked(max(self.read_offset, self._log.first_offset))
-            wanted = min(consumer.permits, limits.max_read_entries)
-            run = self._feed.take(offset, wanted, limits.max_read_bytes)
+            room, size = consumer.permits, limits.max_read_bytes
+            if throttle is not None:
+                if offset < self._log.end and not throttle.may_go():
+                    return
+                messages, most = throttle.room()
+                room, size = min(room, messages), min(size, most)
+            run = self._feed.take(offset, min(room, limits.max_read_entries), size)
             self.read_offset = offset
             if run is None:
                 return
-            self._give(consumer, run)
+            self._give(consumer, run, consumer.permits - room)
 
-    def _give(self, consumer: Consumer, run: Run) -> None:
-        """Send a run up to the consumer's permits; the last entry may exceed them."""
+    def _give_compacted(self, consumer: Consumer, source: CompactedSource) -> bool:
+        """Send some of what is below the horizon; False when nothing can be sent now."""
+        at, room = self.read_offset, consumer.permits
+        if self._throttle is not None:
+            if not self._throttle.may_go():
+                return False
+            room = min(room, self._throttle.room()[0])
+        self.read_offset = source.give(consumer, at, room, self._frames, self._topic.partition)
+        return self.read_offset > at
+
+    def _give(self, consumer: Consumer, run: Run, spare: int) -> None:
+        """Send a run until so many permits are left; the last entry may exceed them."""
         ranges = () if self._failover else consumer.key_shared.ranges
         parts = self._inside(ranges, run) if ranges else unacked(self._cursor, run)
         for part, ack_set in parts:
-            if consumer.permits <= 0:
+            room = consumer.permits - spare
+            if room <= 0:
                 return
             ledger, entry = self._log.position(part.first)
             if ack_set:
@@ -121,7 +140,7 @@ class SingleActive:
                 consumer.give_entry(ledger, entry, partition, payload, left, 0, ack_set)
                 self.read_offset = part.first + 1
             else:
-                self._give_run(consumer, ledger, entry, part)
+                self._give_run(consumer, ledger, entry, part, room)
 
     def _inside(
         self, ranges: Sequence[tuple[int, int]], run: Run
@@ -135,10 +154,10 @@ class SingleActive:
                 else:
                     self.read_offset = offset + 1
 
-    def _give_run(self, consumer: Consumer, ledger: int, entry: int, run: Run) -> None:
+    def _give_run(self, consumer: Consumer, ledger: int, entry: int, run: Run, room: int) -> None:
         payloads, messages = run.payloads, sum(run.counts)
-        if messages > consumer.permits:
-            n = entries_within(run.counts, consumer.permits)
+        if messages > room:
+            n = entries_within(run.counts, room)
             payloads, messages = payloads[:n], sum(run.counts[:n])
         consumer.give_run(self._frames, ledger, entry, payloads, messages)
         self.read_offset = run.first + len(payloads)
@@ -169,10 +188,22 @@ class SingleActive:
             return Blocker.NO_CONSUMER
         if self._switching is not None:
             return Blocker.SWITCHING
-        if self._cursor.next_unacked(self.read_offset) >= self._log.end:
+        compacted = consumer.compacted if self._is_compacted(consumer) else None
+        if compacted is None and self._cursor.next_unacked(self.read_offset) >= self._log.end:
             return Blocker.CAUGHT_UP
         if consumer.permits <= 0:
             return Blocker.NO_PERMITS
         if not consumer.connection.has_room():
             return Blocker.SLOW_CONNECTION
-        return Blocker.DAMAGE if self._feed.failure else Blocker.READING
+        return self._waits_for(compacted)
+
+    def _waits_for(self, compacted: CompactedSource | None) -> Blocker:
+        """Why a consumer that can take something gets nothing."""
+        if self._throttle is not None and self._throttle.is_spent:
+            return Blocker.RATE
+        failure = self._feed.failure if compacted is None else compacted.failure
+        return Blocker.DAMAGE if failure else Blocker.READING
+
+    def _is_compacted(self, consumer: Consumer) -> bool:
+        """Whether what comes next is compacted data."""
+        return consumer.compacted is not None and consumer.compacted.has(self.read_offset)

@@ -16,6 +16,7 @@ from magnetar_broker.errors import BrokerError, NotAllowed, as_refusal
 from magnetar_broker.session.publishing import Publishing
 from magnetar_broker.session.read_gate import ReadGate, Reading
 from magnetar_broker.session.slots import Slots
+from magnetar_broker.session.throttled import Throttled
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack, decode_ack
 from magnetar_proto.commands import MAX31, NO_REQUEST, decode, encode
@@ -59,6 +60,7 @@ class Session:
         self.clock = broker.engine.clock
         self._gate = ReadGate(outbox, self._hear)
         self._output = self._gate.reason()
+        self._throttled = Throttled(self._gate, self.clock, self._reassure)
         self._requests = self._gate.reason()
         self._working = 0
         self._held: list[Frame] = []  # until fewer requests are under way
@@ -273,7 +275,17 @@ class Session:
     @property
     def _is_deaf(self) -> bool:
         """Whether the broker is too busy to read from the client: its silence says nothing."""
-        return self.publishing.paused or (bool(self._held) and not self._peer_full)
+        busy = bool(self._held) and not self._peer_full
+        return busy or self.publishing.paused or self._throttled.is_held
+
+    def hold_reading(self) -> Callable[[], None]:
+        """Read nothing from the client until what comes back is called."""
+        return self._throttled.hold()
+
+    def _reassure(self) -> None:
+        """The client's own pings are not heard: let it hear something, so that it stays."""
+        if not self._closed:
+            self.reply(pb.CommandPing())
 
     def tick(self) -> None:
         """Called once an interval: ping a silent client, give up one that did not answer."""

@@ -115,6 +115,14 @@ class Subscriptions:
         int,
         Key("maxConsumersPerTopic", COUNT, "Consumers on a topic; 0 is no limit.", pulsar="0"),
     ] = 10000
+    max_same_address_consumers_per_topic: Annotated[
+        int,
+        Key(
+            "maxSameAddressConsumersPerTopic",
+            COUNT,
+            "Consumers on a topic from one address; 0 is no limit.",
+        ),
+    ] = 0
     max_consumers_per_subscription: Annotated[
         int,
         Key(

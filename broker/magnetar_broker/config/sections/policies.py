@@ -213,6 +213,58 @@ class Rates:
             "The limits of delivery come on top of the rate at which the topic is published to.",
         ),
     ] = False
+    dispatch_throttling_on_batch_message_enabled: Annotated[
+        bool,
+        Key(
+            "dispatchThrottlingOnBatchMessageEnabled",
+            FLAG,
+            "For limits of delivery a batch counts as one message.",
+        ),
+    ] = False
+    dispatch_throttling_on_non_backlog_consumer_enabled: Annotated[
+        bool,
+        Key(
+            "dispatchThrottlingOnNonBacklogConsumerEnabled",
+            FLAG,
+            "Limits of delivery hold for subscriptions that are caught up, too.",
+        ),
+    ] = True
+    broker_publisher_throttling_max_message_rate: Annotated[
+        int,
+        Key(
+            "brokerPublisherThrottlingMaxMessageRate",
+            Integer(-1),
+            "Messages that may be published to all topics together.",
+            unit="messages/s",
+        ),
+    ] = 0
+    broker_publisher_throttling_max_byte_rate: Annotated[
+        int,
+        Key(
+            "brokerPublisherThrottlingMaxByteRate",
+            Integer(-1),
+            "The same in bytes.",
+            unit="bytes/s",
+        ),
+    ] = 0
+    dispatch_throttling_rate_in_msg: Annotated[
+        int,
+        Key(
+            "dispatchThrottlingRateInMsg",
+            Integer(-1),
+            "Messages that may be delivered from all topics together.",
+            unit="messages/s",
+        ),
+    ] = 0
+    dispatch_throttling_rate_in_byte: Annotated[
+        int,
+        Key(
+            "dispatchThrottlingRateInByte",
+            Integer(-1),
+            "The same in bytes.",
+            unit="bytes/s",
+        ),
+    ] = 0
     subscribe_throttling_rate_per_consumer: Annotated[
         int,
         Key(
@@ -270,3 +322,30 @@ class Compaction:
             unit="bytes",
         ),
     ] = 0
+    broker_service_compaction_monitor_interval_in_seconds: Annotated[
+        int,
+        Key(
+            "brokerServiceCompactionMonitorIntervalInSeconds",
+            COUNT,
+            "How often it is looked whether a topic is to be compacted; 0 is never.",
+            unit="s",
+        ),
+    ] = 60
+    topic_compaction_retain_null_key: Annotated[
+        bool,
+        Key(
+            "topicCompactionRetainNullKey",
+            FLAG,
+            "Compaction keeps messages without key, instead of dropping them.",
+        ),
+    ] = False
+    magnetar_compaction_read_mb_per_second: Annotated[
+        int,
+        Key(
+            "magnetarCompactionReadMBPerSecond",
+            COUNT,
+            "What one compaction reads a second at most, so that others get their share; 0 is no "
+            "limit.",
+            unit="MB",
+        ),
+    ] = 64

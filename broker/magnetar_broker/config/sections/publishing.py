@@ -37,6 +37,14 @@ class Publishing:
         int,
         Key("maxProducersPerTopic", COUNT, "Producers on a topic; 0 is no limit.", pulsar="0"),
     ] = 10000
+    max_same_address_producers_per_topic: Annotated[
+        int,
+        Key(
+            "maxSameAddressProducersPerTopic",
+            COUNT,
+            "Producers on a topic from one address; 0 is no limit.",
+        ),
+    ] = 0
     encryption_require_on_producer: Annotated[
         bool,
         Key(
