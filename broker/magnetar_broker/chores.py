@@ -10,6 +10,7 @@ from magnetar_storage.log import Engine
 
 TIDYING = "tidying"
 MEASURING = "measuring"
+COMPACTION = "compaction"
 
 
 class Chores:
@@ -30,6 +31,8 @@ class Chores:
         settings = self._settings
         upkeep.every(settings.retention_check_interval_in_seconds, TIDYING, self._tidy)
         upkeep.every(settings.stats_update_frequency_in_secs, MEASURING, self._measure)
+        seconds = settings.broker_service_compaction_monitor_interval_in_seconds
+        upkeep.every(seconds, COMPACTION, self._compact)
 
     def _stored(self) -> Iterator[Topic]:
         """The persistent topics that are not being closed."""
@@ -44,6 +47,14 @@ class Chores:
             return topic.tidy()
 
         await each(self._engine.clock, self._stored(), work, "%s could not be trimmed: %s")
+
+    async def _compact(self) -> None:
+        """Begin to compact the topics of which so much waits that it is time."""
+
+        def work(topic: Topic) -> Awaitable[None]:
+            return topic.compact_if_due()
+
+        await each(self._engine.clock, self._stored(), work, "%s could not be compacted: %s")
 
     async def _measure(self) -> None:
         """Close a window of rates."""

@@ -93,6 +93,7 @@ def _request_of(command: pb.CommandSubscribe) -> SubscribeRequest:
         properties={pair.key: pair.value for pair in command.subscription_properties},
         key_shared=_key_shared_of(command),
         metadata={pair.key: pair.value for pair in command.metadata},
+        read_compacted=command.read_compacted,
     )
 
 
@@ -172,7 +173,7 @@ async def on_last_message_id(session: Session, command: pb.CommandGetLastMessage
     """The last message that could be delivered, and where the cursor is."""
     consumer = _consumer(session, command.consumer_id)
     with _storage_trouble_as(MetadataTrouble):
-        last = await consumer.subscription.last_message_id()
+        last = await consumer.subscription.last_message_id(consumer.compacted is not None)
     answer = pb.CommandGetLastMessageIdResponse(
         last_message_id=last.to_pb(), request_id=command.request_id
     )

@@ -1,0 +1,1 @@
+"""Compaction: of each key the latest message is kept, for readers that want no more."""

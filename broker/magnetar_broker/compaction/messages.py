@@ -1,0 +1,153 @@
+"""What compaction sees of an entry: its messages' keys, and the entry without some of them."""
+
+from hashlib import blake2b
+
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.batch import decode_batch, encode_batch
+from magnetar_proto.compression import compress, decompress
+from magnetar_proto.entries import encode_entry, parse_metadata, text_bytes
+from magnetar_proto.errors import BadMetadata, RemoteError
+from magnetar_storage.latest_keys import HASH_BYTES, Bits, Last, last
+
+MAX_BATCH_BYTES = 128 << 20
+"""A batch that would be larger uncompressed is not looked into."""
+
+Batch = list[tuple[pb.SingleMessageMetadata, bytes]]
+
+
+class Reader:
+    """Reads entries in order, each with the number of its first message.
+
+    What can be told at once is put into `survivors`: messages without key, if they are retained,
+    and what cannot be read, which stays as it is.
+    """
+
+    def __init__(self, survivors: Bits, retain_keyless: bool) -> None:
+        self._survivors = survivors
+        self._retain_keyless = retain_keyless
+        self._chunks: dict[tuple[bytes, str], list[int]] = {}  # of messages that are incomplete
+        self.chunked: dict[int, list[int]] = {}
+        """The other chunks of each message in chunks, by the number of its last one."""
+
+    def look(self, entry: bytes, number: int, count: int) -> list[Last]:
+        """The messages of an entry that have a key."""
+        try:
+            metadata, at = parse_metadata(entry)
+        except BadMetadata:
+            self._keep(number, count)
+            return []
+        if metadata.HasField("marker_type"):
+            return []
+        if metadata.num_chunks_from_msg > 1:
+            return self._look_at_chunk(metadata, number)
+        if metadata.HasField("num_messages_in_batch") and not metadata.encryption_keys:
+            return self._look_into(metadata, entry[at:], number, count)
+        empty = metadata.null_value or _size(metadata, len(entry) - at) == 0
+        return self._found(metadata, number, empty)
+
+    def _look_into(
+        self, metadata: pb.MessageMetadata, payload: bytes, number: int, count: int
+    ) -> list[Last]:
+        if metadata.num_messages_in_batch != count:
+            return self._found(metadata, number, False)  # its producer counts in another way
+        try:
+            batch = _batch_of(metadata, payload)
+        except RemoteError:
+            self._keep(number, count)
+            return []
+        found: list[Last] = []
+        for index, (single, body) in enumerate(batch):
+            if not single.compacted_out:
+                found += self._found(single, number + index, single.null_value or not body)
+        return found
+
+    def _look_at_chunk(self, metadata: pb.MessageMetadata, number: int) -> list[Last]:
+        """A message in chunks counts where its last one is; the others stay and go with it."""
+        uuid = text_bytes(metadata, "producer_name"), metadata.uuid
+        if metadata.chunk_id == 0:
+            self._chunks[uuid] = []
+        before = self._chunks.get(uuid)
+        if before is None:
+            return []  # the beginning is missing
+        if metadata.chunk_id < metadata.num_chunks_from_msg - 1:
+            before.append(number)
+            return []
+        del self._chunks[uuid]
+        self.chunked[number] = before
+        return self._found(metadata, number, False)
+
+    def _found(
+        self, metadata: pb.MessageMetadata | pb.SingleMessageMetadata, number: int, deletes: bool
+    ) -> list[Last]:
+        if not metadata.HasField("partition_key"):
+            if self._retain_keyless:
+                self._survivors.add(number)
+            return []
+        key = metadata.partition_key
+        text = key if isinstance(key, bytes) else key.encode()  # it need not be UTF-8
+        return [last(blake2b(text, digest_size=HASH_BYTES).digest(), number, deletes)]
+
+    def _keep(self, number: int, count: int) -> None:
+        for each in range(number, number + count):
+            self._survivors.add(each)
+
+    def keep_chunks(self) -> None:
+        """Once it is known who survives: chunks stay with the last one of their message.
+
+        Those of messages that are not complete yet stay for the next compaction.
+        """
+        for begun in self._chunks.values():
+            for number in begun:
+                self._survivors.add(number)
+        for number, others in self.chunked.items():
+            if self._survivors.get(number, 1):
+                for other in others:
+                    self._survivors.add(other)
+
+
+def survivor(entry: bytes, bits: int, count: int) -> bytes:
+    """An entry of `count` messages of which those with a bit are left, at least one."""
+    if count == 1:
+        return entry
+    try:
+        metadata, at = parse_metadata(entry)
+        if metadata.num_messages_in_batch != count or metadata.encryption_keys:
+            return entry
+        batch = _batch_of(metadata, entry[at:])
+    except RemoteError:
+        return entry
+    left: Batch = []
+    for index, (single, body) in enumerate(batch):
+        if bits >> index & 1:
+            left.append((single, body))
+        else:
+            left.append((pb.SingleMessageMetadata(compacted_out=True), b""))
+    del metadata.compacted_batch_indexes[:]
+    metadata.compacted_batch_indexes.extend(i for i in range(count) if bits >> i & 1)
+    payload = encode_batch(left)
+    if metadata.compression != pb.NONE:
+        metadata.uncompressed_size = len(payload)
+        payload = compress(metadata.compression, payload)
+    return encode_entry(metadata, payload)
+
+
+def last_index(entry: bytes) -> int:
+    """The index of the last message of a batch that is left; -1 for what is no batch."""
+    try:
+        metadata, _ = parse_metadata(entry)
+    except BadMetadata:
+        return -1
+    if not metadata.HasField("num_messages_in_batch"):
+        return -1
+    if metadata.compacted_batch_indexes:
+        return metadata.compacted_batch_indexes[-1]
+    return metadata.num_messages_in_batch - 1
+
+
+def _size(metadata: pb.MessageMetadata, stored: int) -> int:
+    return metadata.uncompressed_size if metadata.HasField("uncompressed_size") else stored
+
+
+def _batch_of(metadata: pb.MessageMetadata, payload: bytes) -> Batch:
+    body = decompress(metadata.compression, payload, metadata.uncompressed_size, MAX_BATCH_BYTES)
+    return decode_batch(body, metadata.num_messages_in_batch)

@@ -1,0 +1,29 @@
+"""How fast compaction goes: never for long at once, and no more than so many bytes a second."""
+
+from magnetar_broker.pauses import pause
+from magnetar_storage.world import Clock
+
+
+class Pace:
+    """Ask it after every piece of work."""
+
+    def __init__(self, clock: Clock, bytes_per_second: int) -> None:
+        """0 is no limit but that others get their turn."""
+        self._clock = clock
+        self._limit = bytes_per_second
+        self._begun_ms = clock.now_ms()
+        self._done = 0
+
+    async def after(self, size: int) -> None:
+        """So many bytes have been read: let others work, and wait if that was too fast."""
+        await pause(self._clock)
+        if not self._limit:
+            return
+        self._done += size
+        ahead_ms = self._done * 1000 // self._limit - (self._clock.now_ms() - self._begun_ms)
+        if ahead_ms > 0:
+            promise = self._clock.promise()
+            self._clock.later(ahead_ms / 1000, lambda: promise.set_result(None))
+            await promise
+        elif ahead_ms < -1000:  # what was not used in time is not saved up
+            self._begun_ms, self._done = self._clock.now_ms(), 0

@@ -1,0 +1,148 @@
+"""One compaction: find the last message of each key, then copy those messages.
+
+What is read, twice, is the compacted data there is already and the log behind it, up to where
+the log ended at the beginning.  Its messages are numbered from 0.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+
+from magnetar_broker.compaction.messages import Reader, survivor
+from magnetar_broker.compaction.pace import Pace
+from magnetar_broker.compaction.rules import CompactionRules
+from magnetar_storage.compacted_log import CompactedLog
+from magnetar_storage.compacted_part import Stretch
+from magnetar_storage.compacted_record import Compacted
+from magnetar_storage.compacted_writer import CompactedWriter, Scratch
+from magnetar_storage.errors import Fenced
+from magnetar_storage.latest_keys import Last, LatestKeys
+from magnetar_storage.log import Log
+
+READ_ENTRIES = 1000
+READ_BYTES = 512 << 10
+SLICE_BYTES = 128 << 10
+SLICE_MESSAGES = 200
+"""What is worked on between two turns of the others: about a millisecond."""
+
+
+class CompactionRun:
+    """Compacts a log that somebody holds from the horizon on (a cursor)."""
+
+    def __init__(self, log: Log, view: CompactedLog, rules: CompactionRules) -> None:
+        self._log = log
+        self._view = view
+        self._end = log.end
+        self._retain_keyless = rules.retain_keyless
+        self._pace = Pace(log.engine.clock, rules.bytes_per_second)
+        self.bytes_read = 0
+        self._stopped = False
+
+    def stop(self) -> None:
+        """End soon, with an error."""
+        self._stopped = True
+
+    async def run(self) -> Compacted:
+        """The new compacted data, in the place of the old; durable on return.
+
+        After an error the old data is there, unless it was not known whether the record changed:
+        then the log has failed.
+        """
+        log = self._log
+        log.compacting = log.engine.clock.promise()
+        spill, parts = Scratch(log), Scratch(log)
+        try:
+            writer = CompactedWriter(log, parts)
+            try:
+                latest = await self._find(spill)
+                await self._copy(latest, writer)
+                await writer.end()
+            except BaseException:
+                parts.settled()
+                raise
+            finally:
+                spill.settled()
+            compacted = await writer.list(self._end)
+            parts.settled()
+            self._view.forget_replaced()
+            return compacted
+        finally:
+            compacting, log.compacting = log.compacting, None
+            compacting.set_result(None)
+
+    async def _find(self, scratch: Scratch) -> LatestKeys:
+        """Phase one."""
+        log = self._log
+        listed, first = self._view.listed, max(self._view.horizon, log.first_offset)
+        messages = listed.messages + log.messages_end - await log.messages_before(first)
+        # An entry without messages has a number, too.
+        latest = LatestKeys(log, scratch, messages + listed.entries + self._end - first)
+        reader = Reader(latest.survivors, self._retain_keyless)
+        number = 0
+        async for part in self._slices():
+            found: list[Last] = []
+            for entry, count in zip(part.payloads, part.counts, strict=True):
+                found += reader.look(entry, number, count)
+                number += max(count, 1)
+            await latest.add(found)
+        await latest.resolve()
+        reader.keep_chunks()
+        return latest
+
+    async def _copy(self, latest: LatestKeys, writer: CompactedWriter) -> None:
+        """Phase two."""
+        number = 0
+        async for part in self._slices():
+            offsets: list[int] = []
+            payloads: list[bytes] = []
+            counts: list[int] = []
+            for offset, entry, count in zip(part.offsets, part.payloads, part.counts, strict=True):
+                bits = latest.survivors.get(number, max(count, 1))
+                number += max(count, 1)
+                if bits:
+                    offsets.append(offset)
+                    payloads.append(survivor(entry, bits, count))
+                    counts.append(count)
+            await writer.add(part._replace(offsets=offsets, payloads=payloads, counts=counts))
+
+    async def _slices(self) -> AsyncIterator[Stretch]:
+        """Everything, some entries at a time; raises when the log is being closed."""
+        async for stretch in self._all():
+            for part in _cut(stretch):
+                if self._log.failed is not None:
+                    raise self._log.failed.again()
+                if self._stopped:
+                    raise Fenced(f"{self._log.key} was being compacted when it was closed")
+                yield part
+                size = sum(map(len, part.payloads))
+                self.bytes_read += size
+                await self._pace.after(size)
+
+    async def _all(self) -> AsyncIterator[Stretch]:
+        at = 0
+        while stretch := await self._view.read(at, READ_ENTRIES, READ_BYTES):
+            yield stretch
+            at = stretch.offsets[-1] + 1
+        log = self._log
+        at = self._view.horizon
+        while True:
+            run = await log.read(at, min(READ_ENTRIES, max(self._end - at, 1)), READ_BYTES)
+            if not run.payloads or run.first >= self._end:
+                return
+            ledger, entry = log.position(run.first)
+            at = run.first + len(run.payloads)
+            offsets = range(run.first, at)
+            yield Stretch(ledger, run.first - entry, offsets, run.payloads, run.counts).cut(
+                0, self._end - run.first
+            )
+
+
+def _cut(stretch: Stretch) -> Sequence[Stretch]:
+    """In pieces of which none takes long."""
+    parts, start, size, messages = [], 0, 0, 0
+    for at, (entry, count) in enumerate(zip(stretch.payloads, stretch.counts, strict=True), 1):
+        size, messages = size + len(entry), messages + count
+        if size >= SLICE_BYTES or messages >= SLICE_MESSAGES:
+            parts.append(stretch.cut(start, at))
+            start, size, messages = at, 0, 0
+    if start < len(stretch.payloads):
+        parts.append(stretch.cut(start, len(stretch.payloads)))
+    return parts

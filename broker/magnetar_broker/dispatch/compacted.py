@@ -1,0 +1,178 @@
+"""What a consumer gets that reads compacted: below the horizon the last message of each key.
+
+Above it the log is delivered as it is.  What was acknowledged counts for compacted entries as
+for others; but those that the log does not have any more were acknowledged by nobody.
+"""
+
+import logging
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from magnetar_broker.consumer import Consumer
+from magnetar_broker.dispatch.base import entries_within
+from magnetar_broker.dispatch.frames import FrameCache
+from magnetar_proto.ids import mask_to_ack_set
+from magnetar_storage.compacted_log import CompactedLog
+from magnetar_storage.compacted_part import Stretch
+from magnetar_storage.cursor import Cursor
+from magnetar_storage.cursor_log import DurableCursor
+from magnetar_storage.errors import StorageError
+from magnetar_storage.log import Log
+
+logger = logging.getLogger(__name__)
+
+AHEAD_ENTRIES = 1000
+AHEAD_BYTES = 1 << 20
+RETRY_SECONDS = 1.0
+START_PROPERTY = "magnetar.compactedFrom"
+"""Of a durable cursor's properties; not for clients."""
+NOTHING = Stretch(0, 0, (), [], ())
+
+
+class Start(NamedTuple):
+    """Where to begin, however little the log has still, while the cursor is at `mark_delete`."""
+
+    offset: int
+    mark_delete: int
+
+    @classmethod
+    def at(cls, offset: int, log: Log) -> "Start":
+        """At an offset, for a new cursor."""
+        first = max(offset, log.first_offset)
+        return cls(offset, log.holes.next_missing(first) - 1)
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> "Start | None":
+        """What `as_properties` made."""
+        stored = properties.get(START_PROPERTY)
+        return None if stored is None else cls(*map(int, stored.split(",")))
+
+    def as_properties(self) -> dict[str, str]:
+        """To be kept with a durable cursor."""
+        return {START_PROPERTY: f"{self.offset},{self.mark_delete}"}
+
+
+class CompactedReading:
+    """One subscription's; entries are read ahead, and `ready` is called when they have come."""
+
+    def __init__(
+        self, view: CompactedLog, log: Log, cursor: Cursor, ready: Callable[[], None]
+    ) -> None:
+        self.failure: StorageError | None = None
+        """Why compacted data cannot be read; it is tried again by itself."""
+        self.start: Start | None = None
+        self._ready = ready
+        self._view = view
+        self._log = log
+        self._cursor = cursor
+        self._ahead = NOTHING  # all that there is from one offset to before another
+        self._ahead_from = self._ahead_to = 0
+        self._reading = False
+
+    def first(self) -> int:
+        """The offset to begin at after the cursor was moved, or the consumer changed."""
+        self.clear()
+        mark_delete, start = self._cursor.mark_delete, self.start
+        if start is not None and mark_delete <= self._moved_by_itself(start.mark_delete):
+            return start.offset
+        return mark_delete + 1
+
+    def _moved_by_itself(self, mark_delete: int) -> int:
+        """How far the cursor may have come without any acknowledgement.
+
+        What durable ones did not acknowledge is not given back.
+        """
+        if isinstance(self._cursor, DurableCursor):
+            return mark_delete
+        return max(mark_delete, self._log.holes.next_missing(self._log.first_offset) - 1)
+
+    def has(self, offset: int) -> bool:
+        """Whether the entries from this offset on are to be read here."""
+        return offset < self._view.horizon
+
+    def give(
+        self, consumer: Consumer, offset: int, room: int, frames: FrameCache, partition: int
+    ) -> int:
+        """Send about `room` messages from `offset` on; returns where to go on: the same to wait."""
+        if not self._ahead_from <= offset < self._ahead_to:
+            self._read(offset)
+            return offset
+        at = bisect_left(self._ahead.offsets, offset)
+        part = self._ahead.cut(at, at + room)
+        if not part.payloads:
+            return self._ahead_to
+        wanted = self._unacked(part)
+        if not wanted.payloads:
+            return part.offsets[-1] + 1
+        return self._send(consumer, wanted, room, frames, partition)
+
+    def clear(self) -> None:
+        """Give back the memory: nobody reads at present."""
+        self._ahead, self._ahead_from, self._ahead_to = NOTHING, 0, 0
+
+    def _unacked(self, stretch: Stretch) -> Stretch:
+        """The first entries that can be sent together: whole ones, or one that is partly acked."""
+        kept: list[int] = []
+        partial = self._cursor.partial
+        for index, offset in enumerate(stretch.offsets):
+            if self._is_acked(offset):
+                continue
+            if offset in partial and kept:
+                break
+            kept.append(index)
+            if offset in partial:
+                break
+        return stretch._replace(
+            offsets=[stretch.offsets[i] for i in kept],
+            payloads=[stretch.payloads[i] for i in kept],
+            counts=[stretch.counts[i] for i in kept],
+        )
+
+    def _is_acked(self, offset: int) -> bool:
+        log = self._log
+        gone = offset < log.first_offset or offset in log.holes
+        return not gone and self._cursor.is_acked(offset)
+
+    def _send(
+        self, consumer: Consumer, stretch: Stretch, room: int, frames: FrameCache, partition: int
+    ) -> int:
+        mask = self._cursor.partial.get(stretch.offsets[0])
+        if mask is not None:
+            consumer.give_entry(
+                stretch.ledger, stretch.entries[0], partition, stretch.payloads[0],
+                mask.bit_count(), 0, mask_to_ack_set(mask),
+            )  # fmt: skip
+            return stretch.offsets[0] + 1
+        n = entries_within(stretch.counts, room)
+        part = stretch.cut(0, n)
+        consumer.give_scattered(frames, part.ledger, part.entries, part.payloads, sum(part.counts))
+        return part.offsets[-1] + 1
+
+    def _read(self, offset: int) -> None:
+        if not self._reading and self.failure is None:
+            self._reading = True
+            self._log.engine.tasks.spawn(self._read_ahead(offset))
+
+    async def _read_ahead(self, offset: int) -> None:
+        horizon = max(self._view.horizon, offset + 1)
+        try:
+            found = await self._view.read(offset, AHEAD_ENTRIES, AHEAD_BYTES)
+        except StorageError as error:
+            self._failed(offset, error)
+            return
+        finally:
+            self._reading = False
+        self._ahead, self._ahead_from = found or NOTHING, offset
+        self._ahead_to = found.offsets[-1] + 1 if found else horizon
+        self._ready()
+
+    def _failed(self, offset: int, error: StorageError) -> None:
+        logger.error("compacted data of %s cannot be read from offset %d: %s",
+                     self._log.key, offset, error)  # fmt: skip
+        self.failure = error
+        self._log.engine.clock.later(RETRY_SECONDS, self._try_again)
+
+    def _try_again(self) -> None:
+        self.failure = None
+        self._ready()

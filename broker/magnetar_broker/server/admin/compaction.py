@@ -1,0 +1,55 @@
+"""Compaction of a topic: begin it, and ask how it went."""
+
+from collections.abc import Iterator
+
+from magnetar_broker.broker import Broker
+from magnetar_broker.server.admin.site import TOPIC, Handler, Site, serving, topic_of
+from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.table import Route
+from magnetar_broker.topic import Topic
+from magnetar_proto.names import TopicName
+
+
+async def compact(site: Site, request: Request) -> Response:
+    """Begin, with all partitions of a partitioned topic; 409 if it is under way already."""
+    broker, name = serving(site), topic_of(request)
+    partitions = await broker.namespaces.partitions(name) if name.partition < 0 else 0
+    if not partitions:
+        await _start(broker, name)
+    for partition in range(partitions):
+        await _start(broker, TopicName.parse(f"{name}-partition-{partition}"))
+    return Response(status=204)
+
+
+async def _start(broker: Broker, name: TopicName) -> None:
+    topic = await _persistent(broker, name)
+    if not await topic.compaction.start():
+        raise Refused(409, f"Compaction already in progress on {name}: wait until it has ended")
+
+
+async def status(site: Site, request: Request) -> Response:
+    """How the last compaction since the topic was loaded went."""
+    topic = await _persistent(serving(site), topic_of(request))
+    compaction = topic.compaction
+    return json_response({"status": str(compaction.status), "lastError": compaction.last_error})
+
+
+async def _persistent(broker: Broker, name: TopicName) -> Topic:
+    if not name.is_persistent:
+        raise Refused(
+            405, f"{name} keeps no messages that could be compacted: it is not persistent"
+        )
+    if not await broker.exists(name):
+        raise Refused(404, f"Topic {name} not found")
+    topic = await broker.topic(name, create=False)
+    if not isinstance(topic, Topic):
+        raise Refused(405, f"{name} keeps no messages that could be compacted")
+    return topic
+
+
+def routes() -> Iterator[Route[Handler]]:
+    """What is answered here."""
+    path = f"/admin/v2/{TOPIC}/compaction"
+    yield Route("PUT", path, compact)
+    yield Route("GET", path, status)
