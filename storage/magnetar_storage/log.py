@@ -113,26 +113,19 @@ class Log(RecordedLog):
         await self._switched()
         await self._discard_unlisted()
         self._writer = None
-        record = self._record
-        doomed = sorted(record.stored)
-        if record.cursor_segment is not None:
-            doomed.append(record.cursor_segment)
-        doomed += record.delay_segments
-        if record.compacted is not None:
-            doomed += sorted(record.compacted.segments)
-        await self.commit(
-            lambda record: replace(
-                record,
-                segments=(),
-                cursor_segment=None,
-                delay_segments=(),
-                compacted=None,
-                trash=record.trash + tuple(doomed),
-            )
-        )
-        await self.empty_trash()
+        self.unfinished.clear()
+        while self._record.listed:  # what was under way may list something meanwhile
+            await self.commit(LogRecord.emptied)
+            await self.empty_trash()
         await self.engine.metadata.delete(self.key, self._version)
         self._index()
+
+    @classmethod
+    async def remove(cls, key: str, engine: Engine) -> None:
+        """Delete a log that nobody has open, whatever state it is in; none is no error."""
+        found = await engine.metadata.get(key)
+        if found is not None:
+            await cls(key, engine, LogRecord.decode(key, found.value), found.version).delete()
 
     @property
     def next_offset(self) -> int:

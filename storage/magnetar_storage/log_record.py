@@ -132,6 +132,17 @@ class LogRecord:
             )
         )
 
+    def emptied(self) -> "LogRecord":
+        """With everything that it lists in its trash."""
+        return replace(
+            self,
+            segments=(),
+            cursor_segment=None,
+            delay_segments=(),
+            compacted=None,
+            trash=tuple(sorted(self.listed)),
+        )
+
     def _discarding(self, after: "LogRecord") -> "LogRecord":
         """`after`, with what it no longer uses in its trash, and nothing of what it uses."""
         kept = tuple(t for t in after.trash if t not in after.stored)

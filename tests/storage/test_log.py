@@ -574,3 +574,15 @@ def test_properties_survive() -> None:
         one.result()
     assert log.properties == {"b": "2"}
     assert world.open().properties == {"b": "2"}
+
+
+def test_a_log_that_nobody_has_open_is_removed_whatever_state_it_is_in() -> None:
+    world = LogWorld()
+    log = world.open()
+    world.append(log, b"a", b"b")
+    record = log.record
+    world.do(world.store.delete(record.segments[0].id))  # nobody could open it now
+    world.do(Log.remove(KEY, world.engine))
+    world.do(Log.remove(KEY, world.engine))
+    assert world.do(world.metadata.get(KEY)) is None
+    assert world.open().end == 0
