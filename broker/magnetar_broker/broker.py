@@ -1,7 +1,7 @@
 """The broker: its parts, and the rules for loading and creating a topic."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import count
@@ -32,7 +32,6 @@ from magnetar_broker.topics import Topics
 from magnetar_broker.upkeep import Upkeep
 from magnetar_broker.watchdog import Watchdog
 from magnetar_proto.names import NamespaceName, TopicName
-from magnetar_storage.errors import StorageError
 from magnetar_storage.log import Engine
 
 T = TypeVar("T")
@@ -75,6 +74,7 @@ class Broker:
         """Make the namespaces that must exist; clients may come afterwards."""
         present = await present_segments(self.engine)
         await self.namespaces.start()
+        await self.policies.start()
         for name in (*SYSTEM_NAMESPACES, *self.settings.bootstrap_namespaces):
             await self.namespaces.ensure(NamespaceName.parse(name))
         self.ready = self.topics.serving = True

@@ -138,9 +138,9 @@ def test_what_is_no_value(policy: Policy[object], value: object) -> None:
 def test_loaded_topics_keep_to_what_was_said_before_it_is_answered() -> None:
     world = SessionWorld()
     topic, other = world.topic(), world.topic("persistent://public/other/topic")
-    world.do(world.broker.set_namespace_policy(DEDUPLICATION, NAMESPACE, True))
+    world.do(world.broker.enforcement.say(NAMESPACE, {DEDUPLICATION: True}))
     assert topic.deduplication.on and not other.deduplication.on
-    world.do(world.broker.set_topic_policy(DEDUPLICATION, NAME, False))
+    world.do(world.broker.enforcement.say(NAME, {DEDUPLICATION: False}))
     assert not topic.deduplication.on
 
 
@@ -149,7 +149,7 @@ def test_a_topic_that_is_being_loaded_keeps_to_it_as_well() -> None:
     world.topic()
     gate = world.store.create_gate = world.clock.promise()
     loading = world.begin(world.broker.topic(TopicName.parse(TOPIC + "-2"), create=True))
-    said = world.begin(world.broker.set_namespace_policy(DEDUPLICATION, NAMESPACE, True))
+    said = world.begin(world.broker.enforcement.say(NAMESPACE, {DEDUPLICATION: True}))
     gate.set_result(None)
     world.clock.pump()
     said.result()
@@ -161,7 +161,7 @@ def test_a_topic_that_fails_meanwhile_keeps_no_other_one_from_it() -> None:
     failing, other = world.topic(), world.topic(TOPIC + "-2")
     world.do(other.ensure_subscription("sub"))  # it can write without a new segment
     world.store.create_failure = DiskFull("no room")
-    world.do(world.broker.set_namespace_policy(DEDUPLICATION, NAMESPACE, True))
+    world.do(world.broker.enforcement.say(NAMESPACE, {DEDUPLICATION: True}))
     assert failing.closed and other.deduplication.on
     world.store.create_failure = None
     assert world.topic() is not failing and world.topic().deduplication.on
@@ -172,6 +172,6 @@ def test_encryption_that_becomes_required_sends_plain_producers_away(topic: str)
     world = SessionWorld()
     client = world.client()
     client.ask(produce(1, topic=topic))
-    world.do(world.broker.set_namespace_policy(ENCRYPTION_REQUIRED, NAMESPACE, True))
+    world.do(world.broker.enforcement.say(NAMESPACE, {ENCRYPTION_REQUIRED: True}))
     (told,) = client.heard()
     assert isinstance(told, pb.CommandCloseProducer)

@@ -290,7 +290,7 @@ def test_who_waits_must_do_what_is_demanded_when_its_turn_comes(topic: str) -> N
     holder.ask(asks(1, pb.Exclusive, topic=topic, encrypted=True))
     client.ask(asks(1, pb.WaitForExclusive, topic=topic, encrypted=True))
     namespace = world.topic().name.namespace_name
-    world.do(world.broker.set_namespace_policy(ENCRYPTION_REQUIRED, namespace, True))
+    world.do(world.broker.enforcement.say(namespace, {ENCRYPTION_REQUIRED: True}))
     holder.ask(close_producer(2))
     assert [answer.producer_ready for answer in client.heard()] == [True]
     client.say_bytes(send_frame(0, b"plain"))

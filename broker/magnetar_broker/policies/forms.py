@@ -13,7 +13,7 @@ LONG = 2**63 - 1
 
 
 class OutOfRange(ValueError):
-    """A value of the right kind that is too small or too large."""
+    """A value of the right kind that may not be: too small, too large, or not with another one."""
 
 
 class Form(Protocol[T]):
@@ -59,6 +59,22 @@ class Whole:
             raise OutOfRange(
                 f"expected a whole number from {self.low} to {self.high}, not {_shown(value)}"
             )
+        return value
+
+
+ANY_INT = Whole(-INT - 1)
+ANY_LONG = Whole(-LONG - 1, LONG)
+
+
+class Text:
+    """Any text."""
+
+    def encode(self, value: str) -> Any:
+        return value
+
+    def decode(self, value: Any) -> str:
+        if not isinstance(value, str):
+            raise ValueError(f"expected a text, not {_shown(value)}")
         return value
 
 
@@ -117,14 +133,21 @@ class Field:
     default: Any
     alias: str = ""
     """Another name that some clients write."""
+    required: bool = False
 
 
 class Record(Generic[T]):
-    """An object whose members are the attributes of a value; other members are passed over."""
+    """An object whose members are the attributes of a value; other members are passed over.
 
-    def __init__(self, make: Callable[..., T], *fields: Field) -> None:
+    `check` raises ValueError for members that do not go together.
+    """
+
+    def __init__(
+        self, make: Callable[..., T], *fields: Field, check: Callable[[T], None] | None = None
+    ) -> None:
         self._make = make
         self._fields = fields
+        self._check = check
 
     def encode(self, value: T) -> Any:
         return {
@@ -135,13 +158,18 @@ class Record(Generic[T]):
         if not isinstance(value, dict):
             names = ", ".join(field.name for field in self._fields)
             raise ValueError(f"expected an object with {names}, not {_shown(value)}")
-        return self._make(**{field.attribute: _member(field, value) for field in self._fields})
+        made = self._make(**{field.attribute: _member(field, value) for field in self._fields})
+        if self._check is not None:
+            self._check(made)
+        return made
 
 
 def _member(field: Field, members: dict[str, Any]) -> Any:
     for name in filter(None, (field.name, field.alias)):
         if members.get(name) is not None:
             return _named(name, field.form, members[name])
+    if field.required:
+        raise ValueError(f"{field.name} is missing")
     return field.default
 
 

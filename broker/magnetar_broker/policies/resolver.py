@@ -107,6 +107,10 @@ class _Stored:
         return values
 
 
+SILENT = _Stored("", {}, None)
+"""What those say who say nothing."""
+
+
 class Policies:
     """What was said of namespaces and topics; `load` a topic's before asking what holds."""
 
@@ -114,6 +118,7 @@ class Policies:
         self.settings = settings
         self._metadata = metadata
         self._known: dict[Subject, _Stored] = {}
+        self._defaults: dict[str, Any] = {}
         self._unread: set[str] | None = None
         """Keys of those who say something and whom nobody has asked about; None: not listed."""
 
@@ -130,25 +135,34 @@ class Policies:
 
     def resolve(self, policy: Policy[T], topic: TopicName) -> Resolved[T]:
         """What holds for a topic whose policies are loaded."""
-        for origin, subject in (
-            (Origin.TOPIC, topic.base),
-            (Origin.NAMESPACE, topic.namespace_name),
-        ):
-            stored = self._known.get(subject)
-            if stored is not None and (value := stored.get(policy)) is not None:
-                return Resolved(value, origin)
-        return Resolved(policy.default(self.settings), Origin.BROKER)
-
-    def value(self, policy: Policy[T], topic: TopicName) -> T:
-        """The same, whoever says it."""
-        return self.resolve(policy, topic).value
+        value = self._known.get(topic.base, SILENT).get(policy)
+        if value is not None:
+            return Resolved(value, Origin.TOPIC)
+        return self.of(policy, topic.namespace_name)
 
     def of(self, policy: Policy[T], namespace: str) -> Resolved[T]:
         """What holds for a namespace; something must have been loaded before."""
-        stored = self._known.get(namespace)
-        if stored is not None and (value := stored.get(policy)) is not None:
+        value = self._known.get(namespace, SILENT).get(policy)
+        if value is not None:
             return Resolved(value, Origin.NAMESPACE)
-        return Resolved(policy.default(self.settings), Origin.BROKER)
+        return Resolved(self._default(policy), Origin.BROKER)
+
+    def value(self, policy: Policy[T], topic: TopicName) -> T:
+        """What holds for a topic, whoever says it."""
+        return self.resolve(policy, topic).value
+
+    async def holds(self, policy: Policy[T], subject: Subject) -> Resolved[T]:
+        """What holds for a topic or a namespace, loaded or not."""
+        await self._load(subject)
+        if isinstance(subject, str):
+            return self.of(policy, subject)
+        return self.resolve(policy, subject)
+
+    def _default(self, policy: Policy[T]) -> T:
+        if policy.name not in self._defaults:
+            self._defaults[policy.name] = policy.default(self.settings)
+        value: T = self._defaults[policy.name]
+        return value
 
     # What a namespace or a topic itself says -----------------------------------------------
 
@@ -160,7 +174,8 @@ class Policies:
     async def say(self, subject: Subject, said: Said) -> None:
         """Store what a subject says, in one step; durable on return.
 
-        One after the other for one subject: the caller sees to it (`Broker.say`).
+        Nobody keeps to it yet: see `Enforcement`, which also has one subject spoken for by one
+        at a time.
         """
         key, subject = _key_of(subject), _one(subject)
         while True:
@@ -173,6 +188,11 @@ class Policies:
                 continue  # somebody else said something meanwhile
             self._learn(subject, _Stored(key, values, version))
             return
+
+    async def said_by(self, subject: Subject) -> dict[str, Any]:
+        """All that a subject says, as JSON by the names of policies."""
+        stored = await self._load(subject)
+        return {} if stored is None else dict(stored.values)
 
     async def forget(self, subject: Subject) -> None:
         """A topic or namespace is deleted: so is what it said; durable on return."""

@@ -73,7 +73,9 @@ BACKLOG_QUOTA_SIZE: Policy[BacklogQuota] = Policy(
     "backlog_quota_size",
     values.QUOTA_SIZE,
     lambda settings: BacklogQuota(
-        _quota_bytes(settings), settings.backlog_quota_default_retention_policy
+        _quota_bytes(settings),
+        settings.backlog_quota_default_retention_policy,
+        settings.backlog_quota_default_limit_second,
     ),
     (
         "backlog_quota_default_limit_gb",
@@ -87,6 +89,7 @@ BACKLOG_QUOTA_AGE: Policy[BacklogQuota] = Policy(
     lambda settings: BacklogQuota(
         settings.backlog_quota_default_limit_second,
         settings.backlog_quota_default_retention_policy,
+        _quota_bytes(settings),
     ),
     ("backlog_quota_default_limit_second", "backlog_quota_default_retention_policy"),
 )

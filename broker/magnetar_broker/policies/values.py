@@ -1,9 +1,20 @@
 """The values that policies have, and how REST and the metadata store write them."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from magnetar_broker.config.domains import InactiveMode, QuotaAction, TopicType
-from magnetar_broker.policies.forms import INT, LONG, Field, Flag, OneOf, Record, Whole
+from magnetar_broker.policies.forms import (
+    ANY_INT,
+    ANY_LONG,
+    Field,
+    Flag,
+    OneOf,
+    OutOfRange,
+    Record,
+    Text,
+    Whole,
+)
 from magnetar_broker.retention import Retention
 
 
@@ -24,6 +35,8 @@ class BacklogQuota:
     limit: int
     """Below 0 there is none."""
     action: QuotaAction
+    other: int = 0
+    """What was said of the other kind of quota in the same breath: shown again, without effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +63,7 @@ class DispatchRate:
     messages: int
     bytes: int
     period_seconds: int
+    """0 or less is 1."""
     relative_to_publish: bool
     """Whether the limits come on top of the rate of publishing."""
 
@@ -60,6 +74,7 @@ class SubscribeRate:
 
     per_consumer: int
     period_seconds: int
+    """0 or less is 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,84 +86,109 @@ class InactiveTopics:
     seconds: int
 
 
-class _TopicTypeForm:
-    """`partitioned` or `non-partitioned`, as a flag."""
+class _AutoTopicCreationForm:
+    """Partitions are written where topics have any, and nothing more where none are created."""
 
-    def encode(self, value: bool) -> str:
-        return str(TopicType.PARTITIONED if value else TopicType.NON_PARTITIONED)
+    def encode(self, value: AutoTopicCreation) -> dict[str, Any]:
+        if not value.allowed:
+            return {"allowAutoTopicCreation": False}
+        if not value.partitioned:
+            return {"allowAutoTopicCreation": True, "topicType": str(TopicType.NON_PARTITIONED)}
+        return {
+            "allowAutoTopicCreation": True,
+            "topicType": str(TopicType.PARTITIONED),
+            "defaultNumPartitions": value.partitions,
+        }
 
-    def decode(self, value: object) -> bool:
-        return OneOf(TopicType).decode(value) is TopicType.PARTITIONED
+    def decode(self, value: Any) -> AutoTopicCreation:
+        found = _AUTO_TOPIC_CREATION.decode(value)
+        if not found["allowed"]:
+            return AutoTopicCreation(False, False, 1)
+        kind, partitions = found["kind"], found["partitions"]
+        if kind not in list(TopicType):
+            raise OutOfRange(f"topicType: expected {' or '.join(TopicType)}, not {kind!r}")
+        if kind == TopicType.NON_PARTITIONED and partitions is not None:
+            raise OutOfRange("defaultNumPartitions: only for topics that are partitioned")
+        if kind == TopicType.PARTITIONED and partitions is None:
+            raise OutOfRange("defaultNumPartitions is missing: how many partitions shall it be?")
+        return AutoTopicCreation(True, kind == TopicType.PARTITIONED, partitions or 1)
 
 
-class _Wrapped:
-    """A flag that is the only member of an object."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._record: Record[dict[str, bool]] = Record(dict, Field(name, "flag", Flag(), False))
+class _AutoSubscriptionCreationForm:
+    """An object whose only member is the flag."""
 
     def encode(self, value: bool) -> dict[str, bool]:
-        return {self._name: value}
+        return {"allowAutoSubscriptionCreation": value}
 
-    def decode(self, value: object) -> bool:
-        return bool(self._record.decode(value)["flag"])
+    def decode(self, value: Any) -> bool:
+        return bool(_AUTO_SUBSCRIPTION_CREATION.decode(value)["allowed"])
 
 
-def _quota(limit: str, alias: str, longest: int) -> Record[BacklogQuota]:
+def _check_retention(retention: Retention) -> None:
+    if min(retention.minutes, retention.megabytes) < -1:
+        raise ValueError("expected retentionTimeInMinutes and retentionSizeInMB of -1 or more")
+    if (retention.minutes == 0) != (retention.megabytes == 0):
+        raise ValueError(
+            "retentionTimeInMinutes and retentionSizeInMB: either both are 0 or none is; "
+            "-1 is no limit"
+        )
+
+
+def _quota(own: str, other: str) -> Record[BacklogQuota]:
+    alias = {"limitSize": "limit"}
     return Record(
         BacklogQuota,
-        Field(limit, "limit", Whole(-LONG - 1, longest), -1, alias),
-        Field("policy", "action", OneOf(QuotaAction), QuotaAction.PRODUCER_REQUEST_HOLD),
-    )
-
-
-def _dispatch_rate() -> Record[DispatchRate]:
-    return Record(
-        DispatchRate,
-        Field("dispatchThrottlingRateInMsg", "messages", Whole(-1), -1),
-        Field("dispatchThrottlingRateInByte", "bytes", Whole(-1, LONG), -1),
-        Field("relativeToPublishRate", "relative_to_publish", Flag(), False),
-        Field("ratePeriodInSecond", "period_seconds", Whole(1), 1),
+        Field(own, "limit", ANY_LONG, 0, alias.get(own, "")),
+        Field(other, "other", ANY_LONG, 0, alias.get(other, "")),
+        Field("policy", "action", OneOf(QuotaAction), None, required=True),
     )
 
 
 RETENTION = Record(
     Retention,
-    Field("retentionTimeInMinutes", "minutes", Whole(-1), 0),
-    Field("retentionSizeInMB", "megabytes", Whole(-1, INT), 0),
+    Field("retentionTimeInMinutes", "minutes", ANY_INT, 0),
+    Field("retentionSizeInMB", "megabytes", ANY_LONG, 0),
+    check=_check_retention,
 )
-QUOTA_SIZE = _quota("limitSize", "limit", LONG)
-QUOTA_AGE = _quota("limitTime", "", INT)
-AUTO_TOPIC_CREATION = Record(
-    AutoTopicCreation,
+QUOTA_SIZE = _quota("limitSize", "limitTime")
+QUOTA_AGE = _quota("limitTime", "limitSize")
+_AUTO_TOPIC_CREATION: Record[dict[str, Any]] = Record(
+    dict,
     Field("allowAutoTopicCreation", "allowed", Flag(), False),
-    Field("topicType", "partitioned", _TopicTypeForm(), False),
-    Field("defaultNumPartitions", "partitions", Whole(1, 10_000), 1),
+    Field("topicType", "kind", Text(), None),
+    Field("defaultNumPartitions", "partitions", Whole(1, 10_000), None),
 )
-AUTO_SUBSCRIPTION_CREATION = _Wrapped("allowAutoSubscriptionCreation")
+_AUTO_SUBSCRIPTION_CREATION: Record[dict[str, Any]] = Record(
+    dict, Field("allowAutoSubscriptionCreation", "allowed", Flag(), False)
+)
+AUTO_TOPIC_CREATION = _AutoTopicCreationForm()
+AUTO_SUBSCRIPTION_CREATION = _AutoSubscriptionCreationForm()
 PUBLISH_RATE = Record(
     PublishRate,
-    Field("publishThrottlingRateInMsg", "messages", Whole(-1), -1),
-    Field("publishThrottlingRateInByte", "bytes", Whole(-1, LONG), -1),
+    Field("publishThrottlingRateInMsg", "messages", ANY_INT, -1),
+    Field("publishThrottlingRateInByte", "bytes", ANY_LONG, -1),
 )
-DISPATCH_RATE = _dispatch_rate()
+DISPATCH_RATE = Record(
+    DispatchRate,
+    Field("dispatchThrottlingRateInMsg", "messages", ANY_INT, 0),
+    Field("dispatchThrottlingRateInByte", "bytes", ANY_LONG, 0),
+    Field("relativeToPublishRate", "relative_to_publish", Flag(), False),
+    Field("ratePeriodInSecond", "period_seconds", ANY_INT, 0),
+)
 SUBSCRIBE_RATE = Record(
     SubscribeRate,
-    Field("subscribeThrottlingRatePerConsumer", "per_consumer", Whole(-1), -1),
-    Field("ratePeriodInSecond", "period_seconds", Whole(1), 30),
+    Field("subscribeThrottlingRatePerConsumer", "per_consumer", ANY_INT, -1),
+    Field("ratePeriodInSecond", "period_seconds", ANY_INT, 30),
 )
 INACTIVE_TOPICS = Record(
     InactiveTopics,
     Field("inactiveTopicDeleteMode", "mode", OneOf(InactiveMode), InactiveMode.NO_SUBSCRIPTIONS),
-    Field("maxInactiveDurationSeconds", "seconds", Whole(1), 60),
+    Field("maxInactiveDurationSeconds", "seconds", Whole(), 0),
     Field("deleteWhileInactive", "delete", Flag(), False),
 )
 DELAYED_DELIVERY = Record(
     DelayedDelivery,
-    Field("tickTime", "tick_ms", Whole(-LONG - 1, LONG), 0),
+    Field("tickTime", "tick_ms", ANY_LONG, 0),
     Field("active", "active", Flag(), False),
-    Field(
-        "maxDeliveryDelayInMillis", "max_delay_ms", Whole(-LONG - 1, LONG), 0, "maxDelayInMillis"
-    ),
+    Field("maxDeliveryDelayInMillis", "max_delay_ms", ANY_LONG, 0, "maxDelayInMillis"),
 )
