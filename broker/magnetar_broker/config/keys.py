@@ -366,7 +366,6 @@ COMPATIBLE = _table(
             systemTopicEnabled=true topicLevelPoliciesEnabled=true
             topicPoliciesCacheInitTimeoutSeconds=60
             schemaRegistryCompatibilityCheckers={_SCHEMA_CHECKERS}
-            systemTopicSchemaCompatibilityStrategy=ALWAYS_COMPATIBLE
             schemaRegistryStorageClassName=BookkeeperSchemaStorageFactory
             clientLibraryVersionCheckAllowUnversioned=true|false""",
         "chooses metrics and statistics that are always or never there": """

@@ -307,6 +307,26 @@ class Schemas:
             "A producer may add a version of its topic's schema.",
         ),
     ] = True
+    system_topic_schema_compatibility_strategy: Annotated[
+        SchemaCompatibility,
+        Key(
+            "systemTopicSchemaCompatibilityStrategy",
+            Choice(SchemaCompatibility),
+            "The same for topics in which brokers keep their own state.",
+        ),
+    ] = SchemaCompatibility.ALWAYS_COMPATIBLE
+    magnetar_max_schema_size_in_bytes: Annotated[
+        int,
+        Key(
+            "magnetarMaxSchemaSizeInBytes",
+            Integer(1, 4 << 20),
+            "Of one schema with its properties; a larger one is refused.",
+        ),
+    ] = 512 << 10
+    magnetar_max_schema_versions: Annotated[
+        int,
+        Key("magnetarMaxSchemaVersions", Integer(1), "Versions of one topic's schema."),
+    ] = 1000
 
 
 @section

@@ -1,0 +1,357 @@
+"""Avro schemas: parsed from their JSON text, checked, and written in one canonical form.
+
+Types refer to each other by name, so a parsed schema may be a graph with cycles; whoever walks
+through it remembers where it was.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from magnetar_broker.schemas.types import InvalidSchema
+
+PRIMITIVES: Final = frozenset(
+    ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
+)
+MAX_DEPTH: Final = 64
+"""Of types within types, as they are written."""
+NAME: Final = re.compile(r"[^\W\d][\w$]*")
+ORDERS: Final = ("ascending", "descending", "ignore")
+NO_DEFAULT: Final = object()
+
+_SAID_OF_FIELDS: Final = frozenset(("name", "type", "default", "order", "aliases", "doc"))
+_SAID_OF_TYPES: Final = frozenset(
+    ("type", "name", "namespace", "aliases", "doc", "fields", "symbols", "default", "size", "items")
+) | {"values"}
+
+Properties = Mapping[str, Any]
+
+
+@dataclass(slots=True, eq=False)
+class AvroType:
+    """Any type; `kind` is what Avro calls it."""
+
+    kind: str
+    properties: Properties
+    """What else its text says, such as a logical type."""
+
+
+@dataclass(slots=True, eq=False)
+class Named(AvroType):
+    """A record, an enum or a fixed."""
+
+    name: str
+    """With its namespace."""
+    aliases: frozenset[str]
+    """Other names of types that this one can read, with their namespaces."""
+
+    def answers_to(self, name: str) -> bool:
+        """Whether a writer's type of this name may be read by this one: namespaces are ignored."""
+        return unqualified(name) in {unqualified(own) for own in (self.name, *self.aliases)}
+
+
+@dataclass(slots=True, eq=False)
+class Field:
+    """Of a record."""
+
+    name: str
+    type: AvroType
+    default: Any
+    """NO_DEFAULT if there is none."""
+    order: str
+    aliases: tuple[str, ...]
+    properties: Properties
+
+
+@dataclass(slots=True, eq=False)
+class Record(Named):
+    fields: list[Field] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Enumeration(Named):
+    symbols: tuple[str, ...]
+    default: str | None
+
+
+@dataclass(slots=True, eq=False)
+class Fixed(Named):
+    size: int
+
+
+@dataclass(slots=True, eq=False)
+class Collection(AvroType):
+    """An array of items, or a map of values."""
+
+    item: AvroType
+
+
+@dataclass(slots=True, eq=False)
+class Union(AvroType):
+    branches: tuple[AvroType, ...]
+
+
+def unqualified(name: str) -> str:
+    """A name without its namespace."""
+    return name.rpartition(".")[2]
+
+
+def parse(text: bytes) -> AvroType:
+    """The schema that a text describes; InvalidSchema if it describes none."""
+    parser = _Parser()
+    try:
+        described = json.loads(text.decode(), parse_constant=_no_number)
+        parsed = parser.type(described, "", "the schema", 0)
+        for check in parser.later:
+            check()
+    except ValueError as error:
+        raise InvalidSchema(f"it is not readable JSON: {error}") from error
+    except RecursionError as error:
+        raise InvalidSchema("its JSON is too deep") from error
+    return parsed
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number in JSON")
+
+
+class _Parser:
+    """Reads one text; names are known from where they are defined on."""
+
+    def __init__(self) -> None:
+        self.later: list[Callable[[], None]] = []
+        """What can be checked once all types are known."""
+        self._named: dict[str, Named] = {}
+
+    def type(self, said: Any, namespace: str, where: str, depth: int) -> AvroType:
+        """A type; names in it without a namespace are of this one."""
+        if depth > MAX_DEPTH:
+            raise InvalidSchema(f"{where}: more than {MAX_DEPTH} types within each other")
+        if isinstance(said, str):
+            return self._by_name(said, namespace, where)
+        if isinstance(said, list):
+            return self._union(said, namespace, where, depth)
+        if not isinstance(said, dict):
+            raise InvalidSchema(f"{where} must be a name, an object or a list, not {_shown(said)}")
+        kind = said.get("type")
+        if isinstance(kind, dict | list):  # a type in brackets
+            return self.type(kind, namespace, where, depth + 1)
+        if kind in ("record", "error", "enum", "fixed"):
+            return self._definition(said, str(kind), namespace, where, depth)
+        properties = _properties(said, _SAID_OF_TYPES)
+        if kind in ("array", "map"):
+            part = "items" if kind == "array" else "values"
+            if part not in said:
+                raise InvalidSchema(f"{where}: this {kind} does not say the type of its {part}")
+            item = self.type(said[part], namespace, f"{where}, its {part}", depth + 1)
+            return Collection(str(kind), properties, item)
+        if not isinstance(kind, str):
+            raise InvalidSchema(f"{where} says no type")
+        named = self._by_name(kind, namespace, where)
+        return AvroType(kind, properties) if kind in PRIMITIVES else named
+
+    def _by_name(self, name: str, namespace: str, where: str) -> AvroType:
+        if name in PRIMITIVES:
+            return AvroType(name, {})
+        known = self._named.get(_qualified(name, namespace)) or self._named.get(name)
+        if known is None:
+            raise InvalidSchema(f"{where}: there is no type {name!r} defined before")
+        return known
+
+    def _union(self, said: list[Any], namespace: str, where: str, depth: int) -> Union:
+        branches = []
+        seen = set()
+        for number, branch in enumerate(said):
+            parsed = self.type(branch, namespace, f"{where}, branch {number}", depth + 1)
+            if isinstance(parsed, Union):
+                raise InvalidSchema(f"{where}: a union stands directly in another one")
+            name = parsed.name if isinstance(parsed, Named) else parsed.kind
+            if name in seen:
+                raise InvalidSchema(f"{where}: the union has {name} twice")
+            seen.add(name)
+            branches.append(parsed)
+        return Union("union", {}, tuple(branches))
+
+    def _definition(
+        self, said: dict[str, Any], kind: str, namespace: str, where: str, depth: int
+    ) -> Named:
+        name, inner = self._name_of(said, kind, namespace, where)
+        aliases = frozenset(_qualified(alias, inner) for alias in _names(said, "aliases", where))
+        properties = _properties(said, _SAID_OF_TYPES)
+        defined: Named
+        if kind == "enum":
+            symbols, default = _symbols(said, name)
+            defined = Enumeration(kind, properties, name, aliases, symbols, default)
+        elif kind == "fixed":
+            size = said.get("size")
+            if type(size) is not int or not 0 <= size < 1 << 31:
+                raise InvalidSchema(f"fixed {name}: its size must be a number of bytes")
+            defined = Fixed(kind, properties, name, aliases, size)
+        else:
+            defined = Record("record", properties, name, aliases)
+        self._named[name] = defined
+        if isinstance(defined, Record):
+            defined.fields = self._fields(said, name, inner, depth)
+        return defined
+
+    def _name_of(
+        self, said: dict[str, Any], kind: str, namespace: str, where: str
+    ) -> tuple[str, str]:
+        """The full name of a definition, and the namespace of what is in it."""
+        name, own = said.get("name"), said.get("namespace")
+        if not isinstance(name, str) or not name:
+            raise InvalidSchema(f"{where}: this {kind} has no name")
+        full = _qualified(name, own if isinstance(own, str) else namespace)
+        if not all(map(NAME.fullmatch, full.split("."))):
+            raise InvalidSchema(f"{where}: {full!r} is no name: letters, digits and _ may be used")
+        if full in PRIMITIVES:
+            raise InvalidSchema(f"{where}: a {kind} cannot be named {full}")
+        if full in self._named:
+            raise InvalidSchema(f"{where}: {full} is defined twice")
+        return full, full.rpartition(".")[0]
+
+    def _fields(self, said: dict[str, Any], record: str, namespace: str, depth: int) -> list[Field]:
+        listed = said.get("fields")
+        if not isinstance(listed, list):
+            raise InvalidSchema(f"record {record} has no list of fields")
+        fields: dict[str, Field] = {}
+        for one in listed:
+            if not isinstance(one, dict) or not isinstance(one.get("name"), str):
+                raise InvalidSchema(f"record {record}: a field has no name")
+            name = one["name"]
+            where = f"field {name!r} of {record}"
+            if not NAME.fullmatch(name):
+                raise InvalidSchema(f"{where}: that is no name: letters, digits and _ may be used")
+            if name in fields:
+                raise InvalidSchema(f"{where} is there twice")
+            if "type" not in one:
+                raise InvalidSchema(f"{where} says no type")
+            fields[name] = self._field(one, name, namespace, where, depth)
+        return list(fields.values())
+
+    def _field(
+        self, said: dict[str, Any], name: str, namespace: str, where: str, depth: int
+    ) -> Field:
+        order = said.get("order", "ascending")
+        if order not in ORDERS:
+            raise InvalidSchema(f"{where}: its order must be one of {', '.join(ORDERS)}")
+        made = Field(
+            name,
+            self.type(said["type"], namespace, where, depth + 1),
+            said.get("default", NO_DEFAULT),
+            order,
+            tuple(_names(said, "aliases", where)),
+            _properties(said, _SAID_OF_FIELDS),
+        )
+        if made.default is not NO_DEFAULT:
+            self.later.append(lambda: _check_default(made, where))
+        return made
+
+
+def _qualified(name: str, namespace: str) -> str:
+    return name if "." in name or not namespace else f"{namespace}.{name}"
+
+
+def _properties(said: dict[str, Any], known: frozenset[str]) -> Properties:
+    return {name: value for name, value in said.items() if name not in known}
+
+
+def _names(said: dict[str, Any], key: str, where: str) -> list[str]:
+    names = said.get(key, [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InvalidSchema(f"{where}: its {key} must be a list of names")
+    return names
+
+
+def _symbols(said: dict[str, Any], enum: str) -> tuple[tuple[str, ...], str | None]:
+    symbols = _names(said, "symbols", f"enum {enum}")
+    if "symbols" not in said or not all(map(NAME.fullmatch, symbols)):
+        raise InvalidSchema(f"enum {enum}: its symbols must be a list of names")
+    if len(set(symbols)) < len(symbols):
+        raise InvalidSchema(f"enum {enum} has a symbol twice")
+    default = said.get("default")
+    if default is not None and default not in symbols:
+        raise InvalidSchema(f"enum {enum}: its default {_shown(default)} is none of its symbols")
+    return tuple(symbols), default
+
+
+def _shown(value: Any) -> str:
+    """A value in a message, cut where it is long."""
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+# Defaults ---------------------------------------------------------------------------------
+
+
+def _check_default(field: Field, where: str) -> None:
+    if not _Fitting().fits(field.default, field.type):
+        kind = field.type.kind
+        raise InvalidSchema(f"{where}: its default {_shown(field.default)} is no {kind}")
+
+
+class _Fitting:
+    """Whether JSON values can be defaults of types; each pair is looked at once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], bool] = {}
+
+    def fits(self, value: Any, wanted: AvroType) -> bool:
+        """Whether a value can be the default of a field of this type."""
+        if not isinstance(wanted, Union | Record | Collection):
+            return _fits_leaf(value, wanted)
+        pair = id(value), id(wanted)
+        if pair not in self._known:
+            self._known[pair] = self._fits_compound(value, wanted)
+        return self._known[pair]
+
+    def _fits_compound(self, value: Any, wanted: Union | Record | Collection) -> bool:
+        if isinstance(wanted, Union):
+            return any(self.fits(value, branch) for branch in wanted.branches)
+        if isinstance(wanted, Record):
+            return isinstance(value, dict) and all(
+                self.fits(value[one.name], one.type)
+                if one.name in value
+                else one.default is not NO_DEFAULT
+                for one in wanted.fields
+            )
+        if wanted.kind == "array":
+            return isinstance(value, list) and all(self.fits(one, wanted.item) for one in value)
+        return isinstance(value, dict) and all(
+            self.fits(one, wanted.item) for one in value.values()
+        )
+
+
+def _fits_leaf(value: Any, wanted: AvroType) -> bool:
+    if isinstance(wanted, Enumeration):
+        return value in wanted.symbols
+    if isinstance(wanted, Fixed):
+        return _is_latin(value) and len(value) == wanted.size
+    return _FITS[wanted.kind](value)
+
+
+def _is_latin(value: Any) -> bool:
+    """Whether a value stands for bytes: a text of characters up to 255."""
+    return isinstance(value, str) and all(char <= "\xff" for char in value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_whole(value: Any, bits: int) -> bool:
+    return type(value) is int and -(1 << bits - 1) <= value < 1 << bits - 1
+
+
+_FITS: Final[Mapping[str, Callable[[Any], bool]]] = {
+    "null": lambda value: value is None,
+    "boolean": lambda value: isinstance(value, bool),
+    "int": lambda value: _is_whole(value, 32),
+    "long": lambda value: _is_whole(value, 64),
+    "float": _is_number,
+    "double": _is_number,
+    "bytes": _is_latin,
+    "string": lambda value: isinstance(value, str),
+}

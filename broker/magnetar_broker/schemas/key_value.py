@@ -1,0 +1,101 @@
+"""KEY_VALUE: two schemas in one, each behind its length; their types are properties."""
+
+import json
+import struct
+from typing import Any, Final, NamedTuple
+
+from magnetar_broker.schemas.types import InvalidSchema, Schema, SchemaType, type_named
+
+KEY_TYPE, VALUE_TYPE = "key.schema.type", "value.schema.type"
+ENCODING: Final = "kv.encoding.type"
+ENCODINGS: Final = ("INLINE", "SEPARATED")
+"""Key and value both in the payload, or the key as the message's key."""
+
+_LENGTH: Final = struct.Struct(">i")
+
+
+class KeyValueSchema(NamedTuple):
+    """What the two parts are, and how messages carry them."""
+
+    key: Schema
+    value: Schema
+    encoding: str
+
+
+def parse(schema: Schema) -> KeyValueSchema:
+    """The two parts; InvalidSchema if they are not there.  A type that is not said is bytes."""
+    properties = dict(schema.properties)
+    key, rest = _part(schema.data)
+    value, rest = _part(rest)
+    if rest:
+        raise InvalidSchema(f"{len(rest)} bytes stand behind the schemas of key and value")
+    encoding = properties.get(ENCODING, "INLINE")
+    if encoding not in ENCODINGS:
+        raise InvalidSchema(f"{ENCODING} is {encoding!r}: expected one of {', '.join(ENCODINGS)}")
+    return KeyValueSchema(
+        Schema(_type(properties, KEY_TYPE), key),
+        Schema(_type(properties, VALUE_TYPE), value),
+        encoding,
+    )
+
+
+def join(key: bytes, value: bytes) -> bytes:
+    """The data of a key-value schema."""
+    return _LENGTH.pack(len(key)) + key + _LENGTH.pack(len(value)) + value
+
+
+def _part(data: bytes) -> tuple[bytes, bytes]:
+    """What stands behind the length at the beginning, and the rest; -1 is nothing."""
+    if len(data) < _LENGTH.size:
+        raise InvalidSchema("its data must be the schemas of key and value, each after its length")
+    (length,) = _LENGTH.unpack_from(data)
+    end = _LENGTH.size + max(length, 0)
+    if length < -1 or end > len(data):
+        raise InvalidSchema(f"a part of {length} bytes is announced, {len(data) - 4} are left")
+    return data[_LENGTH.size : end], data[end:]
+
+
+def _type(properties: dict[str, str], key: str) -> SchemaType:
+    try:
+        kind = type_named(properties.get(key) or SchemaType.NONE.name)
+    except ValueError as error:
+        raise InvalidSchema(f"{key}: {error}") from error
+    if kind is SchemaType.KEY_VALUE:
+        raise InvalidSchema(f"{key}: a key-value schema cannot stand in another one")
+    return kind
+
+
+# As JSON, for the admin API -------------------------------------------------------------------
+
+
+def to_json(data: bytes) -> str:
+    """The data as `{"key": ..., "value": ...}`: an object where a part is JSON, else its text."""
+    key, rest = _part(data)
+    value, _ = _part(rest)
+    return json.dumps({"key": _json_part(key), "value": _json_part(value)}, separators=(",", ":"))
+
+
+def _json_part(part: bytes) -> Any:
+    text = part.decode(errors="replace")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def from_json(text: str) -> bytes:
+    """The data that JSON like `to_json` describes; InvalidSchema if it describes none."""
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidSchema(f"it is not readable JSON: {error}") from error
+    if not isinstance(said, dict) or not {"key", "value"} <= said.keys():
+        raise InvalidSchema('it must be JSON like {"key": ..., "value": ...}')
+    return join(_part_of_json(said["key"]), _part_of_json(said["value"]))
+
+
+def _part_of_json(part: Any) -> bytes:
+    """An object's JSON; of a text the text itself where that is JSON or nothing."""
+    if isinstance(part, str) and (not part or isinstance(_json_part(part.encode()), dict | list)):
+        return part.encode()
+    return json.dumps(part, separators=(",", ":"), ensure_ascii=False).encode()

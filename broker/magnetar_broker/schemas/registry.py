@@ -1,0 +1,217 @@
+"""Where schemas are kept: versions by number, durable when a call returns (docs/formats.md).
+
+A version is a record of its own, written first; it counts from the one write on that lists it in
+the topic's history.  So a crash leaves either a whole version or none.
+"""
+
+import json
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final, NamedTuple
+
+from magnetar_broker.schemas.types import Schema, type_named
+from magnetar_proto.names import TopicName
+from magnetar_storage.errors import BadVersion, Corrupt, StorageError
+from magnetar_storage.interfaces import ABSENT, MetadataStore, Version
+from magnetar_storage.world import Clock, Promise
+
+HISTORIES, RECORDS = "/schemas/", "/schema-versions/"
+MAX_KNOWN: Final = 1024
+"""Histories in memory."""
+PAGE: Final = 1000
+
+
+def schema_name(topic: TopicName) -> str:
+    """What a topic's schema is kept under; its partitions share it, whatever the domain."""
+    return f"{topic.namespace_name}/{topic.base.encoded_local}"
+
+
+class Registered(NamedTuple):
+    """A version of a topic's schema."""
+
+    number: int
+    schema: Schema
+    timestamp_ms: int
+
+
+class History(NamedTuple):
+    """Which versions there are, and which comes next."""
+
+    next: int = 0
+    digests: tuple[tuple[int, str], ...] = ()
+    """Of each version, the oldest first."""
+    stored: Version = 0
+    """0 if nothing is stored."""
+
+    @property
+    def latest(self) -> int | None:
+        """The newest version's number."""
+        return self.digests[-1][0] if self.digests else None
+
+    def number_of(self, digest: str) -> int | None:
+        """The version with this digest."""
+        return next((number for number, known in self.digests if known == digest), None)
+
+
+class Registry:
+    """One per broker."""
+
+    def __init__(self, metadata: MetadataStore, clock: Clock) -> None:
+        self._metadata = metadata
+        self._clock = clock
+        self._known: OrderedDict[str, History] = OrderedDict()
+        self._is_empty: bool | None = None
+        self._writing: dict[str, Promise] = {}
+
+    async def history(self, name: str) -> History:
+        """What is registered under a name."""
+        known = self._known.get(name)
+        if known is not None:
+            self._known.move_to_end(name)
+            return known
+        if self._is_empty is None:
+            empty = not await self._metadata.list(HISTORIES, limit=1)
+            self._is_empty = empty if self._is_empty is None else self._is_empty
+        if self._is_empty:
+            return History()
+        return self._learn(name, await self._read(name))
+
+    async def version(self, name: str, number: int) -> Registered | None:
+        """One version; None if there is none of this number."""
+        digests = dict((await self.history(name)).digests)
+        if number not in digests:
+            return None
+        key = _record_key(name, number, digests[number])
+        found = await self._metadata.get(key)
+        if found is None:
+            if number not in dict((await self._read(name)).digests):
+                return None  # removed meanwhile
+            raise Corrupt(key, 0, "a listed version is missing; restore the metadata from a copy")
+        head, _, data = found.value.partition(b"\n")
+        said = json.loads(head)
+        schema = Schema(type_named(said["type"]), data, tuple(said["properties"].items()))
+        return Registered(number, schema, said["timestamp_ms"])
+
+    async def add(
+        self,
+        name: str,
+        schema: Schema,
+        digest: str,
+        agree: Callable[[History], Awaitable[None]],
+    ) -> int:
+        """The number of an equal version, or of a new one; durable on return.
+
+        `agree` is asked before a version is added, and raises what refuses it.
+        """
+        async with self._alone(name):
+            while True:
+                history = await self.history(name)
+                number = history.number_of(digest)
+                if number is not None:
+                    return number
+                await agree(history)
+                number = history.next
+                record = _record(schema, self._clock.now_ms())
+                await self._metadata.put(_record_key(name, number, digest), record)
+                grown = (*history.digests, (number, digest))
+                if await self._store(name, History(number + 1, grown, history.stored)):
+                    return number
+
+    async def remove(self, name: str) -> int:
+        """Forget all versions, but not their numbers; the removal has one itself, returned."""
+        async with self._alone(name):
+            while True:
+                history = await self.history(name)
+                if await self._store(name, History(history.next + 1, (), history.stored)):
+                    break
+            await self._delete_all(f"{RECORDS}{name}/")
+            return history.next
+
+    async def purge(self, name: str) -> None:
+        """Forget everything, numbers too.  Repeat it after a failure."""
+        async with self._alone(name):
+            self._known.pop(name, None)
+            await self._metadata.delete(HISTORIES + name)
+            self._known.pop(name, None)
+            await self._delete_all(f"{RECORDS}{name}/")
+
+    async def names(self, namespace: str) -> list[str]:
+        """What is kept in a namespace."""
+        found = await self._keys(f"{HISTORIES}{namespace}/")
+        return [key.removeprefix(HISTORIES) for key in found]
+
+    # The store ----------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _alone(self, name: str) -> AsyncIterator[None]:
+        """Let nobody else change what is under a name meanwhile."""
+        while (other := self._writing.get(name)) is not None:
+            await other
+        writing = self._writing[name] = self._clock.promise()
+        try:
+            yield
+        finally:
+            del self._writing[name]
+            writing.set_result(None)
+
+    async def _store(self, name: str, history: History) -> bool:
+        """Write a history in place of the one it came from; False if that is not there any more."""
+        value = json.dumps({"next": history.next, "versions": history.digests}).encode()
+        try:
+            stored = await self._metadata.put(HISTORIES + name, value, history.stored or ABSENT)
+        except BadVersion:
+            self._known.pop(name, None)
+            self._is_empty = False
+            return False
+        except StorageError:  # whether it was written is known only to the store
+            self._known.pop(name, None)
+            self._is_empty = None
+            raise
+        self._is_empty = False
+        self._learn(name, history._replace(stored=stored))
+        return True
+
+    async def _read(self, name: str) -> History:
+        found = await self._metadata.get(HISTORIES + name)
+        if found is None:
+            return History()
+        said = json.loads(found.value)
+        digests = tuple((number, digest) for number, digest in said["versions"])
+        return History(said["next"], digests, found.version)
+
+    def _learn(self, name: str, history: History) -> History:
+        """Answers of the store may overtake each other: the newest counts."""
+        known = self._known.get(name)
+        if known is None or known.stored <= history.stored:
+            self._known[name] = known = history
+        self._known.move_to_end(name)
+        while len(self._known) > MAX_KNOWN:
+            self._known.popitem(last=False)
+        return known
+
+    async def _delete_all(self, prefix: str) -> None:
+        for key in await self._keys(prefix):
+            await self._metadata.delete(key)
+
+    async def _keys(self, prefix: str) -> list[str]:
+        keys: list[str] = []
+        while True:
+            page = await self._metadata.list(prefix, keys[-1] if keys else "", PAGE)
+            keys += page
+            if len(page) < PAGE:
+                return keys
+
+
+def _record_key(name: str, number: int, digest: str) -> str:
+    """Two that register at once never write to one key, unless they write the same."""
+    return f"{RECORDS}{name}/{number}-{digest}"
+
+
+def _record(schema: Schema, timestamp_ms: int) -> bytes:
+    head = {
+        "type": schema.type.name,
+        "properties": dict(schema.properties),
+        "timestamp_ms": timestamp_ms,
+    }
+    return json.dumps(head).encode() + b"\n" + schema.data

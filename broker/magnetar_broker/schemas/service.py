@@ -1,0 +1,261 @@
+"""What producers, consumers and the admin API ask of schemas; policies say what is allowed."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from magnetar_broker.config import Settings
+from magnetar_broker.config.domains import SchemaCompatibility
+from magnetar_broker.errors import SchemaRefused
+from magnetar_broker.policies import (
+    SCHEMA_AUTO_UPDATE,
+    SCHEMA_COMPATIBILITY,
+    SCHEMA_VALIDATION_ENFORCED,
+    Policies,
+)
+from magnetar_broker.schemas.compatibility import (
+    FOR_CONSUMERS,
+    FOR_PRODUCERS,
+    Known,
+    Rule,
+    objection,
+)
+from magnetar_broker.schemas.forms import digest_of, form_of
+from magnetar_broker.schemas.registry import History, Registered, Registry, schema_name
+from magnetar_broker.schemas.types import InvalidSchema, Schema
+from magnetar_proto.names import TopicName
+from magnetar_storage.interfaces import MetadataStore
+from magnetar_storage.world import Clock
+
+NO_VERSION: Final = b""
+MAX_UNDERSTOOD: Final = 1024
+MAX_UNDERSTOOD_BYTES: Final = 4 << 20
+"""Of the texts whose meaning is in memory."""
+
+
+class SchemaInvalid(SchemaRefused):
+    """What was sent is no schema of its type, or too large."""
+
+
+@dataclass(frozen=True)
+class SchemaLimits:
+    """What one topic may have."""
+
+    max_bytes: int
+    max_versions: int
+    of_system_topics: SchemaCompatibility
+
+
+def schema_limits(settings: Settings) -> SchemaLimits:
+    """What the settings say of it."""
+    return SchemaLimits(
+        settings.magnetar_max_schema_size_in_bytes,
+        settings.magnetar_max_schema_versions,
+        settings.system_topic_schema_compatibility_strategy,
+    )
+
+
+class Understood(NamedTuple):
+    """A schema with its meaning."""
+
+    known: Known
+    digest: str
+
+
+class Schemas:
+    """One per broker.  The policies of a topic asked for must be loaded."""
+
+    def __init__(
+        self, metadata: MetadataStore, clock: Clock, policies: Policies, limits: SchemaLimits
+    ) -> None:
+        self._registry = Registry(metadata, clock)
+        self._policies = policies
+        self._limits = limits
+        self._understood: OrderedDict[Schema, Understood] = OrderedDict()
+        self._understood_bytes = 0
+
+    # Clients ------------------------------------------------------------------------------
+
+    async def for_producer(self, topic: TopicName, schema: Schema | None) -> bytes:
+        """The version that a producer with this schema publishes, as the wire has it.
+
+        Adds the version if it is new and may be added, else `SchemaRefused`.  Without a schema
+        there is no version.
+        """
+        if schema is None:
+            await self._check_without(topic)
+            return NO_VERSION
+        number = await self.number_of(topic, schema)
+        if number is None:
+            if not self._policies.value(SCHEMA_AUTO_UPDATE, topic):
+                raise SchemaRefused(
+                    f"this {schema.type.name} schema is no version of {topic}, and clients may "
+                    "add none (isAllowAutoUpdateSchema): register it with the admin API, or "
+                    "allow it"
+                )
+            number = await self.register(topic, schema)
+        return number.to_bytes(8, "big")
+
+    async def for_consumer(self, topic: TopicName, schema: Schema, idle: bool) -> None:
+        """Make sure that a consumer with this schema can read the topic, else `SchemaRefused`.
+
+        A topic that has no schema gets this one if it is `idle`: it never had messages, and nobody
+        who uses it now does so without a schema.
+        """
+        history = await self._registry.history(schema_name(topic))
+        if not history.digests and idle:
+            await self.for_producer(topic, schema)
+            return
+        if not history.digests:
+            raise SchemaRefused(
+                f"{topic} is in use without a schema, so it cannot become {schema.type.name} for "
+                "a consumer: subscribe without a schema, or have a producer bring it"
+            )
+        strategy = self.strategy(topic)
+        if strategy is SchemaCompatibility.ALWAYS_COMPATIBLE:
+            return
+        understood = self._accept(schema)
+        rule = FOR_CONSUMERS.get(strategy)
+        if rule is not None:
+            await self._check(topic, understood.known, history, rule, strategy)
+        elif history.number_of(understood.digest) is None:
+            raise _never(topic)
+
+    async def _check_without(self, topic: TopicName) -> None:
+        if self._policies.value(SCHEMA_VALIDATION_ENFORCED, topic) and await self.has(topic):
+            raise SchemaRefused(
+                f"{topic} has a schema, and producers without one are refused "
+                "(schemaValidationEnforced): give the producer the topic's schema"
+            )
+
+    # Versions -----------------------------------------------------------------------------
+
+    async def has(self, topic: TopicName) -> bool:
+        """Whether the topic has a schema."""
+        return bool((await self._registry.history(schema_name(topic))).digests)
+
+    async def get(self, topic: TopicName, number: int | None = None) -> Registered | None:
+        """A version, or the latest one; None if there is none."""
+        name = schema_name(topic)
+        if number is None:
+            number = (await self._registry.history(name)).latest
+        return None if number is None else await self._registry.version(name, number)
+
+    async def versions(self, topic: TopicName) -> list[Registered]:
+        """All of them, the oldest first."""
+        history = await self._registry.history(schema_name(topic))
+        found = [await self.get(topic, number) for number, _ in history.digests]
+        return [version for version in found if version is not None]
+
+    async def number_of(self, topic: TopicName, schema: Schema) -> int | None:
+        """The version that says the same; None if none does."""
+        digest = self._accept(schema).digest
+        return (await self._registry.history(schema_name(topic))).number_of(digest)
+
+    async def register(self, topic: TopicName, schema: Schema) -> int:
+        """The number of this schema, which is added if need be and may; durable on return."""
+        understood = self._accept(schema)
+
+        async def agree(history: History) -> None:
+            if len(history.digests) >= self._limits.max_versions:
+                raise SchemaRefused(
+                    f"{topic} has its {self._limits.max_versions} schema versions "
+                    "(magnetarMaxSchemaVersions): delete its schema, or raise the limit"
+                )
+            await self._check_new(topic, understood.known, history)
+
+        return await self._registry.add(schema_name(topic), schema, understood.digest, agree)
+
+    async def check(self, topic: TopicName, schema: Schema) -> None:
+        """`SchemaRefused` if the strategy would not let this schema be added."""
+        history = await self._registry.history(schema_name(topic))
+        understood = self._accept(schema)
+        if history.number_of(understood.digest) != history.latest or history.latest is None:
+            await self._check_new(topic, understood.known, history)
+
+    async def remove(self, topic: TopicName) -> int:
+        """Remove the topic's schema; the next one's number goes on, and this has one, returned."""
+        return await self._registry.remove(schema_name(topic))
+
+    async def delete(self, topic: TopicName) -> None:
+        """Remove all there ever was, as when the topic itself is deleted; may be repeated."""
+        await self._registry.purge(schema_name(topic))
+
+    async def delete_namespace(self, namespace: str) -> None:
+        """The same for everything in a namespace that is being deleted."""
+        for name in await self._registry.names(namespace):
+            await self._registry.purge(name)
+
+    # Rules --------------------------------------------------------------------------------
+
+    def strategy(self, topic: TopicName) -> SchemaCompatibility:
+        """Which changes the topic's schema allows."""
+        if topic.is_system:
+            return self._limits.of_system_topics
+        said = self._policies.value(SCHEMA_COMPATIBILITY, topic)
+        return SchemaCompatibility.FULL if said is SchemaCompatibility.UNDEFINED else said
+
+    async def _check_new(self, topic: TopicName, new: Known, history: History) -> None:
+        strategy = self.strategy(topic)
+        if not history.digests or strategy is SchemaCompatibility.ALWAYS_COMPATIBLE:
+            return
+        rule = FOR_PRODUCERS.get(strategy)
+        if rule is None:
+            raise _never(topic)
+        await self._check(topic, new, history, rule, strategy)
+
+    async def _check(
+        self,
+        topic: TopicName,
+        new: Known,
+        history: History,
+        rule: Rule,
+        strategy: SchemaCompatibility,
+    ) -> None:
+        numbers = [number for number, _ in reversed(history.digests)]
+        for number in numbers if rule.all_versions else numbers[:1]:
+            old = await self.get(topic, number)
+            if old is None:
+                continue  # removed meanwhile
+            why = objection(rule, new, number, self._understand(old.schema).known)
+            if why is not None:
+                raise SchemaRefused(
+                    f"this schema does not suit {topic} under {strategy}: {why}.  Change it, or "
+                    "the strategy (schemaCompatibilityStrategy)"
+                )
+
+    def _accept(self, schema: Schema) -> Understood:
+        """What a schema that comes from outside means."""
+        size = len(schema.data) + sum(len(key) + len(value) for key, value in schema.properties)
+        if size > self._limits.max_bytes:
+            raise SchemaInvalid(
+                f"the schema has {size} bytes, {self._limits.max_bytes} are allowed "
+                "(magnetarMaxSchemaSizeInBytes)"
+            )
+        return self._understand(schema)
+
+    def _understand(self, schema: Schema) -> Understood:
+        understood = self._understood.get(schema)
+        if understood is not None:
+            self._understood.move_to_end(schema)
+            return understood
+        try:
+            form = form_of(schema)
+        except InvalidSchema as error:
+            raise SchemaInvalid(f"this is no {schema.type.name} schema: {error}") from error
+        understood = Understood(Known(schema.type, form), digest_of(schema, form))
+        self._understood[schema] = understood
+        self._understood_bytes += len(schema.data)
+        while (
+            len(self._understood) > MAX_UNDERSTOOD or self._understood_bytes > MAX_UNDERSTOOD_BYTES
+        ):
+            oldest, _ = self._understood.popitem(last=False)
+            self._understood_bytes -= len(oldest.data)
+        return understood
+
+
+def _never(topic: TopicName) -> SchemaRefused:
+    return SchemaRefused(
+        f"{topic} keeps the schema that it has, for its strategy is ALWAYS_INCOMPATIBLE: use one "
+        "of its versions, or change the strategy (schemaCompatibilityStrategy)"
+    )

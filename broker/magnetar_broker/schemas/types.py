@@ -1,0 +1,72 @@
+"""What a schema is: its type, its text, and its properties."""
+
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
+
+
+class InvalidSchema(Exception):
+    """What was given is no schema of its type; the text says where and why."""
+
+
+class SchemaType(IntEnum):
+    """The numbers are those on the wire; negative ones never travel."""
+
+    NONE = 0
+    STRING = 1
+    JSON = 2
+    PROTOBUF = 3
+    AVRO = 4
+    BOOLEAN = 5
+    INT8 = 6
+    INT16 = 7
+    INT32 = 8
+    INT64 = 9
+    FLOAT = 10
+    DOUBLE = 11
+    DATE = 12
+    TIME = 13
+    TIMESTAMP = 14
+    KEY_VALUE = 15
+    INSTANT = 16
+    LOCAL_DATE = 17
+    LOCAL_TIME = 18
+    LOCAL_DATE_TIME = 19
+    PROTOBUF_NATIVE = 20
+    AUTO_CONSUME = 21
+    EXTERNAL = 22
+    BYTES = -1
+    AUTO = -2
+    AUTO_PUBLISH = -4
+
+
+CLIENT_SIDE: Final = frozenset((SchemaType.AUTO, SchemaType.AUTO_CONSUME, SchemaType.AUTO_PUBLISH))
+"""Types that ask a client to do something; no topic can be of one."""
+
+
+class Schema(NamedTuple):
+    """As a client gave it; nothing was checked."""
+
+    type: SchemaType
+    data: bytes = b""
+    properties: tuple[tuple[str, str], ...] = ()
+    """In the order given."""
+
+
+def schema_of(sent: Any) -> Schema:
+    """A schema from the wire, where it is a `Schema` of the protocol."""
+    properties = tuple((pair.key, pair.value) for pair in sent.properties)
+    return Schema(SchemaType(sent.type), sent.schema_data, properties)
+
+
+def type_named(name: str) -> SchemaType:
+    """The type of that name, as the admin API and key-value schemas write it.
+
+    ValueError if there is none.  BYTES is NONE: a message without a schema.
+    """
+    kind = SchemaType.__members__.get(name)
+    if kind is None:
+        raise ValueError(f"{name!r} is no type of schemas: expected one of {', '.join(NAMES)}")
+    return SchemaType.NONE if kind is SchemaType.BYTES else kind
+
+
+NAMES: Final = tuple(kind.name for kind in SchemaType if kind not in CLIENT_SIDE)
