@@ -8,7 +8,6 @@ from typing import Any
 
 from magnetar_broker.broker import Broker
 from magnetar_broker.policies import (
-    BACKLOG_QUOTA_AGE,
     BACKLOG_QUOTA_SIZE,
     RETENTION,
     BacklogQuota,
@@ -17,6 +16,7 @@ from magnetar_broker.policies import (
     Retention,
     Subject,
 )
+from magnetar_broker.policies.document import QUOTA_TYPES, quota_json
 from magnetar_broker.server.admin.policies.line import decoded, existing_namespace, existing_topic
 from magnetar_broker.server.admin.site import (
     NAMESPACE,
@@ -30,22 +30,14 @@ from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
 
-TYPES: dict[str, Policy[BacklogQuota]] = {
-    "destination_storage": BACKLOG_QUOTA_SIZE,
-    "message_age": BACKLOG_QUOTA_AGE,
-}
+TYPES: dict[str, Policy[BacklogQuota]] = QUOTA_TYPES
 Quotas = Mapping[Policy[BacklogQuota], BacklogQuota | None]
 
 
 def shown(quotas: Quotas) -> dict[str, Any]:
     """Quotas by type, as they are answered."""
-    answer: dict[str, Any] = {}
-    for kind, policy in TYPES.items():
-        quota = quotas.get(policy)
-        if quota is not None:
-            written = policy.form.encode(quota)
-            answer[kind] = {"limit": written["limitSize"], **written}
-    return answer
+    found = ((kind, policy, quotas.get(policy)) for kind, policy in TYPES.items())
+    return {kind: quota_json(policy, quota) for kind, policy, quota in found if quota is not None}
 
 
 # Retention and quotas ---------------------------------------------------------------------------
