@@ -6,6 +6,7 @@ from magnetar_broker.config.domains import (
     SchemaCompatibility,
     SubscriptionType,
 )
+from magnetar_broker.policies.document import policies_json, said_in_policies_json
 from magnetar_broker.policies.resolver import Origin, Policies, Policy, Resolved, Said, Subject
 from magnetar_broker.policies.table import (
     AUTO_SUBSCRIPTION_CREATION,
@@ -101,4 +102,6 @@ __all__ = [
     "Subject",
     "SubscribeRate",
     "SubscriptionType",
+    "policies_json",
+    "said_in_policies_json",
 ]
