@@ -25,6 +25,7 @@ from magnetar_broker.orphans import present_segments, sweep_and_tell
 from magnetar_broker.ownership import Ownership
 from magnetar_broker.policies import Policies
 from magnetar_broker.publish_budget import PublishBudget
+from magnetar_broker.schemas.service import Schemas, schema_limits
 from magnetar_broker.tenants import Tenants
 from magnetar_broker.topic import Topic
 from magnetar_broker.topic_events import TopicEvents
@@ -56,6 +57,9 @@ class Broker:
         self.catalogue = Catalogue(engine.metadata)
         self.limits = topic_limits(settings)
         self.policies = Policies(engine.metadata, settings)
+        self.schemas = Schemas(
+            engine.metadata, engine.clock, self.policies, schema_limits(settings)
+        )
         self.events = TopicEvents()
         self.publishes = PublishBudget(settings.max_message_publish_buffer_size_in_mb << 20)
         self.ready = False

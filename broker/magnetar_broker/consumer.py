@@ -162,6 +162,8 @@ class Consumer:
         self.connected_ms = connected_ms
         self.key_shared = key_shared or KeySharedMeta()
         self.metadata = metadata or {}
+        self.takes_any_schema = False
+        """Whether it asks for whatever schema there is, and none of its own."""
         self.compacted: CompactedSource | None = None
         """Where entries below the horizon come from, if it reads compacted."""
         self.meter = Meter(3)

@@ -104,6 +104,7 @@ class ProducerRequest:
     claim: Claim = SHARED
     encrypted: bool = False
     metadata: Mapping[str, str] = field(default_factory=dict)
+    schema_version: bytes = b""
 
 
 class Producer:
@@ -120,6 +121,7 @@ class Producer:
         self.claim = request.claim
         self.encrypts = request.encrypted
         self.metadata = request.metadata
+        self.schema_version = request.schema_version
         self.must_encrypt = False
         """Whether its messages are refused unless they are encrypted."""
         self.ready = False

@@ -16,7 +16,7 @@ from magnetar_broker.errors import (
     UnknownTrouble,
 )
 from magnetar_broker.limits import TopicLimits
-from magnetar_broker.session.producers import refuse_schema
+from magnetar_broker.session.schemas import is_idle, sent_schema, takes_any
 from magnetar_broker.session.session import Session
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import MessageId
@@ -47,9 +47,13 @@ async def _join(session: Session, topic_name: TopicName, command: pb.CommandSubs
     topic = await session.broker.topic(topic_name, create=command.force_topic_creation)
     request = _request_of(command)
     topic.check_subscribe(request)
-    refuse_schema(command.HasField("schema"), command.schema)
+    schema = sent_schema(command)
+    if schema is not None and not takes_any(schema):
+        await session.broker.schemas.for_consumer(topic_name, schema, is_idle(topic))
     _check_type_and_name(session, topic_name, topic.limits, command)
-    return await topic.subscribe(session, request)
+    consumer = await topic.subscribe(session, request)
+    consumer.takes_any_schema = takes_any(schema)
+    return consumer
 
 
 def _check_type_and_name(

@@ -23,12 +23,11 @@ from magnetar_broker.session.lookups import (
 )
 from magnetar_broker.session.producers import on_close_producer, on_producer
 from magnetar_broker.session.refusals import (
-    on_get_or_create_schema,
-    on_get_schema,
     on_transaction,
     on_watch_topics,
     on_watch_topics_close,
 )
+from magnetar_broker.session.schemas import on_get_or_create_schema, on_get_schema
 from magnetar_broker.session.session import Handler
 from magnetar_proto import PulsarApi_pb2 as pb
 

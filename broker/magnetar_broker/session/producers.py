@@ -3,21 +3,13 @@
 from functools import partial
 
 from magnetar_broker.access import Claim, Mode
-from magnetar_broker.errors import BrokerError, MetadataTrouble, NotReady, SchemaRefused
+from magnetar_broker.errors import BrokerError, MetadataTrouble, NotReady
 from magnetar_broker.policies import ENCRYPTION_REQUIRED
 from magnetar_broker.producer import Producer, ProducerRequest
+from magnetar_broker.session.schemas import sent_schema
 from magnetar_broker.session.session import Session
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
-
-
-def refuse_schema(has_schema: bool, schema: pb.Schema) -> None:
-    """Schemas are not kept yet: only none at all, and "whatever there is", can be honoured."""
-    if has_schema and schema.type not in (pb.Schema.NoSchema, pb.Schema.AutoConsume):
-        raise SchemaRefused(
-            "schemas are not supported on this broker yet: use bytes, "
-            "and encode and decode in the application"
-        )
 
 
 async def on_producer(session: Session, command: pb.CommandProducer) -> None:
@@ -47,7 +39,7 @@ async def _create(session: Session, topic_name: TopicName, command: pb.CommandPr
     topic.producers.check_room(name)
     if session.broker.policies.value(ENCRYPTION_REQUIRED, topic_name) and not command.encrypted:
         raise MetadataTrouble(f"{topic_name} takes encrypted messages only: encrypt them")
-    refuse_schema(command.HasField("schema"), command.schema)
+    version = await session.broker.schemas.for_producer(topic_name, sent_schema(command))
     if command.initial_subscription_name:
         await topic.ensure_subscription(command.initial_subscription_name)
     epoch = command.topic_epoch if command.HasField("topic_epoch") else None
@@ -60,6 +52,7 @@ async def _create(session: Session, topic_name: TopicName, command: pb.CommandPr
             Claim(Mode(command.producer_access_mode), epoch),
             command.encrypted,
             {pair.key: pair.value for pair in command.metadata},
+            version,
         ),
     )
 
@@ -70,7 +63,7 @@ def _succeed(session: Session, request_id: int, producer: Producer) -> None:
             request_id=request_id,
             producer_name=producer.name,
             last_sequence_id=producer.last_sequence_id,
-            schema_version=b"",
+            schema_version=producer.schema_version,
             producer_ready=producer.ready,
             topic_epoch=producer.topic_epoch,
         )
@@ -84,7 +77,7 @@ def _succeed_again(session: Session, request_id: int, producer: Producer) -> Non
             request_id=request_id,
             producer_name=producer.name,
             last_sequence_id=-1,
-            schema_version=b"",
+            schema_version=producer.schema_version,
             producer_ready=True,
         )
     )

@@ -1,0 +1,94 @@
+"""GET_SCHEMA and GET_OR_CREATE_SCHEMA, and the schemas that producers and consumers bring."""
+
+from typing import Any
+
+from magnetar_broker.errors import BrokerError, SchemaRefused, TopicMissing, as_refusal
+from magnetar_broker.non_persistent import NonPersistentTopic
+from magnetar_broker.schemas.registry import schema_name
+from magnetar_broker.schemas.types import Schema, SchemaType, schema_of
+from magnetar_broker.session.session import Session
+from magnetar_broker.topic import Topic
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.names import TopicName
+
+VERSION_BYTES = 8
+
+
+def sent_schema(command: Any) -> Schema | None:
+    """What a PRODUCER or SUBSCRIBE brings; None if it brings no schema."""
+    return schema_of(command.schema) if command.HasField("schema") else None
+
+
+def takes_any(schema: Schema | None) -> bool:
+    """Whether a consumer asks for whatever schema there is."""
+    return schema is not None and schema.type is SchemaType.AUTO_CONSUME
+
+
+def is_idle(topic: Topic | NonPersistentTopic) -> bool:
+    """Whether a consumer may still say what a topic is: nobody uses it as bytes, or ever did."""
+    if isinstance(topic, Topic) and topic.log.end > topic.log.first_offset:
+        return False
+    return not any((*topic.producers, *topic.producers.waiting)) and all(
+        consumer.takes_any_schema
+        for subscription in topic.subscriptions.values()
+        for consumer in subscription.consumers
+    )
+
+
+async def on_get_schema(session: Session, command: pb.CommandGetSchema) -> None:
+    """A version of a topic's schema, the latest if none is named."""
+    answer = pb.CommandGetSchemaResponse(request_id=command.request_id)
+    try:
+        topic = TopicName.parse(command.topic)
+        number = _number(command) if command.HasField("schema_version") else None
+        found = await session.broker.schemas.get(topic, number)
+        if found is None:
+            asked = "no schema" if number is None else f"no schema version {number}"
+            raise TopicMissing(f"{topic} has {asked}")
+    except Exception as error:
+        _refuse(answer, error)
+    else:
+        answer.schema_version = found.number.to_bytes(VERSION_BYTES, "big")
+        answer.schema.CopyFrom(_on_the_wire(schema_name(topic), found.schema))
+    session.reply(answer)
+
+
+def _on_the_wire(name: str, schema: Schema) -> pb.Schema:
+    return pb.Schema(
+        name=name,
+        type=pb.Schema.Type.Name(schema.type),
+        schema_data=schema.data,
+        properties=[{"key": key, "value": value} for key, value in schema.properties],
+    )
+
+
+def _number(command: pb.CommandGetSchema) -> int:
+    if len(command.schema_version) != VERSION_BYTES:
+        raise SchemaRefused(
+            f"a schema version has {VERSION_BYTES} bytes: leave it out for the latest"
+        )
+    return int.from_bytes(command.schema_version, "big")
+
+
+async def on_get_or_create_schema(session: Session, command: pb.CommandGetOrCreateSchema) -> None:
+    """The version of this schema, as a producer with it would get it; the topic must exist."""
+    answer = pb.CommandGetOrCreateSchemaResponse(request_id=command.request_id)
+    try:
+        topic = TopicName.parse(command.topic)
+        await session.broker.topic(topic, create=False)
+        schema = schema_of(command.schema)
+        brought = None if schema.type is SchemaType.NONE else schema
+        answer.schema_version = await session.broker.schemas.for_producer(topic, brought)
+    except Exception as error:
+        _refuse(answer, error)
+    session.reply(answer)
+
+
+def _refuse(
+    answer: pb.CommandGetSchemaResponse | pb.CommandGetOrCreateSchemaResponse, error: Exception
+) -> None:
+    """These two answers carry their refusals themselves; defects pass through."""
+    refusal: BrokerError | None = as_refusal(error)
+    if refusal is None:
+        raise error
+    answer.error_code, answer.error_message = refusal.code, str(refusal)
