@@ -10,7 +10,7 @@ import json
 from contextlib import closing
 from typing import Any, NamedTuple
 
-from conformance.transcript import Roles
+from conformance.transcript import NO_LEDGERS, Roles
 
 TIMEOUT_SECONDS = 60.0
 JSON = "application/json"
@@ -72,6 +72,6 @@ def _in_roles(key: str, value: Any, roles: Roles) -> Any:
         return sorted(parts) if all(isinstance(part, str) for part in parts) else parts
     if isinstance(value, str):
         return roles.plain(value)
-    if key in LEDGERS:
+    if key in LEDGERS and value not in NO_LEDGERS:
         return roles.ledger(value)
     return "<time>" if key in TIMES else value

@@ -55,7 +55,7 @@ class Target(NamedTuple):
 class Voice:
     """One connection; its methods are the steps."""
 
-    def __init__(self, trace: "Trace", name: str, version: int | None) -> None:
+    def __init__(self, trace: "Trace", name: str, version: int | None, client: str) -> None:
         self.name = name
         self.closed = self.mute = False
         self.topic = trace.topic
@@ -66,10 +66,11 @@ class Voice:
         self._decoder = FrameDecoder(MAX_FRAME)
         self._waiting: deque[Received] = deque()
         self._last_request = 0
+        self._told_enough: set[int] = set()
         self._connected = version is not None
         trace.selector.register(self._socket, selectors.EVENT_READ, self)
         if version is not None:
-            self._send(pb.CommandConnect(client_version="trace", protocol_version=version))
+            self._send(pb.CommandConnect(client_version=client, protocol_version=version))
             self._await(lambda frame: frame.kind == Kind.CONNECTED)
 
     # Steps --------------------------------------------------------------------------------
@@ -103,6 +104,11 @@ class Voice:
     def hears(self, kind: int, count: int = 1) -> list[Any]:
         """Wait for the next commands of a kind."""
         return [self._hear(lambda frame: frame.kind == kind) for _ in range(count)]
+
+    def hears_once(self, kind: int) -> None:
+        """Wait for a command of a kind; should more of the kind follow, they are not told."""
+        self.hears(kind)
+        self._told_enough.add(kind)
 
     def hears_outcome(self) -> Any:
         """Wait for the next SEND_RECEIPT or SEND_ERROR."""
@@ -251,10 +257,11 @@ class Voice:
         return self._tell_waiting()
 
     def _tell_waiting(self) -> bool:
-        told = bool(self._waiting)
-        while self._waiting:
-            self._tell(self._waiting.popleft())
-        return told
+        told = [frame for frame in self._waiting if frame.kind not in self._told_enough]
+        self._waiting.clear()
+        for frame in told:
+            self._tell(frame)
+        return bool(told)
 
     def _send(self, command: Any) -> None:
         self._send_bytes(encode(command))
@@ -307,9 +314,9 @@ class Trace:
         self.roles = Roles(self.token, _addresses(target))
         self._voices: list[Voice] = []
 
-    def connects(self, version: int | None = 21) -> Voice:
+    def connects(self, version: int | None = 21, client: str = "trace") -> Voice:
         """A further client: `a`, then `b`, ...; without a handshake if it has no version."""
-        voice = Voice(self, "abcdef"[len(self._voices)], version)
+        voice = Voice(self, "abcdef"[len(self._voices)], version, client)
         self._voices.append(voice)
         return voice
 

@@ -1,0 +1,244 @@
+"""Topics that end: terminated, truncated, trimmed."""
+
+from conformance.trace import FAILOVER, SHARED, Kind, Trace, Voice
+from magnetar_proto import PulsarApi_pb2 as pb
+
+JAVA = "Pulsar-Java-v4.2.4"
+
+
+def _path(t: Trace) -> str:
+    return f"persistent/public/default/{t.token}"
+
+
+def _terminates(t: Trace) -> None:
+    t.rest("POST", f"{_path(t)}/terminate")
+
+
+def _asks_for_the_last(a: Voice, consumer_id: int = 1) -> None:
+    a.asks(pb.CommandGetLastMessageId(consumer_id=consumer_id, request_id=0))
+
+
+# Terminated -----------------------------------------------------------------------------------
+
+
+def nobody_publishes_to_a_terminated_topic(t: Trace) -> None:
+    a = t.publisher(2)
+    _terminates(t)
+    a.hears(Kind.CLOSE_PRODUCER)
+    a.produces()
+
+
+def a_topic_is_terminated_twice(t: Trace) -> None:
+    a = t.publisher(2)
+    _terminates(t)
+    _terminates(t)
+    a.hears(Kind.CLOSE_PRODUCER)
+
+
+def a_topic_without_messages_is_terminated(t: Trace) -> None:
+    t.rest("PUT", _path(t))
+    _terminates(t)
+    a = t.connects(client=JAVA)
+    a.subscribes()
+    a.permits(1)
+    a.hears_once(Kind.REACHED_END_OF_TOPIC)
+
+
+def a_topic_that_is_not_there_is_terminated(t: Trace) -> None:
+    _terminates(t)
+
+
+def a_partitioned_topic_is_terminated(t: Trace) -> None:
+    t.has_partitions(2)
+    a, b = t.connects(), t.connects()
+    a.produces(f"{t.topic}-partition-0")
+    b.produces(f"{t.topic}-partition-1")
+    a.publishes(2)
+    _terminates(t)
+    t.rest("POST", f"{_path(t)}/terminate/partitions")
+    a.hears(Kind.CLOSE_PRODUCER)
+    b.hears(Kind.CLOSE_PRODUCER)
+    a.produces(f"{t.topic}-partition-0")
+
+
+def a_non_persistent_topic_is_terminated(t: Trace) -> None:
+    t.connects().produces(f"non-{t.topic}")
+    t.rest("POST", f"non-persistent/public/default/{t.token}/terminate")
+
+
+def what_is_there_is_still_read(t: Trace) -> None:
+    a, b = t.publisher(3), t.connects(client=JAVA)
+    _terminates(t)
+    a.hears(Kind.CLOSE_PRODUCER)
+    b.subscribes()
+    _asks_for_the_last(b)
+    b.permits(9)
+    ids = b.receives(3)
+    b.acks(ids)
+    b.hears_once(Kind.REACHED_END_OF_TOPIC)
+
+
+def a_consumer_that_has_read_all_hears_of_the_end(t: Trace) -> None:
+    a, b = t.publisher(2), t.connects(client=JAVA)
+    b.subscribes()
+    b.permits(9)
+    b.acks(b.receives(2))
+    _terminates(t)
+    b.hears_once(Kind.REACHED_END_OF_TOPIC)
+    a.hears(Kind.CLOSE_PRODUCER)
+
+
+def a_consumer_that_has_not_acknowledged_does_not(t: Trace) -> None:
+    a, b = t.publisher(2), t.connects(client=JAVA)
+    b.subscribes()
+    b.permits(9)
+    ids = b.receives(2)
+    _terminates(t)
+    b.hears_nothing()
+    b.acks(ids)
+    b.hears_once(Kind.REACHED_END_OF_TOPIC)
+    a.hears(Kind.CLOSE_PRODUCER)
+
+
+def a_consumer_that_comes_after_the_end(t: Trace) -> None:
+    a, b = t.publisher(1), t.connects(client=JAVA)
+    a.subscribes()
+    a.acks(a.published)
+    a.closes_consumer()
+    _terminates(t)
+    a.hears(Kind.CLOSE_PRODUCER)
+    b.subscribes()
+    b.permits(1)
+    b.hears_once(Kind.REACHED_END_OF_TOPIC)
+
+
+def a_client_that_is_not_java(t: Trace) -> None:
+    a, b = t.publisher(1), t.connects(client="Pulsar-CPP-v3.7.0")
+    b.subscribes()
+    b.permits(9)
+    b.acks(b.receives())
+    _terminates(t)
+    a.hears(Kind.CLOSE_PRODUCER)
+    b.hears_nothing()
+
+
+def all_that_share_hear_of_the_end(t: Trace) -> None:
+    a, b, c = t.publisher(2), t.connects(client=JAVA), t.connects(client=JAVA)
+    b.subscribes(SHARED)
+    c.subscribes(SHARED)
+    b.permits(9)
+    b.acks(b.receives(2))
+    c.permits(9)
+    _terminates(t)
+    b.hears_once(Kind.REACHED_END_OF_TOPIC)
+    c.hears_once(Kind.REACHED_END_OF_TOPIC)
+    a.hears(Kind.CLOSE_PRODUCER)
+
+
+def one_that_stands_by_hears_of_the_end(t: Trace) -> None:
+    a, b, c = t.publisher(1), t.connects(client=JAVA), t.connects(client=JAVA)
+    b.subscribes(FAILOVER, consumer_name="b")
+    b.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    c.subscribes(FAILOVER, consumer_name="c")
+    c.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    b.permits(9)
+    b.acks(b.receives())
+    _terminates(t)
+    b.hears_once(Kind.REACHED_END_OF_TOPIC)
+    c.hears_once(Kind.REACHED_END_OF_TOPIC)
+    a.hears(Kind.CLOSE_PRODUCER)
+
+
+def the_end_is_kept_through_an_unload(t: Trace) -> None:
+    a = t.publisher(1)
+    _terminates(t)
+    a.hears(Kind.CLOSE_PRODUCER)
+    t.rest("PUT", f"{_path(t)}/unload")
+    a.produces()
+    a.subscribes()
+    a.permits(1)
+    a.receives()
+
+
+def a_terminated_topic_is_deleted(t: Trace) -> None:
+    a = t.publisher(1)
+    _terminates(t)
+    a.hears(Kind.CLOSE_PRODUCER)
+    t.rest("DELETE", f"{_path(t)}?force=true")
+    a.produces()
+    a.publishes(1, first=1)
+
+
+# Truncated --------------------------------------------------------------------------------------
+
+
+def a_topic_is_truncated(t: Trace) -> None:
+    a, b = t.publisher(3), t.connects()
+    t.rest("PUT", f"{_path(t)}/subscription/sub", "earliest")
+    t.rest("DELETE", f"{_path(t)}/truncate")
+    b.subscribes()
+    b.permits(9)
+    b.hears_nothing()
+    a.publishes(1, first=3)
+    b.receives()
+    _asks_for_the_last(b)
+
+
+def a_topic_is_truncated_under_its_consumer(t: Trace) -> None:
+    a, b = t.publisher(4), t.connects()
+    b.subscribes(SHARED)
+    b.permits(2)
+    b.receives(2)
+    t.rest("DELETE", f"{_path(t)}/truncate")
+    b.permits(9)
+    b.hears_nothing()
+    a.publishes(1, first=4)
+    b.receives()
+
+
+def readers_of_a_truncated_topic(t: Trace) -> None:
+    a, b = t.publisher(3), t.connects()
+    t.rest("DELETE", f"{_path(t)}/truncate")
+    b.subscribes(durable=False)
+    b.permits(9)
+    b.hears_nothing()
+    a.publishes(1, first=3)
+    b.receives()
+
+
+def a_partitioned_topic_is_truncated(t: Trace) -> None:
+    t.has_partitions(2)
+    t.rest("DELETE", f"{_path(t)}/truncate")
+    t.rest("DELETE", f"{_path(t)}-partition-0/truncate")
+
+
+def a_topic_that_is_not_there_is_truncated(t: Trace) -> None:
+    t.rest("DELETE", f"{_path(t)}/truncate")
+
+
+def a_non_persistent_topic_is_truncated(t: Trace) -> None:
+    t.connects().produces(f"non-{t.topic}")
+    t.rest("DELETE", f"non-persistent/public/default/{t.token}/truncate")
+
+
+def a_topic_is_trimmed(t: Trace) -> None:
+    a = t.publisher(2)
+    t.rest("POST", f"{_path(t)}/trim")
+    a.subscribes()
+    a.permits(2)
+    a.receives(2)
+
+
+def a_topic_that_is_not_there_is_trimmed(t: Trace) -> None:
+    t.rest("POST", f"{_path(t)}/trim")
+
+
+def the_last_message_after_everything_was_skipped(t: Trace) -> None:
+    a = t.publisher(2)
+    a.subscribes()
+    a.acks(a.published)
+    t.rest("PUT", f"{_path(t)}/unload")
+    a.hears(Kind.CLOSE_PRODUCER)
+    a.hears(Kind.CLOSE_CONSUMER)
+    a.subscribes()
+    _asks_for_the_last(a)
