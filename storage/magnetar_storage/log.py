@@ -80,12 +80,38 @@ class Log(RecordedLog):
         await self._switched()
         if self.failed is not None:
             raise self.failed.again()
+        if self.terminated:
+            raise WriterFailed(f"{self.key} is terminated: nothing can be appended any more")
         if self._writer is None:
             self._switching = self.engine.clock.promise()
             try:
                 await self._next_segment()
             finally:
                 await self._end_switch()
+
+    async def terminate(self) -> None:
+        """Let nothing be appended any more, ever; what was appended is durable before.
+
+        Call it only when nobody appends.  A failure ends the log; open it anew to see whether it
+        is terminated.
+        """
+        await self._switched()
+        if self.failed is not None:
+            raise self.failed.again()
+        if self.terminated:
+            return
+        self._switching = self.engine.clock.promise()
+        try:
+            writer, self._writer = self._writer, None
+            if writer is not None:
+                await self._settle(writer)
+                self._open_entries = self._open_bytes = 0
+            await self.commit(lambda record: replace(record, terminated=True))
+        except StorageError as error:
+            self.fail(error)
+            raise
+        finally:
+            await self._end_switch()
 
     @property
     def is_writing(self) -> bool:

@@ -23,6 +23,8 @@ THINNED_VERSION = 2
 """Of a record that has thinned segments: releases that do not know them must not read it."""
 COMPACTED_VERSION = 3
 """Of a record that has compacted data: the same."""
+TERMINATED_VERSION = 4
+"""Of the record of a terminated log: older releases would append to it."""
 
 OPTIONAL = ("entries", "kept", "kept_in", "cursor_segment")
 """Fields that may be null; all others are numbers, but for those that hold several values."""
@@ -78,6 +80,8 @@ class LogRecord:
     trash: tuple[SegmentId, ...] = ()
     properties: dict[str, str] = field(default_factory=dict)
     compacted: Compacted | None = None
+    terminated: bool = False
+    """Nothing will ever be appended any more."""
 
     @property
     def stored(self) -> set[SegmentId]:
@@ -152,16 +156,23 @@ class LogRecord:
 
     def encode(self) -> bytes:
         """The stored form."""
-        whole = all(segment.is_whole for segment in self.segments)
         fields = asdict(self) | {"segments": [_encoded(segment) for segment in self.segments]}
         if not self.delay_segments:
             del fields["delay_segments"]  # as before there were any
-        version = RECORD_VERSION if whole else THINNED_VERSION
         if self.compacted is None:
             del fields["compacted"]
-        else:
-            version = COMPACTED_VERSION
-        return json.dumps({"version": version} | fields).encode()
+        if not self.terminated:
+            del fields["terminated"]
+        return json.dumps({"version": self._version()} | fields).encode()
+
+    def _version(self) -> int:
+        """The lowest version whose releases understand the record."""
+        if self.terminated:
+            return TERMINATED_VERSION
+        if self.compacted is not None:
+            return COMPACTED_VERSION
+        whole = all(segment.is_whole for segment in self.segments)
+        return RECORD_VERSION if whole else THINNED_VERSION
 
     @classmethod
     def decode(cls, key: str, value: bytes) -> "LogRecord":
@@ -169,17 +180,18 @@ class LogRecord:
         try:
             fields = json.loads(value)
             version = fields.pop("version")
-            if version not in (RECORD_VERSION, THINNED_VERSION, COMPACTED_VERSION):
-                why = f"record version {version}; this release reads up to {COMPACTED_VERSION}"
+            if not RECORD_VERSION <= version <= TERMINATED_VERSION:
+                why = f"record version {version}; this release reads up to {TERMINATED_VERSION}"
                 raise Corrupt(key, 0, why)
             segments = tuple(Segment(**_numbers(s)) for s in fields.pop("segments"))
             delays = _ids(fields.pop("delay_segments", ()))
             trash = _ids(fields.pop("trash"))
             properties = dict(fields.pop("properties", {}))
             compacted = Compacted.decode(fields.pop("compacted", None))
+            terminated = fields.pop("terminated", False) is True
             return cls(
                 segments=segments, delay_segments=delays, trash=trash, properties=properties,
-                compacted=compacted, **_numbers(fields),
+                compacted=compacted, terminated=terminated, **_numbers(fields),
             )  # fmt: skip
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise Corrupt(key, 0, f"the metadata record cannot be read: {error}") from error

@@ -64,6 +64,11 @@ class RecordedLog(ReadableLog):
             committing.set_result(None)
 
     @property
+    def terminated(self) -> bool:
+        """Whether nothing will ever be appended any more."""
+        return self._record.terminated
+
+    @property
     def properties(self) -> dict[str, str]:
         """The log's own properties; replace them with `set_properties`."""
         return self._record.properties

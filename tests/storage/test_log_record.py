@@ -33,7 +33,7 @@ def test_the_record_survives_encoding() -> None:
             "kept is 1.5",
         ),
         (b'{"version": 1, "segments": [], "trash": [], "surprise": 0}', "cannot be read"),
-        (b'{"version": 4, "segments": [], "trash": [], "surprise": 0}', "record version 4"),
+        (b'{"version": 5, "segments": [], "trash": [], "surprise": 0}', "record version 5"),
     ],
 )
 def test_a_record_that_is_none_is_corrupt(value: bytes, why: str) -> None:
