@@ -6,6 +6,7 @@ that others get between, and a chunk is counted again only when it has changed.
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from magnetar_broker.consumer import Backlog
 from magnetar_broker.pauses import pause
@@ -60,10 +61,12 @@ class BacklogCounter:
         None if there is none, or it cannot be read.
         """
         first, end = self._bounds()
-        if first >= end:
-            return None
-        if self._oldest[0] != first or self._oldest[1] is None:
-            self._oldest = (first, await self._published_ms(first))
+        return None if first >= end else await self.published_ms(first)
+
+    async def published_ms(self, offset: int) -> int | None:
+        """When an entry was published, if that can be read; asking again costs nothing."""
+        if self._oldest[0] != offset or self._oldest[1] is None:
+            self._oldest = (offset, await self._published_ms(offset))
         return self._oldest[1]
 
     def _bounds(self) -> tuple[int, int]:
@@ -112,8 +115,31 @@ class BacklogCounter:
 
     def size(self) -> int:
         """Bytes of what is not acknowledged, from the mean size of a segment's entries."""
+        return sum(share.size for share in self._shares())
+
+    def offset_leaving(self, size: int) -> int:
+        """The first offset from which on no more than so many of these bytes are left."""
+        for share in reversed(list(self._shares())):
+            if share.size > size:
+                return self._leaving(share, size * share.held // share.total)
+            size -= share.size
+        return self._bounds()[0]
+
+    def _leaving(self, share: "Share", entries: int) -> int:
+        """The first offset from which on so many entries of a segment are not acknowledged."""
+        low, high = share.start, share.stop
+        while low < high:
+            middle = (low + high) // 2
+            if share.stop - middle - self._cursor.acked.count(middle, share.stop) <= entries:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    def _shares(self) -> "Iterator[Share]":
+        """What is not acknowledged, segment by segment."""
         first, end = self._bounds()
-        log, size, base = self._log, 0, self._log.first_offset
+        log, base = self._log, self._log.first_offset
         open_bytes = log.size - sum(segment.size for segment in log.segments)
         for segment in log.segments:
             stop = log.segment_end(base)
@@ -121,9 +147,25 @@ class BacklogCounter:
             if start < until:
                 left = until - start - self._cursor.acked.count(start, until)
                 held = stop - base if segment.entries is None else segment.held
-                size += (segment.size or open_bytes) * left // max(held, 1)
+                yield Share(start, until, left, max(held, 1), segment.size or open_bytes)
             base = stop
-        return size
+
+
+class Share(NamedTuple):
+    """What of a segment a cursor has not acknowledged."""
+
+    start: int
+    stop: int
+    entries: int
+    held: int
+    """How many entries the segment has, acknowledged ones included."""
+    total: int
+    """Their bytes."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that are not acknowledged, as if all entries were alike."""
+        return self.total * self.entries // self.held
 
 
 class ChunkCounts:

@@ -4,6 +4,7 @@
     ├── InvalidName, TenantMissing, NamespaceMissing, TopicMissing, SubscriptionMissing
     ├── AlreadyExists, InUse, NotEmpty, LimitReached   over HTTP: what names refuse
     ├── ProducerBusy, ProducerFenced, ConsumerBusy, ConsumerUnassigned
+    ├── QuotaHolds, QuotaExceeded   the backlog is as large as it may be
     ├── NotReady                    try again: loading, fenced, or moving
     ├── NotAllowed                  the feature is off or the request makes no sense
     ├── SchemaRefused, MetadataTrouble, PersistenceTrouble, TooManyRequests, UnknownTrouble
@@ -72,6 +73,18 @@ class ProducerFenced(BrokerError):
     """A producer has ended for good: its client must not try again."""
 
     code = pb.ProducerFenced
+
+
+class QuotaHolds(BrokerError):
+    """The backlog is as large as it may be: the producer may come when there is room."""
+
+    code = pb.ProducerBlockedQuotaExceededError
+
+
+class QuotaExceeded(BrokerError):
+    """The same, and the application is to be told."""
+
+    code = pb.ProducerBlockedQuotaExceededException
 
 
 class ConsumerBusy(BrokerError):

@@ -10,7 +10,7 @@ from magnetar_broker.consumer_group import EXCLUSIVE, ConsumerGroup
 from magnetar_broker.dispatch.key_selection import KeySharedMeta, SlotOwners
 from magnetar_broker.dispatch.key_shared import slot_owners
 from magnetar_broker.dispatch.selection import RoundRobin, pick_active
-from magnetar_broker.errors import UnknownTrouble
+from magnetar_broker.errors import NotReady, UnknownTrouble
 from magnetar_broker.limits import TopicLimits, limits_of
 from magnetar_broker.meter import Meter
 from magnetar_broker.policies import ENCRYPTION_REQUIRED, Policies
@@ -159,12 +159,14 @@ class NonPersistentTopic:
         self.producers = Producers(name, limits.max_producers, clock, tasks, None, self)
         self.subscriptions: dict[str, NonPersistentSubscription] = {}
         self.messages_in = self.bytes_in = self.messages_out = self.bytes_out = 0
+        self.closed = False
         self.meter = Meter(4)
         self.rates = topic_rates(self, clock, None)
         self._clock = clock
 
     async def add_producer(self, connection: Connection, request: ProducerRequest) -> Producer:
         """A producer; it is `ready`, or waits for its turn."""
+        self.check_open()
         producer = Producer(connection, self, request)
         await self.producers.enter(producer)
         return producer
@@ -174,6 +176,7 @@ class NonPersistentTopic:
 
     async def welcome(self, producer: Producer) -> None:
         """It may send at once."""
+        self.check_open()
         producer.must_encrypt = self.policies.value(ENCRYPTION_REQUIRED, self.name)
 
     def remove_producer(self, producer: Producer) -> None:
@@ -208,7 +211,9 @@ class NonPersistentTopic:
         """Join a subscription; start positions mean nothing here."""
         if self.rates is not None:
             self.rates.check_subscribe(connection, request)
+        self.check_open()
         subscription = await self._admitted(request)
+        self.check_open()
         consumer = Consumer(
             connection,
             request.consumer_id,
@@ -251,6 +256,9 @@ class NonPersistentTopic:
         """Messages and bytes in, messages and bytes out: what is metered."""
         return (self.messages_in, self.bytes_in, self.messages_out, self.bytes_out)
 
+    async def check_quotas(self) -> None:
+        """Nothing waits here."""
+
     async def ensure_subscription(self, name: str) -> None:
         """Nothing is kept for a subscription without consumers."""
 
@@ -259,8 +267,19 @@ class NonPersistentTopic:
         if self.subscriptions.get(subscription.name) is subscription:
             del self.subscriptions[subscription.name]
 
+    @property
+    def in_use(self) -> bool:
+        """Whether clients are connected."""
+        return bool(self.producers) or bool(self.producers.waiting) or bool(self.subscriptions)
+
+    def check_open(self) -> None:
+        """`NotReady` once it has been closed."""
+        if self.closed:
+            raise NotReady(f"{self.name} is being closed on this broker; try again")
+
     async def close(self) -> None:
         """Send every client away."""
+        self.closed = True
         self.producers.disconnect()
         for subscription in list(self.subscriptions.values()):
             subscription.consumers.disconnect()

@@ -194,6 +194,13 @@ class Producers:
         for producer in self:
             producer.disconnect()
 
+    def refuse(self, refusal: BrokerError) -> None:
+        """Send all of them away, who comes back is refused; who waits learns why."""
+        for waiting in self.waiting:
+            waiting.turn(refusal)
+        for producer in self:
+            producer.disconnect()
+
     def require_encryption(self, required: bool) -> None:
         """Messages that are not encrypted are refused from now on, or no longer.
 

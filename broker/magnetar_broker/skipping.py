@@ -4,20 +4,22 @@ Everything here is on disk when it returns.  Consumers that hold what was skippe
 acknowledge it, and do not get it again.
 """
 
+from collections.abc import Iterable
+
 from magnetar_broker.subscription import Subscription
 
 
-async def skip_before(subscription: Subscription, offset: int) -> int:
-    """All before an offset; returns how many messages that were."""
+async def skip_runs(subscription: Subscription, runs: Iterable[range]) -> int:
+    """Some entries; returns how many messages that were."""
     before = (await subscription.backlog()).messages
-    subscription.skip(range(offset))
+    subscription.skip(*runs)
     await subscription.settled()
     return max(before - (await subscription.backlog()).messages, 0)
 
 
 async def expire_before(subscription: Subscription, offset: int) -> int:
-    """The same, because they are too old."""
-    messages = await skip_before(subscription, offset)
+    """All before an offset, because they are too old; returns how many messages that were."""
+    messages = await skip_runs(subscription, [range(offset)])
     if messages:
         subscription.messages_expired += messages
         subscription.last_expired_ms = subscription.topic.log.engine.clock.now_ms()

@@ -18,6 +18,7 @@ from magnetar_broker.dispatch.shared import Shared
 from magnetar_broker.dispatch.single_active import SingleActive
 from magnetar_broker.dispatch.throttle import Throttle
 from magnetar_broker.errors import UnknownTrouble
+from magnetar_broker.idleness import Idleness
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.topic_rates import TopicRates
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -27,6 +28,7 @@ from magnetar_proto.names import TopicName
 from magnetar_storage.cursor import Cursor
 from magnetar_storage.cursor_log import CursorLog, DurableCursor
 from magnetar_storage.log import Log
+from magnetar_storage.sides import IDLENESS
 from magnetar_storage.world import Done, Promise
 
 INDIVIDUAL = 0
@@ -60,6 +62,7 @@ class SubscribedTopic(Protocol):
     frames: FrameCache
     cursors: CursorLog
     limits: TopicLimits
+    idleness: Idleness | None
     rates: TopicRates | None
 
     @property
@@ -163,10 +166,19 @@ class Subscription:
 
     def join(self, consumer: Consumer) -> None:
         """Add an admitted consumer."""
-        self.joined += 1
+        self._used()
         self.consumers.add(consumer)
         consumer.throttle = self._stream.throttle
         self.dispatcher.add(consumer)
+
+    def _used(self) -> None:
+        """Somebody has come: it is not idle."""
+        self.joined += 1
+        idleness = self.topic.idleness
+        if idleness is None or not isinstance(self.cursor, DurableCursor):
+            return
+        if idleness.used(self.cursor):
+            self.topic.cursors.side_changed(IDLENESS)
 
     def remove_consumer(self, consumer: Consumer) -> None:
         """A consumer left."""

@@ -11,6 +11,7 @@ from magnetar_broker.deduplication import Deduplication
 from magnetar_broker.delays import TopicDelays
 from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.errors import NotReady
+from magnetar_broker.idleness import Idleness
 from magnetar_broker.limits import TopicLimits, limits_of
 from magnetar_broker.metadata_keys import topic_key
 from magnetar_broker.meter import Meter
@@ -23,6 +24,7 @@ from magnetar_broker.policies import (
 )
 from magnetar_broker.producer import Producer, ProducerRequest, Sends
 from magnetar_broker.producers import Producers
+from magnetar_broker.quotas import admit_producer
 from magnetar_broker.sequences import Sequences
 from magnetar_broker.subscriptions import Subscriptions
 from magnetar_broker.tidying import tidy
@@ -80,6 +82,7 @@ class Topic:
         self.messages_in = self.bytes_in = 0
         self.meter = Meter(4)
         self.rates = topic_rates(self, entries.engine.clock, None)
+        self.idleness: Idleness | None = None
         self._dropped = dropped
         self._held: list[Sends] | None = []
         """Until the log has a segment, which it gets with the first run; None from then on."""
@@ -136,6 +139,10 @@ class Topic:
         producer = Producer(connection, self, request)
         await self.producers.enter(producer)
         return producer
+
+    async def check_quotas(self) -> None:
+        """Refuse a producer while too much waits for consumers."""
+        await admit_producer(self)
 
     async def store_epoch(self, epoch: int) -> None:
         """Keep the topic's epoch; durable on return."""
@@ -315,6 +322,8 @@ class Topic:
         """Entries are gone that durable cursors had acknowledged; others pass over them."""
         for subscription in self.subscriptions.values():
             self.log.skip_holes(subscription.cursor)
+            if not subscription.durable:
+                subscription.dispatcher.skipped()
 
     def drop(self, error: BaseException) -> None:
         """The log failed: send everybody away; the topic is loaded anew when they come back."""
@@ -322,6 +331,20 @@ class Topic:
             logger.error("%s is closed and will be loaded anew: %s", self.name, error)
             self.disconnect()
             self._dropped(self)
+
+    @property
+    def in_use(self) -> bool:
+        """Whether clients are connected."""
+        return (
+            bool(self.producers)
+            or bool(self.producers.waiting)
+            or any(subscription.consumers for subscription in self.subscriptions.values())
+        )
+
+    async def delete(self) -> None:
+        """Send every client away and delete all that is stored; durable on return."""
+        self.disconnect()
+        await self.log.delete()
 
     def disconnect(self) -> None:
         """Send every client away."""
@@ -340,6 +363,8 @@ class Topic:
         if self.log.failed is None:
             await self.delays.close()
             self.deduplication.write()
+            if self.idleness is not None:
+                self.cursors.side_changed(sides.IDLENESS)
             await self.cursors.close()
         await self.log.close()
 

@@ -121,6 +121,13 @@ class CursorLog:
         self._dirty[cursor.number] = cursor
         self._changed(done)
 
+    def adopt(self, number: int, state: SideState) -> None:
+        """Keep a further side from now on; what was kept under its number is replayed into it."""
+        kept = self._sides.get(number)
+        for record in kept.snapshot() if kept is not None else ():
+            state.apply(record)
+        self._sides[number] = state
+
     def side_changed(self, number: int, done: Done | None = None) -> None:
         """The same for a side."""
         self._dirty_sides.add(number)

@@ -81,6 +81,20 @@ class Positions:
         size = self.segment_end(base) - base
         return [base + entry for entry in entries if 0 <= entry < size]
 
+    def closed_ms(self, offset: int) -> int | None:
+        """When the segment of an entry was closed; None while it is open."""
+        _, segment, _ = self._segment_at(offset)
+        return None if segment.entries is None else segment.sealed_ms
+
+    def closed_before(self, timestamp_ms: int) -> int:
+        """The offset below which the oldest segments were all closed before a time."""
+        offset = self.first_offset
+        for segment in self._record.segments:
+            if segment.entries is None or segment.sealed_ms >= timestamp_ms:
+                break
+            offset += segment.entries
+        return offset
+
     def seek(self, ledger: int, entry: int) -> int:
         """The offset at a position or, where nothing is there, of the next entry after it."""
         for segment, base in zip(self._record.segments, self._bases, strict=True):

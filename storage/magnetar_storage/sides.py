@@ -4,6 +4,7 @@ from typing import Final, Protocol
 
 DEDUPLICATION: Final = 1
 DELAYS: Final = 2
+IDLENESS: Final = 3
 """The numbers of the sides there are; never to be used again for another."""
 
 

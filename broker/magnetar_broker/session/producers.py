@@ -37,6 +37,7 @@ async def _create(session: Session, topic_name: TopicName, command: pb.CommandPr
     topic = await session.broker.topic(topic_name, create=True)
     name = command.producer_name or session.broker.producer_name()
     topic.producers.check_room(name)
+    await topic.check_quotas()
     if session.broker.policies.value(ENCRYPTION_REQUIRED, topic_name) and not command.encrypted:
         raise MetadataTrouble(f"{topic_name} takes encrypted messages only: encrypt them")
     version = await session.broker.schemas.for_producer(topic_name, sent_schema(command))

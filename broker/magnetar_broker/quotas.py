@@ -1,0 +1,192 @@
+"""Backlog quotas: how much of a topic may wait for its slowest subscription, and for how long.
+
+What waits is what a durable subscription has not acknowledged.  Messages that are to be delivered
+later wait on purpose: they count by their size, and not by their age.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
+
+from magnetar_broker.dispatch.base import Delays
+from magnetar_broker.errors import BrokerError, QuotaExceeded, QuotaHolds
+from magnetar_broker.expiry import COMPACTION_CURSOR
+from magnetar_broker.limits import TopicLimits
+from magnetar_broker.policies import (
+    BACKLOG_QUOTA_AGE,
+    BACKLOG_QUOTA_SIZE,
+    BacklogQuota,
+    Policies,
+    Policy,
+    QuotaAction,
+)
+from magnetar_broker.producers import Producers
+from magnetar_broker.skipping import skip_runs
+from magnetar_broker.subscription import Subscription
+from magnetar_broker.subscriptions import Subscriptions
+from magnetar_proto.names import TopicName
+from magnetar_storage.log import Log
+from magnetar_storage.offsets import next_in_neither
+
+logger = logging.getLogger(__name__)
+
+EVICTED_TO_PERCENT: Final = 90
+"""Of a quota by size: so much of the backlog is left."""
+REFUSALS: Final[dict[QuotaAction, type[BrokerError]]] = {
+    QuotaAction.PRODUCER_REQUEST_HOLD: QuotaHolds,
+    QuotaAction.PRODUCER_EXCEPTION: QuotaExceeded,
+}
+"""How producers are refused."""
+
+
+class Bounded(Protocol):
+    """A topic, as far as its backlog."""
+
+    name: TopicName
+    log: Log
+    limits: TopicLimits
+    policies: Policies
+    producers: Producers
+
+    @property
+    def delays(self) -> Delays: ...
+
+    @property
+    def subscriptions(self) -> Subscriptions: ...
+
+    async def first_since(self, timestamp_ms: int) -> int: ...
+
+
+@dataclass(frozen=True)
+class Quota:
+    """One of the two quotas."""
+
+    policy: Policy[BacklogQuota]
+    unit: str
+    of: Callable[[TopicLimits], BacklogQuota]
+
+
+class Excess(NamedTuple):
+    """A quota that is reached."""
+
+    quota: Quota
+    limit: int
+    action: QuotaAction
+    present: int
+
+
+SIZE: Final = Quota(BACKLOG_QUOTA_SIZE, "bytes", lambda limits: limits.size_quota)
+AGE: Final = Quota(BACKLOG_QUOTA_AGE, "seconds", lambda limits: limits.age_quota)
+
+
+async def admit_producer(topic: Bounded) -> None:
+    """`QuotaHolds` or `QuotaExceeded` while a quota is reached that stops producers."""
+    for excess in await excesses(topic):
+        if excess.action in REFUSALS:
+            raise REFUSALS[excess.action](_told(topic, excess))
+
+
+async def keep_to_quotas(topic: Bounded) -> None:
+    """Do what the quotas say that are reached: send producers away, or pass over messages."""
+    for excess in await excesses(topic):
+        if excess.action in REFUSALS:
+            _send_producers_away(topic, excess)
+        elif excess.quota is SIZE:
+            await _evict_by_size(topic, excess)
+        else:
+            await _evict_by_age(topic, excess)
+
+
+async def excesses(topic: Bounded) -> list[Excess]:
+    """The quotas that are reached: size, then age."""
+    limits, found = topic.limits, list[Excess]()
+    if limits.keeps_quotas and limits.size_quota.limit >= 0:
+        size = backlog_bytes(topic)
+        if size >= max(limits.size_quota.limit, 1):
+            found.append(Excess(SIZE, *_parts(limits.size_quota), size))
+    if limits.keeps_quotas and limits.age_quota.limit > 0:
+        seconds = await backlog_seconds(topic)
+        if seconds >= limits.age_quota.limit:
+            found.append(Excess(AGE, *_parts(limits.age_quota), seconds))
+    return found
+
+
+def _parts(quota: BacklogQuota) -> tuple[int, QuotaAction]:
+    return quota.limit, quota.action
+
+
+def backlog_bytes(topic: Bounded) -> int:
+    """Bytes that wait for the subscription for which most do."""
+    return max((one.unacked_bytes() for one in _slowest(topic)), default=0)
+
+
+async def backlog_seconds(topic: Bounded) -> int:
+    """The age of the oldest message that somebody waits for; 0 if nobody does.
+
+    It counts from when the message was published, if ages are to be precise, else from when its
+    segment was closed.
+    """
+    log, waiting = topic.log, topic.delays.waiting
+    oldest, whose = log.end, None
+    for one in _slowest(topic):
+        offset = next_in_neither(one.cursor.acked, waiting, one.next_unacked())
+        if offset < oldest:
+            oldest, whose = offset, one
+    if whose is None:
+        return 0
+    since_ms = await whose.published_ms(oldest) if topic.limits.precise_ages else None
+    if since_ms is None:
+        since_ms = log.closed_ms(oldest)
+    return 0 if since_ms is None else max(log.engine.clock.now_ms() - since_ms, 0) // 1000
+
+
+def _slowest(topic: Bounded) -> list[Subscription]:
+    """Those that quotas look at."""
+    subscriptions = topic.subscriptions.values()
+    return [one for one in subscriptions if one.durable and one.name != COMPACTION_CURSOR]
+
+
+def _told(topic: Bounded, excess: Excess) -> str:
+    origin = topic.policies.resolve(excess.quota.policy, topic.name).origin
+    unit = excess.quota.unit
+    return (
+        f"the backlog of {topic.name} is {excess.present} {unit} and may be {excess.limit} "
+        f"(backlogQuota of the {origin}): acknowledge, skip or expire messages, or raise the quota"
+    )
+
+
+def _send_producers_away(topic: Bounded, excess: Excess) -> None:
+    if not len(topic.producers) and not topic.producers.waiting:
+        return
+    told = _told(topic, excess)
+    logger.warning("producers are sent away: %s", told)
+    topic.producers.refuse(REFUSALS[excess.action](told))
+
+
+async def _evict_by_size(topic: Bounded, excess: Excess) -> None:
+    for one in _slowest(topic):
+        if one.unacked_bytes() >= max(excess.limit, 1):
+            offset = one.offset_leaving(excess.limit * EVICTED_TO_PERCENT // 100)
+            await _evict(topic, one, [range(offset)], excess)
+
+
+async def _evict_by_age(topic: Bounded, excess: Excess) -> None:
+    log = topic.log
+    since_ms = log.engine.clock.now_ms() - excess.limit * 1000
+    closed = log.closed_before(since_ms + 1)
+    offset = await topic.first_since(since_ms + 1) if topic.limits.precise_ages else closed
+    for one in _slowest(topic):
+        first = one.next_unacked()
+        if first < offset:
+            runs = [range(*run) for run in topic.delays.waiting.missing(first, offset)]
+            await _evict(topic, one, runs, excess)
+
+
+async def _evict(topic: Bounded, one: Subscription, runs: list[range], excess: Excess) -> None:
+    messages = await skip_runs(one, runs)
+    if messages:
+        logger.warning(
+            "%d messages were passed over for subscription %s: %s",
+            messages, one.name, _told(topic, excess),
+        )  # fmt: skip

@@ -1,0 +1,122 @@
+"""Skipping messages that nobody acknowledged."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fakes.logs import BY_THREE
+from fakes.topics import KEY_SHARED, SHARED, TopicWorld, entry
+from magnetar_broker.limits import TopicLimits
+from magnetar_broker.skipping import skip_all, skip_messages, skip_runs
+
+counts = st.lists(st.integers(1, 5), min_size=1, max_size=10)
+
+
+def world_of(counts: list[int], limits: TopicLimits | None = None) -> TopicWorld:
+    world = TopicWorld(limits, BY_THREE)
+    world.do(world.topic.subscriptions.create("sub", 0, {}))
+    batches = [entry(0, batch=count) for count in counts]
+    world.publish(*batches, counts=counts)
+    return world
+
+
+def left_of(world: TopicWorld, counts: list[int]) -> list[int]:
+    """How many messages of each entry are not acknowledged."""
+    cursor = world.subscription().cursor
+    return [
+        0 if cursor.is_acked(at) else cursor.partial.get(at, (1 << count) - 1).bit_count()
+        for at, count in enumerate(counts)
+    ]
+
+
+@settings(max_examples=100, deadline=None)
+@given(counts=counts, messages=st.integers(0, 60), acked=st.sets(st.integers(0, 9)))
+def test_as_many_messages_are_skipped_as_were_asked_for(
+    counts: list[int], messages: int, acked: set[int]
+) -> None:
+    world = world_of(counts)
+    consumer = world.subscribe(sub_type=SHARED)
+    acked &= set(range(len(counts)))
+    if acked:
+        world.ack(consumer, *sorted(acked))
+    before = [0 if at in acked else count for at, count in enumerate(counts)]
+    world.do(skip_messages(world.subscription(), messages))
+    expected, missing = [], messages
+    for left in before:
+        expected.append(max(left - missing, 0))
+        missing -= left - expected[-1]
+    assert left_of(world, counts) == expected
+    world.crash()
+    assert left_of(world, counts) == expected, "it is durable"
+
+
+def test_the_first_messages_of_a_batch_go_first() -> None:
+    world = world_of([4])
+    world.do(skip_messages(world.subscription(), 1))
+    assert world.subscription().cursor.partial == {0: 0b1110}
+    world.do(skip_messages(world.subscription(), 2))
+    assert world.subscription().cursor.partial == {0: 0b1000}
+
+
+def test_where_batches_cannot_be_cut_the_last_one_goes_whole() -> None:
+    world = world_of([4, 4], replace(TopicLimits(), batch_index_acks=False))
+    world.do(skip_messages(world.subscription(), 5))
+    assert left_of(world, [4, 4]) == [0, 0]
+
+
+@pytest.mark.parametrize("sub_type", [SHARED, KEY_SHARED])
+def test_who_holds_a_batch_that_is_cut_holds_less(sub_type: int) -> None:
+    world = world_of([4, 1])
+    consumer = world.subscribe(sub_type=sub_type, permits=4)
+    assert consumer.unacked == 4
+    world.do(skip_messages(world.subscription(), 3))
+    assert consumer.unacked == 1
+    world.nack(consumer, 0)
+    world.flow(consumer, 4)
+    assert [(got.ack_set, got.redelivery_count) for got in world.got(consumer)][1:] == [
+        ((0b1000,), 1),
+        ((), 0),
+    ]
+
+
+def test_everything_can_be_skipped() -> None:
+    world = world_of([1] * 10)
+    consumer = world.subscribe(sub_type=SHARED, permits=3)
+    world.do(skip_all(world.subscription()))
+    assert world.subscription().cursor.mark_delete == 9
+    assert consumer.unacked == 0
+    world.crash()
+    assert world.subscription().cursor.mark_delete == 9
+    world.do(skip_all(world.subscription()))
+    assert world.subscription().cursor.mark_delete == 9
+
+
+def test_skipping_tells_how_many_messages_there_were() -> None:
+    world = world_of([3, 2, 1])
+    assert world.do(skip_runs(world.subscription(), [range(1), range(2, 3)])) == 4
+    assert world.do(skip_runs(world.subscription(), [range(3)])) == 2
+    assert world.do(skip_runs(world.subscription(), [range(3)])) == 0
+
+
+def test_a_key_is_not_held_up_by_what_was_skipped() -> None:
+    world = world_of([1] * 6)
+    former = world.subscribe(sub_type=KEY_SHARED, permits=6)
+    later = world.subscribe(sub_type=KEY_SHARED, permits=6)
+    dispatcher = world.subscription().dispatcher
+    held = len(world.got(former))
+    assert held == 6
+    world.do(skip_all(world.subscription()))
+    world.publish(entry(0))
+    assert len(world.got(former)) + len(world.got(later)) == 1
+    assert dispatcher.in_replay == 0
+
+
+def test_what_waited_to_come_again_waits_no_more() -> None:
+    world = world_of([1] * 6)
+    consumer = world.subscribe(sub_type=SHARED, permits=3)
+    world.nack(consumer)
+    assert world.subscription().dispatcher.in_replay == 3
+    world.do(skip_messages(world.subscription(), 2))
+    assert world.subscription().dispatcher.in_replay == 1
