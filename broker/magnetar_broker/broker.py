@@ -2,34 +2,31 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from typing import TypeVar
 
-from magnetar_broker.catalogue import Catalogue, Partitioned
+from magnetar_broker.catalogue import Catalogue
 from magnetar_broker.chores import Chores
-from magnetar_broker.config import Settings, TopicType
+from magnetar_broker.config import Settings
+from magnetar_broker.counts import TopicCounts
+from magnetar_broker.creation import Creation
+from magnetar_broker.deletion import DELETING, RETRY_SECONDS, Deletion
 from magnetar_broker.enforcement import Enforcement
-from magnetar_broker.errors import (
-    AlreadyExists,
-    NotAllowed,
-    NotReady,
-    TooManyRequests,
-    TopicMissing,
-)
+from magnetar_broker.errors import NotReady, TooManyRequests, TopicMissing
 from magnetar_broker.limits import topic_limits
 from magnetar_broker.namespaces import Namespaces
 from magnetar_broker.non_persistent import NonPersistentTopic
 from magnetar_broker.orphans import present_segments, sweep_and_tell
 from magnetar_broker.ownership import Ownership
-from magnetar_broker.policies import Policies
+from magnetar_broker.policies import Policies, Subject
 from magnetar_broker.publish_budget import PublishBudget
 from magnetar_broker.schemas.service import Schemas, schema_limits
 from magnetar_broker.tenants import Tenants
 from magnetar_broker.topic import Topic
 from magnetar_broker.topic_events import TopicEvents
-from magnetar_broker.topics import Topics
+from magnetar_broker.topics import AnyTopic, Topics
 from magnetar_broker.upkeep import Upkeep
 from magnetar_broker.watchdog import Watchdog
 from magnetar_proto.names import NamespaceName, TopicName
@@ -66,10 +63,31 @@ class Broker:
         self.connections = self.connections_total = 0
         self._connections_from: Counter[str] = Counter()
         self.topics = Topics(engine.clock)
+        self.deletion = Deletion(
+            engine,
+            self.tenants,
+            self.namespaces,
+            self.catalogue,
+            self.topics,
+            self.events,
+            self._forget,
+        )
+        self.creation = Creation(
+            settings,
+            engine,
+            self.namespaces,
+            self.catalogue,
+            self.policies,
+            self.topics,
+            self.events,
+            TopicCounts(self.catalogue, self.events, engine.clock),
+            self.deletion,
+        )
         self.enforcement = Enforcement(self.policies, self.topics, engine.clock)
         self._started_ms = engine.clock.now_ms()
         self.watchdog = Watchdog(engine, lambda: iter(self.topics))
         self.upkeep = Upkeep(engine)
+        self.upkeep.every(RETRY_SECONDS, DELETING, self.deletion.resume)
         Chores(settings, engine, lambda: iter(self.topics)).enlist(self.upkeep)
         self._names = count()
         self._lookups = 0
@@ -79,6 +97,7 @@ class Broker:
         present = await present_segments(self.engine)
         await self.namespaces.start()
         await self.policies.start()
+        await self.deletion.start()
         for name in (*SYSTEM_NAMESPACES, *self.settings.bootstrap_namespaces):
             await self.namespaces.ensure(NamespaceName.parse(name))
         self.ready = self.topics.serving = True
@@ -128,7 +147,7 @@ class Broker:
 
     # Topics -----------------------------------------------------------------------
 
-    async def topic(self, name: TopicName, create: bool) -> Topic | NonPersistentTopic:
+    async def topic(self, name: TopicName, create: bool) -> AnyTopic:
         """The topic, loaded; created when `create` and the settings allow it.
 
         Raises the refusal that PRODUCER and SUBSCRIBE answer with.
@@ -136,15 +155,8 @@ class Broker:
         topic = self.topics.get(name)
         if topic is not None:
             return topic
+        await self.deletion.settle(name)
         return await self.topics.load(name, partial(self._open, name, create))
-
-    async def create_partitioned(self, name: TopicName, partitions: int) -> None:
-        """Make a partitioned topic; `AlreadyExists` if there is one, or a plain topic."""
-        async with self.topics.alone_with_partitions(name):
-            if name in self.topics:
-                raise AlreadyExists(f"{name} exists already and is not partitioned")
-            await self.namespaces.require(name.namespace_name)
-            await self.catalogue.create_partitioned(name, Partitioned(partitions))
 
     async def exists(self, name: TopicName) -> bool:
         """Whether there is such a topic, partitioned or not, loaded or not."""
@@ -154,71 +166,38 @@ class Broker:
             or await self.catalogue.partitions(name) > 0
         )
 
-    async def _open(self, name: TopicName, create: bool) -> Topic | NonPersistentTopic:
-        await self._check_name(name)
-        await self.policies.load(name)
-        # Whether a partition exists was decided with its parent.
-        create = name.partition >= 0 or (create and self.settings.allow_auto_topic_creation)
-        if create and not name.is_persistent:
-            return NonPersistentTopic(
-                name, self.limits, self.policies, self.engine.clock, self.engine.tasks
-            )
-        if create and not await self.catalogue.exists(name):
-            await self._check_topics(name.namespace_name)
-        topic = None
-        if name.is_persistent:
-            topic = await Topic.open(
-                name, self.engine, create, self.limits, self.policies, self.topics.drop
-            )
-        if topic is None:
-            raise TopicMissing(f"{name} does not exist and may not be created automatically")
-        return topic
-
-    async def _check_topics(self, namespace: str) -> None:
-        limit = self.settings.max_topics_per_namespace
-        if 0 < limit <= len(await self.catalogue.topics(namespace)):
-            raise NotAllowed(f"{namespace} has its {limit} topics (maxTopicsPerNamespace)")
-
-    async def _check_name(self, name: TopicName) -> None:
-        """Refuse what may not be loaded here under this name."""
-        settings = self.settings
-        allowed = (
-            settings.enable_persistent_topics
-            if name.is_persistent
-            else settings.enable_non_persistent_topics
-        )
-        if not allowed:
-            raise NotAllowed(f"{name.domain} topics are switched off on this broker")
-        await self.namespaces.require(name.namespace_name)
-        if not await self.ownership.owns(name):
-            raise NotReady(f"{name} is not served by this broker; look it up again")
-        partitions = await self.catalogue.partitions(name)
-        if name.partition >= partitions and name.partition >= 0:
-            missing = TopicMissing if partitions else NotAllowed
-            raise missing(f"{name} is no partition: {name.base} has {partitions}")
-        if name.partition < 0 < partitions:
-            raise NotAllowed(f"{name} is partitioned: use one of its {partitions} partitions")
-
     async def partitions(self, name: TopicName, create: bool) -> int:
         """What PARTITIONED_METADATA answers; 0 for a topic without partitions."""
-        await self.namespaces.require(name.namespace_name)
-        partitions = await self.catalogue.partitions(name)
-        if name.partition >= 0:
-            partitions, exists = 0, name.partition < partitions
+        return await self.creation.partitions(name, create)
+
+    async def _open(self, name: TopicName, create: bool) -> AnyTopic:
+        await self.creation.check_name(name)
+        if not await self.ownership.owns(name):
+            raise NotReady(f"{name} is not served by this broker; look it up again")
+        await self.policies.load(name)
+        async with self.creation.by_use(name, create) as may_create:
+            topic = await self._opened(name, may_create)
+            if topic is None:
+                raise TopicMissing(f"{name} does not exist and may not be created automatically")
+            return topic
+
+    async def _opened(self, name: TopicName, create: bool) -> AnyTopic | None:
+        engine = self.engine
+        if name.is_persistent:
+            return await Topic.open(
+                name, engine, create, self.limits, self.policies, self.topics.drop
+            )
+        if create:
+            return NonPersistentTopic(name, self.limits, self.policies, engine.clock, engine.tasks)
+        return None
+
+    async def _forget(self, subject: Subject) -> None:
+        """A topic or namespace is deleted: so is what it had besides."""
+        await self.policies.forget(subject)
+        if isinstance(subject, str):
+            await self.schemas.delete_namespace(subject)
         else:
-            exists = partitions > 0
-        if exists or name in self.topics or await self.catalogue.exists(name):
-            return partitions
-        settings = self.settings
-        if not (create and settings.allow_auto_topic_creation):
-            raise TopicMissing(f"{name} does not exist")
-        if settings.allow_auto_topic_creation_type is TopicType.PARTITIONED and (
-            name.partition < 0 and not name.local.endswith(("-DLQ", "-RETRY"))
-        ):
-            with suppress(AlreadyExists):  # somebody else was faster
-                await self.create_partitioned(name, settings.default_num_partitions)
-            return await self.catalogue.partitions(name)
-        return 0
+            await self.schemas.delete(subject)
 
     async def names(self, namespace: str, persistent: bool, volatile: bool) -> list[str]:
         """Topics of a namespace: stored ones, and loaded ones that are not stored."""

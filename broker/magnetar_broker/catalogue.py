@@ -15,7 +15,7 @@ from magnetar_broker.metadata_keys import (
     PARTITIONS,
     partitions_key,
     topic_key,
-    topic_of_partitions,
+    topic_of_names,
     topics_of,
 )
 from magnetar_broker.records import (
@@ -108,7 +108,7 @@ class Catalogue:
     async def _known(self) -> dict[TopicName, Partitioned | None]:
         if self._partitioned is None:
             keys = await keys_under(self._metadata, PARTITIONS)
-            names = map(topic_of_partitions, keys)
+            names = map(topic_of_names, keys)
             known: dict[TopicName, Partitioned | None] = dict.fromkeys(names)
             if self._partitioned is None:  # nobody was faster
                 self._partitioned = known

@@ -50,14 +50,19 @@ def namespace_of_policies(key: str) -> str | None:
     return name if name.count("/") == 1 else None
 
 
+def policies_of_topics(namespace: str) -> str:
+    """What the keys of all that a namespace's topics say begin with; `topic_of_names` reads on."""
+    return f"{POLICIES}{namespace}/"
+
+
 def topic_policies_key(topic: TopicName) -> str:
     """Of what a topic says of itself and its partitions."""
     base = topic.base
     return f"{POLICIES}{base.namespace_name}/{base.domain}/{base.encoded_local}"
 
 
-def topic_of_partitions(key: str) -> TopicName:
-    """The partitioned topic with that key, of which `PARTITIONS` was taken off."""
+def topic_of_names(key: str) -> TopicName:
+    """The topic of a key of which what all such keys begin with was taken off."""
     tenant, namespace, domain, local = key.split("/", 3)
     return TopicName.parse(f"{domain}://{tenant}/{namespace}/{unquote_plus(local)}")
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from magnetar_broker.errors import NotReady
 from magnetar_broker.non_persistent import NonPersistentTopic
@@ -68,6 +68,10 @@ class Topics:
         finally:
             del self._families[name]
             family.set_result(None)
+
+    def alone_with(self, name: TopicName) -> AbstractAsyncContextManager[None]:
+        """The one or the other: all partitions belong to what is no partition."""
+        return self.alone(name) if name.partition >= 0 else self.alone_with_partitions(name)
 
     async def settled(self, is_meant: Callable[[TopicName], bool]) -> None:
         """Wait for all that is being done now to topics among these."""

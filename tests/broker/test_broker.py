@@ -218,7 +218,7 @@ def test_a_topic_that_is_loaded_is_not_made_a_partitioned_one(name: TopicName) -
     world = BrokerWorld()
     world.do(world.broker.topic(name, True))
     with pytest.raises(AlreadyExists, match="not partitioned"):
-        world.do(world.broker.create_partitioned(name, 3))
+        world.do(world.broker.creation.partitioned(name, Partitioned(3)))
     assert partitions(world, name, False) == 0
 
 
@@ -228,7 +228,10 @@ def test_of_a_plain_and_a_partitioned_topic_made_at_once_the_first_one_wins(
 ) -> None:
     for plain_first in (True, False):
         world = BrokerWorld()
-        plain, parted = world.broker.topic(name, True), world.broker.create_partitioned(name, 3)
+        plain, parted = (
+            world.broker.topic(name, True),
+            world.broker.creation.partitioned(name, Partitioned(3)),
+        )
         gate = world.clock.promise()
         world.metadata.put = slow(world.metadata.put, gate)  # type: ignore[method-assign]
         asking = [world.begin(one) for one in ((plain, parted) if plain_first else (parted, plain))]

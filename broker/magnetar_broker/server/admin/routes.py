@@ -4,6 +4,7 @@ import asyncio
 from urllib.parse import urlsplit
 
 from magnetar_broker.broker import Broker
+from magnetar_broker.catalogue import Partitioned
 from magnetar_broker.metrics.figures import Figures, gather
 from magnetar_broker.metrics.journal import JournalFigures
 from magnetar_broker.server.admin import compaction
@@ -155,7 +156,7 @@ async def create_partitioned(site: Site, request: Request) -> Response:
     limit = broker.settings.max_num_partitions_per_partitioned_topic or MAX_PARTITIONS
     if not 0 < count <= min(limit, MAX_PARTITIONS):
         raise Refused(406, f"{count} partitions: from 1 to {min(limit, MAX_PARTITIONS)} may be had")
-    await broker.create_partitioned(topic, count)
+    await broker.creation.partitioned(topic, Partitioned(count))
     return Response(status=204)
 
 

@@ -1,0 +1,286 @@
+"""Deleting topics, namespaces and tenants: each wholly or, whatever happens, later.
+
+That something is to be deleted is stored first (`DELETIONS`); whatever belongs to it goes then, and
+the mark last.  What a crash or a failing disk has interrupted goes on after the next start, at the
+next use, or in the next round of upkeep; until it has ended nobody opens or makes what is being
+deleted.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from urllib.parse import unquote_plus
+
+from magnetar_broker.catalogue import Catalogue
+from magnetar_broker.errors import (
+    AlreadyExists,
+    InUse,
+    NamespaceMissing,
+    NotEmpty,
+    NotReady,
+    TopicMissing,
+)
+from magnetar_broker.metadata_keys import (
+    DELETIONS,
+    deletion_key,
+    policies_of_topics,
+    topic_key,
+    topic_of_names,
+)
+from magnetar_broker.namespaces import Namespaces
+from magnetar_broker.parallel import for_each
+from magnetar_broker.records import keys_under
+from magnetar_broker.tenants import Tenants
+from magnetar_broker.topic import Topic
+from magnetar_broker.topic_events import TopicEvents
+from magnetar_broker.topics import Topics
+from magnetar_proto.names import DOMAINS, TopicName
+from magnetar_storage.errors import StorageError
+from magnetar_storage.log import Engine, Log
+from magnetar_storage.mutex import Mutex
+
+logger = logging.getLogger(__name__)
+
+DELETING = "deleting"
+"""The job of upkeep that goes on with what was interrupted."""
+RETRY_SECONDS = 60.0
+
+
+class Deletion:
+    """One per broker.  What clients are connected to goes only where `force` says so."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        tenants: Tenants,
+        namespaces: Namespaces,
+        catalogue: Catalogue,
+        topics: Topics,
+        events: TopicEvents,
+        forget: Callable[[str | TopicName], Awaitable[None]],
+    ) -> None:
+        """`forget` deletes what a topic, or a namespace by its name, has besides; also twice."""
+        self._engine = engine
+        self._tenants = tenants
+        self._namespaces = namespaces
+        self._catalogue = catalogue
+        self._topics = topics
+        self._events = events
+        self._forget = forget
+        self._one_namespace = Mutex(engine.clock)
+        self._one_tenant = Mutex(engine.clock)
+        self._begun: set[str] = set()
+        """Full names whose mark is stored, or may be."""
+
+    # What was begun -------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """End what was interrupted; where that fails, nobody can use it until `resume` does it."""
+        for key in await keys_under(self._engine.metadata, DELETIONS):
+            name = unquote_plus(key)
+            self._begun.add(name)
+            if _is_namespace(name):
+                self._namespaces.close(name)
+        await self.resume()
+
+    async def resume(self) -> None:
+        """Go on with all that was interrupted; trouble with storage is for the next time."""
+        for name in sorted(self._begun):
+            try:
+                await self._settle(name)
+            except StorageError as error:
+                logger.warning("the deletion of %s goes on later: %s", name, error)
+
+    async def settle(self, topic: TopicName) -> None:
+        """If the deletion of a topic, or of what it is a partition of, was interrupted: end it."""
+        for name in (str(topic), str(topic.base)) if self._begun else ():
+            if name in self._begun:
+                await self._settle(name)
+
+    def check(self, topic: TopicName) -> None:
+        """`NotReady` while a topic, or what it is a partition of, is being deleted."""
+        if self._begun and not self._begun.isdisjoint((str(topic), str(topic.base))):
+            raise NotReady(f"{topic} is being deleted; try again")
+
+    async def _settle(self, name: str) -> None:
+        if _is_namespace(name):
+            async with self._one_namespace.held():
+                await self._finish_namespace(name)
+        elif "://" in name:
+            topic = TopicName.parse(name)
+            async with self._topics.alone_with(topic):
+                await self._finish_topic(topic)
+        else:
+            async with self._one_tenant.held():
+                await self._finish_tenant(name)
+
+    async def _begin(self, name: str) -> None:
+        self._begun.add(name)
+        await self._engine.metadata.put(deletion_key(name), b"{}")
+
+    async def _is_begun(self, name: str) -> bool:
+        """Whether it is to be deleted indeed: storing the mark may have failed."""
+        if name in self._begun and await self._engine.metadata.get(deletion_key(name)) is None:
+            self._begun.discard(name)
+        return name in self._begun
+
+    async def _end(self, name: str) -> None:
+        await self._engine.metadata.delete(deletion_key(name))
+        self._begun.discard(name)
+
+    # Topics ---------------------------------------------------------------------------------
+
+    async def topic(self, name: TopicName, force: bool) -> None:
+        """Delete a topic that is not partitioned, or what one partition holds; durable on return.
+
+        `TopicMissing`, `AlreadyExists` if it is partitioned, `InUse` if clients are connected.
+        """
+        await self.settle(name)
+        async with self._topics.alone_with(name):
+            if name.partition < 0 and await self._catalogue.partitions(name):
+                raise AlreadyExists(f"{name} is a partitioned topic: delete that")
+            if not await self._exists(name):
+                raise TopicMissing(f"Topic {name} not found")
+            await self._check_unused(name, force)
+            await self._begin(str(name))
+            await self._finish_topic(name)
+
+    async def partitioned(self, name: TopicName, force: bool) -> None:
+        """Delete a partitioned topic with all its partitions; durable on return."""
+        await self.settle(name)
+        async with self._topics.alone_with(name):
+            if not await self._catalogue.partitions(name):
+                if await self._exists(name):
+                    raise AlreadyExists(f"{name} is not partitioned: delete it as a topic")
+                raise TopicMissing(f"Topic {name} not found.")
+            await self._check_unused(name, force)
+            await self._begin(str(name))
+            await self._finish_topic(name)
+
+    async def _exists(self, name: TopicName) -> bool:
+        if 0 <= name.partition < await self._catalogue.partitions(name):
+            return True
+        return name in self._topics or await self._catalogue.exists(name)
+
+    async def _check_unused(self, name: TopicName, force: bool) -> None:
+        for member in () if force else await self._members(name):
+            topic = self._topics.get(member)
+            if topic is not None and topic.in_use:
+                raise InUse(
+                    f"Topic {member} has active producers/subscriptions: "
+                    "close them, or delete it by force"
+                )
+
+    async def _members(self, name: TopicName) -> list[TopicName]:
+        """Its partitions, or what is none alone."""
+        partitions = 0 if name.partition >= 0 else await self._catalogue.partitions(name)
+        return [name.with_partition(index) for index in range(partitions)] or [name]
+
+    async def _finish_topic(self, name: TopicName) -> None:
+        """The caller is alone with the topic, and with its partitions."""
+        if not await self._is_begun(str(name)):
+            return
+        gone = await self._members(name)
+        if name.partition < 0:
+            members = {member for member in gone if member in self._topics}
+            members.update(await self._catalogue.family(name) if name.is_persistent else ())
+            await for_each(self._engine, sorted(members), self._erase)
+            await self._forget(name)
+            await self._catalogue.delete_partitioned(name)
+        else:
+            await self._erase(name)
+        await self._end(str(name))
+        if name.partition < 0:  # a partition is listed for as long as its topic has it
+            self._tell(gone)
+
+    async def _erase(self, name: TopicName) -> None:
+        """Send the clients of one topic away and delete its log."""
+        topic = self._topics.take(name)
+        if isinstance(topic, Topic):
+            await topic.delete()
+        elif topic is not None:
+            await topic.close()
+        elif name.is_persistent:
+            await Log.remove(topic_key(name), self._engine)
+
+    async def _erase_alone(self, name: TopicName) -> None:
+        async with self._topics.alone(name):
+            await self._erase(name)
+
+    def _tell(self, gone: list[TopicName]) -> None:
+        for name in gone:
+            if name.is_persistent:
+                self._events.tell(name, False)
+
+    # Namespaces and tenants -------------------------------------------------------------------
+
+    async def namespace(self, name: str, force: bool) -> None:
+        """Delete a namespace, with its topics if `force`, else `NotEmpty`; durable on return."""
+        async with self._one_namespace.held():
+            if not await self._namespaces.has(name):
+                raise NamespaceMissing(f"Namespace {name} does not exist.")
+            self._namespaces.close(name)
+            try:
+                if not force and await self._contents(name):
+                    raise NotEmpty(
+                        "Cannot delete non empty namespace: delete its topics, or use force"
+                    )
+                await self._begin(name)
+            finally:
+                if name not in self._begun:
+                    self._namespaces.reopen(name)
+            await self._finish_namespace(name)
+
+    async def _contents(self, namespace: str) -> list[TopicName]:
+        await self._topics.settled(lambda topic: topic.namespace_name == namespace)
+        there = [topic.name for topic in self._topics if topic.name.namespace_name == namespace]
+        there += await self._catalogue.logs(namespace)
+        for domain in DOMAINS:
+            there += await self._catalogue.partitioned_topics(namespace, domain)
+        return [topic for topic in there if not topic.is_system]
+
+    async def _finish_namespace(self, name: str) -> None:
+        if await self._is_begun(name):
+            await self._topics.settled(lambda topic: topic.namespace_name == name)
+            gone = await self._catalogue.topics(name)
+            loaded = {topic.name for topic in self._topics if topic.name.namespace_name == name}
+            await for_each(
+                self._engine,
+                sorted(loaded.union(await self._catalogue.logs(name))),
+                self._erase_alone,
+            )
+            keys = await keys_under(self._engine.metadata, policies_of_topics(name))
+            say = [topic_of_names(f"{name}/{key}") for key in keys]
+            await for_each(self._engine, say, self._forget)
+            for domain in DOMAINS:
+                for topic in await self._catalogue.partitioned_topics(name, domain):
+                    await self._catalogue.delete_partitioned(topic)
+            await self._forget(name)
+            await self._namespaces.delete(name)
+            await self._end(name)
+            self._tell(gone)
+        self._namespaces.reopen(name)
+
+    async def tenant(self, name: str, force: bool) -> None:
+        """Delete a tenant, with its namespaces if `force`, else `NotEmpty`; durable on return."""
+        async with self._one_tenant.held():
+            await self._tenants.get(name)
+            if await self._namespaces.of_tenant(name):
+                if not force:
+                    raise NotEmpty(
+                        "The tenant still has active namespaces: delete them, or use force"
+                    )
+                await self._begin(name)
+                await self._finish_tenant(name)
+            else:
+                await self._tenants.delete(name)
+
+    async def _finish_tenant(self, name: str) -> None:
+        if await self._is_begun(name):
+            for namespace in await self._namespaces.of_tenant(name):
+                await self.namespace(namespace, force=True)
+            await self._tenants.delete(name)
+            await self._end(name)
+
+
+def _is_namespace(name: str) -> bool:
+    return "/" in name and "://" not in name

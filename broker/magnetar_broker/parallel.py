@@ -1,0 +1,37 @@
+"""The same work for many things, some of them at a time: what waits for the disk waits together."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
+
+from magnetar_storage.errors import StorageError
+from magnetar_storage.log import Engine
+from magnetar_storage.world import Promise
+
+T = TypeVar("T")
+WIDTH = 64
+
+
+async def for_each(
+    engine: Engine, things: Iterable[T], work: Callable[[T], Awaitable[None]]
+) -> None:
+    """Do `work` for each; of several storage errors one is raised, after all have been tried."""
+    left = iter(things)
+    errors: list[StorageError] = []
+
+    async def worker(ended: Promise) -> None:
+        try:
+            for thing in left:
+                try:
+                    await work(thing)
+                except StorageError as error:
+                    errors.append(error)
+        finally:
+            ended.set_result(None)
+
+    workers = [engine.clock.promise() for _ in range(WIDTH)]
+    for ended in workers:
+        engine.tasks.spawn(worker(ended))
+    for ended in workers:
+        await ended
+    if errors:
+        raise errors[0]
