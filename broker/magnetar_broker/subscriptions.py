@@ -144,9 +144,12 @@ class Subscriptions(Mapping[str, Subscription]):
 
     async def _compacted_from(self, request: SubscribeRequest) -> int:
         """Where a new subscription begins; who says nothing gets everything."""
-        if not request.durable and request.start is not None:
-            return await self._topic.compaction.offset_at(request.start)
-        return 0 if request.earliest or not request.durable else self._topic.log.end
+        log, start = self._topic.log, None if request.durable else request.start
+        if start is not None and not start.is_latest:
+            offset = await self._topic.compaction.offset_at(start)
+            if offset < log.end:
+                return offset
+        return 0 if request.earliest or (start is None and not request.durable) else log.end
 
     def _start_offset(self, request: SubscribeRequest) -> int:
         log, start = self._topic.log, request.start

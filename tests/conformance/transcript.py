@@ -73,6 +73,8 @@ class Roles:
             return f"<{len(entry)} bytes that are no message>"
         chosen = ["sequence_id", "num_messages_in_batch", "partition_key", "uuid", "chunk_id"]
         told = [f"{name}={getattr(metadata, name)}" for name in chosen if metadata.HasField(name)]
+        if metadata.compacted_batch_indexes:
+            told.append(f"compacted_batch_indexes={list(metadata.compacted_batch_indexes)}")
         return f"{{{' '.join(told)}}} {self._bytes(entry[start:])}"
 
     def text(self, text: str) -> str:

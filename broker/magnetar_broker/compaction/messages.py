@@ -107,11 +107,11 @@ class Reader:
 
 def survivor(entry: bytes, bits: int, count: int) -> bytes:
     """An entry of `count` messages of which those with a bit are left, at least one."""
-    if count == 1:
-        return entry
     try:
         metadata, at = parse_metadata(entry)
-        if metadata.num_messages_in_batch != count or metadata.encryption_keys:
+        if not metadata.HasField("num_messages_in_batch") or metadata.encryption_keys:
+            return entry
+        if metadata.num_messages_in_batch != count:
             return entry
         batch = _batch_of(metadata, entry[at:])
     except RemoteError:
@@ -132,12 +132,12 @@ def survivor(entry: bytes, bits: int, count: int) -> bytes:
 
 
 def last_index(entry: bytes) -> int:
-    """The index of the last message of a batch that is left; -1 for what is no batch."""
+    """The index of the last message of a batch that is left; -1 for what is one message."""
     try:
         metadata, _ = parse_metadata(entry)
     except BadMetadata:
         return -1
-    if not metadata.HasField("num_messages_in_batch"):
+    if metadata.num_messages_in_batch <= 1:
         return -1
     if metadata.compacted_batch_indexes:
         return metadata.compacted_batch_indexes[-1]

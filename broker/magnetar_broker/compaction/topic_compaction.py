@@ -175,7 +175,7 @@ class TopicCompaction:
         partition = self._topic.name.partition
         last = await self.view.last()
         if last is None:
-            return MessageId(-1, -1, -1, partition)
+            return MessageId(-1, -1, 0, partition)
         return MessageId(last.ledger, last.entries[0], last_index(last.payloads[0]), partition)
 
     async def offset_at(self, position: MessageId) -> int:

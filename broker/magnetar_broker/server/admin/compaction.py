@@ -14,7 +14,7 @@ from magnetar_proto.names import TopicName
 async def compact(site: Site, request: Request) -> Response:
     """Begin, with all partitions of a partitioned topic; 409 if it is under way already."""
     broker, name = serving(site), topic_of(request)
-    partitions = await broker.namespaces.partitions(name) if name.partition < 0 else 0
+    partitions = await broker.catalogue.partitions(name) if name.partition < 0 else 0
     if not partitions:
         await _start(broker, name)
     for partition in range(partitions):
@@ -37,14 +37,13 @@ async def status(site: Site, request: Request) -> Response:
 
 async def _persistent(broker: Broker, name: TopicName) -> Topic:
     if not name.is_persistent:
-        raise Refused(
-            405, f"{name} keeps no messages that could be compacted: it is not persistent"
-        )
+        raise Refused(404, f"{name} is not persistent: it keeps nothing that could be compacted")
+    if name.partition < 0 and await broker.catalogue.partitions(name):
+        raise Refused(404, f"{name} is partitioned: ask for one of its partitions")
     if not await broker.exists(name):
         raise Refused(404, f"Topic {name} not found")
     topic = await broker.topic(name, create=False)
-    if not isinstance(topic, Topic):
-        raise Refused(405, f"{name} keeps no messages that could be compacted")
+    assert isinstance(topic, Topic)
     return topic
 
 
