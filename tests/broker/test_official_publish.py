@@ -178,11 +178,6 @@ def test_producers_of_one_topic_keep_their_own_order(client: pulsar.Client, topi
     assert by_producer == {f"p{n}": [str(i) for i in range(200)] for n in range(4)}
 
 
-def test_a_schema_is_refused_for_good(client: pulsar.Client, topic: str) -> None:
-    with pytest.raises(pulsar.IncompatibleSchema):
-        client.create_producer(topic, schema=pulsar.schema.StringSchema())
-
-
 def test_a_message_delayed_too_long_ends_its_producer_instead_of_looping(
     make_broker: Callable[..., RunningBroker], topic: str
 ) -> None:

@@ -10,7 +10,6 @@ from raw_client import Closed, Kind, RawClient, closes, refused
 from running_broker import RunningBroker
 
 SubType = pb.CommandSubscribe
-REGISTERED = pb.Schema(name="s", type=pb.Schema.String, schema_data=b"")
 
 
 # Names ----------------------------------------------------------------------------------------
@@ -95,22 +94,6 @@ def test_a_subscription_type_that_is_switched_off(
 def test_compacted_reading_of_a_shared_subscription(raw: RawClient, topic: str) -> None:
     answer = raw.subscribe(topic, "sub", SubType.Shared, read_compacted=True)
     refused(answer, pb.NotAllowedError, "read_compacted")
-
-
-def test_schemas(raw: RawClient, topic: str) -> None:
-    refused(raw.produce(topic, schema=REGISTERED), pb.IncompatibleSchema, "schema")
-    refused(raw.subscribe(topic, schema=REGISTERED), pb.IncompatibleSchema, "schema")
-    got = raw.request(pb.CommandGetSchema(topic=topic, request_id=0))
-    assert got.error_code == pb.TopicNotFound and got.error_message
-    made = raw.request(pb.CommandGetOrCreateSchema(topic=topic, schema=REGISTERED, request_id=0))
-    assert made.error_code == pb.IncompatibleSchema and made.error_message
-
-
-def test_no_schema_at_all_has_an_empty_version(raw: RawClient, topic: str) -> None:
-    raw.produce(topic)
-    none = pb.Schema(name="Bytes", schema_data=b"", type=pb.Schema.NoSchema)
-    made = raw.request(pb.CommandGetOrCreateSchema(topic=topic, schema=none, request_id=0))
-    assert not made.HasField("error_code") and made.schema_version == b""
 
 
 TRANSACTIONS = [

@@ -123,7 +123,7 @@ def test_a_producer_that_cannot_be_replaced_is_gone_all_the_same() -> None:
 # What is looked at first ----------------------------------------------------------------
 
 WRONG: dict[str, dict[str, Any]] = {
-    "schema": {"schema": pb.Schema(name="s", type=pb.Schema.String, schema_data=b"")},
+    "schema": {"schema": pb.Schema(name="s", type=pb.Schema.String, schema_data=b"text")},
     "initial subscription": {"initial_subscription_name": "sub"},
 }
 

@@ -7,7 +7,7 @@ from magnetar_broker.broker import Broker
 from magnetar_broker.catalogue import Partitioned
 from magnetar_broker.metrics.figures import Figures, gather
 from magnetar_broker.metrics.journal import JournalFigures
-from magnetar_broker.server.admin import compaction
+from magnetar_broker.server.admin import compaction, schemas
 from magnetar_broker.server.admin.policies import policy_routes
 from magnetar_broker.server.admin.site import (
     DOMAIN,
@@ -185,6 +185,7 @@ ROUTES: Table[Handler] = Table(
         Route("PUT", f"/admin/v2/{TOPIC}/partitions", create_partitioned),
         Route("GET", f"/lookup/v2/topic/{TOPIC}", lookup),
         *policy_routes(),
+        *schemas.routes(),
         *compaction.routes(),
     ]
 )

@@ -15,7 +15,7 @@ Answer = Callable[[Request], Awaitable[Response]]
 """Whatever goes wrong is an answer too; nothing is raised."""
 
 MAX_HEAD = 16 * 1024
-MAX_BODY = 64 * 1024
+MAX_BODY = 2 << 20
 PATIENCE_SECONDS = 75.0
 """From the connection, or the last answer, to the next whole request."""
 LINGER_SECONDS = 2.0
