@@ -32,6 +32,9 @@ class Connection(Protocol):
     def active_changed(self, consumer_id: int, is_active: bool) -> None:
         """Tell a Failover consumer whether it receives."""
 
+    def reached_end(self, consumer_id: int) -> None:
+        """Tell a consumer that nothing will come any more, if its client can hear that."""
+
     def close_producer(self, producer_id: int) -> None:
         """Tell the client that its producer is gone; it will reconnect."""
 

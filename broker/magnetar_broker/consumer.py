@@ -152,6 +152,7 @@ class Consumer:
         """Shared: the messages not yet acknowledged of each entry given out, by offset."""
         self.blocked = False
         """Shared: too much is unacknowledged; goes on at half the limit."""
+        self.at_end = False
         self.throttle: Throttle | None = None
         """Told of all that is sent, if there are limits on how fast that may be."""
         self.closed = False
@@ -228,6 +229,12 @@ class Consumer:
         self.permits -= messages
         self.messages_out += messages
         self.bytes_out += payload_bytes
+
+    def reached_end(self) -> None:
+        """Its topic is terminated, and nothing is left for it; the client is told once."""
+        if not self.at_end:
+            self.at_end = True
+            self.connection.reached_end(self.id)
 
     def close(self) -> None:
         """Leave the subscription; what it had pending goes to others."""

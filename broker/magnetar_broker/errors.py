@@ -4,6 +4,7 @@
     ├── InvalidName, TenantMissing, NamespaceMissing, TopicMissing, SubscriptionMissing
     ├── AlreadyExists, InUse, NotEmpty, LimitReached   over HTTP: what names refuse
     ├── ProducerBusy, ProducerFenced, ConsumerBusy, ConsumerUnassigned
+    ├── TopicTerminated             nothing can be published any more
     ├── QuotaHolds, QuotaExceeded   the backlog is as large as it may be
     ├── NotReady                    try again: loading, fenced, or moving
     ├── NotAllowed                  the feature is off or the request makes no sense
@@ -85,6 +86,12 @@ class QuotaExceeded(BrokerError):
     """The same, and the application is to be told."""
 
     code = pb.ProducerBlockedQuotaExceededException
+
+
+class TopicTerminated(BrokerError):
+    """Nothing can be published any more."""
+
+    code = pb.TopicTerminatedError
 
 
 class ConsumerBusy(BrokerError):

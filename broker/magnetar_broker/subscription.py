@@ -197,6 +197,8 @@ class Subscription:
         """The consumer can take so many messages more."""
         consumer.permits += permits
         self.dispatcher.dispatch()
+        if self.topic.log.terminated:
+            self.tell_end()
 
     def wake(self) -> None:
         """Send what can be sent now."""
@@ -212,6 +214,8 @@ class Subscription:
             self.topic.cursors.changed(self.cursor, done)
         elif done is not None:
             done(None)
+        if self.topic.log.terminated:
+            self.tell_end()
 
     def _ack_each(self, consumer: Consumer, ids: list[tuple[int, int, tuple[int, ...]]]) -> None:
         """Whole entries of one ledger, as nearly all are, go together."""
@@ -342,6 +346,14 @@ class Subscription:
             self.cursor.ack_batch(*partly)
         self.dispatcher.skipped()
         self._write_soon()
+        if self.topic.log.terminated:
+            self.tell_end()
+
+    def tell_end(self) -> None:
+        """The topic is terminated: once nothing is left, its consumers are told so, once."""
+        if self.cursor.mark_delete >= self.topic.log.end - 1:
+            for consumer in self.consumers:
+                consumer.reached_end()
 
     # Reading compacted ----------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from magnetar_broker.producers import Producers
 from magnetar_broker.quotas import admit_producer
 from magnetar_broker.sequences import Sequences
 from magnetar_broker.subscriptions import Subscriptions
+from magnetar_broker.termination import check_not_terminated, terminate
 from magnetar_broker.tidying import tidy
 from magnetar_broker.topic_rates import topic_rates
 from magnetar_proto.entries import parse_metadata, publish_time
@@ -86,6 +87,8 @@ class Topic:
         self._dropped = dropped
         self._held: list[Sends] | None = []
         """Until the log has a segment, which it gets with the first run; None from then on."""
+        self.ending = entries.terminated
+        """What is published is dropped: the topic is terminated, or just about to be."""
         self._woken = False
         self._compaction: TopicCompaction | None = None
         self.subscriptions = Subscriptions(self)
@@ -134,6 +137,7 @@ class Topic:
     async def add_producer(self, connection: Connection, request: ProducerRequest) -> Producer:
         """A producer; it is `ready`, or waits for its turn."""
         self.check_open()
+        check_not_terminated(self)
         if self.log.engine.store.is_failing:  # else that would show only when it publishes
             await self.log.start_writing()
         producer = Producer(connection, self, request)
@@ -153,6 +157,7 @@ class Topic:
         producer.last_sequence_id = await self.deduplication.last_sequence_id(producer.name)
         producer.must_encrypt = self.policies.value(ENCRYPTION_REQUIRED, self.name)
         self.check_open()
+        check_not_terminated(self)
 
     def remove_producer(self, producer: Producer) -> None:
         """A producer left."""
@@ -177,7 +182,9 @@ class Topic:
             self._store(sends)
 
     def _hold(self, sends: Sends) -> None:
-        if self._held:
+        if self.ending:
+            sends.answer(b"")
+        elif self._held:
             self._held.append(sends)
         elif self.log.is_writing:
             self._held = None
@@ -192,14 +199,23 @@ class Topic:
         try:
             await self.log.start_writing()
         except StorageError as error:
-            held, self._held = self._held, []
-            for sends in held or ():
+            for sends in self.drop_held():
                 self._appended(sends, error)
-            await self.log.close()
+            if not self.log.terminated:
+                await self.log.close()
         else:
-            held, self._held = self._held, None
+            held, self._held = self._held, [] if self.ending else None
             for sends in held or ():
                 self._store(sends)
+
+    def drop_held(self) -> list[Sends]:
+        """Take the runs that wait to be appended: they will not be."""
+        held, self._held = self._held, []
+        return held or []
+
+    async def terminate(self) -> MessageId:
+        """Let nothing be published any more, ever; the last message's id.  Durable on return."""
+        return await terminate(self)
 
     def _store(self, sends: Sends) -> None:
         if self.deduplication.on:

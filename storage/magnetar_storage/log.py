@@ -107,6 +107,7 @@ class Log(RecordedLog):
                 await self._settle(writer)
                 self._open_entries = self._open_bytes = 0
             await self.commit(lambda record: replace(record, terminated=True))
+            self.terminated = True
         except StorageError as error:
             self.fail(error)
             raise

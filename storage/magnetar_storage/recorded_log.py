@@ -20,6 +20,8 @@ class RecordedLog(ReadableLog):
         super().__init__(engine, record)
         self.key = key
         self.failed: StorageError | None = None
+        self.terminated = record.terminated
+        """Whether nothing will ever be appended any more."""
         self.on_failure: Callable[[StorageError], None] | None = None
         """Told when the log fails by itself; not when it is closed or deleted."""
         self.on_reclaimed: Callable[[], None] | None = None
@@ -62,11 +64,6 @@ class RecordedLog(ReadableLog):
         finally:
             committing, self._committing = self._committing, None
             committing.set_result(None)
-
-    @property
-    def terminated(self) -> bool:
-        """Whether nothing will ever be appended any more."""
-        return self._record.terminated
 
     @property
     def properties(self) -> dict[str, str]:

@@ -49,6 +49,8 @@ class RecordingConnection:
         self.dropped_producers: list[int] = []
         self.closed_consumers: list[int] = []
         self.active: list[tuple[int, bool]] = []
+        self.ended: list[int] = []
+        """Consumers that were told of the end of their topic."""
         self.holds = 0
         """Reasons not to read from it."""
         self.published_entries = self.published_bytes = 0
@@ -73,6 +75,9 @@ class RecordingConnection:
     def published(self, entries: int, size: int) -> None:
         self.published_entries += entries
         self.published_bytes += size
+
+    def reached_end(self, consumer_id: int) -> None:
+        self.ended.append(consumer_id)
 
     def hold_reading(self) -> Callable[[], None]:
         self.holds += 1

@@ -16,6 +16,7 @@ from magnetar_broker.errors import BrokerError, NotAllowed, as_refusal
 from magnetar_broker.session.publishing import Publishing
 from magnetar_broker.session.read_gate import ReadGate, Reading
 from magnetar_broker.session.slots import Slots
+from magnetar_broker.session.topic_watcher import TopicWatcher
 from magnetar_broker.session.throttled import Throttled
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack, decode_ack
@@ -36,6 +37,8 @@ OUTBOX_BYTES = 4 << 20
 MAX_REQUESTS = 100
 """Requests of one client that are worked on at a time; what comes behind them waits, in order."""
 RECENTLY_CLOSED_SECONDS = 30
+HEARS_ENDS = "Pulsar-Java"
+"""How clients name themselves that can be told of the end of a topic."""
 
 
 class Outbox(Reading, Protocol):
@@ -71,8 +74,11 @@ class Session:
             broker.settings.max_pending_publish_requests_per_connection,
         )
         self.consumers: Slots[Consumer] = Slots("consumer")
+        self.watchers: dict[int, TopicWatcher] = {}
+        """By ids of the client's choice; see `session.topic_lists`."""
         self.connected = False
         self.protocol_version = 0
+        self._client_version = ""
         self._outbox = outbox
         self._handlers = handlers
         self._decoder = FrameDecoder(MAX_FRAME_BEFORE_CONNECT)
@@ -89,6 +95,11 @@ class Session:
     def address(self) -> str:
         """Host and port of the peer, for people."""
         return self._outbox.address
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the connection is gone."""
+        return self._closed
 
     # Input --------------------------------------------------------------------------
 
@@ -255,6 +266,8 @@ class Session:
         open_ones = (consumer for consumer in self.consumers.values() if not consumer.closed)
         for subscription in {consumer.subscription: None for consumer in open_ones}:
             subscription.wake()
+        for watcher in self.watchers.values():
+            watcher.write()
 
     def published(self, entries: int, size: int) -> None:
         """Pending entries were answered."""
@@ -265,6 +278,7 @@ class Session:
     def welcome(self, command: pb.CommandConnect, own_version: int) -> None:
         """The client was accepted: larger frames may come from now on."""
         self.connected = True
+        self._client_version = command.client_version
         self.protocol_version = min(own_version, command.protocol_version)
         self._decoder.max_frame = self.broker.settings.max_message_size + FRAME_PADDING
 
@@ -328,6 +342,14 @@ class Session:
         if self.protocol_version >= 12:
             self.reply(pb.CommandActiveConsumerChange(consumer_id=consumer_id, is_active=is_active))
 
+    def reached_end(self, consumer_id: int) -> None:
+        """Tell a consumer that nothing will come any more.
+
+        Clients in C++, Python, Node.js and Go do not know the command, and close the connection.
+        """
+        if self._client_version.startswith(HEARS_ENDS):
+            self.reply(pb.CommandReachedEndOfTopic(consumer_id=consumer_id))
+
     def close_producer(self, producer_id: int) -> None:
         """Tell the client that its producer is gone."""
         self.publishing.producers.close(producer_id)
@@ -383,3 +405,5 @@ class Session:
         for consumer in self.consumers.values():
             consumer.lost = True
         self.consumers.close_all()
+        for watcher in self.watchers.values():
+            watcher.end()

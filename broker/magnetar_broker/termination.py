@@ -1,0 +1,57 @@
+"""Topics that take no message any more; what they have is delivered as ever."""
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from magnetar_broker.errors import NotReady, TopicTerminated
+from magnetar_broker.producer import Sends
+from magnetar_broker.producers import Producers
+from magnetar_broker.subscription import Subscription
+from magnetar_proto.ids import MessageId
+from magnetar_proto.names import TopicName
+from magnetar_storage.log import Log
+
+
+class Home(Protocol):
+    """A topic, as its end sees it."""
+
+    name: TopicName
+    log: Log
+    producers: Producers
+    ending: bool
+
+    def drop_held(self) -> Iterable[Sends]:
+        """Take the runs that wait to be appended; they never will be."""
+
+    @property
+    def subscriptions(self) -> Mapping[str, Subscription]:
+        """All that it has."""
+
+
+async def terminate(topic: Home) -> MessageId:
+    """Let nothing be published any more, ever; the last message's id.  Durable on return.
+
+    What was appended before is answered.  What comes meanwhile is not: its producers are sent
+    away, and learn the reason when they come back.  If it cannot be recorded the topic is dropped.
+    """
+    if not topic.log.terminated:
+        topic.ending = True
+        for sends in topic.drop_held():
+            sends.answer(b"")
+        await topic.log.terminate()
+        topic.producers.disconnect()
+        for subscription in list(topic.subscriptions.values()):
+            subscription.tell_end()
+    if topic.log.end == topic.log.first_offset:
+        return MessageId(-1, -1)
+    return MessageId(*topic.log.position(topic.log.end - 1))
+
+
+def check_not_terminated(topic: Home) -> None:
+    """`TopicTerminated` if nothing may be published, `NotReady` while that is being recorded."""
+    if topic.log.terminated:
+        raise TopicTerminated(
+            f"{topic.name} is terminated: it takes no more messages; what it has can be read"
+        )
+    if topic.ending:
+        raise NotReady(f"{topic.name} is being terminated; try again")
