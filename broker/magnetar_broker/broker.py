@@ -13,8 +13,8 @@ from magnetar_broker.config import Settings
 from magnetar_broker.counts import TopicCounts
 from magnetar_broker.creation import Creation
 from magnetar_broker.deletion import DELETING, RETRY_SECONDS, Deletion
-from magnetar_broker.enforcement import Enforcement
-from magnetar_broker.errors import NotReady, TooManyRequests, TopicMissing
+from magnetar_broker.enforcement import Enforcement, namespace_of
+from magnetar_broker.errors import NamespaceMissing, NotReady, TooManyRequests, TopicMissing
 from magnetar_broker.limits import topic_limits
 from magnetar_broker.namespaces import Namespaces
 from magnetar_broker.non_persistent import NonPersistentTopic
@@ -23,9 +23,11 @@ from magnetar_broker.ownership import Ownership
 from magnetar_broker.policies import Policies, Subject
 from magnetar_broker.publish_budget import PublishBudget
 from magnetar_broker.schemas.service import Schemas, schema_limits
+from magnetar_broker.stored_names import StoredNames
 from magnetar_broker.tenants import Tenants
 from magnetar_broker.topic import Topic
 from magnetar_broker.topic_events import TopicEvents
+from magnetar_broker.topic_lists import TopicLists
 from magnetar_broker.topics import AnyTopic, Topics
 from magnetar_broker.upkeep import Upkeep
 from magnetar_broker.watchdog import Watchdog
@@ -58,6 +60,9 @@ class Broker:
             engine.metadata, engine.clock, self.policies, schema_limits(settings)
         )
         self.events = TopicEvents()
+        self.lists = TopicLists(
+            self.events, StoredNames(engine.metadata, self.catalogue).of, engine.clock
+        )
         self.publishes = PublishBudget(settings.max_message_publish_buffer_size_in_mb << 20)
         self.ready = False
         self.connections = self.connections_total = 0
@@ -83,7 +88,7 @@ class Broker:
             TopicCounts(self.catalogue, self.events, engine.clock),
             self.deletion,
         )
-        self.enforcement = Enforcement(self.policies, self.topics, engine.clock)
+        self.enforcement = Enforcement(self.policies, self.topics, engine.clock, self._require)
         self._started_ms = engine.clock.now_ms()
         self.watchdog = Watchdog(engine, lambda: iter(self.topics))
         self.upkeep = Upkeep(engine)
@@ -166,6 +171,19 @@ class Broker:
             or await self.catalogue.partitions(name) > 0
         )
 
+    async def _require(self, subject: Subject) -> None:
+        """The refusal for a topic or namespace that does not exist or is being deleted."""
+        namespace = namespace_of(subject)
+        if self.namespaces.is_closed(namespace):
+            raise NotReady(f"namespace {namespace} is being deleted; try again")
+        if isinstance(subject, str):
+            if not await self.namespaces.has(namespace):
+                raise NamespaceMissing(f"Namespace {namespace} does not exist")
+        else:
+            self.deletion.check(subject)
+            if not await self.exists(subject):
+                raise TopicMissing(f"Topic {subject} not found")
+
     async def partitions(self, name: TopicName, create: bool) -> int:
         """What PARTITIONED_METADATA answers; 0 for a topic without partitions."""
         return await self.creation.partitions(name, create)
@@ -193,7 +211,7 @@ class Broker:
 
     async def _forget(self, subject: Subject) -> None:
         """A topic or namespace is deleted: so is what it had besides."""
-        await self.policies.forget(subject)
+        await self.enforcement.forget(subject)
         if isinstance(subject, str):
             await self.schemas.delete_namespace(subject)
         else:
@@ -201,13 +219,15 @@ class Broker:
 
     async def names(self, namespace: str, persistent: bool, volatile: bool) -> list[str]:
         """Topics of a namespace: stored ones, and loaded ones that are not stored."""
-        found: list[TopicName] = []
-        if persistent:
-            found += await self.catalogue.topics(namespace)
-        if volatile:
-            found += [
-                topic.name
-                for topic in self.topics
-                if not topic.name.is_persistent and topic.name.namespace_name == namespace
-            ]
-        return [str(name) for name in sorted(found) if not name.is_system]
+        stored = (await self.lists.of(namespace)).names if persistent else []
+        return [*(self.volatile_names(namespace) if volatile else ()), *stored]
+
+    def volatile_names(self, namespace: str) -> list[str]:
+        """Loaded topics of a namespace that are not stored, in order."""
+        return sorted(
+            str(topic.name)
+            for topic in self.topics
+            if isinstance(topic, NonPersistentTopic)
+            and topic.name.namespace_name == namespace
+            and not topic.name.is_system
+        )

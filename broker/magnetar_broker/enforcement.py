@@ -1,6 +1,6 @@
 """Setting policies: first on disk, then kept to by every loaded topic, then answered."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -19,14 +19,23 @@ TOPICS_A_TURN = 50
 class Enforcement:
     """One per broker.  In one namespace policies are set one after the other.
 
-    So the last one that was stored is the one that is kept to.
+    So the last one that was stored is the one that is kept to.  `require` raises the refusal for
+    a topic or namespace that does not exist or is being deleted.
     """
 
-    def __init__(self, policies: Policies, topics: Topics, clock: Clock) -> None:
+    def __init__(
+        self,
+        policies: Policies,
+        topics: Topics,
+        clock: Clock,
+        require: Callable[[Subject], Awaitable[None]],
+    ) -> None:
         self._policies = policies
         self._topics = topics
         self._clock = clock
-        self._busy: dict[str, Promise] = {}
+        self._require = require
+        self._setting: dict[Subject, Promise] = {}
+        self._storing: dict[Subject, Promise] = {}
 
     async def say(self, subject: Subject, said: Said) -> None:
         """Have a namespace, or a topic, say this; durable and enforced on return.
@@ -34,30 +43,45 @@ class Enforcement:
         `StorageError` if it could not be stored: then nothing has changed.  Also if a topic cannot
         keep to it, after all others do.
         """
-        async with self._alone(subject):
-            await self._policies.say(subject, said)
+        async with self._alone(self._setting, namespace_of(subject)):
+            await self._store(subject, said)
             await self._enforce(_members(subject))
 
     async def change(
         self, subject: Subject, policy: Policy[T], changed: Callable[[T | None], T | None]
     ) -> None:
         """The same for a value that is made out of the present one (None: nothing is said)."""
-        async with self._alone(subject):
+        async with self._alone(self._setting, namespace_of(subject)):
             said = await self._policies.said(policy, subject)
-            await self._policies.say(subject, {policy: changed(said)})
+            await self._store(subject, {policy: changed(said)})
             await self._enforce(_members(subject))
 
+    async def forget(self, subject: Subject) -> None:
+        """A namespace or topic is being deleted: it says nothing any more; durable on return.
+
+        It must be refused by `require` already, so that nobody can have it say anything again.
+        """
+        if self._policies.speaks(subject) or subject in self._storing:
+            async with self._alone(self._storing, subject):
+                await self._policies.forget(subject)
+
+    async def _store(self, subject: Subject, said: Said) -> None:
+        """Not while topics are waited for: whoever deletes one waits for this."""
+        subject = subject if isinstance(subject, str) else subject.base
+        async with self._alone(self._storing, subject):
+            await self._require(subject)
+            await self._policies.say(subject, said)
+
     @asynccontextmanager
-    async def _alone(self, subject: Subject) -> AsyncIterator[None]:
-        namespace = subject if isinstance(subject, str) else subject.namespace_name
-        while (other := self._busy.get(namespace)) is not None:
+    async def _alone(self, busy: dict[Subject, Promise], subject: Subject) -> AsyncIterator[None]:
+        while (other := busy.get(subject)) is not None:
             await other
-        busy = self._busy[namespace] = self._clock.promise()
+        mine = busy[subject] = self._clock.promise()
         try:
             yield
         finally:
-            del self._busy[namespace]
-            busy.set_result(None)
+            del busy[subject]
+            mine.set_result(None)
 
     async def _enforce(self, is_meant: Callable[[TopicName], bool]) -> None:
         await self._topics.settled(is_meant)
@@ -78,6 +102,11 @@ class Enforcement:
                 return error
             # It has ended meanwhile: it keeps to them when it is loaded anew.
         return None
+
+
+def namespace_of(subject: Subject) -> str:
+    """The namespace of a topic; a namespace itself."""
+    return subject if isinstance(subject, str) else subject.namespace_name
 
 
 def _members(subject: Subject) -> Callable[[TopicName], bool]:

@@ -1,6 +1,7 @@
 """Setting policies: loaded topics keep to them before it is answered, and to the last of them."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from fakes.world import ManualPromise
 from magnetar_broker.catalogue import Partitioned
 from magnetar_broker.config import Settings
 from magnetar_broker.enforcement import TOPICS_A_TURN
+from magnetar_broker.errors import NamespaceMissing, NotReady, TopicMissing
 from magnetar_broker.policies import (
     DEDUPLICATION,
     ENCRYPTION_REQUIRED,
@@ -178,6 +180,7 @@ def test_the_last_that_is_stored_is_kept_to(
 
 def test_changes_of_one_value_are_all_there() -> None:
     world = SessionWorld()
+    world.topic()
     rate = DispatchRate(1, 1, 1, False)
     release = _delaying(world, [True, False] * 3)
 
@@ -195,3 +198,32 @@ def test_changes_of_one_value_are_all_there() -> None:
         one.result()
     rates = world.broker.policies.value(SUBSCRIPTION_DISPATCH_RATES, NAME)
     assert rates == dict.fromkeys("abc", rate)
+
+
+# Those that are deleted -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("late", [[], [True], [False, True], [True, True]])
+def test_a_deleted_topic_leaves_nothing_said(late: list[bool]) -> None:
+    world = SessionWorld()
+    world.topic()
+    release = _delaying(world, list(late))
+    saying = world.begin(world.broker.enforcement.say(NAME, {MAX_PRODUCERS: 1}))
+    deleting = world.begin(world.broker.deletion.topic(NAME, force=True))
+    release()
+    assert saying.done() and deleting.done()
+    with suppress(TopicMissing, NotReady):
+        saying.result()
+    deleting.result()
+    assert world.topic().limits.max_producers == 10_000
+    stored = Policies(world.metadata, Settings())
+    assert world.do(stored.said_by(NAME)) == {}
+
+
+def test_nobody_says_anything_for_what_is_not_there() -> None:
+    world = SessionWorld()
+    with pytest.raises(TopicMissing):
+        world.do(world.broker.enforcement.say(NAME, {MAX_PRODUCERS: 1}))
+    with pytest.raises(NamespaceMissing):
+        world.do(world.broker.enforcement.say("public/missing", {MAX_PRODUCERS: 1}))
+    assert world.broker.policies.known == 0

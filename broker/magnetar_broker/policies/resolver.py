@@ -194,10 +194,17 @@ class Policies:
         stored = await self._load(subject)
         return {} if stored is None else dict(stored.values)
 
+    def speaks(self, subject: Subject) -> bool:
+        """Whether a subject may say anything; something must have been loaded before."""
+        return _one(subject) in self._known or _key_of(subject) in (self._unread or ())
+
     async def forget(self, subject: Subject) -> None:
         """A topic or namespace is deleted: so is what it said; durable on return."""
-        await self._metadata.delete(_key_of(subject))
+        key = _key_of(subject)
+        await self._metadata.delete(key)
         self._known.pop(_one(subject), None)
+        if self._unread:
+            self._unread.discard(key)
 
     # The store --------------------------------------------------------------------------------
 
