@@ -5,8 +5,18 @@ acknowledge it, and do not get it again.
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from magnetar_broker.subscription import Subscription
+from magnetar_proto.ids import MessageId
+from magnetar_storage.log import Log
+
+
+class Place(NamedTuple):
+    """Between two messages: an entry, and which of its messages are behind, if not all."""
+
+    offset: int
+    left: int | None
 
 
 async def skip_runs(subscription: Subscription, runs: Iterable[range]) -> int:
@@ -42,3 +52,25 @@ async def skip_all(subscription: Subscription) -> None:
     """Everything that there is."""
     subscription.skip(range(subscription.topic.log.end))
     await subscription.settled()
+
+
+async def expire_through(subscription: Subscription, place: Place) -> None:
+    """All before a place, because they are too old; a batch is cut only where that is possible."""
+    offset, left = place
+    await expire_before(subscription, offset)
+    if left is not None and subscription.topic.limits.batch_index_acks:
+        subscription.skip(partly=(offset, left))
+        await subscription.settled()
+
+
+async def place_in(log: Log, message: MessageId, behind: bool) -> Place:
+    """Where a message is, or the next one after it; `behind` it if that is wanted."""
+    offset = log.seek(message.ledger, message.entry)
+    if log.offset_of(message.ledger, message.entry) != offset:
+        return Place(offset, None)
+    messages = await log.messages_before(offset + 1) - await log.messages_before(offset)
+    in_batch = message.batch_index >= 0 and messages > 1
+    gone = message.batch_index + behind if in_batch else messages * behind
+    if gone >= messages:
+        return Place(offset + 1, None)
+    return Place(offset, ((1 << messages) - 1) >> gone << gone if gone else None)

@@ -6,6 +6,7 @@ from magnetar_broker.deduplication import Deduplication
 from magnetar_broker.delays import TopicDelays
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.retention import Need, Verdict, deletable_to, released_to, verdicts
+from magnetar_broker.subscriptions import Subscriptions
 from magnetar_storage.cursor_log import CursorLog
 from magnetar_storage.log import Log
 from magnetar_storage.thinnable import needed_by
@@ -19,6 +20,13 @@ class Tidied(Protocol):
     limits: TopicLimits
     deduplication: Deduplication
     delays: TopicDelays
+
+
+class Truncated(Tidied, Protocol):
+    """The same with its subscriptions."""
+
+    @property
+    def subscriptions(self) -> Subscriptions: ...
 
 
 def judged(topic: Tidied) -> list[Verdict]:
@@ -44,3 +52,12 @@ async def tidy(topic: Tidied) -> None:
         await log.trim(min(deletable, released))
         await log.reclaim(needed_by(topic.cursors.cursors.values()), released)
     await topic.delays.tidy()
+
+
+async def truncate(topic: Truncated) -> None:
+    """Acknowledge everything for everybody, and delete every closed segment, retained or not."""
+    log = topic.log
+    for subscription in topic.subscriptions.values():
+        subscription.skip(range(log.end))
+    await topic.cursors.durable()
+    await log.trim(await topic.deduplication.released_to(log.end))

@@ -7,7 +7,7 @@ from magnetar_broker.broker import Broker
 from magnetar_broker.catalogue import Partitioned
 from magnetar_broker.metrics.figures import Figures, gather
 from magnetar_broker.metrics.journal import JournalFigures
-from magnetar_broker.server.admin import compaction, schemas
+from magnetar_broker.server.admin import backlogs, compaction, messages, schemas, termination
 from magnetar_broker.server.admin.policies import policy_routes
 from magnetar_broker.server.admin.site import (
     DOMAIN,
@@ -187,5 +187,8 @@ ROUTES: Table[Handler] = Table(
         *policy_routes(),
         *schemas.routes(),
         *compaction.routes(),
+        *termination.routes(),
+        *messages.routes(),
+        *backlogs.routes(),
     ]
 )
