@@ -39,6 +39,7 @@ class DeduplicationRules:
     idle_ms: int = 360 * 60_000
     snapshot_entries: int = 1000
     snapshot_seconds: int = 120
+    """0 is never by time."""
 
 
 class Deduplication:
@@ -54,7 +55,7 @@ class Deduplication:
         self._log = log
         self._cursors = cursors
         self._sequences = sequences
-        self._rules = rules
+        self.rules = rules
         self._present = present
         self._switching = Mutex(log.engine.clock)
         self._held: deque[tuple[int, Callable[[bool], None]]] = deque()
@@ -154,10 +155,10 @@ class Deduplication:
             return
         sequences, clock = self._sequences, self._log.engine.clock
         sequences.store(sends.producer.name, sends.top, self._log.end, clock.now_ms())
-        if sequences.unwritten >= self._rules.snapshot_entries:
+        if sequences.unwritten >= self.rules.snapshot_entries:
             self.write()
-        elif self._timer is None:
-            self._timer = clock.later(self._rules.snapshot_seconds, self._write_in_time)
+        elif self._timer is None and self.rules.snapshot_seconds > 0:
+            self._timer = clock.later(self.rules.snapshot_seconds, self._write_in_time)
 
     async def last_sequence_id(self, name: str) -> int:
         """The highest id that was published under a name, once that is durable; -1 if none.
@@ -218,7 +219,7 @@ class Deduplication:
         """Have what was counted stored with the cursors; names long unused are forgotten."""
         if self.on and self._sequences.unwritten:
             self._cancel_timer()
-            since_ms = self._log.engine.clock.now_ms() - self._rules.idle_ms
+            since_ms = self._log.engine.clock.now_ms() - self.rules.idle_ms
             self._sequences.purge(since_ms, self._present.__contains__)
             self._cursors.side_changed(DEDUPLICATION)
 

@@ -13,6 +13,7 @@ from magnetar_broker.policies import (
     AUTO_SUBSCRIPTION_CREATION,
     BACKLOG_QUOTA_AGE,
     BACKLOG_QUOTA_SIZE,
+    DEDUPLICATION_SNAPSHOT_INTERVAL,
     MAX_CONSUMERS,
     MAX_CONSUMERS_PER_SUBSCRIPTION,
     MAX_MESSAGE_SIZE,
@@ -202,6 +203,9 @@ def limits_of(base: TopicLimits, policies: Policies, topic: TopicName) -> TopicL
         resolved = policies.resolve(policy, topic)
         if resolved.origin is not Origin.BROKER:
             said[name] = resolved.value
+    snapshots = policies.resolve(DEDUPLICATION_SNAPSHOT_INTERVAL, topic)
+    if snapshots.origin is not Origin.BROKER:
+        said["deduplication"] = replace(base.deduplication, snapshot_seconds=snapshots.value)
     return _shared(base, said) if said else base
 
 

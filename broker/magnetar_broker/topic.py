@@ -150,7 +150,7 @@ class Topic:
 
     async def store_epoch(self, epoch: int) -> None:
         """Keep the topic's epoch; durable on return."""
-        await self.log.set_properties({**self.log.properties, EPOCH: str(epoch)})
+        await self.log.change_properties(lambda old: {**old, EPOCH: str(epoch)})
 
     async def welcome(self, producer: Producer) -> None:
         """Tell a producer that became ready what the topic knows and demands; it may send then."""
@@ -325,6 +325,7 @@ class Topic:
         if limits is not self.limits or before is not self.rates:
             self.limits = limits
             self.producers.limit = limits.max_producers
+            self.deduplication.rules = limits.deduplication
             for subscription in self.subscriptions.values():
                 subscription.limits_changed()
 

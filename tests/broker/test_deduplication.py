@@ -15,7 +15,7 @@ from magnetar_broker.config import Settings
 from magnetar_broker.deduplication import DeduplicationRules
 from magnetar_broker.errors import NotReady
 from magnetar_broker.limits import TopicLimits
-from magnetar_broker.policies import DEDUPLICATION
+from magnetar_broker.policies import DEDUPLICATION, DEDUPLICATION_SNAPSHOT_INTERVAL
 from magnetar_broker.producer import Producer, Sends
 from magnetar_broker.retention import Retention
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -230,6 +230,18 @@ def test_time_stores_what_few_entries_do_not() -> None:
     assert world.topic.deduplication.unwritten == 1
     world.clock.advance(RULES.snapshot_seconds + 1)
     assert world.topic.deduplication.unwritten == 0
+
+
+@pytest.mark.parametrize(("said_seconds", "unwritten"), [(5, 0), (90, 1), (0, 1)])
+def test_a_policy_says_after_what_time(said_seconds: int, unwritten: int) -> None:
+    world = deduplicating()
+    topic = world.topic
+    world.do(topic.policies.say(topic.name, {DEDUPLICATION_SNAPSHOT_INTERVAL: said_seconds}))
+    world.do(topic.policies_changed())
+    send(world.producer(), 0)
+    world.clock.pump()
+    world.clock.advance(RULES.snapshot_seconds + 1)
+    assert topic.deduplication.unwritten == unwritten
 
 
 def test_time_stores_what_few_entries_do_not_time_and_again() -> None:
