@@ -50,6 +50,8 @@ class Target(NamedTuple):
     http_port: int
     settle_seconds: float
     """How long to wait for what should not come, after all that was sent has been handled."""
+    patience_seconds: float = TIMEOUT_SECONDS
+    """How long to wait for what should come."""
 
 
 class Voice:
@@ -365,7 +367,7 @@ class Trace:
 
     def read(self) -> None:
         """Let every connection take what has come; wait until something does."""
-        ready = self.selector.select(TIMEOUT_SECONDS)
+        ready = self.selector.select(self.target.patience_seconds)
         assert ready, "nothing comes:\n" + "\n".join(self.lines)
         for key, _ in ready:
             key.data.read()
