@@ -74,6 +74,11 @@ class TopicRates:
             or any(one.messages > 0 or one.bytes > 0 for one in each)
         )
 
+    @property
+    def publish_waits(self) -> int:
+        """How often a connection had to wait for the topic's own rate since that was set."""
+        return sum(limit.waits for limit in self.publish if limit.scope == "topic")
+
     def published(self, sends: Sends) -> None:
         """A run came: while there is a debt, nothing more is read from who sent it."""
         messages, connection = sum(sends.counts), sends.producer.connection
@@ -98,7 +103,7 @@ class TopicRates:
         bucket = self._subscribers.pop(who, None)
         if bucket is None:
             self._forget_some(now_ms)
-            bucket = Bucket(rate.per_consumer, rate.period_seconds, now_ms)
+            bucket = Bucket(rate.per_consumer, max(rate.period_seconds, 1), now_ms)
         self._subscribers[who] = bucket  # the one that was longest silent comes first
         if bucket.left(now_ms) <= 0:
             raise NotAllowed(
@@ -118,10 +123,8 @@ class TopicRates:
     def _dispatch_limit(
         self, scope: str, rate: DispatchRate, before: Sequence[RateLimit]
     ) -> RateLimit | None:
-        relative = rate.relative_to_publish
-        return self._limit(
-            scope, Rate(rate.messages, rate.bytes, rate.period_seconds, relative), before
-        )
+        period, relative = max(rate.period_seconds, 1), rate.relative_to_publish
+        return self._limit(scope, Rate(rate.messages, rate.bytes, period, relative), before)
 
     def _limit(self, scope: str, rate: Rate, before: Sequence[RateLimit]) -> RateLimit | None:
         if not rate.is_limit:

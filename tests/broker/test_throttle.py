@@ -121,6 +121,17 @@ def test_the_slowest_of_several_rates_counts() -> None:
     assert 28 + 10 <= count(world, consumer) <= 30 * 4 + 30, "the broker's"
 
 
+def test_a_rate_without_a_period_is_one_of_a_second() -> None:
+    world = TopicWorld()
+    say(world, DISPATCH_RATE, rate(10, period=0))
+    say(world, SUBSCRIBE_RATE, SubscribeRate(100, 0))
+    consumer = world.subscribe(permits=5000)
+    filled(world, 30)
+    assert count(world, consumer) == 10
+    world.clock.advance(1)
+    assert count(world, consumer) == 10
+
+
 def test_a_change_of_the_rate_counts_at_once() -> None:
     world = TopicWorld()
     say(world, DISPATCH_RATE, rate(1, period=60))

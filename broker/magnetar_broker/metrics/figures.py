@@ -40,6 +40,8 @@ class Load:
     messages_in: int = 0
     bytes_in: int = 0
     storage_bytes: int = 0
+    publish_waits: int = 0
+    """How often a connection was not read from because of a topic's publish rate."""
     backlog: int | None = 0
     """Messages, over all subscriptions; None when one of them could not be counted."""
     backlog_bytes: int | None = 0
@@ -126,6 +128,7 @@ def total(loads: Iterable[Load]) -> Load:
         messages_in=sum(one.messages_in for one in of),
         bytes_in=sum(one.bytes_in for one in of),
         storage_bytes=sum(one.storage_bytes for one in of),
+        publish_waits=sum(one.publish_waits for one in of),
         backlog=sum_or_none(one.backlog for one in of),
         backlog_bytes=sum_or_none(one.backlog_bytes for one in of),
         backlog_age_seconds=max_or_none((one.backlog_age_seconds for one in of), 0.0),
@@ -192,6 +195,7 @@ async def _topic(topic: Topic | NonPersistentTopic, now_ms: int) -> TopicFigures
         messages_in=topic.messages_in,
         bytes_in=topic.bytes_in,
         storage_bytes=topic.log.size if isinstance(topic, Topic) else 0,
+        publish_waits=0 if topic.rates is None else topic.rates.publish_waits,
         backlog=sum_or_none(b.messages if b is not None else None for b in backlogs),
         backlog_bytes=max_or_none((b.size if b is not None else None for b in backlogs), 0),
         backlog_age_seconds=max_or_none((s.age_seconds for s in subscriptions), 0.0),

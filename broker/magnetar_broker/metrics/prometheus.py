@@ -60,6 +60,8 @@ BACKLOG_STORAGE_ROWS: tuple[Row, ...] = (
 TOPICS_ROW = Row("topics_count", "Loaded topics", lambda load: load.topics)
 
 TOTAL_ROWS: tuple[Row, ...] = (
+    Row("publish_rate_limit_times", "How often a client had to wait for the publish rate",
+        lambda load: load.publish_waits),
     Row("in_messages_total", "Messages published since the topic was loaded",
         lambda load: load.messages_in),
     Row("in_bytes_total", "Bytes published since the topic was loaded",
