@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from fakes.keyed import Message, batch_entry, messages_in, single_entry
 from fakes.topics import TopicWorld
 from magnetar_broker.compaction.topic_compaction import CompactionStatus
+from magnetar_broker.limits import TopicLimits
 from magnetar_proto.ids import MessageId
 from magnetar_storage.log import RollLimits
 
@@ -17,8 +18,8 @@ Sent = tuple[list[Message], int | None]
 class Compacting(TopicWorld):
     """A topic, and what was published to it."""
 
-    def __init__(self) -> None:
-        super().__init__(roll=BY_SEVEN, cache_bytes=0)
+    def __init__(self, limits: TopicLimits | None = None) -> None:
+        super().__init__(limits, roll=BY_SEVEN, cache_bytes=0)
         self.published: list[list[Message]] = []
         """Entry by entry."""
         self.ids: list[tuple[int, int]] = []

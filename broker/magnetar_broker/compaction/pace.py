@@ -1,7 +1,7 @@
 """How fast compaction goes: never for long at once, and no more than so many bytes a second."""
 
 from magnetar_broker.pauses import pause
-from magnetar_storage.world import Clock
+from magnetar_storage.world import Clock, Promise
 
 
 class Pace:
@@ -13,6 +13,7 @@ class Pace:
         self._limit = bytes_per_second
         self._begun_ms = clock.now_ms()
         self._done = 0
+        self._waiting: Promise | None = None
 
     async def after(self, size: int) -> None:
         """So many bytes have been read: let others work, and wait if that was too fast."""
@@ -22,8 +23,15 @@ class Pace:
         self._done += size
         ahead_ms = self._done * 1000 // self._limit - (self._clock.now_ms() - self._begun_ms)
         if ahead_ms > 0:
-            promise = self._clock.promise()
-            self._clock.later(ahead_ms / 1000, lambda: promise.set_result(None))
-            await promise
+            self._waiting = self._clock.promise()
+            timer = self._clock.later(ahead_ms / 1000, self.go_on)
+            await self._waiting
+            timer.cancel()
         elif ahead_ms < -1000:  # what was not used in time is not saved up
             self._begun_ms, self._done = self._clock.now_ms(), 0
+
+    def go_on(self) -> None:
+        """Wait no longer."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting.set_result(None)

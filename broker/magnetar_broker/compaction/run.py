@@ -39,6 +39,7 @@ class CompactionRun:
     def stop(self) -> None:
         """End soon, with an error."""
         self._stopped = True
+        self._pace.go_on()
 
     async def run(self) -> Compacted:
         """The new compacted data, in the place of the old; durable on return.

@@ -1,0 +1,257 @@
+"""When a topic is compacted, what holds its messages until then, and what may come between."""
+
+import pytest
+
+from fakes.compacting import Compacting, Sent
+from fakes.keyed import Message
+from magnetar_broker.compaction.rules import CompactionRules
+from magnetar_broker.compaction.topic_compaction import COMPACTION_CURSOR, CompactionStatus
+from magnetar_broker.errors import NotReady
+from magnetar_broker.limits import TopicLimits
+from magnetar_proto.ids import MessageId
+from magnetar_storage.errors import Unavailable
+from magnetar_storage.log_record import LogRecord
+
+
+def numbered(first: int, stop: int, keys: int = 5) -> list[Sent]:
+    """Messages one by one, whose keys come again and again."""
+    return [([Message(f"k{n % keys}", b"%d" % n)], None) for n in range(first, stop)]
+
+
+@pytest.fixture
+def world() -> Compacting:
+    return Compacting()
+
+
+@pytest.fixture
+def slow() -> Compacting:
+    """Its compaction takes some seconds."""
+    return Compacting(TopicLimits(compaction=CompactionRules(bytes_per_second=100)))
+
+
+def begun(world: Compacting) -> None:
+    """A compaction that is in the middle of the log, and waits."""
+    assert world.do(world.topic.compaction.start())
+    world.clock.pump()
+    assert world.topic.compaction.is_running
+
+
+def test_nothing_is_held_until_somebody_compacts(world: Compacting) -> None:
+    world.send_all(numbered(0, 20))
+    assert world.topic.compaction.status is CompactionStatus.NOT_RUN
+    assert COMPACTION_CURSOR not in world.topic.cursors.cursors
+    world.do(world.topic.tidy())
+    assert world.topic.log.first_offset > 0
+
+
+def test_what_is_not_compacted_is_held(world: Compacting) -> None:
+    world.do(world.topic.compaction.keep_to(1000))
+    world.send_all(numbered(0, 20))
+    world.do(world.topic.tidy())
+    assert world.topic.log.first_offset == 0
+    world.compact()
+    world.do(world.topic.tidy())
+    assert world.topic.log.first_offset == 14, "but for what may still be appended to"
+
+
+def test_a_threshold_begins_it(world: Compacting) -> None:
+    world.do(world.topic.compaction.keep_to(300))
+    world.send_all(numbered(0, 3))
+    world.do(world.topic.compact_if_due())
+    assert world.topic.compaction.status is CompactionStatus.NOT_RUN
+    world.send_all(numbered(3, 20))
+    world.do(world.topic.compact_if_due())
+    world.clock.pump()
+    assert world.topic.compaction.status is CompactionStatus.SUCCESS
+    world.do(world.topic.compact_if_due())
+    assert world.topic.compaction.figures.succeeded == 1, "nothing has come since"
+
+
+def test_only_one_at_a_time(slow: Compacting) -> None:
+    slow.send_all(numbered(0, 20))
+    begun(slow)
+    assert not slow.do(slow.topic.compaction.start())
+    slow.clock.advance(3600)
+    assert slow.topic.compaction.status is CompactionStatus.SUCCESS
+
+
+def test_messages_that_come_meanwhile_stay_in_the_log(slow: Compacting) -> None:
+    slow.send_all(numbered(0, 20))
+    begun(slow)
+    slow.horizon = 20
+    slow.send_all(numbered(20, 30))
+    slow.clock.advance(3600)
+    assert slow.topic.log.record.compacted is not None
+    assert slow.topic.log.record.compacted.horizon == 20
+    assert slow.read() == slow.expected()
+
+
+def test_a_topic_that_is_closed_meanwhile_is_compacted_another_time(slow: Compacting) -> None:
+    slow.send_all(numbered(0, 20))
+    begun(slow)
+    slow.do(slow.topic.close())
+    assert slow.topic.compaction.status is CompactionStatus.ERROR
+    slow.reload()
+    assert slow.topic.log.record.compacted is None
+    assert slow.store.ids() == slow.topic.log.record.listed
+    slow.compact()
+    assert slow.read() == slow.expected()
+    with pytest.raises(NotReady):
+        slow.topic.disconnect()
+        slow.do(slow.topic.compaction.start())
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_a_deleted_log_leaves_nothing(slow: Compacting, running: bool) -> None:
+    world = slow
+    world.send_all(numbered(0, 20))
+    world.compact()
+    world.send_all(numbered(20, 40))
+    if running:
+        begun(world)
+    world.topic.disconnect()
+    deleted = world.begin(world.topic.log.delete())
+    world.clock.advance(3600)
+    assert deleted.done()
+    assert not world.store.ids()
+
+
+@pytest.mark.parametrize("lands", [False, True])
+def test_when_nobody_knows_whether_the_record_changed_both_are_there(
+    world: Compacting, lands: bool
+) -> None:
+    world.send_all(numbered(0, 20))
+    world.compact()
+    world.send_all(numbered(20, 40))
+    commit = world.topic.log.commit
+    listing: list[Unavailable] = []
+
+    async def failing(change: object) -> None:
+        """Only the change that lists the new data fails."""
+        assert callable(change)
+        if change(world.topic.log.record).compacted != world.topic.log.record.compacted:
+            with world.failing_metadata(lands):
+                try:
+                    await commit(change)
+                except Unavailable as error:
+                    listing.append(error)
+            raise listing.pop()
+        await commit(change)
+
+    world.topic.log.commit = failing  # type: ignore[method-assign]
+    world.do(world.topic.compaction.start())
+    world.clock.pump()
+    assert world.topic.compaction.status is CompactionStatus.ERROR
+    assert "cannot be written" in world.topic.compaction.last_error
+    world.crash()
+    world.horizon = 40 if lands else 20
+    assert world.read() == world.expected()
+    assert world.store.ids() == world.topic.log.record.listed
+
+
+def test_who_reads_goes_on_in_the_data_that_replaces_it(world: Compacting) -> None:
+    world.send_all(numbered(0, 30, keys=30))
+    world.compact()
+    reader = world.subscribe(
+        sub="r", durable=False, start=MessageId(-1, -1), read_compacted=True, permits=5
+    )
+    assert len(world.got(reader)) == 5
+    world.send_all(numbered(30, 60, keys=30))
+    world.compact()
+    world.do(world.topic.tidy())
+    world.flow(reader, 1000)
+    assert (
+        [(one.ledger, one.entry) for one in world.got(reader)]
+        == [
+            *world.ids[5:7],  # they had been read ahead
+            *world.ids[30:],
+        ]
+    )
+
+
+def test_a_durable_subscription_begins_at_the_earliest_after_a_restart_too(
+    world: Compacting,
+) -> None:
+    world.send_all(numbered(0, 30))
+    world.compact()
+    world.do(world.topic.tidy())
+    world.subscribe(read_compacted=True, earliest=True).close()
+    world.do(world.topic.close())
+    world.reload()
+    consumer = world.subscribe(read_compacted=True, earliest=True, permits=100)
+    got = [(one.ledger, one.entry) for one in world.got(consumer)]
+    assert got == world.ids[25:]
+    world.ack(consumer, 29, cumulative=True)
+    consumer.close()
+    world.do(world.topic.tidy())
+    world.crash()
+    consumer = world.subscribe(read_compacted=True, earliest=True, permits=100)
+    assert world.got(consumer) == []
+
+
+def test_a_seek_reaches_what_the_log_has_no_more(world: Compacting) -> None:
+    world.send_all(numbered(0, 30, keys=10))
+    world.compact()
+    world.do(world.topic.tidy())
+    assert world.topic.log.first_offset == 28
+    world.subscribe(read_compacted=True, earliest=True)
+    for target in (24, 21):
+        position = MessageId(*world.ids[target])
+        world.do(world.subscription().seek_to_id(position, ()))
+        if target == 21:
+            world.crash()
+        consumer = world.subscribe(read_compacted=True, earliest=True, permits=100)
+        got = [(one.ledger, one.entry) for one in world.got(consumer)]
+        assert got == world.ids[target:]
+    world.do(world.subscription().seek_to_time(0))
+    consumer = world.subscribe(read_compacted=True, earliest=True, permits=100)
+    assert len(world.got(consumer)) == 10
+
+
+def test_acknowledged_entries_do_not_come_again(world: Compacting) -> None:
+    world.send_all(numbered(0, 10, keys=10))
+    world.compact()
+    consumer = world.subscribe(read_compacted=True, earliest=True, permits=100)
+    assert world.offsets(consumer) == list(range(10))
+    world.ack(consumer, 3, 4, 7)
+    world.nack(consumer)
+    assert world.offsets(consumer) == [0, 1, 2, 5, 6, 8, 9]
+
+
+def test_no_more_is_sent_than_there_are_permits_for(world: Compacting) -> None:
+    world.send_all(numbered(0, 10, keys=10))
+    world.compact()
+    consumer = world.subscribe(read_compacted=True, earliest=True, permits=3)
+    assert world.offsets(consumer) == [0, 1, 2]
+    assert consumer.permits == 0
+    world.flow(consumer, 4)
+    assert world.offsets(consumer) == [3, 4, 5, 6]
+
+
+def test_compaction_keeps_to_its_pace() -> None:
+    rules = CompactionRules(bytes_per_second=100)
+    world = Compacting(TopicLimits(compaction=rules))
+    world.send_all(numbered(0, 20))
+    world.do(world.topic.compaction.start())
+    size = world.topic.log.size
+    world.clock.pump()
+    world.clock.advance(2 * size / 100 - 1)
+    assert world.topic.compaction.is_running
+    world.clock.advance(2)
+    assert world.topic.compaction.status is CompactionStatus.SUCCESS
+
+
+def test_messages_without_key_stay_where_that_is_wanted() -> None:
+    world = Compacting(TopicLimits(compaction=CompactionRules(retain_keyless=True)))
+    world.send_all([([Message(None, b"1")], None), *numbered(0, 2, keys=1)])
+    world.compact()
+    assert [message.value for *_, message in world.read()] == [b"1", b"1"]
+
+
+def test_releases_that_do_not_know_compacted_data_refuse_its_record(world: Compacting) -> None:
+    assert b'"version": 1' in world.topic.log.record.encode()
+    world.send_all(numbered(0, 3))
+    world.compact()
+    stored = world.topic.log.record.encode()
+    assert b'"version": 3' in stored
+    assert LogRecord.decode("key", stored) == world.topic.log.record
