@@ -11,6 +11,7 @@ from magnetar_broker.deduplication import Deduplication
 from magnetar_broker.delays import TopicDelays
 from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.errors import NotReady
+from magnetar_broker.expiry import expire_messages
 from magnetar_broker.idleness import Idleness
 from magnetar_broker.limits import TopicLimits, limits_of
 from magnetar_broker.metadata_keys import topic_key
@@ -319,6 +320,7 @@ class Topic:
         await self.deduplication.keep_to(self.policies.value(DEDUPLICATION, self.name))
         self.delays.policy_changed(self.policies.value(DELAYED_DELIVERY, self.name))
         await self._compact_at(self.policies.value(COMPACTION_THRESHOLD, self.name))
+        await expire_messages(self)
 
     def _keep_to(self, limits: TopicLimits) -> None:
         before, self.rates = self.rates, topic_rates(self, self.log.engine.clock, self.rates)
