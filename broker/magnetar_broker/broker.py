@@ -14,7 +14,13 @@ from magnetar_broker.counts import TopicCounts
 from magnetar_broker.creation import Creation
 from magnetar_broker.deletion import DELETING, RETRY_SECONDS, Deletion
 from magnetar_broker.enforcement import Enforcement, namespace_of
-from magnetar_broker.errors import NamespaceMissing, NotReady, TooManyRequests, TopicMissing
+from magnetar_broker.errors import (
+    AlreadyExists,
+    NamespaceMissing,
+    NotReady,
+    TooManyRequests,
+    TopicMissing,
+)
 from magnetar_broker.limits import topic_limits
 from magnetar_broker.namespaces import Namespaces
 from magnetar_broker.non_persistent import NonPersistentTopic
@@ -162,6 +168,19 @@ class Broker:
             return topic
         await self.deletion.settle(name)
         return await self.topics.load(name, partial(self._open, name, create))
+
+    async def make_volatile(self, name: TopicName) -> None:
+        """Have a non-persistent topic; `AlreadyExists` if there is one."""
+        if name in self.topics:
+            raise AlreadyExists("This topic already exists")
+        await self.topics.load(name, partial(self._made, name))
+
+    async def _made(self, name: TopicName) -> AnyTopic:
+        await self.creation.check_name(name)
+        await self.policies.load(name)
+        topic = await self._opened(name, create=True)
+        assert topic is not None
+        return topic
 
     async def exists(self, name: TopicName) -> bool:
         """Whether there is such a topic, partitioned or not, loaded or not."""

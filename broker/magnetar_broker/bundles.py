@@ -53,6 +53,11 @@ class Bundles:
         """The boundaries as HTTP and storage have them."""
         return [f"0x{boundary:08x}" for boundary in self.boundaries]
 
+    @property
+    def first(self) -> str:
+        """The first of them."""
+        return "_".join(self.texts[:2])
+
     def of(self, topic: TopicName) -> str:
         """The bundle of a topic; partitions spread over bundles."""
         index = bisect_right(self.boundaries, crc32(str(topic).encode())) - 1

@@ -216,6 +216,9 @@ class Deletion:
     async def namespace(self, name: str, force: bool) -> None:
         """Delete a namespace, with its topics if `force`, else `NotEmpty`; durable on return."""
         async with self._one_namespace.held():
+            if name in self._begun:
+                await self._finish_namespace(name)
+                return
             if not await self._namespaces.has(name):
                 raise NamespaceMissing(f"Namespace {name} does not exist.")
             self._namespaces.close(name)

@@ -1,5 +1,6 @@
 """Namespaces: which there are, their bundles and properties."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from magnetar_broker.records import (
     read_record,
 )
 from magnetar_broker.tenants import Tenants
+from magnetar_proto.errors import InvalidTopicName
 from magnetar_proto.names import NamespaceName
 from magnetar_storage.interfaces import MetadataStore
 
@@ -35,6 +37,15 @@ class Namespace:
         return fields
 
 
+def is_name(text: str) -> bool:
+    """Whether this may be the name of a tenant."""
+    try:
+        NamespaceName.parse(f"{text}/any")
+    except InvalidTopicName:
+        return False
+    return True
+
+
 class Namespaces:
     """Reads and writes them; `auto_create` makes one, and its tenant, on its first use."""
 
@@ -53,7 +64,7 @@ class Namespaces:
         self._default_bundles = Bundles.even(default_bundles)
         self._limit = limit
         self._known: set[str] = set()
-        self._closed: set[str] = set()
+        self._closed: Counter[str] = Counter()
 
     async def start(self) -> None:
         """Make the tenants of namespaces from releases that did not know tenants."""
@@ -74,7 +85,7 @@ class Namespaces:
                 )
             await self.ensure(NamespaceName.parse(name))
         if name in self._closed:
-            raise NamespaceMissing(f"namespace {name} is being deleted; try again later")
+            raise NamespaceMissing(f"namespace {name} is being made or deleted; try again later")
         self._known.add(name)
 
     async def has(self, name: str) -> bool:
@@ -135,16 +146,18 @@ class Namespaces:
     # Ending -----------------------------------------------------------------------------------
 
     def close(self, name: str) -> None:
-        """Refuse everybody who needs the namespace from now on; it is going to be deleted."""
-        self._closed.add(name)
+        """Refuse everybody who needs the namespace, until it is reopened as often."""
+        self._closed[name] += 1
         self._known.discard(name)
 
     def reopen(self, name: str) -> None:
-        """It was deleted, or will not be."""
-        self._closed.discard(name)
+        """Whoever closed it is done: it was deleted, or will not be."""
+        self._closed[name] -= 1
+        if not self._closed[name]:
+            del self._closed[name]
 
     def is_closed(self, name: str) -> bool:
-        """Whether it is being deleted."""
+        """Whether it is being deleted, or made."""
         return name in self._closed
 
     async def delete(self, name: str) -> None:

@@ -13,6 +13,9 @@ from magnetar_storage.offsets import OffsetSet
 from magnetar_storage.world import Promise
 
 
+Properties = dict[str, str]
+
+
 class RecordedLog(ReadableLog):
     """A log whose segment list changes by compare-and-set."""
 
@@ -67,12 +70,12 @@ class RecordedLog(ReadableLog):
 
     @property
     def properties(self) -> dict[str, str]:
-        """The log's own properties; replace them with `set_properties`."""
+        """The log's own properties; change them with `change_properties`."""
         return self._record.properties
 
-    async def set_properties(self, properties: dict[str, str]) -> None:
-        """Store other properties; durable on return."""
-        await self.commit(lambda record: replace(record, properties=properties))
+    async def change_properties(self, change: Callable[[Properties], Properties]) -> None:
+        """Store what `change` makes of the properties; durable on return."""
+        await self.commit(lambda record: replace(record, properties=change(record.properties)))
 
     @property
     def cursor_segment(self) -> SegmentId | None:

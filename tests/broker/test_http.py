@@ -181,7 +181,7 @@ def test_the_configured_limit_of_partitions(make_broker: Callable[..., RunningBr
     "body",
     [
         "", "three", "true", "3.5", '"3"', "[3]", "{}", '{"partitions": null}', "[" * 60_000,
-        '{"partitions": 3, "properties": {"a": "b"}}', "9" * 5000,
+        '{"partitions": 3, "properties": {"a": 1}}', "9" * 5000,
     ],
 )  # fmt: skip
 def test_a_body_that_is_no_number(broker: RunningBroker, body: str) -> None:
@@ -248,6 +248,10 @@ def test_names_are_decoded_exactly_once(broker: RunningBroker, local: str) -> No
     namespace = f"names/{fresh('ns')}"
     topic = TopicName.parse(f"persistent://{namespace}/{local}")
     path = f"/admin/v2/persistent/{namespace}/{topic.encoded_local}/partitions"
+    assert put(broker, path, 1).status == 404
+    tenant = {"allowedClusters": ["standalone"]}
+    assert put(broker, "/admin/v2/tenants/names", tenant).status in (204, 409)
+    assert put(broker, f"/admin/v2/namespaces/{namespace}", {}).status == 204
     assert put(broker, path, 1).status == 204
     listed = get(broker, f"/admin/v2/persistent/{namespace}")
     assert listed.json == [f"persistent://{namespace}/{local}-partition-0"]

@@ -445,7 +445,7 @@ def test_an_owner_that_lost_the_record_may_not_change_it() -> None:
     first.on_failure = told.append
     second = world.open()
     with pytest.raises(Fenced):
-        world.do(first.set_properties({"mine": "still"}))
+        world.do(first.change_properties(lambda _: {"mine": "still"}))
     assert [type(error) for error in told] == [Fenced]
     assert second.properties == {}
     assert world.read_all(second) == numbered(0, 5)
@@ -566,14 +566,14 @@ def test_properties_survive() -> None:
     world = LogWorld()
     log = world.open()
     both = [
-        world.begin(log.set_properties({"a": "1"})),
-        world.begin(log.set_properties({"b": "2"})),
+        world.begin(log.change_properties(lambda old: {**old, "a": "1"})),
+        world.begin(log.change_properties(lambda old: {**old, "b": "2"})),
     ]
     world.clock.pump()
     for one in both:
         one.result()
-    assert log.properties == {"b": "2"}
-    assert world.open().properties == {"b": "2"}
+    assert log.properties == {"a": "1", "b": "2"}
+    assert world.open().properties == {"a": "1", "b": "2"}
 
 
 def test_a_log_that_nobody_has_open_is_removed_whatever_state_it_is_in() -> None:

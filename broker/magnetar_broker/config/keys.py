@@ -340,8 +340,7 @@ COMPATIBLE = _table(
             transactionPendingAckBatchedWriteMaxDelayInMillis=1""",
         "tunes throttling, quotas and clean-up, which are not built yet": """
             brokerDeleteInactivePartitionedTopicMetadataEnabled=false
-            brokerServicePurgeInactiveFrequencyInSeconds=60 forceDeleteTenantAllowed=false
-            forceDeleteNamespaceAllowed=false
+            brokerServicePurgeInactiveFrequencyInSeconds=60
             additionalSystemCursorNames=
             maxMessageSizeCheckIntervalInSeconds=60
             topicPublisherThrottlingTickTimeMillis=10|2 brokerPublisherThrottlingTickTimeMillis=50
@@ -360,8 +359,7 @@ COMPATIBLE = _table(
             maxConcurrentTopicLoadRequest=5000 topicFencingTimeoutSeconds=0
             topicLoadTimeoutSeconds=60 preciseDispatcherFlowControl=false
             maxConcurrentNonPersistentMessagePerConnection=1000
-            enableBrokerSideSubscriptionPatternEvaluation=true subscriptionPatternMaxLength=50
-            topicsPatternRegexImplementation=RE2J_WITH_JDK_FALLBACK""",
+            topicsPatternRegexImplementation=RE2J|RE2J_WITH_JDK_FALLBACK""",
         "tunes schemas and topic policies as the original keeps them": f"""
             systemTopicEnabled=true topicLevelPoliciesEnabled=true
             topicPoliciesCacheInitTimeoutSeconds=60

@@ -57,6 +57,14 @@ class Topics:
         int,
         Key("maxNamespacesPerTenant", COUNT, "Namespaces of one tenant; 0 is no limit."),
     ] = 0
+    force_delete_tenant_allowed: Annotated[
+        bool,
+        Key("forceDeleteTenantAllowed", FLAG, "Deleting a tenant may delete its namespaces."),
+    ] = False
+    force_delete_namespace_allowed: Annotated[
+        bool,
+        Key("forceDeleteNamespaceAllowed", FLAG, "Deleting a namespace may delete its topics."),
+    ] = False
     default_number_of_namespace_bundles: Annotated[
         int,
         Key(

@@ -1,0 +1,261 @@
+"""Namespaces: their life, bundles and properties."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from magnetar_broker.broker import Broker
+from magnetar_broker.bundles import Bundles, is_range
+from magnetar_broker.namespaces import Namespace, is_name
+from magnetar_broker.parallel import for_each
+from magnetar_broker.policies.document import policies_json, said_in_policies_json
+from magnetar_broker.policies.forms import OutOfRange
+from magnetar_broker.server.admin.site import (
+    NAMESPACE,
+    Handler,
+    Site,
+    bounded,
+    checked_properties,
+    existing_namespace,
+    flag_of,
+    json_of,
+    namespace_of,
+    parts_of,
+    properties_of,
+    serving,
+)
+from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
+from magnetar_broker.server.http.table import Route
+from magnetar_proto.names import NamespaceName, TopicName
+
+
+async def namespaces(site: Site, request: Request) -> Response:
+    """The namespaces of a tenant."""
+    broker = serving(site)
+    (tenant,) = parts_of(request, "tenant")
+    if not is_name(tenant):
+        raise Refused(412, "Tenant name is not valid: letters, digits and -=:._ are")
+    await broker.tenants.get(tenant)
+    return json_response(await broker.namespaces.of_tenant(tenant))
+
+
+async def namespace(site: Site, request: Request) -> Response:
+    """All that is said of one."""
+    broker = serving(site)
+    name = await existing_namespace(broker, request)
+    stored = await broker.namespaces.get(name)
+    cluster = broker.settings.cluster_name
+    document = {
+        "auth_policies": {
+            "namespace_auth": {},
+            "destination_auth": {},
+            "subscription_auth_roles": {},
+        },
+        "replication_clusters": [cluster],
+        "allowed_clusters": [],
+        "bundles": _bundles_json(stored),
+        "deleted": False,
+        **await policies_json(broker.policies, name, cluster),
+    }
+    if stored.properties:
+        document["properties"] = stored.properties
+    return json_response(document)
+
+
+# Beginning and ending -------------------------------------------------------------------
+
+
+async def create(site: Site, request: Request) -> Response:
+    """Make one, with what the body says of it; nobody uses it before all of that is stored."""
+    broker, name = serving(site), NamespaceName.parse(namespace_of(request))
+    document = json_of(request) if request.body.strip() else None
+    document = {} if document is None else document
+    if not isinstance(document, dict):
+        raise Refused(400, "expected an object with policies, or nothing")
+    await _check_clusters(broker, name, document.get("replication_clusters"))
+    properties = bounded(checked_properties(document.get("properties") or {}))
+    new = Namespace(_bundles_of(document.get("bundles")), properties)
+    said = _said(broker, document)
+    if broker.namespaces.is_closed(str(name)):
+        raise Refused(409, f"Namespace {name} is being made or deleted: try again")
+    broker.namespaces.close(str(name))
+    try:
+        await broker.namespaces.create(name, new)
+        if said:
+            await broker.policies.say(str(name), said)  # no topic has to keep to it yet
+    finally:
+        broker.namespaces.reopen(str(name))
+    return Response(status=204)
+
+
+async def _check_clusters(broker: Broker, name: NamespaceName, clusters: object) -> None:
+    if clusters is None:
+        return
+    if not isinstance(clusters, list):
+        raise Refused(400, "replication_clusters must be a list of texts")
+    allowed = (await broker.tenants.get(name.tenant)).allowed_clusters
+    for cluster in clusters:
+        if cluster not in allowed:
+            raise Refused(
+                403, f"Cluster [{cluster}] is not in the list of allowed clusters of {name.tenant}"
+            )
+
+
+def _bundles_of(said: Any) -> Bundles | None:
+    """None is the default."""
+    if said is None:
+        return None
+    try:
+        boundaries, number = said.get("boundaries"), said.get("numBundles") or 0
+        if boundaries:
+            return Bundles.parse(boundaries)
+        return Bundles.even(number) if number else None
+    except (AttributeError, TypeError) as error:
+        raise Refused(400, "bundles must have numBundles, or boundaries") from error
+    except ValueError as error:
+        raise Refused(412, str(error)) from error
+
+
+def _said(broker: Broker, document: dict[str, Any]) -> Any:
+    try:
+        return said_in_policies_json(document, broker.settings.cluster_name)
+    except OutOfRange as error:
+        raise Refused(412, str(error)) from error
+    except ValueError as error:
+        raise Refused(400, str(error)) from error
+
+
+async def delete(site: Site, request: Request) -> Response:
+    """Remove one; with `force` all that it has, if the settings allow that."""
+    broker, name = serving(site), namespace_of(request)
+    force = flag_of(request, "force")
+    if force and not broker.settings.force_delete_namespace_allowed:
+        raise Refused(405, "namespaces may not be deleted by force (forceDeleteNamespaceAllowed)")
+    await broker.deletion.namespace(name, force)
+    return Response(status=204)
+
+
+# Bundles and unloading ------------------------------------------------------------------
+
+
+async def bundles(site: Site, request: Request) -> Response:
+    """The boundaries of a namespace's bundles."""
+    broker = serving(site)
+    stored = await broker.namespaces.get(await existing_namespace(broker, request))
+    return json_response(_bundles_json(stored))
+
+
+def _bundles_json(namespace: Namespace) -> dict[str, Any]:
+    bundles = namespace.bundles
+    assert bundles is not None  # of what is stored they are known
+    return {"boundaries": bundles.texts, "numBundles": len(bundles)}
+
+
+async def unload(site: Site, request: Request) -> Response:
+    """Close all topics of a namespace; clients come back by themselves."""
+    broker = serving(site)
+    name = await existing_namespace(broker, request)
+    await _unload(broker, lambda topic: topic.namespace_name == name)
+    return Response(status=204)
+
+
+async def unload_bundle(site: Site, request: Request) -> Response:
+    """The same for those of one bundle."""
+    broker = serving(site)
+    name = await existing_namespace(broker, request)
+    (bundle,) = parts_of(request, "bundle")
+    bundles = (await broker.namespaces.get(name)).bundles
+    assert bundles is not None
+    if not is_range(bundle):
+        raise Refused(400, f"{bundle} is not a bundle: expected something like {bundles.first}")
+    if bundle not in bundles:
+        raise Refused(412, f"{bundle} is not a bundle of {name}: see its bundles")
+    await _unload(
+        broker, lambda topic: topic.namespace_name == name and bundles.of(topic) == bundle
+    )
+    return Response(status=204)
+
+
+async def _unload(broker: Broker, is_meant: Callable[[TopicName], bool]) -> None:
+    async def one(topic: TopicName) -> None:
+        await broker.topics.unload(topic)
+
+    names = [topic.name for topic in broker.topics if is_meant(topic.name)]
+    await for_each(broker.engine, names, one)
+
+
+# Properties -----------------------------------------------------------------------------
+
+
+async def properties(site: Site, request: Request) -> Response:
+    """What a namespace is marked with."""
+    broker = serving(site)
+    stored = await broker.namespaces.get(await existing_namespace(broker, request))
+    return json_response(stored.properties)
+
+
+async def add_properties(site: Site, request: Request) -> Response:
+    """Add some, or replace their values."""
+    broker = serving(site)
+    name = await existing_namespace(broker, request)
+    new = properties_of(request)
+    await broker.namespaces.change_properties(name, lambda old: bounded(old | new))
+    return Response(status=204)
+
+
+async def clear_properties(site: Site, request: Request) -> Response:
+    """Remove all of them."""
+    broker = serving(site)
+    name = await existing_namespace(broker, request)
+    await broker.namespaces.change_properties(name, lambda _: {})
+    return Response(status=204)
+
+
+async def property_(site: Site, request: Request) -> Response:
+    """One value, as plain text; nothing if there is none."""
+    broker = serving(site)
+    stored = await broker.namespaces.get(await existing_namespace(broker, request))
+    (key,) = parts_of(request, "key")
+    return text_response(stored.properties.get(key, ""))
+
+
+async def set_property(site: Site, request: Request) -> Response:
+    """Set one."""
+    broker = serving(site)
+    name = await existing_namespace(broker, request)
+    key, value = parts_of(request, "key", "value")
+    await broker.namespaces.change_properties(name, lambda old: bounded({**old, key: value}))
+    return Response(status=204)
+
+
+async def remove_property(site: Site, request: Request) -> Response:
+    """Remove one; answers the value that it had, if any."""
+    broker = serving(site)
+    name = await existing_namespace(broker, request)
+    (key,) = parts_of(request, "key")
+    had: list[str] = []
+
+    def without(old: dict[str, str]) -> dict[str, str]:
+        had[:] = [old.get(key, "")]
+        return {name: value for name, value in old.items() if name != key}
+
+    await broker.namespaces.change_properties(name, without)
+    return text_response(had[0])
+
+
+def routes() -> Iterator[Route[Handler]]:
+    """What is answered here."""
+    yield Route("GET", "/admin/v2/namespaces/{tenant}", namespaces)
+    path = f"/admin/v2/namespaces/{NAMESPACE}"
+    yield Route("GET", path, namespace)
+    yield Route("PUT", path, create)
+    yield Route("DELETE", path, delete)
+    yield Route("GET", f"{path}/bundles", bundles)
+    yield Route("PUT", f"{path}/unload", unload)
+    yield Route("PUT", f"{path}/{{bundle}}/unload", unload_bundle)
+    yield Route("GET", f"{path}/properties", properties)
+    yield Route("PUT", f"{path}/properties", add_properties)
+    yield Route("DELETE", f"{path}/properties", clear_properties)
+    yield Route("GET", f"{path}/property/{{key}}", property_)
+    yield Route("PUT", f"{path}/property/{{key}}/{{value}}", set_property)
+    yield Route("DELETE", f"{path}/property/{{key}}", remove_property)

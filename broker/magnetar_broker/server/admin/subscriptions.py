@@ -1,0 +1,150 @@
+"""Subscriptions: lists, their life, properties."""
+
+from collections.abc import Iterator
+
+from magnetar_broker.broker import Broker
+from magnetar_broker.errors import InUse
+from magnetar_broker.server.admin.positions import ENDS, Place, place_of
+from magnetar_broker.server.admin.site import (
+    TOPIC,
+    Handler,
+    Site,
+    bounded,
+    checked_properties,
+    existing_namespace,
+    existing_topic,
+    flag_of,
+    json_of,
+    parts_of,
+    properties_of,
+    serving,
+    topic_of,
+)
+from magnetar_broker.server.admin.topics import partitions_of
+from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.table import Route
+from magnetar_broker.skipping import place_in
+from magnetar_broker.topic import Topic
+from magnetar_broker.topics import AnyTopic
+from magnetar_proto.names import TopicName
+from magnetar_storage.cursor_log import DurableCursor
+
+LATEST = Place(ENDS["latest"])
+
+
+async def subscriptions(site: Site, request: Request) -> Response:
+    """Names of a topic's subscriptions; of a partitioned topic those of any partition."""
+    broker, topic = serving(site), await existing_topic(serving(site), request)
+    found: set[str] = set()
+    for part in await _used(broker, topic):
+        found.update(part.subscriptions)
+    return json_response(sorted(found))
+
+
+async def create(site: Site, request: Request) -> Response:
+    """Make one, on every partition that lacks it; a missing topic is made where that is allowed."""
+    broker, topic = serving(site), topic_of(request)
+    await existing_namespace(broker, request)
+    if not topic.is_persistent:
+        raise Refused(400, "subscriptions of non-persistent topics are made by their consumers")
+    place, properties = _start(request)
+    parts = [await _stored(broker, part, True) for part in await partitions_of(broker, topic)]
+    name = _name(request)
+    lacking = [part for part in parts if name not in part.subscriptions]
+    if not lacking:
+        raise Refused(409, "Subscription already exists for topic")
+    for part in lacking:
+        part.limits.check_subscriptions(part.name, len(part.subscriptions))
+        offset, _ = await place_in(part.log, place.message, place.excluded)
+        await part.subscriptions.create(name, offset, properties)
+    return Response(status=204)
+
+
+def _start(request: Request) -> tuple[Place, dict[str, str]]:
+    """Where it begins, at the end if the body is empty, and its properties."""
+    said = json_of(request) if request.body.strip() else None
+    if said is None:
+        return LATEST, {}
+    properties = said.get("properties") if isinstance(said, dict) else None
+    return place_of(request), bounded(checked_properties(properties or {}))
+
+
+async def delete(site: Site, request: Request) -> Response:
+    """Delete one, on every partition that has it; with `force` also while it has consumers."""
+    broker, topic = serving(site), await existing_topic(serving(site), request)
+    if not topic.is_persistent:
+        raise Refused(405, f"{topic} is not persistent: its subscriptions end by themselves")
+    name, force = _name(request), flag_of(request, "force")
+    parts = [part for part in await _used(broker, topic) if name in part.subscriptions]
+    if not parts:
+        raise Refused(404, f"Subscription {name} not found for topic {topic}")
+    if not force and any(part.subscriptions[name].consumers for part in parts):
+        raise InUse("Subscription has active connected consumers: close them, or use force")
+    for part in parts:
+        if isinstance(part, Topic) and name in part.subscriptions:
+            subscription = part.subscriptions[name]
+            subscription.consumers.disconnect()
+            await part.subscriptions.remove(subscription)
+    return Response(status=204)
+
+
+# Properties -----------------------------------------------------------------------------
+
+
+async def properties(site: Site, request: Request) -> Response:
+    """What a subscription is marked with."""
+    found: dict[str, str] = {}
+    for _, cursor in await _cursors(site, request):
+        found |= cursor.properties
+    return json_response(found)
+
+
+async def set_properties(site: Site, request: Request) -> Response:
+    """Replace them all."""
+    new = bounded(properties_of(request))
+    for topic, cursor in await _cursors(site, request):
+        await topic.cursors.set_properties(cursor, new)
+    return Response(status=204)
+
+
+async def _cursors(site: Site, request: Request) -> list[tuple[Topic, DurableCursor]]:
+    broker, topic = serving(site), await existing_topic(serving(site), request)
+    name = _name(request)
+    parts = [part for part in await _used(broker, topic) if isinstance(part, Topic)]
+    found = [(part, part.cursors.cursors[name]) for part in parts if name in part.cursors.cursors]
+    if not found:
+        raise Refused(404, f"Subscription {name} not found for topic {topic}")
+    return found
+
+
+def _name(request: Request) -> str:
+    (name,) = parts_of(request, "subscription")
+    return name
+
+
+async def _used(broker: Broker, topic: TopicName) -> list[AnyTopic]:
+    """A topic, or those of its partitions that were used: others have no subscriptions."""
+    used: list[AnyTopic] = []
+    for part in await partitions_of(broker, topic):
+        loaded = broker.topics.get(part)
+        if loaded is None and part.is_persistent and await broker.catalogue.exists(part):
+            loaded = await broker.topic(part, create=False)
+        used += [] if loaded is None else [loaded]
+    return used
+
+
+async def _stored(broker: Broker, name: TopicName, create: bool) -> Topic:
+    topic = await broker.topic(name, create)
+    assert isinstance(topic, Topic)
+    return topic
+
+
+def routes() -> Iterator[Route[Handler]]:
+    """What is answered here."""
+    yield Route("GET", f"/admin/v2/{TOPIC}/subscriptions", subscriptions)
+    path = f"/admin/v2/{TOPIC}/subscription/{{subscription}}"
+    yield Route("PUT", path, create)
+    yield Route("DELETE", path, delete)
+    yield Route("GET", f"{path}/properties", properties)
+    yield Route("PUT", f"{path}/properties", set_properties)
