@@ -63,13 +63,10 @@ def _log_records(disk: ReadOnlyDisk) -> tuple[dict[str, bytes] | None, list[Prob
 
 
 def _values(database: Database) -> Iterator[tuple[str, bytes]]:
-    after = ""
-    while keys := database.keys(TOPICS, after, PAGE):
-        for key in keys:
-            found = database.get(key)
-            if found is not None:
-                yield key, found.value
-        after = keys[-1]
+    for key in database.keys().under(TOPICS):
+        found = database.get(key)
+        if found is not None:
+            yield key, found.value
 
 
 def _named(problem: Problem) -> Problem:

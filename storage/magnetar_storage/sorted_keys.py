@@ -1,8 +1,9 @@
 """Keys in order, in memory: whether there is one, and pages of those with a prefix."""
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
-from itertools import islice
+
+LAST_CHARACTER = "\U0010ffff"
 
 
 class SortedKeys:
@@ -30,10 +31,11 @@ class SortedKeys:
 
     def page(self, prefix: str, after: str, limit: int) -> list[str]:
         """The first keys that start with `prefix` and sort after `after`, in order."""
-        found: list[str] = []
-        for key in islice(self._keys, bisect_left(self._keys, max(prefix, after)), None):
-            if len(found) == limit or not key.startswith(prefix):
-                break
-            if key > after:
-                found.append(key)
-        return found
+        keys = self._keys
+        start = bisect_right(keys, after) if after >= prefix else bisect_left(keys, prefix)
+        stop = bisect_left(keys, prefix + LAST_CHARACTER, start)
+        return keys[start : min(start + limit, stop)]
+
+    def under(self, prefix: str) -> list[str]:
+        """All keys that start with `prefix`, in order."""
+        return self.page(prefix, "", len(self._keys))

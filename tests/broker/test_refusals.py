@@ -125,13 +125,15 @@ def test_an_ack_within_a_transaction(raw: RawClient, topic: str) -> None:
     assert answer.error == pb.NotAllowedError and "transactions" in answer.message
 
 
-def test_topic_list_watchers(raw: RawClient) -> None:
+def test_topic_list_watchers_where_they_are_off(make_broker: Callable[..., RunningBroker]) -> None:
     watch = pb.CommandWatchTopicList(
         request_id=0, watcher_id=1, namespace="public/default", topics_pattern="public/default/.*"
     )
-    refused(raw.request(watch), pb.NotAllowedError, "watchers")
-    close = pb.CommandWatchTopicListClose(request_id=0, watcher_id=1)
-    assert isinstance(raw.request(close), pb.CommandSuccess)
+    with RawClient(make_broker(enableBrokerTopicListWatcher="false").port) as raw:
+        assert not raw.connected.feature_flags.supports_topic_watchers
+        refused(raw.request(watch), pb.NotAllowedError, "watchers")
+        close = pb.CommandWatchTopicListClose(request_id=0, watcher_id=1)
+        assert isinstance(raw.request(close), pb.CommandSuccess)
 
 
 # The connection -------------------------------------------------------------------------------
@@ -143,7 +145,7 @@ def test_the_handshake_tells_what_the_broker_can_do(broker: RunningBroker) -> No
         assert raw.connected.max_message_size == 5 * 1024 * 1024
         flags = raw.connected.feature_flags
         assert flags.supports_get_partitioned_metadata_without_auto_creation
-        assert not flags.supports_topic_watchers
+        assert flags.supports_topic_watchers and flags.supports_topic_watcher_reconcile
 
 
 def test_a_newer_client_is_answered_with_our_version(broker: RunningBroker) -> None:

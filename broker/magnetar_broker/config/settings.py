@@ -20,6 +20,7 @@ from magnetar_broker.config.sections.policies import (
 from magnetar_broker.config.sections.publishing import Deduplication, Publishing
 from magnetar_broker.config.sections.statistics import Statistics
 from magnetar_broker.config.sections.storage import Storage
+from magnetar_broker.config.sections.topic_lists import TopicLists
 from magnetar_broker.config.sections.topics import Topics
 from magnetar_broker.config.values import Key
 
@@ -32,6 +33,7 @@ class Settings(
     Deduplication,
     DelayedDelivery,
     Topics,
+    TopicLists,
     Subscriptions,
     Expiry,
     Quotas,
@@ -65,6 +67,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "Deduplication": Deduplication,
         "Delayed delivery": DelayedDelivery,
         "Topics and namespaces": Topics,
+        "Topic lists and patterns": TopicLists,
         "Subscriptions and dispatch": Subscriptions,
         "Expiry": Expiry,
         "Backlog quotas": Quotas,

@@ -19,13 +19,16 @@ def on_connect(session: Session, command: pb.CommandConnect) -> None:
         session.disconnect(f"{session.address} was refused: {refusal}")
         return
     session.welcome(command, PROTOCOL_VERSION)
+    watches = broker.settings.enable_broker_topic_list_watcher
     session.reply(
         pb.CommandConnected(
             server_version=SERVER_VERSION,
             protocol_version=session.protocol_version,
             max_message_size=broker.settings.max_message_size,
             feature_flags=pb.FeatureFlags(
-                supports_get_partitioned_metadata_without_auto_creation=True
+                supports_get_partitioned_metadata_without_auto_creation=True,
+                supports_topic_watchers=watches,
+                supports_topic_watcher_reconcile=watches,
             ),
         )
     )

@@ -19,16 +19,16 @@ from magnetar_broker.session.consumers import (
 from magnetar_broker.session.lookups import (
     on_lookup,
     on_partitioned_metadata,
-    on_topics_of_namespace,
 )
 from magnetar_broker.session.producers import on_close_producer, on_producer
-from magnetar_broker.session.refusals import (
-    on_transaction,
+from magnetar_broker.session.refusals import on_transaction
+from magnetar_broker.session.schemas import on_get_or_create_schema, on_get_schema
+from magnetar_broker.session.session import Handler
+from magnetar_broker.session.topic_lists import (
+    on_topics_of_namespace,
     on_watch_topics,
     on_watch_topics_close,
 )
-from magnetar_broker.session.schemas import on_get_or_create_schema, on_get_schema
-from magnetar_broker.session.session import Handler
 from magnetar_proto import PulsarApi_pb2 as pb
 
 Command = pb.BaseCommand

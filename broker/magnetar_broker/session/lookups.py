@@ -1,15 +1,12 @@
-"""PARTITIONED_METADATA, LOOKUP and GET_TOPICS_OF_NAMESPACE."""
+"""PARTITIONED_METADATA and LOOKUP."""
 
 from urllib.parse import urlsplit
 
 from magnetar_broker.errors import BrokerError, MetadataTrouble, as_refusal
 from magnetar_broker.session.session import Session
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.hashes import topics_hash
-from magnetar_proto.names import NamespaceName, TopicName
+from magnetar_proto.names import TopicName
 from magnetar_storage.errors import StorageError
-
-Mode = pb.CommandGetTopicsOfNamespace.Mode
 
 
 def _refusal_of(error: Exception) -> BrokerError:
@@ -67,28 +64,3 @@ async def on_lookup(session: Session, command: pb.CommandLookupTopic) -> None:
 def _is_loopback(service_url: str) -> bool:
     host = urlsplit(service_url).hostname or ""
     return host in ("localhost", "::1") or host.startswith("127.")
-
-
-async def on_topics_of_namespace(session: Session, command: pb.CommandGetTopicsOfNamespace) -> None:
-    """Names of topics, all of them: patterns are left to the client, as the answer says.
-
-    One client's pattern may take its matcher years, and here everybody would wait for it.
-    """
-    with session.broker.lookup():
-        namespace = str(NamespaceName.parse(command.namespace))
-        names = await session.broker.names(
-            namespace,
-            persistent=command.mode != Mode.NON_PERSISTENT,
-            volatile=command.mode != Mode.PERSISTENT,
-        )
-    digest = topics_hash(names)
-    changed = not command.HasField("topics_hash") or command.topics_hash != digest
-    session.reply(
-        pb.CommandGetTopicsOfNamespaceResponse(
-            request_id=command.request_id,
-            topics=names if changed else [],
-            filtered=False,
-            topics_hash=digest,
-            changed=changed,
-        )
-    )

@@ -4,7 +4,6 @@ from typing import Any
 
 from magnetar_broker.errors import NotAllowed
 from magnetar_broker.session.session import Session
-from magnetar_proto import PulsarApi_pb2 as pb
 
 
 async def on_transaction(session: Session, command: Any) -> None:
@@ -12,13 +11,3 @@ async def on_transaction(session: Session, command: Any) -> None:
     raise NotAllowed(
         "transactions are not supported on this broker (transactionCoordinatorEnabled)"
     )
-
-
-async def on_watch_topics(session: Session, command: pb.CommandWatchTopicList) -> None:
-    """As with the topic list watcher switched off; clients then poll."""
-    raise NotAllowed("topic list watchers are not supported on this broker: list topics instead")
-
-
-def on_watch_topics_close(session: Session, command: pb.CommandWatchTopicListClose) -> None:
-    """Always a success."""
-    session.reply(pb.CommandSuccess(request_id=command.request_id))

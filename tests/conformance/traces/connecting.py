@@ -6,9 +6,8 @@ from magnetar_proto import PulsarApi_pb2 as pb
 
 FLAGS = Difference(
     "feature flags in CONNECTED",
-    "topic list watchers and deduplication of replicated messages",
-    "neither: clients list topics instead",
-    on_purpose=False,
+    "deduplication of replicated messages, among others",
+    "the others: nothing is replicated",
 )
 SOMEWHERE = pb.MessageIdData(ledgerId=424242, entryId=0)
 

@@ -9,6 +9,11 @@ NAMESPACES = Difference(
     "TopicNotFound: it must be created first",
     "is created with its first topic, unless `magnetarAllowAutoNamespaceCreation=false`",
 )
+NO_NAMESPACE = Difference(
+    "GET_TOPICS_OF_NAMESPACE or WATCH_TOPIC_LIST of what is no namespace",
+    "the connection is closed",
+    "ERROR InvalidTopicName",
+)
 Topics = pb.CommandGetTopicsOfNamespace
 BAD_NAMES = ["", "a/b", "a/b/c/d", "ftp://a/b/c", "persistent://a/b", "persistent://a/b/"]
 
@@ -163,13 +168,6 @@ def topics_that_the_client_knows_already(t: Trace) -> None:
     a.asks(Topics(request_id=0, namespace=namespace, topics_hash=known.topics_hash))
 
 
-@differs(
-    Difference(
-        "topic patterns in GET_TOPICS_OF_NAMESPACE",
-        "evaluated in the broker up to 50 characters",
-        "left to clients (`filtered=false`): one can take for ever, and everybody would wait",
-    )
-)
 def topics_of_a_pattern(t: Trace) -> None:
     namespace = t.has_namespace()
     a = t.connects()
@@ -188,12 +186,6 @@ def topics_of_a_namespace_that_is_not_there(t: Trace) -> None:
     t.connects().asks(Topics(request_id=0, namespace=f"public/{t.token}"))
 
 
-@differs(
-    Difference(
-        "GET_TOPICS_OF_NAMESPACE of what is no namespace",
-        "the connection is closed",
-        "ERROR InvalidTopicName",
-    )
-)
+@differs(NO_NAMESPACE)
 def topics_of_what_is_no_namespace(t: Trace) -> None:
     t.connects().asks(Topics(request_id=0, namespace="nonsense"))

@@ -7,12 +7,6 @@ from magnetar_proto import PulsarApi_pb2 as pb
 SCHEMAS = Difference(
     "schemas other than bytes", "kept and checked", "IncompatibleSchema", on_purpose=False
 )
-WATCHERS = Difference(
-    "topic list watchers",
-    "tell clients of new topics",
-    "NotAllowedError: clients list topics instead",
-    on_purpose=False,
-)
 STRING = pb.Schema(name="s", type=pb.Schema.String, schema_data=b"")
 SOMEWHERE = pb.MessageIdData(ledgerId=424242, entryId=0)
 
@@ -134,7 +128,6 @@ def an_ack_in_a_transaction(t: Trace) -> None:
 # Watchers -----------------------------------------------------------------------------------
 
 
-@differs(WATCHERS)
 def a_topic_list_watcher(t: Trace) -> None:
     namespace = t.has_namespace()
     a = t.connects()

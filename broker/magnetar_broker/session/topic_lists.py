@@ -1,0 +1,123 @@
+"""GET_TOPICS_OF_NAMESPACE and WATCH_TOPIC_LIST."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from magnetar_broker.errors import LimitReached, MetadataTrouble, NotAllowed
+from magnetar_broker.session.session import Session
+from magnetar_broker.session.topic_watcher import TopicWatcher
+from magnetar_broker.topic_pattern import (
+    BadPattern,
+    PatternUnsupported,
+    TopicPattern,
+    without_domain,
+)
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.hashes import topics_hash
+from magnetar_proto.names import NamespaceName
+from magnetar_storage.errors import StorageError
+
+Mode = pb.CommandGetTopicsOfNamespace.Mode
+
+
+async def on_topics_of_namespace(session: Session, command: pb.CommandGetTopicsOfNamespace) -> None:
+    """Names of topics: those of the pattern if the broker can tell, as the answer says."""
+    with _metadata_trouble(), session.broker.lookup():
+        namespace = str(NamespaceName.parse(command.namespace))
+        pattern = _pattern_of(session, command)
+        names: Sequence[str] = []
+        digest: str | None = None
+        if command.mode != Mode.NON_PERSISTENT:
+            listed = await session.broker.lists.of(namespace, pattern)
+            names, digest = listed.names, listed.hash
+        if command.mode != Mode.PERSISTENT:
+            loaded = session.broker.volatile_names(namespace)
+            names = sorted([*names, *(n for n in loaded if pattern is None or pattern.matches(n))])
+            digest = topics_hash(names)
+    changed = not command.HasField("topics_hash") or command.topics_hash != digest
+    session.reply(
+        pb.CommandGetTopicsOfNamespaceResponse(
+            request_id=command.request_id,
+            topics=names if changed else [],
+            filtered=pattern is not None,
+            topics_hash=digest,
+            changed=changed,
+        )
+    )
+
+
+def _pattern_of(session: Session, command: pb.CommandGetTopicsOfNamespace) -> TopicPattern | None:
+    """What the broker is to look for; None if there is none, or the client does it."""
+    settings = session.broker.settings
+    if not command.HasField("topics_pattern") or not (
+        settings.enable_broker_side_subscription_pattern_evaluation
+    ):
+        return None
+    if len(command.topics_pattern) > settings.subscription_pattern_max_length:
+        return None
+    try:
+        return TopicPattern(command.topics_pattern)
+    except BadPattern as error:
+        raise MetadataTrouble(str(error)) from error
+    except PatternUnsupported:
+        return None
+
+
+@contextmanager
+def _metadata_trouble() -> Iterator[None]:
+    """Trouble with storage is here told as trouble with metadata."""
+    try:
+        yield
+    except StorageError as error:
+        raise MetadataTrouble(str(error)) from error
+
+
+async def on_watch_topics(session: Session, command: pb.CommandWatchTopicList) -> None:
+    """List the topics of a pattern now, and tell of changes from now on."""
+    settings, watchers = session.broker.settings, session.watchers
+    if not settings.enable_broker_topic_list_watcher:
+        raise NotAllowed(
+            "topic list watchers are switched off on this broker (enableBrokerTopicListWatcher): "
+            "list topics instead"
+        )
+    if len(without_domain(command.topics_pattern)) > settings.subscription_pattern_max_length:
+        raise NotAllowed(
+            f"a pattern has at most {settings.subscription_pattern_max_length} characters "
+            "(subscriptionPatternMaxLength): list topics instead"
+        )
+    with _metadata_trouble(), session.broker.lookup():
+        namespace = str(NamespaceName.parse(command.namespace))
+        pattern = TopicPattern(command.topics_pattern)
+        listed = await session.broker.lists.of(namespace, pattern)
+    if session.is_over:
+        return
+    limit = settings.magnetar_max_topic_watchers_per_connection
+    if command.watcher_id not in watchers and 0 < limit <= len(watchers):
+        raise LimitReached(
+            f"this connection has its {limit} watchers "
+            "(magnetarMaxTopicWatchersPerConnection): list topics instead"
+        )
+    unwatch(session, command.watcher_id)
+    watchers[command.watcher_id] = TopicWatcher(session, command.watcher_id, listed)
+    known = command.HasField("topics_hash") and command.topics_hash == listed.hash
+    session.reply(
+        pb.CommandWatchTopicListSuccess(
+            request_id=command.request_id,
+            watcher_id=command.watcher_id,
+            topic=[] if known else listed.names,
+            topics_hash=listed.hash,
+        )
+    )
+
+
+def on_watch_topics_close(session: Session, command: pb.CommandWatchTopicListClose) -> None:
+    """Always a success."""
+    unwatch(session, command.watcher_id)
+    session.reply(pb.CommandSuccess(request_id=command.request_id))
+
+
+def unwatch(session: Session, watcher_id: int) -> None:
+    """End a watcher, if there is one."""
+    watcher = session.watchers.pop(watcher_id, None)
+    if watcher is not None:
+        watcher.end()
