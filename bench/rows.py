@@ -4,11 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from bench.compacting import compact
 from bench.copies import deduplicate
 from bench.delayed import delayed
 from bench.frames import Shape
 from bench.holes import holes
 from bench.many_topics import many_topics
+from bench.policies import enforce
 from bench.scenarios import Trial, catch_up, crash, fan_out, latency, publish, start, tail
 from bench.sharing import share, share_by_key
 from bench.usage import Measures
@@ -21,6 +23,7 @@ KEYED = Shape(100, keys=100_000)
 SUBSCRIPTIONS = CONSUMERS = 10
 PER_SECOND = 1000
 HOLES = 1_000_000
+TOPICS_UNDER_POLICY, POLICY_CHANGES = 1000, 100
 DELAYED = 10_000_000
 FSYNC, FLOOR = "pulsar-fsync", "floor"
 
@@ -105,6 +108,13 @@ def keeping_topics(topics: int, asked: bool = False) -> Row:
     return Row(title, measure, marks, fresh=True, asked=asked, brokers=True)
 
 
+def compacting(shape: Shape, messages: int, asked: bool = False) -> Row:
+    measure = partial(compact, shape=shape, messages=messages)
+    marks = (rate(1.0, FSYNC), Mark("more_mib", 300, at_most=True))
+    title = f"compact {messages:,} x {shape.title}"
+    return Row(title, measure, marks, fresh=True, asked=asked, brokers=True)
+
+
 ROWS: dict[str, Row] = {
     "publish-100": publishing(
         SMALL, 600_000, rate(0.8, FSYNC), Mark("cpu_us", 1.0, FSYNC, at_most=True), rate(0.5, FLOOR)
@@ -144,6 +154,15 @@ ROWS: dict[str, Row] = {
     ),
     "dedup-100": deduplicating(SMALL, 300_000),
     "dedup-100x100": deduplicating(NUMBERED_BATCH, 20_000),
+    "policy": Row(
+        f"a policy of a namespace with {TOPICS_UNDER_POLICY:,} loaded topics, until clients meet it",
+        partial(enforce, topics=TOPICS_UNDER_POLICY, changes=POLICY_CHANGES),
+        (Mark("p99_ms", 50, at_most=True), PEAK),
+        brokers=True,
+    ),
+    "compact-1k": compacting(Shape(1 << 10, keys=20_000), 200_000),
+    "compact-100x100": compacting(Shape(100, batch=100, keys=1_000_000), 1_000_000),
+    "compact-10m": compacting(Shape(100, batch=100, keys=10_000_000), 10_000_000, asked=True),
     "holes-in-order": holing(shuffled=False),
     "holes-random": holing(shuffled=True),
     "delayed": Row(
