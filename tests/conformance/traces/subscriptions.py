@@ -1,5 +1,6 @@
 """Subscriptions over REST: made, removed, moved, and what their consumers see of it."""
 
+from conformance.differences import Difference, differs
 from conformance.trace import KEY_SHARED, SHARED, Kind, Trace, Voice
 from magnetar_proto.entries import encode_entry
 from raw_client import metadata
@@ -157,6 +158,13 @@ def counts_that_cannot_be_skipped(t: Trace) -> None:
     _reads_on(a)
 
 
+@differs(
+    Difference(
+        "skipping the first messages of a batch",
+        "the whole batch is skipped, as if it were one message",
+        "as many messages are skipped as were asked for, out of batches, too",
+    )
+)
 def parts_of_batches_are_skipped(t: Trace) -> None:
     a = t.publisher()
     a.publishes_batch(3, b"three")
@@ -230,6 +238,13 @@ def messages_expire_before_one(t: Trace) -> None:
     _reads_on(a)
 
 
+@differs(
+    Difference(
+        "expiry up to a message that is `excluded`",
+        "the message expires, and the next one as well",
+        "neither does",
+    )
+)
 def messages_expire_with_the_message_excluded(t: Trace) -> None:
     a = t.publisher(4)
     t.rest("PUT", _sub(t), EARLIEST)
