@@ -205,6 +205,10 @@ class History(RuleBasedStateMachine):
     def tidy(self) -> None:
         self.model.tidy()
 
+    @rule(rate=st.sampled_from([0, 2, 7]))
+    def limit(self, rate: int) -> None:
+        self.model.limit(rate)
+
     @rule(seconds=st.integers(0, 2))
     def advance(self, seconds: int) -> None:
         self.model.advance(seconds)

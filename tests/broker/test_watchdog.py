@@ -204,6 +204,7 @@ def test_every_reason_is_either_told_or_idleness() -> None:
         Blocker.CAUGHT_UP,
         Blocker.NO_PERMITS,
         Blocker.DELAY,
+        Blocker.RATE,
         Blocker.SWITCHING,
     }
     assert set(STALLS) == set(Blocker) - idle

@@ -5,8 +5,10 @@ from typing import Any, NamedTuple
 
 from fakes.connection import RecordingConnection
 from fakes.dispatch_oracle import Client, Oracle, Published
+from fakes.pace import Pace
 from fakes.topics import FAILOVER, TopicWorld
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
+from magnetar_broker.policies import SUBSCRIPTION_DISPATCH_RATE, DispatchRate
 from magnetar_broker.skipping import expire_before, skip_all, skip_messages
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry
@@ -108,9 +110,20 @@ class DispatchModel(Oracle):
         self.clients.clear()
         self.world.crash()
         self.position = 0
+        self.pace = Pace(self.pace.rate, self.world.clock.now_ms())
         self.survived()
 
     # Flow -----------------------------------------------------------------------------
+
+    def limit(self, rate: int) -> None:
+        """So many messages a second from now on; 0: as many as can be sent."""
+        if rate != self.pace.rate:
+            self.pace = Pace(rate, self.world.clock.now_ms())
+        policies = self.world.topic.policies
+        said = DispatchRate(rate, -1, 1, False) if rate else None
+        self.world.do(policies.say(self.world.name, {SUBSCRIPTION_DISPATCH_RATE: said}))
+        self.world.do(self.world.topic.policies_changed())
+        self.check()
 
     def flow(self, which: int, permits: int) -> None:
         client = self._client(which)

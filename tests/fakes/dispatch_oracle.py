@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fakes.connection import Got, RecordingConnection
+from fakes.pace import Pace
 from fakes.topics import KEY_SHARED, SHARED, TopicWorld
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker
@@ -91,18 +92,21 @@ class Oracle:
         """Single active: where delivery has got to since the last rewind."""
         self.begun: dict[str, Client] = {}
         """Who was last sent a chunk of a message."""
+        self.pace = Pace(0, 0)
         self._offsets: dict[bytes, int] = {}
 
     # Safety ---------------------------------------------------------------------------
 
     def check(self) -> None:
         """Look at everything that was delivered since the last look."""
+        came = 0
         for again in (False, True):
             for client in self.clients:
                 for message in client.connection.take(client.consumer.id):
-                    self._delivered(client, message)
+                    came += self._delivered(client, message)
             if not again:
                 self.world.clock.pump()
+        self.pace.came(came, self.world.clock.now_ms())
 
     def pass_time(self, seconds: int) -> None:
         """Look each second; afterwards what was done is durable."""
@@ -111,7 +115,8 @@ class Oracle:
             self.check()
         self.durable()
 
-    def _delivered(self, client: Client, message: Got) -> None:
+    def _delivered(self, client: Client, message: Got) -> int:
+        """Look at one entry; how many messages of it came."""
         offset = self._offsets[message.payload]
         entry = self.entries[offset]
         assert self.world.topic.log.offset_of(message.ledger, message.entry) == offset
@@ -137,6 +142,7 @@ class Oracle:
             assert message.redelivery_count == 0
             self.position = offset + 1
         client.outstanding.add(offset)
+        return entry.left.bit_count()
 
     def _delivered_by_key(self, offset: int, with_others: set[int]) -> None:
         key = self.entries[offset].key
@@ -227,6 +233,7 @@ class Oracle:
             Blocker.NO_CONSUMER: lambda: not self.clients,
             Blocker.CAUGHT_UP: lambda: bool(self.clients) and not self.undelivered(),
             Blocker.DELAY: self._all_wait,
+            Blocker.RATE: self._rate_is_spent,
             Blocker.CHUNK: lambda: all(
                 self._has_unwilling_owner(entry) or self._may_wait(entry)
                 for entry in map(self.entries.__getitem__, self.undelivered())
@@ -259,6 +266,7 @@ class Oracle:
             Blocker.NO_CONSUMER: lambda: not self.clients,
             Blocker.CAUGHT_UP: lambda: bool(self.clients) and not some,
             Blocker.DELAY: self._all_wait,
+            Blocker.RATE: self._rate_is_spent,
             Blocker.NO_PERMITS: lambda: fair and busy,
             Blocker.SLOW_CONNECTION: lambda: fair and busy,
             Blocker.UNACKED_CONSUMER: lambda: fair and busy,
@@ -295,6 +303,9 @@ class Oracle:
         """Whether nothing is left but what is to be delivered later."""
         left = [self.entries[offset] for offset in self.undelivered()]
         return bool(left) and all(map(self._may_wait, left))
+
+    def _rate_is_spent(self) -> bool:
+        return bool(self.undelivered()) and self.pace.may_be_spent(self.world.clock.now_ms())
 
     def _has_unwilling_owner(self, entry: Published) -> bool:
         """Whether an entry continues a message of a consumer that takes nothing."""
