@@ -26,6 +26,7 @@ from magnetar_broker.policies import (
     SUBSCRIPTION_EXPIRATION,
     SUBSCRIPTION_TYPES,
     BacklogQuota,
+    Holding,
     Origin,
     Policies,
     Policy,
@@ -187,6 +188,8 @@ OF_SYSTEM: dict[str, Any] = {
 }
 """The broker's own clients are never too many, and never too slow."""
 
+LIMITS = "limits"
+"""What they are called where they are derived from policies."""
 MAX_INTERNED = 1000
 _interned: dict[TopicLimits, TopicLimits] = {}
 
@@ -198,12 +201,21 @@ def limits_of(base: TopicLimits, policies: Policies, topic: TopicName) -> TopicL
     """
     if topic.is_system:
         return _shared(base, OF_SYSTEM)
+    holding = policies.holding(topic)
+    found = holding.derived.get(LIMITS)
+    if found is None or found[0] is not base:
+        found = holding.derived[LIMITS] = (base, _said_otherwise(base, holding))
+    limits: TopicLimits = found[1]
+    return limits
+
+
+def _said_otherwise(base: TopicLimits, holding: Holding) -> TopicLimits:
     said = {}
     for name, policy in BY_POLICY.items():
-        resolved = policies.resolve(policy, topic)
+        resolved = holding.resolve(policy)
         if resolved.origin is not Origin.BROKER:
             said[name] = resolved.value
-    snapshots = policies.resolve(DEDUPLICATION_SNAPSHOT_INTERVAL, topic)
+    snapshots = holding.resolve(DEDUPLICATION_SNAPSHOT_INTERVAL)
     if snapshots.origin is not Origin.BROKER:
         said["deduplication"] = replace(base.deduplication, snapshot_seconds=snapshots.value)
     return _shared(base, said) if said else base

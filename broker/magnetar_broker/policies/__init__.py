@@ -7,7 +7,9 @@ from magnetar_broker.config.domains import (
     SubscriptionType,
 )
 from magnetar_broker.policies.document import policies_json, said_in_policies_json
-from magnetar_broker.policies.resolver import Origin, Policies, Policy, Resolved, Said, Subject
+from magnetar_broker.policies.holding import Holding
+from magnetar_broker.policies.policy import Origin, Policy, Resolved, Said, Subject
+from magnetar_broker.policies.resolver import Policies
 from magnetar_broker.policies.table import (
     AUTO_SUBSCRIPTION_CREATION,
     AUTO_TOPIC_CREATION,
@@ -88,6 +90,7 @@ __all__ = [
     "BacklogQuota",
     "DelayedDelivery",
     "DispatchRate",
+    "Holding",
     "InactiveMode",
     "InactiveTopics",
     "Origin",

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from magnetar_broker.policies import table
-from magnetar_broker.policies.resolver import Policies, Policy, Said
+from magnetar_broker.policies.policy import Policy, Said
+from magnetar_broker.policies.resolver import Policies
 
 MEMBERS: dict[str, Policy[Any]] = {
     "retention_policies": table.RETENTION,

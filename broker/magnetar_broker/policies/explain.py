@@ -3,7 +3,8 @@
 from typing import Any
 
 from magnetar_broker.config.settings import KEYS
-from magnetar_broker.policies.resolver import Origin, Policies, Policy, Resolved, Subject
+from magnetar_broker.policies.policy import Origin, Policy, Resolved, Subject
+from magnetar_broker.policies.resolver import Policies
 from magnetar_broker.policies.table import TABLE
 
 

@@ -7,10 +7,7 @@ nothing.  The partitions of a topic share its policies.
 """
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from magnetar_broker.config import Settings
 from magnetar_broker.metadata_keys import (
@@ -19,96 +16,15 @@ from magnetar_broker.metadata_keys import (
     namespace_policies_key,
     topic_policies_key,
 )
-from magnetar_broker.policies.forms import Form
+from magnetar_broker.policies.holding import Holding, Stored
+from magnetar_broker.policies.policy import Policy, Resolved, Said, Subject
 from magnetar_proto.names import TopicName
-from magnetar_storage.errors import BadVersion, StorageError
-from magnetar_storage.interfaces import ABSENT, MetadataStore, Version
+from magnetar_storage.errors import BadVersion
+from magnetar_storage.interfaces import ABSENT, MetadataStore
 
 T = TypeVar("T")
-Subject = str | TopicName
-"""Who says something: a namespace by its name, or a topic (partitions are their topic)."""
-
+K = TypeVar("K")
 PAGE = 1000
-
-
-class Origin(StrEnum):
-    """Who says what holds; the first one that says anything is heard."""
-
-    TOPIC = "topic"
-    NAMESPACE = "namespace"
-    BROKER = "broker"
-
-
-class Resolved(NamedTuple, Generic[T]):
-    """What holds, and who says so."""
-
-    value: T
-    origin: Origin
-
-
-@dataclass(frozen=True, eq=False)
-class Policy(Generic[T]):
-    """One thing that can be said of a topic."""
-
-    name: str
-    """In the metadata store."""
-    form: Form[T]
-    default: Callable[[Settings], T]
-    settings: tuple[str, ...] = ()
-    """The fields of `Settings` that the default comes from."""
-    unsaid: T | None = None
-    """A value that is the same as saying nothing."""
-    of_namespace: bool = True
-    """Whether namespaces can say it."""
-    of_topic: bool = True
-    """Whether topics can say it."""
-
-
-Said = Mapping[Policy[Any], Any]
-"""What somebody says, by policy; None unsays."""
-
-
-class _Stored:
-    """What one subject says, as it is stored: JSON values by the names of policies."""
-
-    __slots__ = ("_decoded", "key", "values", "version")
-
-    def __init__(self, key: str, values: dict[str, Any], version: Version | None) -> None:
-        self.key = key
-        self.values = values
-        self.version = version
-        """None if nothing is stored."""
-        self._decoded: dict[str, Any] = {}
-
-    def get(self, policy: Policy[T]) -> T | None:
-        """What is said, None for nothing; `StorageError` if nobody can keep to it."""
-        name = policy.name
-        if name in self._decoded:
-            value: T = self._decoded[name]
-            return value
-        if name not in self.values:
-            return None
-        try:
-            value = self._decoded[name] = policy.form.decode(self.values[name])
-        except ValueError as error:
-            raise StorageError(
-                f"{self.key} in the metadata says {name}, but {error}; say it anew or unsay it"
-            ) from error
-        return value
-
-    def changed(self, said: Said) -> dict[str, Any]:
-        """The values with some said anew; names that nobody here knows stay."""
-        values = dict(self.values)
-        for policy, value in said.items():
-            if value is None or value == policy.unsaid:
-                values.pop(policy.name, None)
-            else:
-                values[policy.name] = policy.form.encode(value)
-        return values
-
-
-SILENT = _Stored("", {}, None)
-"""What those say who say nothing."""
 
 
 class Policies:
@@ -117,15 +33,17 @@ class Policies:
     def __init__(self, metadata: MetadataStore, settings: Settings) -> None:
         self.settings = settings
         self._metadata = metadata
-        self._known: dict[Subject, _Stored] = {}
-        self._defaults: dict[str, Any] = {}
+        self._namespaces: dict[str, Stored] = {}
+        self._topics: dict[TopicName, Stored] = {}
+        self._silent: dict[str, Holding] = {}
+        """By namespace: what holds for its topics that say nothing."""
         self._unread: set[str] | None = None
         """Keys of those who say something and whom nobody has asked about; None: not listed."""
 
     @property
     def known(self) -> int:
         """How many namespaces and topics there are in memory: those that said something."""
-        return len(self._known)
+        return len(self._namespaces) + len(self._topics)
 
     # What holds -----------------------------------------------------------------------------
 
@@ -133,23 +51,31 @@ class Policies:
         """Have the policies of a topic and its namespace in memory."""
         await self._load(topic)
 
+    def holding(self, topic: TopicName) -> Holding:
+        """All that holds for a topic whose policies are loaded, until somebody says something."""
+        own = self._topics.get(topic.base) if self._topics else None
+        if own is None:
+            return self._above(topic.namespace_name)
+        return Holding(own, self._namespaces.get(topic.namespace_name), self.settings)
+
+    def _above(self, namespace: str) -> Holding:
+        holding = self._silent.get(namespace)
+        if holding is None:
+            stored = self._namespaces.get(namespace)
+            holding = self._silent[namespace] = Holding(None, stored, self.settings)
+        return holding
+
     def resolve(self, policy: Policy[T], topic: TopicName) -> Resolved[T]:
         """What holds for a topic whose policies are loaded."""
-        value = self._known.get(topic.base, SILENT).get(policy)
-        if value is not None:
-            return Resolved(value, Origin.TOPIC)
-        return self.of(policy, topic.namespace_name)
+        return self.holding(topic).resolve(policy)
+
+    def value(self, policy: Policy[T], topic: TopicName) -> T:
+        """The same, whoever says it."""
+        return self.holding(topic).resolve(policy).value
 
     def of(self, policy: Policy[T], namespace: str) -> Resolved[T]:
         """What holds for a namespace; something must have been loaded before."""
-        value = self._known.get(namespace, SILENT).get(policy)
-        if value is not None:
-            return Resolved(value, Origin.NAMESPACE)
-        return Resolved(self._default(policy), Origin.BROKER)
-
-    def value(self, policy: Policy[T], topic: TopicName) -> T:
-        """What holds for a topic, whoever says it."""
-        return self.resolve(policy, topic).value
+        return self._above(namespace).resolve(policy)
 
     async def holds(self, policy: Policy[T], subject: Subject) -> Resolved[T]:
         """What holds for a topic or a namespace, loaded or not."""
@@ -157,12 +83,6 @@ class Policies:
         if isinstance(subject, str):
             return self.of(policy, subject)
         return self.resolve(policy, subject)
-
-    def _default(self, policy: Policy[T]) -> T:
-        if policy.name not in self._defaults:
-            self._defaults[policy.name] = policy.default(self.settings)
-        value: T = self._defaults[policy.name]
-        return value
 
     # What a namespace or a topic itself says -----------------------------------------------
 
@@ -177,7 +97,7 @@ class Policies:
         Nobody keeps to it yet: see `Enforcement`, which also has one subject spoken for by one
         at a time.
         """
-        key, subject = _key_of(subject), _one(subject)
+        key = _key_of(subject)
         while True:
             stored = await self._read(key)
             values = stored.changed(said)
@@ -186,7 +106,7 @@ class Policies:
                 version = await self._metadata.put(key, json.dumps(values).encode(), expected)
             except BadVersion:
                 continue  # somebody else said something meanwhile
-            self._learn(subject, _Stored(key, values, version))
+            self._learn(subject, Stored(key, values, version))
             return
 
     async def said_by(self, subject: Subject) -> dict[str, Any]:
@@ -196,15 +116,12 @@ class Policies:
 
     def speaks(self, subject: Subject) -> bool:
         """Whether a subject may say anything; something must have been loaded before."""
-        return _one(subject) in self._known or _key_of(subject) in (self._unread or ())
+        return self._known(subject) is not None or _key_of(subject) in (self._unread or ())
 
     async def forget(self, subject: Subject) -> None:
         """A topic or namespace is deleted: so is what it said; durable on return."""
-        key = _key_of(subject)
-        await self._metadata.delete(key)
-        self._known.pop(_one(subject), None)
-        if self._unread:
-            self._unread.discard(key)
+        await self._metadata.delete(_key_of(subject))
+        self._learn(subject, None)
 
     # The store --------------------------------------------------------------------------------
 
@@ -221,36 +138,43 @@ class Policies:
             if (namespace := namespace_of_policies(key)) is not None:
                 await self._load(namespace)
 
-    async def _load(self, subject: Subject) -> _Stored | None:
+    async def _load(self, subject: Subject) -> Stored | None:
         """What is known of a subject; reads it if it says something and was never read."""
         if self._unread is None:
             await self.start()
-        subject = _one(subject)
-        if self._unread and subject not in self._known:
-            await self._read_said(subject, _key_of(subject))
-        return self._known.get(subject)
-
-    async def _read_said(self, subject: Subject, key: str) -> None:
-        if self._unread and key in self._unread:
-            stored = await self._read(key)
-            if subject not in self._known:  # else somebody was faster
+        if self._unread and self._known(subject) is None and _key_of(subject) in self._unread:
+            stored = await self._read(_key_of(subject))
+            if self._known(subject) is None:  # else somebody was faster
                 self._learn(subject, stored)
+        return self._known(subject)
 
-    async def _read(self, key: str) -> _Stored:
+    async def _read(self, key: str) -> Stored:
         found = await self._metadata.get(key)
         if found is None:
-            return _Stored(key, {}, None)
-        return _Stored(key, json.loads(found.value), found.version)
+            return Stored(key, {}, None)
+        return Stored(key, json.loads(found.value), found.version)
 
-    def _learn(self, subject: Subject, stored: _Stored) -> None:
-        self._known[subject] = stored
+    def _known(self, subject: Subject) -> Stored | None:
+        if isinstance(subject, str):
+            return self._namespaces.get(subject)
+        return self._topics.get(subject.base)
+
+    def _learn(self, subject: Subject, stored: Stored | None) -> None:
+        """What a subject says now; None if it does not exist any more."""
+        if isinstance(subject, str):
+            _put(self._namespaces, subject, stored)
+            self._silent.pop(subject, None)
+        else:
+            _put(self._topics, subject.base, stored)
         if self._unread:
-            self._unread.discard(stored.key)
+            self._unread.discard(_key_of(subject))
 
 
-def _one(subject: Subject) -> Subject:
-    """A topic instead of its partitions."""
-    return subject if isinstance(subject, str) else subject.base
+def _put(known: dict[K, Stored], key: K, stored: Stored | None) -> None:
+    if stored is None:
+        known.pop(key, None)
+    else:
+        known[key] = stored
 
 
 def _key_of(subject: Subject) -> str:

@@ -4,7 +4,7 @@ from magnetar_broker.config import Settings, TopicType
 from magnetar_broker.config.domains import SchemaCompatibility, SubscriptionType
 from magnetar_broker.policies import values
 from magnetar_broker.policies.forms import LONG, ByName, Flag, OneOf, SomeOf, Whole
-from magnetar_broker.policies.resolver import Policy
+from magnetar_broker.policies.policy import Policy
 from magnetar_broker.policies.values import (
     AutoTopicCreation,
     BacklogQuota,
