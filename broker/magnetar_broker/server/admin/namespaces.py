@@ -24,9 +24,21 @@ from magnetar_broker.server.admin.site import (
     serving,
 )
 from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
+from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import NamespaceName, TopicName
+
+NOT_BUILT = {
+    "clusterDispatchRate": {},
+    "deleted": False,
+    "latency_stats_sample_rate": {},
+    "migrated": False,
+    "offload_threshold": -1,
+    "offload_threshold_in_seconds": -1,
+    "replicatorDispatchRate": {},
+    "subscription_auth_mode": "None",
+}
+"""What clients expect to find of features that are not here."""
 
 
 async def namespaces(site: Site, request: Request) -> Response:
@@ -54,11 +66,10 @@ async def namespace(site: Site, request: Request) -> Response:
         "replication_clusters": [cluster],
         "allowed_clusters": [],
         "bundles": _bundles_json(stored),
-        "deleted": False,
+        "properties": stored.properties,
+        **NOT_BUILT,
         **await policies_json(broker.policies, name, cluster),
     }
-    if stored.properties:
-        document["properties"] = stored.properties
     return json_response(document)
 
 
@@ -72,6 +83,8 @@ async def create(site: Site, request: Request) -> Response:
     document = {} if document is None else document
     if not isinstance(document, dict):
         raise Refused(400, "expected an object with policies, or nothing")
+    if await broker.namespaces.has(str(name)):
+        raise Refused(409, f"Namespace {name} already exists")
     await _check_clusters(broker, name, document.get("replication_clusters"))
     properties = bounded(checked_properties(document.get("properties") or {}))
     new = Namespace(_bundles_of(document.get("bundles")), properties)
@@ -216,7 +229,7 @@ async def property_(site: Site, request: Request) -> Response:
     broker = serving(site)
     stored = await broker.namespaces.get(await existing_namespace(broker, request))
     (key,) = parts_of(request, "key")
-    return text_response(stored.properties.get(key, ""))
+    return _text(stored.properties.get(key, ""))
 
 
 async def set_property(site: Site, request: Request) -> Response:
@@ -240,7 +253,12 @@ async def remove_property(site: Site, request: Request) -> Response:
         return {name: value for name, value in old.items() if name != key}
 
     await broker.namespaces.change_properties(name, without)
-    return text_response(had[0])
+    return _text(had[0])
+
+
+def _text(value: str) -> Response:
+    """As it is, and yet called JSON: so clients have always got it."""
+    return Response(value.encode(), "application/json; charset=utf-8")
 
 
 def routes() -> Iterator[Route[Handler]]:

@@ -73,19 +73,17 @@ def _start(request: Request) -> tuple[Place, dict[str, str]]:
 async def delete(site: Site, request: Request) -> Response:
     """Delete one, on every partition that has it; with `force` also while it has consumers."""
     broker, topic = serving(site), await existing_topic(serving(site), request)
-    if not topic.is_persistent:
-        raise Refused(405, f"{topic} is not persistent: its subscriptions end by themselves")
-    name, force = _name(request), flag_of(request, "force")
+    name = _name(request)
+    force = flag_of(request, "force") or not topic.is_persistent
     parts = [part for part in await _used(broker, topic) if name in part.subscriptions]
     if not parts:
         raise Refused(404, f"Subscription {name} not found for topic {topic}")
     if not force and any(part.subscriptions[name].consumers for part in parts):
         raise InUse("Subscription has active connected consumers: close them, or use force")
     for part in parts:
+        part.subscriptions[name].consumers.disconnect()
         if isinstance(part, Topic) and name in part.subscriptions:
-            subscription = part.subscriptions[name]
-            subscription.consumers.disconnect()
-            await part.subscriptions.remove(subscription)
+            await part.subscriptions.remove(part.subscriptions[name])
     return Response(status=204)
 
 

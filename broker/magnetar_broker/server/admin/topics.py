@@ -1,11 +1,13 @@
 """Topics: lists, their life, partitions, properties, unloading."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from magnetar_broker.broker import Broker
 from magnetar_broker.catalogue import Partitioned
+from magnetar_broker.errors import LimitReached
 from magnetar_broker.server.admin.site import (
     DOMAIN,
     NAMESPACE,
@@ -58,7 +60,7 @@ async def topics_of_namespace(site: Site, request: Request) -> Response:
     broker = serving(site)
     mode = request.query.get("mode", "PERSISTENT")
     if mode not in ("PERSISTENT", "NON_PERSISTENT", "ALL"):
-        raise Refused(400, f"mode is {mode}: expected PERSISTENT, NON_PERSISTENT or ALL")
+        raise Refused(404, f"mode is {mode}: expected PERSISTENT, NON_PERSISTENT or ALL")
     namespace = await existing_namespace(broker, request)
     with broker.lookup():
         names = await _names(
@@ -105,7 +107,10 @@ async def create(site: Site, request: Request) -> Response:
     if topic.partition < 0 and await broker.catalogue.partitions(topic):
         raise Refused(409, "This topic already exists")
     if topic.is_persistent:
-        await broker.creation.plain(topic, properties)
+        try:
+            await broker.creation.plain(topic, properties)
+        except LimitReached as error:
+            raise Refused(409, str(error)) from error  # not 412, as elsewhere
     else:
         await broker.make_volatile(topic)
     return Response(status=204)
@@ -151,6 +156,8 @@ def _partitioned_of(request: Request) -> Partitioned:
     if isinstance(said, dict):
         properties = bounded(checked_properties(said.get("properties") or {}))
         said = said.get("partitions")
+    if isinstance(said, str) and re.fullmatch(r"-?[0-9]{1,10}", said):
+        said = int(said)
     if type(said) is not int:
         raise Refused(400, "the body must be the number of partitions")
     return Partitioned(said, properties)
@@ -199,9 +206,11 @@ async def create_missed_partitions(site: Site, request: Request) -> Response:
 
 async def delete(site: Site, request: Request) -> Response:
     """Delete a topic that is not partitioned; with `force` also while clients are connected."""
-    topic = await _existing(site, request)
-    await serving(site).deletion.topic(topic, flag_of(request, "force"))
-    return Response(status=204)
+    broker, topic = serving(site), topic_of(request)
+    if topic.is_persistent or await broker.exists(topic):
+        await existing_topic(broker, request)
+        await broker.deletion.topic(topic, flag_of(request, "force"))
+    return Response(status=204)  # others are gone as soon as nobody uses them
 
 
 async def delete_partitioned(site: Site, request: Request) -> Response:
