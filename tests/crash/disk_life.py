@@ -15,6 +15,7 @@ from crash.disk_world import DurableMetadata, World
 from fakes.faulty_disk import FaultyDisk
 from fakes.sides import Numbers
 from fakes.world import ManualPromise, ManualTasks, start
+from magnetar_broker.retention import Need, Retention, deletable_to, verdicts
 from magnetar_storage.cache import EntryCache
 from magnetar_storage.cursor_log import CursorLog, DurableCursor
 from magnetar_storage.errors import StorageError
@@ -267,6 +268,44 @@ class Life:
             model.trim_asked = max(model.trim_asked, before)
             self._begin(topic, topic.delays.trim(before), partial(_trimmed, model, log))
 
+    def roll(self, topic: Topic) -> None:
+        """The open segment has become old: another one is begun."""
+        self.world.clock.set_forward(self._engine.roll.max_age_ms)
+        topic.log.roll_if_due()
+
+    def tidy(self, topic: Topic) -> None:
+        """Delete what a broker would that retains nothing."""
+        if not topic.idle:
+            return
+        log, model, cursors = topic.log, topic.model, topic.cursors.cursors
+        needs = [Need(cursor.name, cursor.mark_delete) for cursor in cursors.values()]
+        clock, roll = self.world.clock, self._engine.roll
+        found = verdicts(
+            log.segments, log.first_offset, log.size, needs, Retention(), roll.max_age_ms,
+            clock.now_ms(),
+        )  # fmt: skip
+        before = deletable_to(found, log.first_offset)
+        gone = set(range(log.first_offset, before))
+        needed = [name for name in cursors if gone - model.cursors[name].acked]
+        assert not needed, f"{needed} need what would be deleted"
+        model.trim_asked = max(model.trim_asked, before)
+        self._begin(topic, topic.delays.trim(before), partial(_trimmed, model, log))
+
+    def truncate(self, topic: Topic) -> None:
+        """Everything is acknowledged, and when that is durable every closed segment goes."""
+        if not topic.idle:
+            return
+        log, model, end = topic.log, topic.model, topic.log.end
+        for cursor in topic.cursors.cursors.values():
+            self._acked(topic, cursor, list(range(end)))
+
+        async def work() -> None:
+            await topic.cursors.durable()
+            model.trim_asked = max(model.trim_asked, end)
+            await topic.delays.trim(end)
+
+        self._begin(topic, work(), partial(_trimmed, model, log))
+
     def release(self, topic: Topic) -> None:
         """Time goes on."""
         if topic.idle:
@@ -387,6 +426,9 @@ ACTIONS: dict[Callable[[Life, Topic], None], float] = {
     Life.subscribe: 1.5,
     Life.unsubscribe: 0.4,
     Life.trim: 1,
+    Life.roll: 1,
+    Life.tidy: 2,
+    Life.truncate: 0.3,
     Life.thin: 4,
     Life.release: 3,
     Life.checkpoint: 0.7,

@@ -11,6 +11,7 @@ from fakes.faulty_disk import Crash, FaultyDisk
 from fakes.world import InlineWorkers, ManualClock, ManualPromise, run, start
 from magnetar_storage.interfaces import Absent, Lease, Version, Versioned
 from magnetar_storage.memory import MemoryMetadata
+from magnetar_storage.sorted_keys import SortedKeys
 from magnetar_storage.world import Workers
 
 T = TypeVar("T")
@@ -178,7 +179,7 @@ class DurableMetadata(MemoryMetadata):
         super().__init__(clock)
         self._disk = disk
         if of is not None:
-            self._values, self._keys = dict(of._values), of._keys[:]
+            self._values, self._keys = dict(of._values), SortedKeys(sorted(of._values))
             self._writes = of._writes
 
     async def put(
