@@ -111,7 +111,7 @@ def keeping_topics(topics: int, asked: bool = False) -> Row:
 def compacting(shape: Shape, messages: int, asked: bool = False) -> Row:
     measure = partial(compact, shape=shape, messages=messages)
     marks = (rate(1.0, FSYNC), Mark("more_mib", 300, at_most=True))
-    title = f"compact {messages:,} x {shape.title}"
+    title = f"compact {messages:,} messages, {shape.title}"
     return Row(title, measure, marks, fresh=True, asked=asked, brokers=True)
 
 
@@ -155,7 +155,7 @@ ROWS: dict[str, Row] = {
     "dedup-100": deduplicating(SMALL, 300_000),
     "dedup-100x100": deduplicating(NUMBERED_BATCH, 20_000),
     "policy": Row(
-        f"a policy of a namespace with {TOPICS_UNDER_POLICY:,} loaded topics, until clients meet it",
+        f"set a policy of {TOPICS_UNDER_POLICY:,} loaded topics, until clients meet it",
         partial(enforce, topics=TOPICS_UNDER_POLICY, changes=POLICY_CHANGES),
         (Mark("p99_ms", 50, at_most=True), PEAK),
         brokers=True,

@@ -15,6 +15,8 @@ from itertools import accumulate
 from magnetar_storage import checkpoint as checkpoints
 from magnetar_storage import cursor_log, layout, limits, recovery, segment
 from magnetar_storage.checkpoint import Row
+from magnetar_storage.compacted_part import PartMap
+from magnetar_storage.compacted_record import CompactedPart
 from magnetar_storage.cursor_log import DurableCursor
 from magnetar_storage.disk import ReadableDisk
 from magnetar_storage.errors import Corrupt, NoSegment, Unavailable
@@ -267,6 +269,8 @@ class _Walk:
             self._check_keeper(keeper, parts)
         if log.cursor_segment is not None:
             self._check_cursors(log.cursor_segment)
+        for part in () if log.compacted is None else log.compacted.parts:
+            self._check_part(part)
         for run in log.delay_segments:
             if run not in self._ends:
                 why = "a list of delays is missing; the broker looks at the messages themselves"
@@ -298,6 +302,26 @@ class _Walk:
             listed = [sum(b - a for a, b in found.runs(*part[:2])) for part in parts]
             if found.entries != self._ends[number] or listed != [kept for *_, kept in parts]:
                 why = "the entries kept here are not those that the topic counts"
+                self._tell(Problem(name, 0, why, number))
+
+    def _check_part(self, part: CompactedPart) -> None:
+        """Compare a part of the compacted data with what the topic lists."""
+        number, name = part.segment, segment.file_name(part.segment)
+        if number not in self._ends:
+            why = "the topic keeps compacted data here, and there is none"
+            self._tell(Problem(name, 0, why, number, 0, part.entries - 1))
+        elif self._ends[number] is not None:
+            found = PartMap()
+            try:
+                for piece in self._payloads(number, part.entries):
+                    found.take(piece)
+            except (Corrupt, ValueError) as error:
+                why = f"nobody can tell which entries the compacted data here has: {error}"
+                self._tell(Problem(name, 0, why, number))
+                return
+            first = found.offsets[0] if found.offsets else -1
+            if (first, len(found.offsets)) != (part.first, part.entries):
+                why = "the compacted data here is not what the topic lists"
                 self._tell(Problem(name, 0, why, number))
 
     def _check_cursors(self, number: SegmentId) -> None:
@@ -344,12 +368,14 @@ class _Walk:
 
     # Reading and telling --------------------------------------------------------
 
-    def _payloads(self, number: SegmentId) -> Iterator[bytes]:
-        """Every entry of a segment; `Corrupt` at the first that is damaged."""
+    def _payloads(self, number: SegmentId, start: int = 0) -> Iterator[bytes]:
+        """Every entry of a segment from `start` on; `Corrupt` at the first that is damaged."""
         for blocks in _windows(number, self._index_of(number)):
             first, end = blocks.firsts[0], blocks.firsts[-1]
+            if end <= start:
+                continue
             run = take_run(read_blocks(self._disk, blocks), blocks, first, end - first, 1 << 62)
-            yield from run.payloads
+            yield from run.payloads[max(start - first, 0) :]
             if len(run.payloads) < end - first:
                 raise blocks.damaged(bisect_right(blocks.firsts, first + len(run.payloads)) - 1)
 

@@ -11,6 +11,9 @@ from fakes.world import InlineWorkers, ManualClock, ManualTasks, run
 from magnetar_storage import checkpoint as checkpoints
 from magnetar_storage import segment, thinning
 from magnetar_storage.cache import EntryCache
+from magnetar_storage.compacted_part import Stretch
+from magnetar_storage.compacted_record import Compacted
+from magnetar_storage.compacted_writer import CompactedWriter, Scratch
 from magnetar_storage.cursor import Cursor
 from magnetar_storage.cursor_log import CursorLog
 from magnetar_storage.errors import Unavailable
@@ -35,7 +38,13 @@ LONG_JOURNAL = Limits(
 class Directory:
     """A topic of three segments with a cursor: its disk and what the metadata says."""
 
-    def __init__(self, limits: Limits = TINY, close: bool = True, thin: bool = False) -> None:
+    def __init__(
+        self,
+        limits: Limits = TINY,
+        close: bool = True,
+        thin: bool = False,
+        compact: bool = False,
+    ) -> None:
         self.clock = ManualClock()
         self.disk = FaultyDisk()
         self.metadata = MemoryMetadata(self.clock)
@@ -58,6 +67,8 @@ class Directory:
             self.clock.pump()
         if thin:
             self.thin(log)
+        if compact:
+            self.do(self.compact(log))
         self.segments = [listed.id for listed in log.segments]
         self.keeper = log.segments[0].kept_in or 0
         self.cursor_segment = log.cursor_segment or 0
@@ -77,6 +88,13 @@ class Directory:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(thinning, "NEEDED_OF_WHOLE", 9)
             assert self.do(log.reclaim(needed_by([needs]), 99))
+
+    async def compact(self, log: Log) -> None:
+        """Two entries are left of the first segment."""
+        writer = CompactedWriter(log, Scratch(log))
+        await writer.add(Stretch(log.segments[0].id, 0, [3, 7], [b"3", b"7"], [1, 2]))
+        await writer.end()
+        await writer.list(9)
 
     def do(self, coro):  # type: ignore[no-untyped-def]
         return run(coro, self.clock)
@@ -333,3 +351,33 @@ def test_a_keeper_of_other_entries_is_found(changes: dict[str, int]) -> None:
     problem = only(directory.verify())
     assert (problem.segment, problem.topic) == (directory.keeper, KEY)
     assert "not those" in problem.text
+
+
+# Compacted data ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("close", [True, False])
+def test_all_is_well_with_compacted_data(close: bool) -> None:
+    assert Directory(close=close, compact=True).verify().problems == []
+
+
+def test_missing_compacted_data_is_found() -> None:
+    directory = Directory(compact=True)
+    compacted = directory.record.compacted
+    assert compacted is not None
+    (part,) = compacted.segments
+    directory.disk.remove(segment.file_name(part))
+    problem = only(directory.verify())
+    assert (problem.segment, problem.topic, problem.entries) == (part, KEY, 2)
+
+
+@pytest.mark.parametrize("changes", [{"entries": 1}, {"entries": 3}, {"first": 4}])
+def test_compacted_data_of_other_entries_is_found(changes: dict[str, int]) -> None:
+    directory = Directory(compact=True)
+    compacted = directory.record.compacted
+    assert compacted is not None
+    other = replace(compacted.parts[0], **changes)
+    directory.record = directory.record.with_compacted(Compacted(9, (other,)))
+    problem = only(directory.verify())
+    assert (problem.segment, problem.topic) == (other.segment, KEY)
+    assert "compacted data" in problem.text
