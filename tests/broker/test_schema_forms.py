@@ -1,0 +1,341 @@
+"""What is a schema, which ones are the same, and which can follow which."""
+
+import base64
+import json
+import struct
+from typing import Any
+
+import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fakes.avro_schemas import schemas
+from magnetar_broker.schemas import key_value
+from magnetar_broker.schemas.forms import digest_of, form_of
+from magnetar_broker.schemas.types import InvalidSchema, Schema, SchemaType, type_named
+
+T = SchemaType
+A = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
+
+
+def text(said: Any) -> bytes:
+    return said if isinstance(said, bytes) else json.dumps(said).encode()
+
+
+def digest(said: Any, kind: SchemaType = T.AVRO, **properties: str) -> str:
+    schema = Schema(kind, text(said), tuple(properties.items()))
+    return digest_of(schema, form_of(schema))
+
+
+def refusal(said: Any, kind: SchemaType = T.AVRO, properties: Any = ()) -> str:
+    with pytest.raises(InvalidSchema) as refused:
+        form_of(Schema(kind, text(said), tuple(properties)))
+    return str(refused.value)
+
+
+def with_field(**said: Any) -> dict[str, Any]:
+    return {**A, "fields": [{"name": "a", "type": "int", **said}]}
+
+
+# Avro: the same -------------------------------------------------------------------------------
+
+SAME = {
+    "white space": json.dumps(A, indent=3).encode(),
+    "keys in another order": {
+        "fields": [{"type": "int", "name": "a"}],
+        "name": "R",
+        "type": "record",
+    },
+    "an explanation": {**A, "doc": "what it is"},
+    "a field explained": with_field(doc="what it is"),
+    "an alias": {**A, "aliases": ["Old"]},
+    "a field's alias": with_field(aliases=["b"]),
+    "a type in brackets": with_field(type={"type": "int"}),
+    "the order that is meant anyway": with_field(order="ascending"),
+    "an error": {**A, "type": "error"},
+}
+OTHER = {
+    "a namespace": {**A, "namespace": "n"},
+    "a name": {**A, "name": "S"},
+    "a default": with_field(default=1),
+    "an order": with_field(order="ignore"),
+    "a type": with_field(type="long"),
+    "a logical type": with_field(type={"type": "int", "logicalType": "date"}),
+    "a property": {**A, "made.by": "hand"},
+    "another field": {**A, "fields": [*A["fields"], {"name": "b", "type": "int"}]},
+}
+
+
+@pytest.mark.parametrize("said", SAME.values(), ids=SAME.keys())
+def test_what_does_not_make_another_schema(said: Any) -> None:
+    assert digest(said) == digest(A)
+
+
+@pytest.mark.parametrize("said", OTHER.values(), ids=OTHER.keys())
+def test_what_makes_another_schema(said: Any) -> None:
+    assert digest(said) != digest(A)
+
+
+def test_full_names_and_namespaces() -> None:
+    assert digest({**A, "name": "n.R"}) == digest({**A, "namespace": "n"})
+    inner = {"type": "fixed", "name": "F", "size": 2}
+    listed = {**A, "namespace": "n", "fields": [{"name": "a", "type": inner}]}
+    again = {**listed, "fields": [*listed["fields"], {"name": "b", "type": "F"}]}
+    full = {**listed, "fields": [*listed["fields"], {"name": "b", "type": "n.F"}]}
+    assert digest(again) == digest(full) != digest(listed)
+
+
+def test_the_order_of_fields_is_the_order_on_the_wire() -> None:
+    fields = [{"name": "a", "type": "int"}, {"name": "b", "type": "int"}]
+    assert digest({**A, "fields": fields}) != digest({**A, "fields": fields[::-1]})
+
+
+def test_json_and_avro_are_not_the_same() -> None:
+    assert digest(A, T.JSON) != digest(A, T.AVRO)
+
+
+def shuffled(said: Any) -> Any:
+    if isinstance(said, dict):
+        return {key: shuffled(said[key]) for key in reversed(said)}
+    return [shuffled(one) for one in said] if isinstance(said, list) else said
+
+
+@settings(max_examples=150, deadline=None)
+@given(schemas())
+def test_any_schema_in_other_words_is_the_same(said: Any) -> None:
+    assert digest(json.dumps(shuffled(said), indent=1).encode()) == digest(said)
+
+
+# Avro: not one ------------------------------------------------------------------------------
+
+BROKEN: dict[str, tuple[Any, str]] = {
+    "no JSON": (b"{", "not readable JSON"),
+    "not UTF-8": (b"\xff", "not readable JSON"),
+    "no number": (b'{"type": NaN}', "NaN is no number"),
+    "too deep for JSON": (b"[" * 100_000, "too deep"),
+    "too deep": (
+        b'{"type":"array","items":' * 70 + b'"int"' + b"}" * 70,
+        "more than 64 types within each other",
+    ),
+    "a number": (b"5", "must be a name, an object or a list, not 5"),
+    "no type": (b"{}", "the schema says no type"),
+    "an unknown type": (with_field(type="Foo"), "there is no type 'Foo' defined before"),
+    "no name": ({"type": "record", "fields": []}, "this record has no name"),
+    "no fields": ({"type": "record", "name": "R"}, "record R has no list of fields"),
+    "a name with a blank": ({**A, "name": "a b"}, "'a b' is no name"),
+    "a namespace with a dash": ({**A, "namespace": "a-b"}, "'a-b.R' is no name"),
+    "a digit first": ({**A, "name": "1R"}, "'1R' is no name"),
+    "the name of a primitive": ({**A, "name": "int"}, "a record cannot be named int"),
+    "a field without a name": ({**A, "fields": [{"type": "int"}]}, "a field has no name"),
+    "a field's bad name": (with_field(name="a-b"), "field 'a-b' of R: that is no name"),
+    "a field without a type": ({**A, "fields": [{"name": "a"}]}, "field 'a' of R says no type"),
+    "a field twice": ({**A, "fields": A["fields"] * 2}, "field 'a' of R is there twice"),
+    "an unknown order": (with_field(order="up"), "its order must be one of"),
+    "aliases that are none": (with_field(aliases="b"), "its aliases must be a list of names"),
+    "a default of another type": (with_field(default="x"), 'its default "x" is no int'),
+    "no default at all": (with_field(default=None), "its default null is no int"),
+    "a number too large": (with_field(default=1 << 31), "its default 2147483648 is no int"),
+    "a default for no branch": (with_field(type=["null", "int"], default="x"), "is no union"),
+    "a default for a record": (
+        with_field(type={**A, "name": "S"}, default={}),
+        "its default {} is no record",
+    ),
+    "a default for items": (
+        with_field(type={"type": "array", "items": "int"}, default=["x"]),
+        'its default ["x"] is no array',
+    ),
+    "a union in a union": (with_field(type=["null", ["int"]]), "stands directly in another"),
+    "a branch twice": (with_field(type=["int", "int"]), "the union has int twice"),
+    "a definition twice": (
+        {
+            **A,
+            "fields": [
+                {"name": name, "type": {"type": "fixed", "name": "F", "size": 1}} for name in "ab"
+            ],
+        },
+        "F is defined twice",
+    ),
+    "an enum without symbols": ({"type": "enum", "name": "E"}, "its symbols must be"),
+    "a symbol twice": ({"type": "enum", "name": "E", "symbols": ["A", "A"]}, "a symbol twice"),
+    "a default that is no symbol": (
+        {"type": "enum", "name": "E", "symbols": ["A"], "default": "B"},
+        'its default "B" is none of its symbols',
+    ),
+    "a fixed without a size": ({"type": "fixed", "name": "F"}, "its size must be"),
+    "a negative size": ({"type": "fixed", "name": "F", "size": -1}, "its size must be"),
+    "an array of nothing": ({"type": "array"}, "does not say the type of its items"),
+    "a union at the root": (b'["null", "int"]', "a union must stand in a record"),
+}
+
+
+@pytest.mark.parametrize(("said", "words"), BROKEN.values(), ids=BROKEN.keys())
+def test_what_is_no_avro_schema(said: Any, words: str) -> None:
+    assert words in refusal(said)
+
+
+def test_a_default_that_could_be_one_of_many_types_takes_no_time() -> None:
+    both = {"type": "record", "name": "X", "fields": [{"name": "x", "type": ["null", "X", "Y"]}]}
+    other = {"type": "record", "name": "Y", "fields": [{"name": "x", "type": ["null", "X", "Y"]}]}
+    inner = {**both, "fields": [{"name": "x", "type": ["null", "X", other]}]}
+    default: Any = {"x": "nothing"}
+    for _ in range(60):
+        default = {"x": default}
+    assert "is no record" in refusal(with_field(type=inner, default=default))
+
+
+def test_a_union_may_be_the_root_of_json() -> None:
+    assert digest(b'["null", "int"]', T.JSON) == digest(b'[ "null", {"type": "int"} ]', T.JSON)
+
+
+# Others -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [T.STRING, T.BOOLEAN, T.INT64, T.DOUBLE, T.LOCAL_DATE_TIME])
+def test_primitive_types_have_no_text(kind: SchemaType) -> None:
+    assert digest(b"", kind, __charset="UTF-8") == digest(b"", kind)
+    assert "no text" in refusal(b"x", kind)
+
+
+@pytest.mark.parametrize("kind", [T.AUTO, T.AUTO_CONSUME, T.AUTO_PUBLISH])
+def test_what_only_clients_know(kind: SchemaType) -> None:
+    assert "for clients only" in refusal(b"", kind)
+
+
+def test_external_schemas_are_compared_by_their_bytes() -> None:
+    assert digest(b"x", T.EXTERNAL) != digest(b"y", T.EXTERNAL)
+    assert form_of(Schema(T.EXTERNAL, b"x")).misfit(form_of(Schema(T.EXTERNAL, b"y"))) is None
+
+
+def test_names_of_types() -> None:
+    assert type_named("BYTES") is T.NONE
+    with pytest.raises(ValueError, match="KEY_VALUE"):
+        type_named("String")
+
+
+def native(message: str = "p.M", file: str = "f.proto", **more: Any) -> dict[str, Any]:
+    files = FileDescriptorSet()
+    one = files.file.add(name="f.proto", package="p")
+    one.message_type.add(name="M").nested_type.add(name="Inner")
+    if more.get("imports"):
+        one.dependency.append(more["imports"])
+    encoded = base64.b64encode(files.SerializeToString()).decode()
+    return {
+        "fileDescriptorSet": more.get("set", encoded),
+        "rootMessageTypeName": message,
+        "rootFileDescriptorName": file,
+    }
+
+
+def test_protobuf_native() -> None:
+    kind = T.PROTOBUF_NATIVE
+    assert digest(native(), kind) == digest(dict(reversed(native().items())), kind)
+    nested = form_of(Schema(kind, text(native("p.M.Inner"))))
+    outer = form_of(Schema(kind, text(native())))
+    assert nested.misfit(outer) == "the root message is p.M.Inner, not p.M"
+    assert outer.misfit(outer) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (b"zz", "must be JSON with"),
+        ({"rootMessageTypeName": "p.M"}, "must be JSON with"),
+        (native(set="!!"), "in base64"),
+        (native(set=5), "in base64"),
+        (native(set="AAAA"), "is no FileDescriptorSet"),
+        (native(file="g.proto"), "has no file 'g.proto'"),
+        (native(message="p.N"), "has no message 'p.N'"),
+        (native(message="p.M.N"), "has no message 'p.M.N'"),
+        (native(imports="g.proto"), "lacks 'g.proto', which 'f.proto' imports"),
+    ],
+)
+def test_what_is_no_protobuf_native(said: Any, words: str) -> None:
+    assert words in refusal(said, T.PROTOBUF_NATIVE)
+
+
+def pair(value: Any, key: str = "STRING", kind: str = "AVRO", encoding: str = "INLINE") -> Schema:
+    properties = (
+        (key_value.KEY_TYPE, key),
+        (key_value.VALUE_TYPE, kind),
+        (key_value.ENCODING, encoding),
+    )
+    return Schema(T.KEY_VALUE, key_value.join(b"", text(value)), properties)
+
+
+def digest_of_pair(schema: Schema) -> str:
+    return digest_of(schema, form_of(schema))
+
+
+def test_key_and_value_are_compared_one_by_one() -> None:
+    first = pair(A)
+    assert digest_of_pair(pair(json.dumps(A, indent=1).encode())) == digest_of_pair(first)
+    for other in (pair(A, key="INT32"), pair(A, kind="JSON"), pair(A, encoding="SEPARATED")):
+        assert digest_of_pair(other) != digest_of_pair(first)
+    assert form_of(pair(A, key="INT32")).misfit(form_of(first)) == "the key is INT32, not STRING"
+    why = form_of(pair(A)).misfit(form_of(pair(with_field(type="long"))))
+    assert why == "in the value, field 'a': the reader's type is int, the writer's long"
+    assert form_of(pair(with_field(type="long"))).misfit(form_of(first)) is None
+
+
+def test_types_that_are_not_said_are_bytes() -> None:
+    said = Schema(T.KEY_VALUE, struct.pack(">ii", -1, 0))
+    assert digest_of_pair(said) == digest_of_pair(pair(b"", "NONE", "BYTES"))
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        (Schema(T.KEY_VALUE), "each after its length"),
+        (Schema(T.KEY_VALUE, b"junk"), "are left"),
+        (Schema(T.KEY_VALUE, struct.pack(">ii", 0, -2)), "a part of -2 bytes"),
+        (Schema(T.KEY_VALUE, key_value.join(b"", b"") + b"x"), "1 bytes stand behind"),
+        (pair(b"x", kind="STRING"), "no text"),
+        (pair(b"x", kind="WHAT"), "value.schema.type: 'WHAT' is no type"),
+        (pair(b"x", kind="KEY_VALUE"), "cannot stand in another one"),
+        (pair(b"x", kind="AUTO_CONSUME"), "for clients only"),
+        (pair(A, encoding="BOTH"), "expected one of INLINE, SEPARATED"),
+    ],
+)
+def test_what_is_no_key_value_schema(schema: Schema, words: str) -> None:
+    assert words in refusal(schema.data, T.KEY_VALUE, schema.properties)
+
+
+def test_key_value_as_json() -> None:
+    data = pair(A).data
+    assert json.loads(key_value.to_json(data)) == {"key": "", "value": A}
+    assert (
+        key_value.from_json(key_value.to_json(data))
+        == pair(json.dumps(A, separators=(",", ":")).encode()).data
+    )
+    said = json.dumps({"key": "", "value": json.dumps(A)})
+    assert key_value.from_json(said) == data
+    for broken in ("{", "[]", '{"key": ""}'):
+        with pytest.raises(InvalidSchema):
+            key_value.from_json(broken)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from([T.AVRO, T.JSON, T.PROTOBUF_NATIVE, T.KEY_VALUE]),
+    st.binary(max_size=40)
+    | st.recursive(
+        st.none() | st.booleans() | st.integers() | st.sampled_from(["int", "record", "R", "x"]),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    ["type", "name", "fields", "items", "values", "symbols", "default"]
+                ),
+                inner,
+                max_size=4,
+            )
+        ),
+        max_leaves=12,
+    ).map(lambda said: json.dumps(said).encode()),
+)
+def test_anything_is_a_schema_or_refused(kind: SchemaType, data: bytes) -> None:
+    try:
+        form_of(Schema(kind, data))
+    except InvalidSchema as error:
+        assert str(error)
