@@ -21,6 +21,7 @@ from magnetar_broker.errors import (
     TooManyRequests,
     TopicMissing,
 )
+from magnetar_broker.inactive import INACTIVE, Inactive
 from magnetar_broker.limits import topic_limits
 from magnetar_broker.namespaces import Namespaces
 from magnetar_broker.non_persistent import NonPersistentTopic
@@ -99,6 +100,11 @@ class Broker:
         self.watchdog = Watchdog(engine, lambda: iter(self.topics))
         self.upkeep = Upkeep(engine)
         self.upkeep.every(RETRY_SECONDS, DELETING, self.deletion.resume)
+        inactive = Inactive(
+            settings, engine.clock, self.policies, self.catalogue, self.topics, self.deletion
+        )
+        seconds = settings.broker_delete_inactive_topics_frequency_seconds
+        self.upkeep.every(seconds, INACTIVE, inactive.look)
         Chores(settings, engine, lambda: iter(self.topics)).enlist(self.upkeep)
         self._names = count()
         self._lookups = 0

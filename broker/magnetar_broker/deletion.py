@@ -30,9 +30,8 @@ from magnetar_broker.namespaces import Namespaces
 from magnetar_broker.parallel import for_each
 from magnetar_broker.records import keys_under
 from magnetar_broker.tenants import Tenants
-from magnetar_broker.topic import Topic
 from magnetar_broker.topic_events import TopicEvents
-from magnetar_broker.topics import Topics
+from magnetar_broker.topics import AnyTopic, Topics
 from magnetar_proto.names import DOMAINS, TopicName
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log import Engine, Log
@@ -108,7 +107,7 @@ class Deletion:
         elif "://" in name:
             topic = TopicName.parse(name)
             async with self._topics.alone_with(topic):
-                await self._finish_topic(topic)
+                await self._finish_topic(topic, [])
         else:
             async with self._one_tenant.held():
                 await self._finish_tenant(name)
@@ -140,9 +139,7 @@ class Deletion:
                 raise AlreadyExists(f"{name} is a partitioned topic: delete that")
             if not await self._exists(name):
                 raise TopicMissing(f"Topic {name} not found")
-            await self._check_unused(name, force)
-            await self._begin(str(name))
-            await self._finish_topic(name)
+            await self._delete(name, _anyway if force else _unused)
 
     async def partitioned(self, name: TopicName, force: bool) -> None:
         """Delete a partitioned topic with all its partitions; durable on return."""
@@ -152,59 +149,66 @@ class Deletion:
                 if await self._exists(name):
                     raise AlreadyExists(f"{name} is not partitioned: delete it as a topic")
                 raise TopicMissing(f"Topic {name} not found.")
-            await self._check_unused(name, force)
-            await self._begin(str(name))
-            await self._finish_topic(name)
+            await self._delete(name, _anyway if force else _unused)
+
+    async def inactive(self, name: TopicName, only_if: Callable[[AnyTopic], bool]) -> None:
+        """Delete a loaded topic or partition if it is as it must be when nobody gets in between."""
+        await self.settle(name)
+        async with self._topics.alone_with(name):
+            if name in self._topics:
+                await self._delete(name, only_if)
 
     async def _exists(self, name: TopicName) -> bool:
         if 0 <= name.partition < await self._catalogue.partitions(name):
             return True
         return name in self._topics or await self._catalogue.exists(name)
 
-    async def _check_unused(self, name: TopicName, force: bool) -> None:
-        for member in () if force else await self._members(name):
-            topic = self._topics.get(member)
-            if topic is not None and topic.in_use:
-                raise InUse(
-                    f"Topic {member} has active producers/subscriptions: "
-                    "close them, or delete it by force"
-                )
+    async def _delete(self, name: TopicName, only_if: Callable[[AnyTopic], bool]) -> None:
+        """The caller is alone with it.  Clients are sent away first: what is confirmed stays."""
+        evicted = self._topics.evict(await self._members(name), only_if)
+        if evicted is None:
+            raise InUse(
+                f"Topic {name} has active producers/subscriptions: close them, or use force"
+            )
+        try:
+            await self._begin(str(name))
+        except StorageError:
+            await for_each(self._engine, evicted, _closing)
+            raise
+        await self._finish_topic(name, evicted)
 
     async def _members(self, name: TopicName) -> list[TopicName]:
         """Its partitions, or what is none alone."""
         partitions = 0 if name.partition >= 0 else await self._catalogue.partitions(name)
         return [name.with_partition(index) for index in range(partitions)] or [name]
 
-    async def _finish_topic(self, name: TopicName) -> None:
+    async def _finish_topic(self, name: TopicName, evicted: list[AnyTopic]) -> None:
         """The caller is alone with the topic, and with its partitions."""
         if not await self._is_begun(str(name)):
             return
+        await for_each(self._engine, evicted, _deleting)
+        if name.partition >= 0:
+            await Log.remove(topic_key(name), self._engine)
+            await self._end(str(name))
+            return  # it is listed for as long as its topic has it
         gone = await self._members(name)
-        if name.partition < 0:
-            members = {member for member in gone if member in self._topics}
-            members.update(await self._catalogue.family(name) if name.is_persistent else ())
-            await for_each(self._engine, sorted(members), self._erase)
-            await self._forget(name)
-            await self._catalogue.delete_partitioned(name)
-        else:
-            await self._erase(name)
+        if name.is_persistent:
+            await for_each(self._engine, await self._catalogue.family(name), self._remove)
+        await self._forget(name)
+        await self._catalogue.delete_partitioned(name)
         await self._end(str(name))
-        if name.partition < 0:  # a partition is listed for as long as its topic has it
-            self._tell(gone)
+        self._tell(gone)
+
+    async def _remove(self, name: TopicName) -> None:
+        await Log.remove(topic_key(name), self._engine)
 
     async def _erase(self, name: TopicName) -> None:
-        """Send the clients of one topic away and delete its log."""
-        topic = self._topics.take(name)
-        if isinstance(topic, Topic):
-            await topic.delete()
-        elif topic is not None:
-            await topic.close()
-        elif name.is_persistent:
-            await Log.remove(topic_key(name), self._engine)
-
-    async def _erase_alone(self, name: TopicName) -> None:
+        """One topic of a namespace that nobody may use any more."""
         async with self._topics.alone(name):
-            await self._erase(name)
+            for topic in self._topics.evict([name], _anyway) or ():
+                await topic.delete()
+            if name.is_persistent:
+                await self._remove(name)
 
     def _tell(self, gone: list[TopicName]) -> None:
         for name in gone:
@@ -249,7 +253,7 @@ class Deletion:
             await for_each(
                 self._engine,
                 sorted(loaded.union(await self._catalogue.logs(name))),
-                self._erase_alone,
+                self._erase,
             )
             keys = await keys_under(self._engine.metadata, policies_of_topics(name))
             say = [topic_of_names(f"{name}/{key}") for key in keys]
@@ -283,6 +287,22 @@ class Deletion:
                 await self.namespace(namespace, force=True)
             await self._tenants.delete(name)
             await self._end(name)
+
+
+def _anyway(topic: AnyTopic) -> bool:
+    return True
+
+
+def _unused(topic: AnyTopic) -> bool:
+    return not topic.in_use
+
+
+async def _closing(topic: AnyTopic) -> None:
+    await topic.close()
+
+
+async def _deleting(topic: AnyTopic) -> None:
+    await topic.delete()
 
 
 def _is_namespace(name: str) -> bool:

@@ -278,6 +278,14 @@ class NonPersistentTopic:
             raise NotReady(f"{self.name} is being closed on this broker; try again")
 
     async def close(self) -> None:
+        """The same; nothing is left then."""
+        self.disconnect()
+
+    async def delete(self) -> None:
+        """The same."""
+        self.disconnect()
+
+    def disconnect(self) -> None:
         """Send every client away."""
         self.closed = True
         self.producers.disconnect()

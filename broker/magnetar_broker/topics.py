@@ -96,24 +96,33 @@ class Topics:
         if self._loaded.get(topic.name) is topic:
             del self._loaded[topic.name]
 
-    def take(self, name: TopicName) -> AnyTopic | None:
-        """Forget a topic that the caller, who is alone with it, is going to end."""
-        return self._loaded.pop(name, None)
+    def evict(
+        self, names: list[TopicName], only_if: Callable[[AnyTopic], bool]
+    ) -> list[AnyTopic] | None:
+        """Take out those that are loaded, and send their clients away: the caller ends them.
 
-    def put(self, topic: AnyTopic) -> None:
-        """Have a topic that the caller, who is alone with it, has opened."""
-        self._loaded[topic.name] = topic
+        None, and nothing is done, if any is not as it must be.  Nobody gets in between.
+        """
+        loaded = [self._loaded[name] for name in names if name in self._loaded]
+        if not all(map(only_if, loaded)):
+            return None
+        for topic in loaded:
+            del self._loaded[topic.name]
+            topic.disconnect()
+        return loaded
 
-    async def unload(self, name: TopicName) -> bool:
-        """Close a topic for the next request to open it anew; False if it was not loaded.
+    async def unload(
+        self, name: TopicName, only_if: Callable[[AnyTopic], bool] = lambda _: True
+    ) -> None:
+        """Close a topic, if it is loaded, for the next request to open it anew.
 
         Its clients are sent away and come back by themselves.
         """
         async with self.alone(name):
-            topic = self.take(name)
-            if topic is not None:
+            topic = self._loaded.get(name)
+            if topic is not None and only_if(topic):
+                del self._loaded[name]
                 await topic.close()
-            return topic is not None
 
     async def close(self) -> None:
         """Send every client away and seal every topic; nothing is opened any more."""

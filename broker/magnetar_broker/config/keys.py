@@ -339,7 +339,6 @@ COMPATIBLE = _table(
             transactionPendingAckBatchedWriteMaxSize=4194304
             transactionPendingAckBatchedWriteMaxDelayInMillis=1""",
         "tunes throttling, quotas and clean-up, which are not built yet": """
-            brokerDeleteInactivePartitionedTopicMetadataEnabled=false
             brokerServicePurgeInactiveFrequencyInSeconds=60
             additionalSystemCursorNames=
             maxMessageSizeCheckIntervalInSeconds=60

@@ -65,6 +65,15 @@ class Topics:
         bool,
         Key("forceDeleteNamespaceAllowed", FLAG, "Deleting a namespace may delete its topics."),
     ] = False
+    broker_delete_inactive_partitioned_topic_metadata_enabled: Annotated[
+        bool,
+        Key(
+            "brokerDeleteInactivePartitionedTopicMetadataEnabled",
+            FLAG,
+            "When the last of its partitions is deleted because nobody used it, so is the "
+            "partitioned topic.",
+        ),
+    ] = False
     default_number_of_namespace_bundles: Annotated[
         int,
         Key(

@@ -1,0 +1,134 @@
+"""Topics that nobody uses are deleted, where the policy says so.
+
+Time counts from one look to the next: not what a clock says, nor while the topic is not loaded.
+"""
+
+import logging
+from dataclasses import dataclass
+
+from magnetar_broker.catalogue import Catalogue
+from magnetar_broker.config import Settings
+from magnetar_broker.config.domains import InactiveMode
+from magnetar_broker.deletion import Deletion
+from magnetar_broker.errors import BrokerError
+from magnetar_broker.policies import INACTIVE_TOPICS, RETENTION, InactiveTopics, Policies
+from magnetar_broker.retention import Retention
+from magnetar_broker.topic import Topic
+from magnetar_broker.topics import AnyTopic, Topics
+from magnetar_broker.upkeep import each
+from magnetar_proto.names import TopicName
+from magnetar_storage.world import Clock
+
+logger = logging.getLogger(__name__)
+
+INACTIVE = "deletion of inactive topics"
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What somebody does with a topic, as far as that keeps it."""
+
+    producers: bool
+    subscriptions: bool
+    behind: bool
+    """Whether a subscription has something to consume."""
+    entries: bool
+    """Whether anything is stored."""
+
+    def is_none(self, mode: InactiveMode) -> bool:
+        """Whether the topic is inactive."""
+        kept = self.subscriptions if mode is InactiveMode.NO_SUBSCRIPTIONS else self.behind
+        return not (self.producers or kept)
+
+
+def is_over(idle_seconds: float, use: Use, rule: InactiveTopics, retention: Retention) -> bool:
+    """Whether a topic that has been inactive for so long goes: what it retains, it keeps."""
+    if not rule.delete or not use.is_none(rule.mode) or idle_seconds < rule.seconds:
+        return False
+    retained = use.entries and (retention.minutes < 0 or idle_seconds < retention.minutes * 60)
+    return not retained
+
+
+def use_of(topic: AnyTopic) -> Use:
+    """What is done with a loaded topic now."""
+    producers = bool(topic.producers) or bool(topic.producers.waiting)
+    if not isinstance(topic, Topic):
+        return Use(producers, bool(topic.subscriptions), bool(topic.subscriptions), False)
+    end = topic.log.end
+    behind = any(one.next_unacked() < end for one in topic.subscriptions.values())
+    return Use(producers, bool(topic.subscriptions), behind, end > topic.log.first_offset)
+
+
+class Inactive:
+    """One for a broker."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        policies: Policies,
+        catalogue: Catalogue,
+        topics: Topics,
+        deletion: Deletion,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._policies = policies
+        self._catalogue = catalogue
+        self._topics = topics
+        self._deletion = deletion
+        self._idle: dict[AnyTopic, tuple[float, int]] = {}
+        """Of inactive topics, for how many seconds, and how many messages they had got then."""
+
+    async def look(self) -> None:
+        """Delete what is over."""
+        seconds = self._settings.broker_delete_inactive_topics_frequency_seconds
+        present = set(self._topics)
+        self._idle = {topic: idle for topic, idle in self._idle.items() if topic in present}
+        over = [topic for topic in present if self._counted(topic, seconds)]
+        await each(self._clock, over, self._delete, "inactive %s was not deleted: %s")
+
+    def _counted(self, topic: AnyTopic, seconds: float) -> bool:
+        """Count on; whether the topic is over."""
+        rule = self._policies.value(INACTIVE_TOPICS, topic.name)
+        if not rule.delete or topic.name.is_system or not use_of(topic).is_none(rule.mode):
+            self._idle.pop(topic, None)
+            return False
+        idle, messages = self._idle.get(topic, (-seconds, topic.messages_in))
+        idle = idle + seconds if messages == topic.messages_in else 0
+        self._idle[topic] = idle, topic.messages_in
+        return self._is_over(topic)
+
+    def _is_over(self, topic: AnyTopic) -> bool:
+        idle, messages = self._idle.get(topic, (0, 0))
+        rule = self._policies.value(INACTIVE_TOPICS, topic.name)
+        retention = self._policies.value(RETENTION, topic.name)
+        return messages == topic.messages_in and is_over(idle, use_of(topic), rule, retention)
+
+    async def _delete(self, topic: AnyTopic) -> None:
+        name = topic.name
+        try:
+            if isinstance(topic, Topic):
+                await self._deletion.inactive(name, self._is_over)
+            else:
+                await self._topics.unload(name, self._is_over)
+            if name not in self._topics:
+                logger.info("%s is deleted: nobody used it (inactiveTopicPolicies)", name)
+                await self._delete_parent(name)
+        except BrokerError as error:
+            logger.info("inactive %s is not deleted: %s", name, error)
+
+    async def _delete_parent(self, name: TopicName) -> None:
+        """The topic of a partition, if none is left and that is wanted."""
+        if (
+            name.partition < 0
+            or not self._settings.broker_delete_inactive_partitioned_topic_metadata_enabled
+        ):
+            return
+        partitions = [
+            name.with_partition(index) for index in range(await self._catalogue.partitions(name))
+        ]
+        for partition in partitions:
+            if partition in self._topics or await self._catalogue.exists(partition):
+                return
+        await self._deletion.partitioned(name.base, force=False)
