@@ -64,7 +64,12 @@ final class Stage {
         teller.ask("kill");
     }
 
-    /** A PUT or POST of JSON to the admin API; fails unless it succeeds. */
+    /** Compact the topic; it has been on return. */
+    void compact() throws IOException {
+        teller.ask("compact " + topic);
+    }
+
+    /** A request to the admin API; fails unless it succeeds. */
     void rest(String method, String path, String json) throws Exception {
         var request = HttpRequest.newBuilder(URI.create(httpUrl + "/admin/v2/" + path))
                 .header("Content-Type", "application/json")
@@ -74,8 +79,13 @@ final class Stage {
         Check.that(answer.statusCode() < 300, method + " " + path + ": " + answer.statusCode() + answer.body());
     }
 
+    /** The topic in paths of the admin API. */
+    String path() {
+        return "persistent/public/default/" + name;
+    }
+
     void createPartitions(int count) throws Exception {
-        rest("PUT", "persistent/public/default/" + name + "/partitions", Integer.toString(count));
+        rest("PUT", path() + "/partitions", Integer.toString(count));
     }
 
     /** A client with a connection of its own. */
