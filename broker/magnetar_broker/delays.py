@@ -127,6 +127,8 @@ class TopicDelays:
 
     def policy_changed(self, policy: DelayedDelivery) -> None:
         """Keep to a policy from now on; switched off, everything is due."""
+        if policy == self.policy:
+            return
         before, self.policy = self.policy, policy
         if before.active and not policy.active:
             self._index.suspend()

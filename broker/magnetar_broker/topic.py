@@ -316,10 +316,11 @@ class Topic:
     async def policies_changed(self) -> None:
         """Keep to what `policies` say now; done on return."""
         self._keep_to(limits_of(self._base_limits, self.policies, self.name))
-        self.producers.require_encryption(self.policies.value(ENCRYPTION_REQUIRED, self.name))
-        await self.deduplication.keep_to(self.policies.value(DEDUPLICATION, self.name))
-        self.delays.policy_changed(self.policies.value(DELAYED_DELIVERY, self.name))
-        await self._compact_at(self.policies.value(COMPACTION_THRESHOLD, self.name))
+        holding = self.policies.holding(self.name)
+        self.producers.require_encryption(holding.value(ENCRYPTION_REQUIRED))
+        await self.deduplication.keep_to(holding.value(DEDUPLICATION))
+        self.delays.policy_changed(holding.value(DELAYED_DELIVERY))
+        await self._compact_at(holding.value(COMPACTION_THRESHOLD))
         await expire_messages(self)
 
     def _keep_to(self, limits: TopicLimits) -> None:

@@ -23,6 +23,8 @@ from magnetar_broker.rates import Bucket
 from magnetar_proto.names import TopicName
 from magnetar_storage.world import Clock
 
+NO_RATES = "no rates"
+"""What it is called, where it is derived from policies, that nothing is limited."""
 MAX_SUBSCRIBERS = 1000
 """So many consumers are remembered; beyond it those that have not subscribed lately are not."""
 
@@ -148,5 +150,11 @@ def topic_rates(topic: Home, clock: Clock, before: TopicRates | None) -> TopicRa
     """What holds for a topic whose policies are loaded; None if nothing is limited."""
     if topic.name.is_system:
         return None
+    derived, shared = topic.policies.holding(topic.name).derived, topic.limits.broker_rates
+    if before is None and derived.get(NO_RATES) is shared:
+        return None  # another topic with the same policies has found out
     rates = TopicRates(topic, clock, before)
-    return rates if rates.are_any else None
+    if rates.are_any:
+        return rates
+    derived[NO_RATES] = shared
+    return None

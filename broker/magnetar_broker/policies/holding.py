@@ -69,6 +69,10 @@ class Holding:
             found = self._resolved[policy.name] = self._resolve(policy)
         return found
 
+    def value(self, policy: Policy[T]) -> T:
+        """The same, whoever says it."""
+        return self.resolve(policy).value
+
     def _resolve(self, policy: Policy[T]) -> Resolved[T]:
         if self._own is not None and (own := self._own.get(policy)) is not None:
             return Resolved(own, Origin.TOPIC)
