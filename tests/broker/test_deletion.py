@@ -1,0 +1,337 @@
+"""Deleting topics, namespaces and tenants, and what remains when that is interrupted."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fakes.named_worlds import NAMESPACE, NamedWorld, named
+from magnetar_broker.errors import (
+    AlreadyExists,
+    InUse,
+    NamespaceMissing,
+    NotEmpty,
+    NotReady,
+    TenantMissing,
+    TopicMissing,
+)
+from magnetar_broker.metadata_keys import DELETIONS, POLICIES
+from magnetar_broker.policies import MAX_PRODUCERS, RETENTION, Retention
+from magnetar_proto.names import NamespaceName
+from magnetar_storage.errors import Unavailable
+
+PLAIN, PARTED = named("plain"), named("parted")
+
+
+def filled(**settings: Any) -> NamedWorld:
+    """A plain topic and a partitioned one with entries, subscriptions and policies."""
+    world = NamedWorld(**settings)
+    world.part(PARTED, 3)
+    for name in (PLAIN, PARTED.with_partition(0), PARTED.with_partition(2)):
+        world.publish(name, b"a", b"b")
+        world.subscribe(name)
+        world.do(world.broker.enforcement.say(name.base, {RETENTION: Retention(1, 1)}))
+    return world
+
+
+def delete(world: NamedWorld, name: Any, force: bool = False) -> None:
+    of = world.broker.deletion
+    if isinstance(name, str):
+        world.do(of.namespace(name, force) if "/" in name else of.tenant(name, force))
+    elif world.do(world.broker.catalogue.partitions(name)) and name.partition < 0:
+        world.do(of.partitioned(name, force))
+    else:
+        world.do(of.topic(name, force))
+
+
+def test_a_topic_is_deleted_with_all_that_it_had() -> None:
+    world = filled()
+    others = world.store.ids()
+    world.publish(named("more"), b"c")
+    world.subscribe(named("more"))
+    world.do(world.broker.enforcement.say(named("more"), {MAX_PRODUCERS: 3}))
+    heard: list[tuple[str, bool]] = []
+    world.broker.events.watch(NAMESPACE, lambda name, there: heard.append((name.local, there)))
+    delete(world, named("more"))
+    assert world.store.ids() == others
+    assert "more" not in str(world.stored("/"))
+    assert heard == [("more", False)]
+    with pytest.raises(TopicMissing, match="more"):
+        delete(world, named("more"))
+
+
+def test_a_partitioned_topic_goes_with_its_partitions() -> None:
+    world = filled()
+    heard: list[tuple[str, bool]] = []
+    world.broker.events.watch(NAMESPACE, lambda name, there: heard.append((name.local, there)))
+    delete(world, PARTED)
+    assert "parted" not in str(world.stored("/"))
+    assert world.names() == ["plain"]
+    assert heard == [(f"parted-partition-{index}", False) for index in range(3)]
+    delete(world, PLAIN)
+    assert world.store.ids() == set()
+    assert world.stored(POLICIES) == world.stored(DELETIONS) == []
+
+
+def test_each_kind_is_deleted_in_its_own_way() -> None:
+    world = filled()
+    with pytest.raises(AlreadyExists, match="is a partitioned topic"):
+        world.do(world.broker.deletion.topic(PARTED, force=True))
+    with pytest.raises(AlreadyExists, match="is not partitioned"):
+        world.do(world.broker.deletion.partitioned(PLAIN, force=True))
+    with pytest.raises(TopicMissing):
+        world.do(world.broker.deletion.partitioned(named("nothing"), force=True))
+    with pytest.raises(TopicMissing):
+        world.do(world.broker.deletion.topic(PARTED.with_partition(3), force=True))
+
+
+def test_what_a_partition_holds_is_deleted_alone() -> None:
+    world = filled()
+    delete(world, PARTED.with_partition(0))
+    delete(world, PARTED.with_partition(1))  # it was never used
+    assert len(world.names()) == 4
+    assert world.topic(PARTED.with_partition(0)).subscriptions == {}
+    assert list(world.topic(PARTED.with_partition(2)).subscriptions) == ["sub"]
+    assert world.do(world.broker.policies.said(RETENTION, PARTED)) == Retention(1, 1)
+
+
+def test_clients_are_in_the_way_unless_it_is_by_force() -> None:
+    world = filled()
+    for name in (PLAIN, PARTED):
+        member = name if name is PLAIN else name.with_partition(2)
+        producing, _ = world.producer(member)
+        consuming, _ = world.consumer(member)
+        with pytest.raises(InUse, match="close them, or use force"):
+            delete(world, name)
+        world.publish(member, b"still there")
+        delete(world, name, force=True)
+        assert producing.closed_producers == [1] and consuming.closed_consumers == [1]
+    assert world.names() == []
+
+
+def test_whoever_comes_back_finds_an_empty_topic() -> None:
+    world = filled()
+    old = world.topic(PLAIN).log.position(0)  # type: ignore[union-attr]
+    gate = world.clock.promise()
+    put = world.metadata.put
+
+    async def slowly(*asked: Any) -> Any:
+        await gate
+        return await put(*asked)
+
+    world.metadata.put = slowly  # type: ignore[method-assign]
+    deleting = world.begin(world.broker.deletion.topic(PLAIN, force=True))
+    coming = world.begin(world.broker.topic(PLAIN, create=True))
+    world.clock.pump()
+    assert not coming.done()
+    gate.set_result(None)
+    world.clock.pump()
+    deleting.result()
+    topic = coming.result()
+    assert topic.log.end == 0 and topic.subscriptions == {}
+    world.publish(PLAIN, b"new")
+    assert topic.log.position(0) > old
+
+
+def test_where_nothing_is_created_by_use_it_stays_away() -> None:
+    world = filled()
+    world.settings = world.settings.__class__(allow_auto_topic_creation=False)
+    world.restart()
+    delete(world, PLAIN, force=True)
+    with pytest.raises(TopicMissing):
+        world.topic(PLAIN)
+
+
+def test_a_topic_that_is_not_persistent() -> None:
+    world = NamedWorld()
+    name = named("fleeting", domain="non-persistent")
+    connection, _ = world.producer(name)
+    before = world.topic(name)
+    with pytest.raises(InUse):
+        delete(world, name)
+    delete(world, name, force=True)
+    assert connection.closed_producers == [1]
+    with pytest.raises(NotReady):
+        before.check_open()
+    world.part(name, 2)
+    delete(world, name)
+    assert world.do(world.broker.catalogue.partitions(name)) == 0
+
+
+def test_a_damaged_topic_can_be_deleted() -> None:
+    world = filled()
+    world.do(world.broker.close())
+    for segment in list(world.store.ids()):
+        world.do(world.store.delete(segment))
+    world.start()
+    delete(world, PLAIN)
+    delete(world, PARTED)
+    assert world.names() == []
+
+
+# Namespaces and tenants -----------------------------------------------------------------
+
+
+def test_a_namespace_with_topics_goes_only_by_force() -> None:
+    world = filled()
+    world.part(named("also", domain="non-persistent"), 2)
+    world.do(world.broker.enforcement.say(NAMESPACE, {MAX_PRODUCERS: 3}))
+    connection, _ = world.producer(PLAIN)
+    with pytest.raises(NotEmpty, match="use force"):
+        delete(world, NAMESPACE)
+    world.publish(PLAIN, b"still there")
+    delete(world, NAMESPACE, force=True)
+    assert connection.closed_producers == [1]
+    assert world.store.ids() == set()
+    assert "public/default" not in str(world.stored("/"))
+    with pytest.raises(NamespaceMissing):
+        delete(world, NAMESPACE, force=True)
+
+
+def test_an_empty_namespace_goes() -> None:
+    world = NamedWorld(allow_auto_namespace_creation=False)
+    world.do(world.broker.namespaces.ensure(NamespaceName.parse("tenant/space")))
+    world.do(world.broker.enforcement.say("tenant/space", {MAX_PRODUCERS: 3}))
+    delete(world, "tenant/space")
+    assert "tenant/space" not in str(world.stored("/"))
+    with pytest.raises(NamespaceMissing):
+        world.topic(named("late", "tenant/space"))
+    world.do(world.broker.namespaces.ensure(NamespaceName.parse("tenant/space")))
+    assert world.do(world.broker.policies.said(MAX_PRODUCERS, "tenant/space")) is None
+
+
+def test_nobody_makes_topics_in_a_namespace_that_is_being_deleted() -> None:
+    world = filled()
+    gate = world.clock.promise()
+    put = world.metadata.put
+
+    async def slowly(*asked: Any) -> Any:
+        await gate
+        return await put(*asked)
+
+    world.metadata.put = slowly  # type: ignore[method-assign]
+    deleting = world.begin(world.broker.deletion.namespace(NAMESPACE, force=True))
+    world.metadata.put = put  # type: ignore[method-assign]
+    for refused in (
+        world.broker.topic(named("new"), create=True),
+        world.broker.creation.plain(named("new"), {}),
+        world.broker.partitions(named("new"), create=True),
+    ):
+        with pytest.raises(NamespaceMissing, match="deleted"):
+            world.do(refused)
+    gate.set_result(None)
+    world.clock.pump()
+    deleting.result()
+    world.topic(named("new"))  # the namespace is made anew
+
+
+def test_a_tenant_with_namespaces_goes_only_by_force() -> None:
+    world = filled()
+    with pytest.raises(NotEmpty, match="active namespaces"):
+        delete(world, "public")
+    delete(world, "public", force=True)
+    assert "public" not in str(world.stored("/"))
+    with pytest.raises(TenantMissing):
+        delete(world, "public", force=True)
+
+
+# Interrupted ----------------------------------------------------------------------------
+
+
+def whole(world: NamedWorld) -> bool:
+    """Whether both topics are there with everything; else nothing of what was deleted may be."""
+    for name in (PLAIN, PARTED.with_partition(0), PARTED.with_partition(2)):
+        topic = world.topic(name, create=False)
+        assert topic.log.end == 2  # type: ignore[union-attr]
+        assert list(topic.subscriptions) == ["sub"]
+        assert world.do(world.broker.policies.said(RETENTION, name)) == Retention(1, 1)
+    return True
+
+
+CASES: dict[str, Callable[[NamedWorld], None]] = {
+    "topic": lambda world: delete(world, PLAIN),
+    "partitioned": lambda world: delete(world, PARTED),
+    "forced": lambda world: (world.producer(PLAIN), delete(world, PLAIN, force=True))[1],
+    "namespace": lambda world: delete(world, NAMESPACE, force=True),
+    "tenant": lambda world: delete(world, "public", force=True),
+}
+
+
+@pytest.mark.parametrize("unloaded", [False, True])
+@pytest.mark.parametrize("case", CASES)
+def test_wherever_the_power_fails_all_is_there_or_nothing(case: str, unloaded: bool) -> None:
+    writes, outcomes = 0, set()
+    while True:
+        world = filled(allow_auto_namespace_creation=False)
+        if unloaded:
+            world.restart()
+        world.writes, world.writes_left = 0, writes
+        try:
+            CASES[case](world)
+            complete = True
+        except Unavailable:
+            complete = False
+        world.start()
+        gone = [word for word in ("plain", "parted") if word not in str(world.stored("/"))]
+        if not gone:
+            assert whole(world)
+        else:
+            wanted = {"topic": ["plain"], "forced": ["plain"], "partitioned": ["parted"]}
+            assert gone == wanted.get(case, ["plain", "parted"])
+        outcomes.add((complete, bool(gone)))
+        assert world.stored(DELETIONS) == []
+        if complete:
+            break
+        writes += 1
+    assert outcomes == {(False, False), (False, True), (True, True)}
+    assert writes >= 4
+
+
+def test_what_a_failing_disk_interrupts_goes_on_at_the_next_use() -> None:
+    world = filled()
+    world.writes, world.writes_left = 0, 2  # the mark, and the record
+    with pytest.raises(Unavailable):
+        delete(world, PLAIN)
+    with pytest.raises(Unavailable):
+        world.topic(PLAIN)
+    with pytest.raises(Unavailable):
+        world.do(world.broker.creation.plain(PLAIN, {}))
+    world.writes_left = None
+    assert world.topic(PLAIN).log.end == 0  # type: ignore[union-attr]
+    assert world.stored(DELETIONS) == []
+
+
+def test_a_mark_that_was_not_stored_deletes_nothing() -> None:
+    world = filled()
+    world.writes, world.writes_left = 0, 0
+    with pytest.raises(Unavailable):
+        delete(world, PLAIN)
+    with pytest.raises(Unavailable):
+        delete(world, NAMESPACE, force=True)
+    world.writes_left = None
+    with pytest.raises(NamespaceMissing):
+        world.topic(PLAIN, create=False)
+    world.do(world.broker.upkeep.run("deleting"))
+    assert whole(world)
+
+
+def test_a_mark_that_was_stored_although_it_seemed_not_counts() -> None:
+    world = filled()
+    with world.failing_metadata(lands=True), pytest.raises(Unavailable):
+        delete(world, PARTED)
+    assert world.do(world.broker.partitions(PARTED, create=True)) == 0
+    assert "parted" not in str(world.stored("/"))
+
+
+def test_upkeep_goes_on_with_a_namespace() -> None:
+    world = filled()
+    world.writes, world.writes_left = 0, 4
+    with pytest.raises(Unavailable):
+        delete(world, NAMESPACE, force=True)
+    with pytest.raises(NamespaceMissing, match="being made or deleted"):
+        world.topic(PLAIN)
+    world.do(world.broker.upkeep.run("deleting"))  # logged, and tried again
+    world.writes_left = None
+    delete(world, NAMESPACE, force=True)
+    assert "default" not in str(world.stored("/"))
+    world.topic(PLAIN)

@@ -1,0 +1,106 @@
+"""A broker over stores in memory, for tests of names: it restarts, and loses its power."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+from fakes.connection import RecordingConnection
+from fakes.logs import LogWorld
+from magnetar_broker.broker import Broker
+from magnetar_broker.catalogue import Partitioned
+from magnetar_broker.config import Settings
+from magnetar_broker.consumer import Consumer, SubscribeRequest
+from magnetar_broker.metadata_keys import TOPICS
+from magnetar_broker.ownership import SoleOwner
+from magnetar_broker.producer import Producer, ProducerRequest, Sends
+from magnetar_broker.topics import AnyTopic
+from magnetar_proto.names import TopicName
+from magnetar_storage.errors import Unavailable
+
+NAMESPACE = "public/default"
+
+
+def named(local: str, namespace: str = NAMESPACE, domain: str = "persistent") -> TopicName:
+    return TopicName.parse(f"{domain}://{namespace}/{local}")
+
+
+class NamedWorld(LogWorld):
+    """A broker that has started; `start` again is a restart on the same data, even after a loss
+    of power: what the old broker still does has no effect then."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__()
+        self.settings = replace(Settings(), **settings)
+        self.writes_left: int | None = None
+        """How many writes take place before the power fails; None: all."""
+        self.writes = 0
+        for of, method in (
+            (self.metadata, "put"), (self.metadata, "delete"), (self.store, "delete"),
+            (self.store, "create"),
+        ):  # fmt: skip
+            setattr(of, method, self._counted(getattr(of, method)))
+        self._broker_number = 0
+        self.start()
+
+    def _counted(self, method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def counted(*asked: Any) -> Any:
+            if self.writes_left is not None and self.writes >= self.writes_left:
+                raise Unavailable("there is no power")
+            self.writes += 1
+            return await method(*asked)
+
+        return counted
+
+    def start(self) -> None:
+        self.writes_left, self.writes = None, 0
+        self.broker = Broker(self.settings, self.engine, SoleOwner("pulsar://here:6650"))
+        self.do(self.broker.start())
+        self.clock.pump()
+
+    def restart(self) -> None:
+        self.do(self.broker.close())
+        self.start()
+
+    def topic(self, name: TopicName, create: bool = True) -> AnyTopic:
+        return self.do(self.broker.topic(name, create))
+
+    def part(self, name: TopicName, partitions: int) -> None:
+        self.do(self.broker.creation.partitioned(name, Partitioned(partitions)))
+
+    def producer(self, name: TopicName) -> tuple[RecordingConnection, Producer]:
+        connection = RecordingConnection()
+        request = ProducerRequest(1, self.broker.producer_name())
+        return connection, self.do(self.topic(name).add_producer(connection, request))
+
+    def publish(self, name: TopicName, *payloads: bytes) -> None:
+        """By a producer that comes and goes."""
+        connection, producer = self.producer(name)
+        sends = Sends(producer)
+        sends.payloads, sends.counts = list(payloads), [1] * len(payloads)
+        sends.sequence_ids = sends.highest_ids = list(range(len(payloads)))
+        sends.size = sum(map(len, payloads))
+        producer.publish(sends)
+        self.clock.pump()
+        assert len(connection.receipts) == len(payloads)
+        producer.close()
+
+    def consumer(
+        self, name: TopicName, subscription: str = "sub"
+    ) -> tuple[RecordingConnection, Consumer]:
+        connection = RecordingConnection()
+        request = SubscribeRequest(subscription, 0, 1, "consumer", earliest=True)
+        return connection, self.do(self.topic(name).subscribe(connection, request))
+
+    def subscribe(self, name: TopicName, subscription: str = "sub") -> None:
+        """By a consumer that comes and goes."""
+        _, consumer = self.consumer(name, subscription)
+        consumer.close()
+
+    def names(self, namespace: str = NAMESPACE) -> list[str]:
+        """Local names of what there is."""
+        found = self.do(self.broker.names(namespace, True, True))
+        return [TopicName.parse(name).local for name in found]
+
+    def stored(self, prefix: str = TOPICS) -> list[str]:
+        """Keys in the metadata store."""
+        return self.do(self.metadata.list(prefix, "", 1000))
