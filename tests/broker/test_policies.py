@@ -258,6 +258,17 @@ def test_what_could_not_be_stored_does_not_hold() -> None:
     assert not found.value(DEDUPLICATION, NAME)
 
 
+def test_what_was_stored_although_it_seemed_to_fail_holds() -> None:
+    world = LogWorld()
+    found = policies(world)
+    with world.failing_metadata(lands=True):
+        world.do(found.say(NAME, {DEDUPLICATION: True}))
+        world.do(found.say(NAME, {MAX_PRODUCERS: 1}))
+    for known in (found, policies(world)):
+        world.do(known.load(NAME))
+        assert known.value(DEDUPLICATION, NAME) and known.value(MAX_PRODUCERS, NAME) == 1
+
+
 def test_explained_in_words() -> None:
     world = LogWorld()
     found = policies(world)

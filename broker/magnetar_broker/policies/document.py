@@ -50,7 +50,7 @@ WHEN_SILENT: dict[str, Any] = {
     "schema_validation_enforced": False,
     "encryption_required": False,
 }
-"""What members hold that are there although the namespace says nothing."""
+"""What members hold that are there although the namespace says nothing; clients write it, too."""
 
 
 async def policies_json(policies: Policies, namespace: str, cluster: str) -> dict[str, Any]:
@@ -93,8 +93,9 @@ def said_in_policies_json(document: Mapping[str, Any], cluster: str) -> Said:
 def _members(document: Mapping[str, Any], cluster: str) -> Iterator[tuple[str, Policy[Any], Any]]:
     """The values that are there, by the names of their members."""
     for member, policy in MEMBERS.items():
-        if document.get(member) is not None:
-            yield member, policy, document[member]
+        value = document.get(member)
+        if value is not None and value != WHEN_SILENT.get(member):
+            yield member, policy, value
     for member, policy in BY_CLUSTER.items():
         value = _object(document, member).get(cluster)
         if value is not None:

@@ -19,8 +19,8 @@ from magnetar_broker.metadata_keys import (
 from magnetar_broker.policies.holding import Holding, Stored
 from magnetar_broker.policies.policy import Policy, Resolved, Said, Subject
 from magnetar_proto.names import TopicName
-from magnetar_storage.errors import BadVersion
-from magnetar_storage.interfaces import ABSENT, MetadataStore
+from magnetar_storage.errors import BadVersion, Unavailable
+from magnetar_storage.interfaces import ABSENT, MetadataStore, Version
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -101,13 +101,22 @@ class Policies:
         while True:
             stored = await self._read(key)
             values = stored.changed(said)
-            expected = ABSENT if stored.version is None else stored.version
             try:
-                version = await self._metadata.put(key, json.dumps(values).encode(), expected)
+                version = await self._put(key, values, stored)
             except BadVersion:
                 continue  # somebody else said something meanwhile
             self._learn(subject, Stored(key, values, version))
             return
+
+    async def _put(self, key: str, values: dict[str, Any], before: Stored) -> Version:
+        expected = ABSENT if before.version is None else before.version
+        try:
+            return await self._metadata.put(key, json.dumps(values).encode(), expected)
+        except Unavailable:
+            now = await self._read(key)
+            if now.version is None or now.version == before.version:
+                raise
+            return now.version  # it was stored all the same
 
     async def said_by(self, subject: Subject) -> dict[str, Any]:
         """All that a subject says, as JSON by the names of policies."""
