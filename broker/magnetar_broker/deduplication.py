@@ -6,7 +6,6 @@ fails, neither is.  Of the chunks of a message the last one alone counts.
 """
 
 import logging
-from collections import deque
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -58,7 +57,7 @@ class Deduplication:
         self.rules = rules
         self._present = present
         self._switching = Mutex(log.engine.clock)
-        self._held: deque[tuple[int, Callable[[bool], None]]] = deque()
+        self._held: list[tuple[int, Callable[[bool], None]]] = []
         """Whom to call when the log is durable up to an offset: the answers to copies."""
         self._settled = 0
         """Entries before this offset are counted in what is durable."""
@@ -186,7 +185,7 @@ class Deduplication:
         """Call those for whom the log is far enough; if it failed nobody knows what is stored."""
         is_well, end = not self._over and self._log.failed is None, self._log.end
         while self._held and (self._held[0][0] <= end or not is_well):
-            self._held.popleft()[1](is_well)
+            self._held.pop(0)[1](is_well)
         self.watching = self.on or bool(self._held)
 
     def close(self) -> None:

@@ -1,6 +1,13 @@
 """Rates: what counters grew by in the last window."""
 
 from collections.abc import Sequence
+from functools import cache
+
+
+@cache
+def _none(counters: int) -> tuple[float, ...]:
+    """One for all that stand still: there may be very many."""
+    return (0.0,) * counters
 
 
 class Meter:
@@ -9,12 +16,15 @@ class Meter:
     __slots__ = ("_before", "rates")
 
     def __init__(self, counters: int) -> None:
-        self.rates: tuple[float, ...] = (0.0,) * counters
+        self.rates: tuple[float, ...] = _none(counters)
         """Of the last closed window, in the order of the totals."""
-        self._before: Sequence[int] = (0,) * counters
+        self._before: Sequence[float] = self.rates
 
     def close_window(self, totals: Sequence[int], seconds: float) -> None:
         """The window that began at the last call ends now."""
+        if totals == self._before:
+            self.rates = _none(len(totals))
+            return
         self.rates = tuple(
             (total - before) / seconds for total, before in zip(totals, self._before, strict=True)
         )

@@ -1,6 +1,5 @@
 """A producer, and the runs of entries that it sends."""
 
-from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -134,7 +133,7 @@ class Producer:
         self.closed = False
         self.pending = 0
         self._published = 0
-        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+        self._waiting: list[tuple[int, Callable[[], None]]] = []
         """Calls to make when so many of the published entries are answered."""
 
     def publish(self, sends: Sends) -> None:
@@ -148,7 +147,7 @@ class Producer:
         """So many pending entries were answered or will never be."""
         self.pending -= entries
         while self._waiting and self._waiting[0][0] <= self._published - self.pending:
-            _, call = self._waiting.popleft()
+            _, call = self._waiting.pop(0)
             call()
 
     def when_answered(self, call: Callable[[], None]) -> None:

@@ -41,7 +41,7 @@ class Sequences:
         self._max_names = max_names
         self._known: dict[str, Known] = {}
         """The longest unused first."""
-        self._changed: set[str] = set()
+        self._changed: dict[str, None] = {}
         self._written = OFF
         """What was `covered` when it was last handed out."""
 
@@ -105,7 +105,7 @@ class Sequences:
         if highest > known.stored:
             known.stored = highest
             known.pushed = max(known.pushed, highest)
-            self._changed.add(name)
+            self._changed[name] = None
         self.covered = end
 
     # Forgetting ---------------------------------------------------------------------------
@@ -121,7 +121,7 @@ class Sequences:
                 break
             if not is_present(name) and known.pushed == known.stored:
                 del self._known[name]
-                self._changed.add(name)
+                self._changed[name] = None
                 too_many -= 1
 
     def cover(self, end: int) -> None:
@@ -140,12 +140,12 @@ class Sequences:
         """What changed since the last call."""
         if self.covered == self._written:
             return []
-        changed, self._changed = self._changed, set()
+        changed, self._changed = self._changed, {}
         return self._pieces(changed)
 
     def snapshot(self) -> list[bytes]:
         """Everything."""
-        self._changed = set()
+        self._changed = {}
         if self.covered == OFF:
             self._written = OFF
             return []

@@ -59,7 +59,7 @@ class CursorLog:
         self._limit = 0
         self._next_number = 0
         self._dirty: dict[int, DurableCursor] = {}
-        self._dirty_sides: set[int] = set()
+        self._dirty_sides: frozenset[int] = frozenset()
         self._events: list[bytes] = []  # creations, deletions, properties not yet written
         self._waiting: list[Done] = []
         self._timer: Timer | None = None
@@ -130,7 +130,7 @@ class CursorLog:
 
     def side_changed(self, number: int, done: Done | None = None) -> None:
         """The same for a side."""
-        self._dirty_sides.add(number)
+        self._dirty_sides |= {number}
         self._changed(done)
 
     def _changed(self, done: Done | None) -> None:
@@ -193,14 +193,14 @@ class CursorLog:
             payloads += [
                 cursor_record.entry(kind, number, body) for kind, body in cursor.take_delta()
             ]
-        sides, self._dirty_sides = self._dirty_sides, set()
+        sides, self._dirty_sides = self._dirty_sides, frozenset()
         for number in sides:
             payloads += _side(number, self._sides[number].take_delta())
         return payloads
 
     def _take_whole(self) -> list[bytes]:
         """Everything there is; what has gathered is in it."""
-        self._events, self._dirty, self._dirty_sides = [], {}, set()
+        self._events, self._dirty, self._dirty_sides = [], {}, frozenset()
         payloads = []
         for cursor in self.cursors.values():
             payloads += _created(cursor)

@@ -1,7 +1,6 @@
 """One segment of a `LocalStore` in memory: its writer, its readers, what is not in its file."""
 
 from bisect import bisect_left, bisect_right
-from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from itertools import chain
@@ -88,6 +87,8 @@ class Segment:
 class LocalWriter:
     """The `SegmentWriter` of a `LocalStore`."""
 
+    __slots__ = ("_clock", "_index", "_journal", "_seal", "_segment")
+
     def __init__(
         self,
         segment: Segment,
@@ -100,7 +101,6 @@ class LocalWriter:
         self._journal = journal
         self._clock = clock
         self._seal = seal
-        self._pending: deque[Done] = deque()
 
     @property
     def segment(self) -> SegmentId:
@@ -120,8 +120,7 @@ class LocalWriter:
         n = len(payloads)
         index.add(n, counts, size)
         segment.unwritten.append(buffers)
-        self._pending.append(done)
-        self._journal.append(buffers, size, segment.id, n, self._committed)
+        self._journal.append(buffers, size, segment.id, n, partial(self._committed, done))
         return first
 
     async def seal(self) -> Sealed:
@@ -130,7 +129,7 @@ class LocalWriter:
             raise segment.refusal.again()
         return await self._seal(segment, WriterFailed(f"segment {segment.id} is sealed"))
 
-    def _committed(self, error: BaseException | None) -> None:
+    def _committed(self, done: Done, error: BaseException | None) -> None:
         if error is None:
             self._segment.committed_blocks += 1
         elif self._segment.committed_blocks < self._index.blocks:
@@ -139,7 +138,7 @@ class LocalWriter:
                 self._segment.refusal = WriterFailed(
                     f"an append to segment {self._segment.id} failed: {error}"
                 )
-        self._pending.popleft()(error)
+        done(error)
 
 
 class LocalReader:

@@ -4,7 +4,6 @@ What was reclaimed is a hole.  Whoever reads at a hole gets what comes behind it
 take holes for acknowledged (`skip_holes`), so they never ask for one.
 """
 
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Generic, Protocol, TypeVar
@@ -32,21 +31,22 @@ R = TypeVar("R", bound=Closes)
 class Readers(Generic[R]):
     """Open readers by segment."""
 
-    def __init__(self, open_reader: Callable[[SegmentId], Awaitable[R]]) -> None:
-        self._open = open_reader
-        self._readers: OrderedDict[SegmentId, R] = OrderedDict()
+    __slots__ = ("_readers",)
 
-    async def get(self, segment: SegmentId) -> R:
-        """The segment's reader, opened if need be."""
+    def __init__(self) -> None:
+        self._readers: dict[SegmentId, R] = {}
+
+    async def get(self, segment: SegmentId, opening: Callable[[SegmentId], Awaitable[R]]) -> R:
+        """The segment's reader; `opening` opens it if need be."""
         reader = self._readers.get(segment)
         if reader is None:
-            reader = await self._open(segment)
+            reader = await opening(segment)
             if segment in self._readers:  # another coroutine was faster
                 reader.close()
                 return self._readers[segment]
             self._readers[segment] = reader
             if len(self._readers) > MAX_READERS:
-                self._readers.popitem(last=False)[1].close()
+                self._readers.pop(next(iter(self._readers))).close()
         return reader
 
     def present(self, segment: SegmentId | None) -> R | None:
@@ -74,8 +74,14 @@ class ReadableLog(Positions):
         self.holes = OffsetSet()
         """Offsets whose entries were reclaimed, from the first offset on."""
         self._tail = engine.cache.tail()
-        self._readers: Readers[SegmentReader] = Readers(engine.store.reader)
-        self._keepers = Readers(partial(KeeperReader.open, engine.store))
+        self._readers: Readers[SegmentReader] = Readers()
+        self._keepers: Readers[KeeperReader] = Readers()
+
+    async def _reader(self, segment: SegmentId) -> SegmentReader:
+        return await self._readers.get(segment, self.engine.store.reader)
+
+    async def _keeper(self, segment: SegmentId) -> KeeperReader:
+        return await self._keepers.get(segment, partial(KeeperReader.open, self.engine.store))
 
     # Entries --------------------------------------------------------------------
 
@@ -115,13 +121,13 @@ class ReadableLog(Positions):
         self, segment: Segment, base: int, offset: int, max_entries: int, max_bytes: int
     ) -> Run:
         if segment.is_whole:
-            reader = await self._readers.get(segment.id)
+            reader = await self._reader(segment.id)
             run = await reader.read(offset - base, max_entries, max_bytes)
             return Run(run.first + base, run.payloads, run.counts)
         if segment.kept_in is None:
             raise NoSegment(f"nothing is left of segment {segment.id}")
         try:
-            keeper = await self._keepers.get(segment.kept_in)
+            keeper = await self._keeper(segment.kept_in)
             return await keeper.read(offset, max_entries, max_bytes)
         except Corrupt as error:
             raise _in_ledger(error, segment, base) from error
@@ -175,12 +181,12 @@ class ReadableLog(Positions):
         at, segment, base = self._segment_at(offset)  # what is at `at` may move with each await
         messages = await self._messages_base(at)
         if segment.is_whole:
-            reader = await self._readers.get(segment.id)
+            reader = await self._reader(segment.id)
             return messages + reader.messages_before(offset - base)
         behind = messages + segment.messages
         if offset == base or segment.kept_in is None:
             return messages if offset == base else behind
-        keeper = await self._keepers.get(segment.kept_in)
+        keeper = await self._keeper(segment.kept_in)
         within = keeper.messages_before(offset)
         return behind if within is None else min(within, behind)
 
@@ -190,7 +196,7 @@ class ReadableLog(Positions):
             return self._messages[at]
         before, entries = self._record.segments[at - 1].id, self._bases[at] - self._bases[at - 1]
         messages = await self._messages_base(at - 1)
-        reader = await self._readers.get(before)
+        reader = await self._reader(before)
         return messages + reader.messages_before(entries)
 
     # Holes ----------------------------------------------------------------------
@@ -217,7 +223,7 @@ class ReadableLog(Positions):
             stop = base + (segment.entries or 0)
             if segment.kept_in is not None:
                 try:
-                    keeper = await self._keepers.get(segment.kept_in)
+                    keeper = await self._keeper(segment.kept_in)
                 except (Corrupt, NoSegment):
                     continue
                 self.holes.add(base, stop)

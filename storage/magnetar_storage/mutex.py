@@ -9,6 +9,8 @@ from magnetar_storage.world import Clock, Promise
 class Mutex:
     """`async with mutex.held():` runs in one coroutine at a time."""
 
+    __slots__ = ("_clock", "_holding")
+
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._holding: Promise | None = None
