@@ -90,6 +90,6 @@ def _reason(topic: Topic, segment: Segment, verdict: Verdict, reason: Reason) ->
 _WHY = {
     Reason.OPEN: "messages are still added to it; it is closed when it is large or old enough",
     Reason.SUBSCRIPTION: "these subscriptions have not acknowledged all of it",
-    Reason.RETENTION: "it is consumed, and retention keeps it",
+    Reason.RETENTION: "retention keeps it, also when everybody has acknowledged it",
     Reason.OLDER: "an older one is retained: segments go in their order",
 }
