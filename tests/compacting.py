@@ -4,17 +4,22 @@ import json
 import time
 import urllib.error
 import urllib.request
-from typing import Any
-
-from running_broker import RunningBroker
+from typing import Any, Protocol
 
 DEADLINE_SECONDS = 30.0
 LOOK_SECONDS = 0.02
 
 
-def ask(broker: RunningBroker, method: str, path: str, body: object = None) -> tuple[int, Any]:
+class Serving(Protocol):
+    """A broker that runs, Magnetar or the original."""
+
+    @property
+    def http_url(self) -> str: ...
+
+
+def ask(broker: Serving, method: str, path: str, body: object = None) -> tuple[int, Any]:
     """Status and JSON of a request; `path` follows /admin/v2/."""
-    url = f"http://127.0.0.1:{broker.http_port}/admin/v2/{path}"
+    url = f"{broker.http_url}/admin/v2/{path}"
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
     try:
@@ -30,14 +35,14 @@ def path_of(topic: str) -> str:
     return topic.replace("://", "/") + "/compaction"
 
 
-def status_of(broker: RunningBroker, topic: str) -> dict[str, str]:
+def status_of(broker: Serving, topic: str) -> dict[str, str]:
     """What GET says."""
     status, value = ask(broker, "GET", path_of(topic))
     assert status == 200
     return dict(value)
 
 
-def ended(broker: RunningBroker, topic: str) -> dict[str, str]:
+def ended(broker: Serving, topic: str) -> dict[str, str]:
     """The same once nothing runs (any more)."""
     until = time.monotonic() + DEADLINE_SECONDS
     while time.monotonic() < until:
@@ -48,7 +53,7 @@ def ended(broker: RunningBroker, topic: str) -> dict[str, str]:
     raise AssertionError(f"{topic} is still being compacted")
 
 
-def compact(broker: RunningBroker, topic: str) -> None:
+def compact(broker: Serving, topic: str) -> None:
     """Compact a topic, and see that it worked."""
     assert ask(broker, "PUT", path_of(topic))[0] == 204
     assert ended(broker, topic) == {"status": "SUCCESS", "lastError": ""}

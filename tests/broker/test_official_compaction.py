@@ -113,7 +113,7 @@ def test_only_one_compaction_at_a_time(
     connected = connect(broker.service_url)
     producer = connected.create_producer(topic)
     value = "x" * 100_000
-    publish(producer, *((str(n), value) for n in range(20)))
+    publish(producer, *((str(n), value) for n in range(10)))
     assert ask(broker, "PUT", path_of(topic))[0] == 204
     assert ask(broker, "PUT", path_of(topic))[0] == 409
     assert ended(broker, topic)["status"] == "SUCCESS"
@@ -131,4 +131,38 @@ def test_a_topic_is_compacted_when_its_threshold_is_passed(
     publish(connected.create_producer(topic), *(("a", "x" * 100) for _ in range(50)))
     assert ended(broker, topic)["status"] == "SUCCESS"
     assert len(pairs_of(reader_of(connected, topic))) == 1
+    connected.close()
+
+
+def test_a_kill_in_the_middle_loses_nothing(
+    make_broker: Callable[..., RunningBroker], topic: str
+) -> None:
+    broker = make_broker(
+        magnetarCompactionReadMBPerSecond="1",
+        managedLedgerMaxEntriesPerLedger="20",
+        managedLedgerMinLedgerRolloverTimeMinutes="0",
+        retentionCheckIntervalInSeconds="1",
+    )
+    wanted: dict[str, str] = {}
+    for turn in range(4):
+        connected = connect(broker.service_url)
+        producer = connected.create_producer(topic)
+        for part in range(turn + 1):
+            pairs = [
+                (f"k{n}", f"{turn} {part} {n}" + "x" * 9_000) for n in range(part, 13 * part + 9)
+            ]
+            publish(producer, *pairs)
+            wanted |= dict(pairs)
+            if part == 0:
+                ask(broker, "PUT", path_of(topic))
+        connected.close()
+        broker.kill()
+        broker.start()
+        connected = connect(broker.service_url)
+        assert dict(pairs_of(reader_of(connected, topic))) == wanted
+        connected.close()
+    assert ask(broker, "PUT", path_of(topic))[0] in (204, 409)
+    assert ended(broker, topic)["status"] == "SUCCESS"
+    connected = connect(broker.service_url)
+    assert dict(pairs_of(reader_of(connected, topic))) == wanted
     connected.close()

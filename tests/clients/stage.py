@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Protocol
 
+from compacting import compact
+
 
 class Broker(Protocol):
     """A broker that runs, Magnetar or the original."""
@@ -28,8 +30,14 @@ class Stage:
         self._own: Broker | None = None
 
     def answer(self, question: str) -> str:
-        """Do what the scenario asks for: a `broker KEY=VALUE...` of its own, or `kill` it."""
+        """Do what the scenario asks for.
+
+        That is a `broker KEY=VALUE...` of its own, to `kill` it, or to `compact` a topic.
+        """
         verb, *settings = question.split()
+        if verb == "compact":
+            compact(self._own or self.broker, *settings)
+            return "done"
         if verb == "broker":
             self._own = self._make_broker(**dict(pair.split("=", 1) for pair in settings))
             return f"{self._own.service_url} {self._own.http_url}"
