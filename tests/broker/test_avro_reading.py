@@ -107,6 +107,10 @@ FITTING = {
     "an alias of a fixed": (of(fixed(2, name="New", aliases=["F"])), of(fixed(2))),
     "a longer decimal": (of(decimal(2, 12)), of(decimal(2, 10))),
     "a decimal and its bytes": (of(decimal(2)), of("bytes")),
+    "a default that is none where it is not needed": (
+        record(field("a", "int", default="x")),
+        of("int"),
+    ),
     "itself again and again": (
         record(field("value", "long"), field("next", ["null", "R"])),
         record(field("value", "int"), field("next", ["null", "R"])),
@@ -188,6 +192,58 @@ MISFITS = {
 @pytest.mark.parametrize(("reader", "writer", "words"), MISFITS.values(), ids=MISFITS.keys())
 def test_what_does_not_fit_and_why(reader: Any, writer: Any, words: str) -> None:
     assert words in (why_not(reader, writer) or "")
+
+
+MANY: list[tuple[Any, Any]] = [
+    ("int", "x"),
+    ("int", None),
+    ("int", 1 << 31),
+    ("long", 1 << 63),
+    ("boolean", 0),
+    ("bytes", "\u20ac"),
+    (["null", "int"], "x"),
+    ({"type": "array", "items": "int"}, ["x"]),
+    ({"type": "map", "values": "int"}, {"k": "x"}),
+    (enum("A"), "B"),
+    (fixed(2), "x"),
+    (record(field("x", "int"), name="Inner"), {}),
+    (record(field("x", "int"), name="Inner"), {"x": "y"}),
+]
+
+
+@pytest.mark.parametrize(("kind", "default"), MANY)
+def test_defaults_that_are_none(kind: Any, default: Any) -> None:
+    why = why_not(record(field("a", kind, default=default)), record())
+    assert "field 'a': the reader's default" in (why or "") and "lacks it" in (why or "")
+
+
+GOOD: list[tuple[Any, Any]] = [
+    ("int", 5),
+    ("double", 5),
+    ("bytes", "\xff"),
+    (["null", "int"], 5),
+    ({"type": "array", "items": "int"}, [1, 2]),
+    ({"type": "map", "values": "int"}, {"k": 1}),
+    (enum("A"), "A"),
+    (fixed(2), "xy"),
+    (record(field("x", "int", default=1), name="Inner"), {}),
+    (record(field("x", ["null", "Inner"]), name="Inner"), {"x": {"x": None}}),
+]
+
+
+@pytest.mark.parametrize(("kind", "default"), GOOD)
+def test_defaults_of_all_kinds(kind: Any, default: Any) -> None:
+    assert why_not(record(field("a", kind, default=default)), record()) is None
+
+
+def test_a_default_that_could_be_one_of_many_types_takes_no_time() -> None:
+    other = record(field("x", ["null", "X", "Y"]), name="Y")
+    either = record(field("x", ["null", "X", other]), name="X")
+    default: Any = {"x": "nothing"}
+    for _ in range(60):
+        default = {"x": default}
+    why = why_not(record(field("a", either, default=default)), record())
+    assert "is no record" in (why or "")
 
 
 def test_types_that_refer_to_each_other_a_thousand_deep() -> None:

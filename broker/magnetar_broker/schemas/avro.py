@@ -59,7 +59,7 @@ class Field:
     name: str
     type: AvroType
     default: Any
-    """NO_DEFAULT if there is none."""
+    """As it was written, NO_DEFAULT if there is none; `fits` tells whether it can be one."""
     order: str
     aliases: tuple[str, ...]
     properties: Properties
@@ -103,14 +103,11 @@ def parse(text: bytes) -> AvroType:
     parser = _Parser()
     try:
         described = json.loads(text.decode(), parse_constant=_no_number)
-        parsed = parser.type(described, "", "the schema", 0)
-        for check in parser.later:
-            check()
+        return parser.type(described, "", "the schema", 0)
     except ValueError as error:
         raise InvalidSchema(f"it is not readable JSON: {error}") from error
     except RecursionError as error:
         raise InvalidSchema("its JSON is too deep") from error
-    return parsed
 
 
 def _no_number(name: str) -> Any:
@@ -121,8 +118,6 @@ class _Parser:
     """Reads one text; names are known from where they are defined on."""
 
     def __init__(self) -> None:
-        self.later: list[Callable[[], None]] = []
-        """What can be checked once all types are known."""
         self._named: dict[str, Named] = {}
 
     def type(self, said: Any, namespace: str, where: str, depth: int) -> AvroType:
@@ -134,7 +129,7 @@ class _Parser:
         if isinstance(said, list):
             return self._union(said, namespace, where, depth)
         if not isinstance(said, dict):
-            raise InvalidSchema(f"{where} must be a name, an object or a list, not {_shown(said)}")
+            raise InvalidSchema(f"{where} must be a name, an object or a list, not {shown(said)}")
         kind = said.get("type")
         if isinstance(kind, dict | list):  # a type in brackets
             return self.type(kind, namespace, where, depth + 1)
@@ -237,7 +232,7 @@ class _Parser:
         order = said.get("order", "ascending")
         if order not in ORDERS:
             raise InvalidSchema(f"{where}: its order must be one of {', '.join(ORDERS)}")
-        made = Field(
+        return Field(
             name,
             self.type(said["type"], namespace, where, depth + 1),
             said.get("default", NO_DEFAULT),
@@ -245,9 +240,6 @@ class _Parser:
             tuple(_names(said, "aliases", where)),
             _properties(said, _SAID_OF_FIELDS),
         )
-        if made.default is not NO_DEFAULT:
-            self.later.append(lambda: _check_default(made, where))
-        return made
 
 
 def _qualified(name: str, namespace: str) -> str:
@@ -273,11 +265,11 @@ def _symbols(said: dict[str, Any], enum: str) -> tuple[tuple[str, ...], str | No
         raise InvalidSchema(f"enum {enum} has a symbol twice")
     default = said.get("default")
     if default is not None and default not in symbols:
-        raise InvalidSchema(f"enum {enum}: its default {_shown(default)} is none of its symbols")
+        raise InvalidSchema(f"enum {enum}: its default {shown(default)} is none of its symbols")
     return tuple(symbols), default
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """A value in a message, cut where it is long."""
     text = json.dumps(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
@@ -286,10 +278,12 @@ def _shown(value: Any) -> str:
 # Defaults ---------------------------------------------------------------------------------
 
 
-def _check_default(field: Field, where: str) -> None:
-    if not _Fitting().fits(field.default, field.type):
-        kind = field.type.kind
-        raise InvalidSchema(f"{where}: its default {_shown(field.default)} is no {kind}")
+def fits(field: Field) -> bool:
+    """Whether a field's default is one; who writes it does not always look."""
+    try:
+        return field.default is not NO_DEFAULT and _Fitting().fits(field.default, field.type)
+    except RecursionError:
+        return False
 
 
 class _Fitting:

@@ -18,6 +18,8 @@ from magnetar_broker.schemas.avro import (
     Named,
     Record,
     Union,
+    fits,
+    shown,
     unqualified,
 )
 
@@ -112,6 +114,9 @@ def _fields(reader: Record, writer: Record, path: str) -> list[_Pair] | Misfit:
             pairs.append(_Pair(wanted.type, found.type, inner))
         elif wanted.default is NO_DEFAULT:
             return Misfit(inner, "the reader's has no default, and the writer's record lacks it")
+        elif not fits(wanted):
+            said = f"{shown(wanted.default)} is no {wanted.type.kind}"
+            return Misfit(inner, f"the reader's default {said}, and the writer's record lacks it")
     return pairs
 
 

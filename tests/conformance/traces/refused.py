@@ -4,9 +4,6 @@ from conformance.differences import Difference, differs
 from conformance.trace import SHARED, Trace
 from magnetar_proto import PulsarApi_pb2 as pb
 
-SCHEMAS = Difference(
-    "schemas other than bytes", "kept and checked", "IncompatibleSchema", on_purpose=False
-)
 STRING = pb.Schema(name="s", type=pb.Schema.String, schema_data=b"")
 SOMEWHERE = pb.MessageIdData(ledgerId=424242, entryId=0)
 
@@ -14,19 +11,16 @@ SOMEWHERE = pb.MessageIdData(ledgerId=424242, entryId=0)
 # Schemas ------------------------------------------------------------------------------------
 
 
-@differs(SCHEMAS)
 def a_producer_of_bytes_as_a_schema(t: Trace) -> None:
     a = t.connects()
     a.produces(schema=pb.Schema(name="", type=pb.Schema.NoSchema, schema_data=b""))
 
 
-@differs(SCHEMAS)
 def a_producer_with_a_schema(t: Trace) -> None:
     a = t.connects()
     a.produces(schema=STRING)
 
 
-@differs(SCHEMAS)
 def a_consumer_with_a_schema(t: Trace) -> None:
     a = t.connects()
     a.subscribes(schema=STRING)
@@ -63,7 +57,6 @@ def the_schema_of_what_is_no_name(t: Trace) -> None:
     a.asks(pb.CommandGetSchema(request_id=0, topic="a/b"))
 
 
-@differs(SCHEMAS)
 def registering_a_schema(t: Trace) -> None:
     a = t.publisher()
     a.asks(pb.CommandGetOrCreateSchema(request_id=0, topic=t.topic, schema=STRING))

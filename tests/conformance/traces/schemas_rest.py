@@ -3,7 +3,9 @@
 import json
 from typing import Any
 
+from conformance.differences import differs
 from conformance.trace import Trace
+from conformance.traces.namespaces import BAD_INPUT
 
 INT, LONG, STRING = "int", "long", "string"
 
@@ -96,6 +98,8 @@ def deletion_by_force_begins_anew(t: Trace) -> None:
     t.rest("GET", f"{_path(t)}/schema")
 
 
+@differs(BAD_INPUT)
+@differs(BAD_INPUT)
 def an_incompatible_schema(t: Trace) -> None:
     _posts(t, _avro(_record(a=INT)))
     _posts(t, _avro(_record(a=INT, b=STRING)))
@@ -115,6 +119,8 @@ def types_without_a_definition(t: Trace) -> None:
     _posts(t, {"type": "INT64", "schema": "", "properties": {}})
 
 
+@differs(BAD_INPUT)
+@differs(BAD_INPUT)
 def schemas_that_are_none(t: Trace) -> None:
     _posts(t, _avro("{nonsense"))
     _posts(t, _avro('{"type": "record"}'))
@@ -123,6 +129,8 @@ def schemas_that_are_none(t: Trace) -> None:
     _posts(t, b"{nonsense")
 
 
+@differs(BAD_INPUT)
+@differs(BAD_INPUT)
 def a_schema_without_a_type(t: Trace) -> None:
     _posts(t, {"schema": _record(a=INT), "properties": {}})
 
@@ -163,6 +171,8 @@ def a_schema_goes_with_its_topic(t: Trace) -> None:
     t.rest("GET", f"{_path(t)}/schema")
 
 
+@differs(BAD_INPUT)
+@differs(BAD_INPUT)
 def strategies_of_the_namespace(t: Trace) -> None:
     namespace = f"namespaces/public/{t.token}"
     path = f"schemas/public/{t.token}/topic"
