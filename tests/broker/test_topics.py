@@ -1,0 +1,138 @@
+"""The loaded topics: who is alone with one, and how one is unloaded."""
+
+import pytest
+
+from fakes.named_worlds import NamedWorld, named
+from magnetar_broker.errors import NotReady
+from magnetar_broker.producer import ProducerRequest
+from magnetar_broker.topics import Topics
+from magnetar_storage.errors import DiskFull
+
+PLAIN, PARTED = named("plain"), named("parted")
+
+
+def test_one_at_a_time_for_a_name() -> None:
+    world = NamedWorld()
+    topics = Topics(world.clock)
+    gates = {word: world.clock.promise() for word in "abc"}
+    order: list[str] = []
+
+    async def work(word: str, name: object) -> None:
+        async with topics.alone_with(name):  # type: ignore[arg-type]
+            order.append(word)
+            await gates[word]
+
+    jobs = [
+        world.begin(work("a", PARTED.with_partition(1))),
+        world.begin(work("b", PARTED)),
+        world.begin(work("c", PARTED.with_partition(2))),
+    ]
+    world.clock.pump()
+    assert order == ["a"]  # the family waits for its member, later members for the family
+    gates["a"].set_result(None)
+    world.clock.pump()
+    assert order == ["a", "b"]
+    gates["b"].set_result(None)
+    world.clock.pump()
+    assert order == ["a", "b", "c"]
+    gates["c"].set_result(None)
+    world.clock.pump()
+    for job in jobs:
+        job.result()
+
+
+def test_waiting_for_all_that_is_meant() -> None:
+    world = NamedWorld()
+    topics = Topics(world.clock)
+    gate = world.clock.promise()
+
+    async def work() -> None:
+        async with topics.alone(PLAIN):
+            await gate
+
+    world.begin(work())
+    others = world.begin(topics.settled(lambda name: name == PARTED))
+    waiting = world.begin(topics.settled(lambda name: name == PLAIN))
+    assert others.done() and not waiting.done()
+    gate.set_result(None)
+    world.clock.pump()
+    assert waiting.done()
+
+
+def test_clients_of_an_unloaded_topic_come_back_to_what_they_left() -> None:
+    world = NamedWorld()
+    world.publish(PLAIN, b"a", b"b")
+    producing, _ = world.producer(PLAIN)
+    consuming, consumer = world.consumer(PLAIN)
+    consumer.subscription.flow(consumer, 1)
+    before = world.topic(PLAIN)
+    world.do(world.broker.topics.unload(PLAIN))
+    assert PLAIN not in world.broker.topics
+    assert producing.closed_producers == [1] and consuming.closed_consumers == [1]
+    with pytest.raises(NotReady):
+        world.do(before.add_producer(producing, ProducerRequest(2, "late")))
+    after = world.topic(PLAIN, create=False)
+    assert after is not before and after.log.end == 2  # type: ignore[union-attr]
+    assert list(after.subscriptions) == ["sub"]
+    world.do(world.broker.topics.unload(named("never loaded")))
+
+
+def test_a_topic_is_not_opened_before_it_was_closed() -> None:
+    world = NamedWorld()
+    world.publish(PLAIN, b"a")
+    gate = world.clock.promise()
+    put = world.metadata.put
+
+    async def slowly(*asked: object) -> int:
+        await gate
+        return await put(*asked)  # type: ignore[arg-type]
+
+    world.metadata.put = slowly  # type: ignore[method-assign]
+    unloading = world.begin(world.broker.topics.unload(PLAIN))
+    coming = world.begin(world.broker.topic(PLAIN, create=False))
+    world.clock.pump()
+    assert not unloading.done() and not coming.done()
+    gate.set_result(None)
+    world.clock.pump()
+    unloading.result()
+    assert coming.result().log.end == 1
+
+
+def test_a_condition_of_unloading() -> None:
+    world = NamedWorld()
+    topic = world.topic(PLAIN)
+    world.do(world.broker.topics.unload(PLAIN, lambda _: False))
+    assert world.broker.topics.get(PLAIN) is topic
+
+
+def test_eviction_is_of_all_or_none() -> None:
+    world = NamedWorld()
+    other = named("other")
+    topics = [world.topic(PLAIN), world.topic(other)]
+    names = [PLAIN, other, named("not loaded")]
+    assert world.broker.topics.evict(names, lambda topic: topic.name == PLAIN) is None
+    assert len(world.broker.topics) == 2
+    assert world.broker.topics.evict(names, lambda _: True) == topics
+    assert len(world.broker.topics) == 0
+    for topic in topics:
+        with pytest.raises(NotReady):
+            topic.check_open()
+        world.do(topic.close())
+
+
+def test_a_stop_goes_on_where_one_topic_cannot_be_sealed(caplog: pytest.LogCaptureFixture) -> None:
+    world = NamedWorld()
+    world.publish(PLAIN, b"a")
+    world.publish(named("other"), b"b")
+    first = world.topic(PLAIN)
+
+    async def fail() -> None:
+        raise DiskFull("no room")
+
+    first.close = fail  # type: ignore[method-assign]
+    connection, _ = world.producer(named("other"))
+    world.do(world.broker.topics.close())
+    assert "plain could not be sealed" in caplog.text
+    assert connection.closed_producers == [1]
+    with pytest.raises(NotReady, match="stopping"):
+        world.topic(PLAIN)
