@@ -3,7 +3,8 @@
 import pytest
 
 from fakes.keyed import Message, batch_entry, messages_in, single_entry
-from magnetar_broker.compaction.messages import Reader, last_index, survivor
+from magnetar_broker.compaction.messages import Reader, survivor
+from magnetar_broker.compaction.topic_compaction import last_index
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry, parse_metadata
 from magnetar_storage.latest_keys import Bits

@@ -131,19 +131,6 @@ def survivor(entry: bytes, bits: int, count: int) -> bytes:
     return encode_entry(metadata, payload)
 
 
-def last_index(entry: bytes) -> int:
-    """The index of the last message of a batch that is left; -1 for what is one message."""
-    try:
-        metadata, _ = parse_metadata(entry)
-    except BadMetadata:
-        return -1
-    if metadata.num_messages_in_batch <= 1:
-        return -1
-    if metadata.compacted_batch_indexes:
-        return metadata.compacted_batch_indexes[-1]
-    return metadata.num_messages_in_batch - 1
-
-
 def _size(metadata: pb.MessageMetadata, stored: int) -> int:
     return metadata.uncompressed_size if metadata.HasField("uncompressed_size") else stored
 

@@ -3,13 +3,13 @@
 import logging
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from magnetar_broker.compaction.messages import last_index
 from magnetar_broker.compaction.rules import CompactionRules
-from magnetar_broker.compaction.run import CompactionRun
 from magnetar_broker.consumer import Backlog
 from magnetar_broker.errors import BrokerError
+from magnetar_proto.entries import parse_metadata
+from magnetar_proto.errors import BadMetadata
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
 from magnetar_storage.compacted_log import CompactedLog
@@ -17,6 +17,9 @@ from magnetar_storage.cursor_log import CursorLog
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log import Log
 from magnetar_storage.world import Promise
+
+if TYPE_CHECKING:
+    from magnetar_broker.compaction.run import CompactionRun
 
 logger = logging.getLogger(__name__)
 
@@ -140,6 +143,8 @@ class TopicCompaction:
                 await self.start()
 
     async def _compact(self) -> None:
+        from magnetar_broker.compaction.run import CompactionRun  # noqa: PLC0415 (not for the start)
+
         log, figures = self._topic.log, self.figures
         run = self._run = CompactionRun(log, self.view, self._rules)
         try:
@@ -195,3 +200,16 @@ class TopicCompaction:
         while self._ended is not None:
             await self._ended
         self.view.close()
+
+
+def last_index(entry: bytes) -> int:
+    """The index of the last message of a batch that is left; -1 for what is one message."""
+    try:
+        metadata, _ = parse_metadata(entry)
+    except BadMetadata:
+        return -1
+    if metadata.num_messages_in_batch <= 1:
+        return -1
+    if metadata.compacted_batch_indexes:
+        return metadata.compacted_batch_indexes[-1]
+    return metadata.num_messages_in_batch - 1
