@@ -3,7 +3,20 @@
 from collections.abc import Sequence
 from typing import Any
 
+from conformance.differences import Difference, differs
+from conformance.differences import Difference, differs
 from conformance.trace import Trace
+
+QUOTAS_THAT_APPLY = Difference(
+    "`backlogQuotaMap?applied=true` of a topic that says one of the two quotas",
+    "shows that one alone, although the namespace's other one is kept to",
+    "shows both",
+)
+TYPES = Difference(
+    "`subscriptionTypesEnabled` of a topic where nothing is said",
+    "204, or `[]` once the topic had any policy; the same with `applied=true`",
+    "`[]`; with `applied=true` the types that are allowed",
+)
 
 
 def _goes_round(
@@ -138,6 +151,14 @@ def backlog_quotas(t: Trace) -> None:
     _asks(t, asked)
 
 
+@differs(QUOTAS_THAT_APPLY)
+@differs(
+    Difference(
+        "backlog quotas that apply to a topic",
+        "the namespace's are not told where the topic has one of another type",
+        "each type comes from the topic, the namespace or the broker",
+    )
+)
 def backlog_quotas_from_above(t: Trace) -> None:
     namespace = f"namespaces/public/{t.token}"
     path = f"persistent/public/{t.token}/topic"
@@ -264,6 +285,14 @@ def schema_compatibility_strategy(t: Trace) -> None:
     _goes_round(t, "schemaCompatibilityStrategy", "BACKWARD", "FULL", verb="PUT")
 
 
+@differs(TYPES)
+@differs(
+    Difference(
+        "types of subscriptions that apply to a topic which says nothing",
+        "no answer, or an empty list",
+        "all that may be used; the topic's own list is empty",
+    )
+)
 def subscription_types_enabled(t: Trace) -> None:
     _goes_round(t, "subscriptionTypesEnabled", ["Shared"], ["Failover", "Key_Shared"], [])
 
