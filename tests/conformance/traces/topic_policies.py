@@ -4,19 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from conformance.differences import Difference, differs
-from conformance.differences import Difference, differs
 from conformance.trace import Trace
-
-QUOTAS_THAT_APPLY = Difference(
-    "`backlogQuotaMap?applied=true` of a topic that says one of the two quotas",
-    "shows that one alone, although the namespace's other one is kept to",
-    "shows both",
-)
-TYPES = Difference(
-    "`subscriptionTypesEnabled` of a topic where nothing is said",
-    "204, or `[]` once the topic had any policy; the same with `applied=true`",
-    "`[]`; with `applied=true` the types that are allowed",
-)
 
 
 def _goes_round(
@@ -151,7 +139,6 @@ def backlog_quotas(t: Trace) -> None:
     _asks(t, asked)
 
 
-@differs(QUOTAS_THAT_APPLY)
 @differs(
     Difference(
         "backlog quotas that apply to a topic",
@@ -285,7 +272,6 @@ def schema_compatibility_strategy(t: Trace) -> None:
     _goes_round(t, "schemaCompatibilityStrategy", "BACKWARD", "FULL", verb="PUT")
 
 
-@differs(TYPES)
 @differs(
     Difference(
         "types of subscriptions that apply to a topic which says nothing",
