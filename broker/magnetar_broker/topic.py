@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from magnetar_broker.compaction.topic_compaction import TopicCompaction
+from magnetar_broker.compaction.topic_compaction import CompactionFigures, TopicCompaction
 from magnetar_broker.connection import Connection
 from magnetar_broker.consumer import Consumer, SubscribeRequest
 from magnetar_broker.deduplication import Deduplication
@@ -78,6 +78,7 @@ class Topic:
             _epoch_of(entries),
             self,
         )
+        self.producers.limit_of_address = limits.max_producers_of_address
         self.deduplication = Deduplication(
             entries, cursors, sequences, limits.deduplication, self.producers
         )
@@ -157,6 +158,7 @@ class Topic:
         """Tell a producer that became ready what the topic knows and demands; it may send then."""
         producer.last_sequence_id = await self.deduplication.last_sequence_id(producer.name)
         producer.must_encrypt = self.policies.value(ENCRYPTION_REQUIRED, self.name)
+        producer.max_message_size = self.limits.max_message_size
         self.check_open()
         check_not_terminated(self)
 
@@ -294,6 +296,14 @@ class Topic:
             self._compaction = TopicCompaction(self, self.limits.compaction)
         return self._compaction
 
+    @property
+    def compactions(self) -> CompactionFigures | None:
+        """Numbers of what was compacted since it was loaded; None if nothing was."""
+        compaction = self._compaction
+        if compaction is None or not (compaction.figures.succeeded or compaction.figures.failed):
+            return None
+        return compaction.figures
+
     async def compact_if_due(self) -> None:
         """Begin to compact if as much waits as the policy says."""
         if self._compaction is not None:
@@ -328,6 +338,7 @@ class Topic:
         if limits is not self.limits or before is not self.rates:
             self.limits = limits
             self.producers.limit = limits.max_producers
+            self.producers.limit_messages(limits.max_message_size)
             self.deduplication.rules = limits.deduplication
             for subscription in self.subscriptions.values():
                 subscription.limits_changed()

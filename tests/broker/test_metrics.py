@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
+from magnetar_broker.compaction.topic_compaction import CompactionFigures
 from magnetar_broker.consumer import Backlog
 from magnetar_broker.metrics.figures import Figures, Load, SubscriptionFigures, TopicFigures
 from magnetar_broker.metrics.journal import JournalStats
@@ -114,6 +115,20 @@ def test_a_subscription_has_its_own_series() -> None:
     }
     for name, value in expected.items():
         assert page[f"pulsar_{name}"] == [(labels, value)], name
+
+
+def test_a_topic_that_was_compacted_says_so() -> None:
+    assert "pulsar_compaction_succeed_count" not in samples(FIGURES)
+    done = CompactionFigures(succeeded=2, failed=1, duration_ms=40, entries=5, size=500)
+    page = samples(replace(FIGURES, topics=(replace(FIGURES.topics[0], compactions=done),)))
+    for name, value in {
+        "succeed_count": 2,
+        "failed_count": 1,
+        "duration_time_in_mills": 40,
+        "compacted_entries_count": 5,
+        "compacted_entries_size": 500,
+    }.items():
+        assert page[f"pulsar_compaction_{name}"] == [(BY_TOPIC, value)], name
 
 
 def test_the_broker_as_a_whole() -> None:

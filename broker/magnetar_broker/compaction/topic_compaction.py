@@ -70,8 +70,10 @@ class CompactionFigures:
 
     succeeded: int = 0
     failed: int = 0
-    bytes_read: int = 0
-    last_ended_ms: int = 0
+    duration_ms: int = 0
+    """Of the last one that succeeded; the same holds for what it left."""
+    entries: int = 0
+    size: int = 0
 
 
 class TopicCompaction:
@@ -147,6 +149,7 @@ class TopicCompaction:
 
         log, figures = self._topic.log, self.figures
         run = self._run = CompactionRun(log, self.view, self._rules)
+        begun_ms = log.engine.clock.now_ms()
         try:
             compacted = await run.run()
             await self._release()
@@ -159,13 +162,13 @@ class TopicCompaction:
         else:
             self.status, self.last_error = CompactionStatus.SUCCESS, ""
             figures.succeeded += 1
-            figures.last_ended_ms = log.engine.clock.now_ms()
+            figures.duration_ms = log.engine.clock.now_ms() - begun_ms
+            figures.entries, figures.size = compacted.entries, compacted.size
             logger.info(
                 "%s was compacted: %d entries of %d bytes are left of %d bytes read twice",
                 self._topic.name, compacted.entries, compacted.size, run.bytes_read // 2,
             )  # fmt: skip
         finally:
-            figures.bytes_read += run.bytes_read
             self._run = None
             ended, self._ended = self._ended, None
             if ended is not None:

@@ -7,6 +7,7 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from magnetar_broker.broker import Broker
+from magnetar_broker.compaction.topic_compaction import CompactionFigures
 from magnetar_broker.consumer import Backlog
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.non_persistent import NonPersistentSubscription, NonPersistentTopic
@@ -86,6 +87,8 @@ class TopicFigures:
     namespace: str
     load: Load
     subscriptions: tuple[SubscriptionFigures, ...]
+    compactions: CompactionFigures | None = None
+    """Only where the topic was compacted since it was loaded."""
 
 
 @dataclass(frozen=True)
@@ -200,7 +203,10 @@ async def _topic(topic: Topic | NonPersistentTopic, now_ms: int) -> TopicFigures
         backlog_bytes=max_or_none((b.size if b is not None else None for b in backlogs), 0),
         backlog_age_seconds=max_or_none((s.age_seconds for s in subscriptions), 0.0),
     )
-    return TopicFigures(str(topic.name), topic.name.namespace_name, load, subscriptions)
+    compactions = topic.compactions if isinstance(topic, Topic) else None
+    return TopicFigures(
+        str(topic.name), topic.name.namespace_name, load, subscriptions, compactions
+    )
 
 
 async def _subscription(

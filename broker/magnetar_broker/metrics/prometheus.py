@@ -17,6 +17,7 @@ from prometheus_client.core import (
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
+from magnetar_broker.compaction.topic_compaction import CompactionFigures
 from magnetar_broker.metrics.figures import Figures, Load, SubscriptionFigures, total
 from magnetar_broker.metrics.histogram import Counts
 from magnetar_broker.metrics.journal import JournalFigures
@@ -99,6 +100,17 @@ SUBSCRIPTION_TOTAL_ROWS: tuple[Row, ...] = (
         lambda one: one.dropped),
 )  # fmt: skip
 
+COMPACTION_ROWS: tuple[Row, ...] = (
+    Row("compaction_succeed_count", "Compactions since the topic was loaded",
+        lambda one: one.succeeded),
+    Row("compaction_failed_count", "Compactions that failed since then", lambda one: one.failed),
+    Row("compaction_duration_time_in_mills", "Milliseconds that the last compaction took",
+        lambda one: one.duration_ms),
+    Row("compaction_compacted_entries_count", "Entries that it left", lambda one: one.entries),
+    Row("compaction_compacted_entries_size", "Bytes of those", lambda one: one.size),
+)  # fmt: skip
+"""Of topics that were compacted since they were loaded."""
+
 STALL_ROWS: tuple[Row, ...] = (
     Row("stalled", "Subscriptions that could deliver and do not, by what is in their way",
         lambda one: one.now),
@@ -144,6 +156,15 @@ def families(figures: Figures) -> Iterator[Metric]:
         yield from _table("pulsar_", SUBSCRIPTION_TOTAL_ROWS, subscriptions)
         blocked = [(names | {"blocker": one.blocker or ""}, one) for names, one in subscriptions]
         yield from _table("", (BLOCKER_ROW,), blocked)
+        yield from _table("pulsar_", COMPACTION_ROWS, _compactions(figures))
+
+
+def _compactions(figures: Figures) -> list[tuple[Labels, CompactionFigures]]:
+    return [
+        (_topic_labels(figures.cluster, topic.namespace, topic.name), topic.compactions)
+        for topic in figures.topics
+        if topic.compactions is not None
+    ]
 
 
 def _stalls(figures: Figures) -> Iterator[Metric]:
