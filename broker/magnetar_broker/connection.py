@@ -4,6 +4,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 
+def host_of(address: str) -> str:
+    """The host of a connection's address."""
+    return address.rpartition(":")[0]
+
+
 class Connection(Protocol):
     """One client's connection, as producers and consumers see it."""
 

@@ -1,5 +1,6 @@
 """Bounds of topics, subscriptions and dispatchers, out of the settings and the policies."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -49,6 +50,8 @@ class TopicLimits(DispatchLimits):
     max_consumers_per_subscription: int = 5_000
     max_subscriptions: int = 10_000
     max_message_size: int = 0
+    max_producers_of_address: int = 0
+    max_consumers_of_address: int = 0
     subscription_types: frozenset[SubscriptionType] = frozenset(SubscriptionType)
     batch_index_acks: bool = True
     auto_subscription: bool = True
@@ -78,6 +81,15 @@ class TopicLimits(DispatchLimits):
             raise ConsumerBusy(
                 f"{topic} has its {self.max_consumers} consumers: close one, or raise "
                 "maxConsumersPerTopic"
+            )
+
+    def check_address(self, topic: TopicName, host: str, present: Iterable[str]) -> None:
+        """`ConsumerBusy` if too many of the consumers' hosts are this one."""
+        limit = self.max_consumers_of_address
+        if 0 < limit <= sum(one == host for one in present):
+            raise ConsumerBusy(
+                f"{topic} has its {limit} consumers from {host}: close one, or raise "
+                "maxSameAddressConsumersPerTopic"
             )
 
     def check_type(self, topic: TopicName, kind: str) -> None:
@@ -124,6 +136,8 @@ def topic_limits(settings: Settings) -> TopicLimits:
         max_consumers_per_subscription=settings.max_consumers_per_subscription,
         max_subscriptions=settings.max_subscriptions_per_topic,
         subscription_types=settings.subscription_types_enabled,
+        max_producers_of_address=settings.max_same_address_producers_per_topic,
+        max_consumers_of_address=settings.max_same_address_consumers_per_topic,
         batch_index_acks=settings.acknowledgment_at_batch_index_level_enabled,
         auto_subscription=settings.allow_auto_subscription_creation,
         strict_delays=settings.is_delayed_delivery_deliver_at_time_strict,
@@ -181,6 +195,8 @@ OF_SYSTEM: dict[str, Any] = {
     "max_consumers": 0,
     "max_consumers_per_subscription": 0,
     "max_subscriptions": 0,
+    "max_producers_of_address": 0,
+    "max_consumers_of_address": 0,
     "message_ttl_seconds": 0,
     "subscription_expiration_minutes": 0,
     "size_quota": NO_QUOTA,

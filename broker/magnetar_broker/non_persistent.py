@@ -4,7 +4,7 @@ Receipts carry (0, 0) and are sent at once; every message has the id 0:0; nothin
 stored, acknowledged, sought or redelivered.
 """
 
-from magnetar_broker.connection import Connection
+from magnetar_broker.connection import Connection, host_of
 from magnetar_broker.consumer import Backlog, Consumer, SubscribeRequest
 from magnetar_broker.consumer_group import EXCLUSIVE, ConsumerGroup
 from magnetar_broker.dispatch.key_selection import KeySharedMeta, SlotOwners
@@ -157,6 +157,7 @@ class NonPersistentTopic:
         self.limits = limits = limits_of(limits, policies, name)
         self.policies = policies
         self.producers = Producers(name, limits.max_producers, clock, tasks, None, self)
+        self.producers.limit_of_address = limits.max_producers_of_address
         self.subscriptions: dict[str, NonPersistentSubscription] = {}
         self.messages_in = self.bytes_in = self.messages_out = self.bytes_out = 0
         self.closed = False
@@ -176,6 +177,7 @@ class NonPersistentTopic:
 
     async def welcome(self, producer: Producer) -> None:
         """It may send at once."""
+        producer.max_message_size = self.limits.max_message_size
         self.check_open()
         producer.must_encrypt = self.policies.value(ENCRYPTION_REQUIRED, self.name)
 
@@ -214,6 +216,10 @@ class NonPersistentTopic:
         self.check_open()
         subscription = await self._admitted(request)
         self.check_open()
+        if self.limits.max_consumers_of_address > 0:
+            present = (one for each in self.subscriptions.values() for one in each.consumers)
+            hosts = (host_of(one.connection.address) for one in present)
+            self.limits.check_address(self.name, host_of(connection.address), hosts)
         consumer = Consumer(
             connection,
             request.consumer_id,
@@ -248,6 +254,7 @@ class NonPersistentTopic:
         self.limits = limits_of(self._base_limits, self.policies, self.name)
         self.rates = topic_rates(self, self._clock, self.rates)
         self.producers.limit = self.limits.max_producers
+        self.producers.limit_messages(self.limits.max_message_size)
         for subscription in self.subscriptions.values():
             subscription.consumers.limit = self.limits.max_consumers_per_subscription
         self.producers.require_encryption(self.policies.value(ENCRYPTION_REQUIRED, self.name))

@@ -123,6 +123,8 @@ class Producer:
         self.schema_version = request.schema_version
         self.must_encrypt = False
         """Whether its messages are refused unless they are encrypted."""
+        self.max_message_size = 0
+        """Bytes of the largest entry that is taken, chunks apart; 0 is no limit."""
         self.ready = False
         self.topic_epoch: int | None = None
         """The topic's when the producer became ready, if it had one."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from magnetar_broker.access import Access, Mode, Place
+from magnetar_broker.connection import host_of
 from magnetar_broker.errors import (
     BrokerError,
     NotReady,
@@ -45,6 +46,8 @@ class Producers:
         """`epoch` is the topic's, if it has one."""
         self.limit = limit
         """How many there may be; 0 is no limit.  Those that are there may stay."""
+        self.limit_of_address = 0
+        """The same for those from one address."""
         self._topic = topic
         self._tasks = tasks
         self._home = home
@@ -84,6 +87,20 @@ class Producers:
                 "maxProducersPerTopic"
             )
 
+    def _check_address(self, producer: Producer) -> None:
+        """`ProducerBusy` if there are too many from the producer's address already."""
+        host = host_of(producer.connection.address)
+        present = (one for one in (*self, *self.waiting) if one.name != producer.name)
+        if (
+            0
+            < self.limit_of_address
+            <= sum(host_of(one.connection.address) == host for one in present)
+        ):
+            raise ProducerBusy(
+                f"{self._topic} has its {self.limit_of_address} producers from {host}: close one, "
+                "or raise maxSameAddressProducersPerTopic"
+            )
+
     async def enter(self, producer: Producer) -> None:
         """Let a producer in, or have it wait: it is `ready` or not on return.
 
@@ -96,12 +113,14 @@ class Producers:
             self._access.check_shared()
             await self._free(producer)
             self.check_room(producer.name)
+            self._check_address(producer)
             self._access.enter(producer, producer.claim)
             await self._begin(producer)
             return
         await self._evict_dead(producer)
         async with self._choosing.held():
             self.check_room(producer.name)
+            self._check_address(producer)
             if self._access.enter(producer, producer.claim) is Place.HEIR:
                 await self._inherit(producer)
 
@@ -200,6 +219,11 @@ class Producers:
             waiting.turn(refusal)
         for producer in self:
             producer.disconnect()
+
+    def limit_messages(self, largest: int) -> None:
+        """Entries of more bytes are refused from now on; 0 is no limit."""
+        for producer in (*self, *self.waiting):
+            producer.max_message_size = largest
 
     def require_encryption(self, required: bool) -> None:
         """Messages that are not encrypted are refused from now on, or no longer.

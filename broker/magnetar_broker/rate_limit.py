@@ -141,6 +141,11 @@ class BrokerRates:
         self._rates = (publish, dispatch)
         self._limits: tuple[RateLimit | None, RateLimit | None] | None = None
 
+    @property
+    def are_any(self) -> bool:
+        """Whether anything is limited."""
+        return any(rate is not None and rate.is_limit for rate in self._rates)
+
     def limits(self, clock: Clock) -> tuple[RateLimit | None, RateLimit | None]:
         """Those of publishing and of delivering, where there are any."""
         if self._limits is None:

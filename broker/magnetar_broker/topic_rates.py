@@ -1,9 +1,9 @@
 """How fast a topic may be published to, delivered from, and subscribed to."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
 
-from magnetar_broker.connection import Connection
+from magnetar_broker.connection import Connection, host_of
 from magnetar_broker.consumer import SubscribeRequest
 from magnetar_broker.errors import NotAllowed
 from magnetar_broker.limits import TopicLimits
@@ -15,7 +15,9 @@ from magnetar_broker.policies import (
     SUBSCRIPTION_DISPATCH_RATE,
     SUBSCRIPTION_DISPATCH_RATES,
     DispatchRate,
+    Holding,
     Policies,
+    SubscribeRate,
 )
 from magnetar_broker.producer import Sends
 from magnetar_broker.rate_limit import Rate, RateLimit
@@ -23,8 +25,8 @@ from magnetar_broker.rates import Bucket
 from magnetar_proto.names import TopicName
 from magnetar_storage.world import Clock
 
-NO_RATES = "no rates"
-"""What it is called, where it is derived from policies, that nothing is limited."""
+RATES = "rates"
+"""What plans are called where they are derived from policies."""
 MAX_SUBSCRIBERS = 1000
 """So many consumers are remembered; beyond it those that have not subscribed lately are not."""
 
@@ -38,43 +40,64 @@ class Home(Protocol):
     meter: Meter
 
 
-class TopicRates:
-    """What the topic's policies say, and the rates that it shares with other topics."""
+class RatePlan(NamedTuple):
+    """What policies say; topics of which they say the same share it."""
 
-    def __init__(self, topic: Home, clock: Clock, before: "TopicRates | None") -> None:
+    publish: Rate
+    dispatch: Rate
+    each: Rate
+    """Of each subscription, but for those with a rate of their own."""
+    named: Mapping[str, Rate]
+    subscribe: SubscribeRate
+
+    @property
+    def is_limit(self) -> bool:
+        """Whether anything is limited."""
+        rates = (self.publish, self.dispatch, self.each, *self.named.values())
+        return self.subscribe.per_consumer > 0 or any(rate.is_limit for rate in rates)
+
+
+def plan_of(holding: Holding) -> RatePlan:
+    """The same object until somebody says something else."""
+    plan: RatePlan | None = holding.derived.get(RATES)
+    if plan is None:
+        publish = holding.value(PUBLISH_RATE)
+        named = holding.value(SUBSCRIPTION_DISPATCH_RATES)
+        plan = holding.derived[RATES] = RatePlan(
+            Rate(publish.messages, publish.bytes),
+            _rate(holding.value(DISPATCH_RATE)),
+            _rate(holding.value(SUBSCRIPTION_DISPATCH_RATE)),
+            {name: _rate(rate) for name, rate in named.items()},
+            holding.value(SUBSCRIBE_RATE),
+        )
+    return plan
+
+
+def _rate(rate: DispatchRate) -> Rate:
+    period_seconds = max(rate.period_seconds, 1)
+    return Rate(rate.messages, rate.bytes, period_seconds, rate.relative_to_publish)
+
+
+class TopicRates:
+    """The limits that a plan asks for, and those that the topic shares with others."""
+
+    def __init__(
+        self, topic: Home, plan: RatePlan, clock: Clock, before: "TopicRates | None"
+    ) -> None:
         """`before` is what held so far: what stays the same goes on where it is."""
-        name, policies = topic.name, topic.policies
+        self.plan = plan
         self._topic = topic
         self._clock = clock
         shared_publish, shared_dispatch = topic.limits.broker_rates.limits(clock)
-        publish = policies.value(PUBLISH_RATE, name)
-        limit = self._limit(
-            "topic", Rate(publish.messages, publish.bytes), before.publish if before else ()
-        )
+        limit = self._limit("topic", plan.publish, before.publish if before else ())
         self.publish: tuple[RateLimit, ...] = _all_of(limit, shared_publish)
         """The limits of publishing."""
-        limit = self._dispatch_limit(
-            "topic", policies.value(DISPATCH_RATE, name), before.dispatch if before else ()
-        )
+        limit = self._limit("topic", plan.dispatch, before.dispatch if before else ())
         self.dispatch: tuple[RateLimit, ...] = _all_of(limit, shared_dispatch)
         """The limits of delivering that all subscriptions share."""
-        self._each = policies.value(SUBSCRIPTION_DISPATCH_RATE, name)
-        self._named = policies.value(SUBSCRIPTION_DISPATCH_RATES, name)
-        self._subscribe = policies.value(SUBSCRIBE_RATE, name)
         self._subscribers: dict[tuple[str, str, int], Bucket] = {}
-        if before is not None and before._subscribe == self._subscribe:
+        if before is not None and before.plan.subscribe == plan.subscribe:
             self._subscribers = before._subscribers
-
-    @property
-    def are_any(self) -> bool:
-        """Whether anything is limited."""
-        each = (self._each, *self._named.values())
-        return bool(
-            self.publish
-            or self.dispatch
-            or self._subscribe.per_consumer > 0
-            or any(one.messages > 0 or one.bytes > 0 for one in each)
-        )
 
     @property
     def publish_waits(self) -> int:
@@ -91,17 +114,16 @@ class TopicRates:
 
     def of_subscription(self, name: str, before: Sequence[RateLimit]) -> tuple[RateLimit, ...]:
         """The limits of delivering for one subscription, which had those of `before`."""
-        rate = self._named.get(name, self._each)
-        own = self._dispatch_limit("subscription", rate, before)
+        rate = self.plan.named.get(name, self.plan.each)
+        own = self._limit("subscription", rate, before)
         return _all_of(own, *self.dispatch)
 
     def check_subscribe(self, connection: Connection, request: SubscribeRequest) -> None:
         """`NotAllowed` for a consumer that subscribes too often."""
-        rate, now_ms = self._subscribe, self._clock.now_ms()
+        rate, now_ms = self.plan.subscribe, self._clock.now_ms()
         if rate.per_consumer <= 0:
             return
-        host = connection.address.rpartition(":")[0]
-        who = (host, request.consumer_name, request.consumer_id)
+        who = (host_of(connection.address), request.consumer_name, request.consumer_id)
         bucket = self._subscribers.pop(who, None)
         if bucket is None:
             self._forget_some(now_ms)
@@ -116,17 +138,11 @@ class TopicRates:
         bucket.take(1, now_ms)
 
     def _forget_some(self, now_ms: int) -> None:
-        most = self._subscribe.per_consumer
+        most = self.plan.subscribe.per_consumer
         while len(self._subscribers) >= MAX_SUBSCRIBERS:
             full = [who for who, one in self._subscribers.items() if one.left(now_ms) >= most]
             for who in full or [next(iter(self._subscribers))]:
                 del self._subscribers[who]
-
-    def _dispatch_limit(
-        self, scope: str, rate: DispatchRate, before: Sequence[RateLimit]
-    ) -> RateLimit | None:
-        period, relative = max(rate.period_seconds, 1), rate.relative_to_publish
-        return self._limit(scope, Rate(rate.messages, rate.bytes, period, relative), before)
 
     def _limit(self, scope: str, rate: Rate, before: Sequence[RateLimit]) -> RateLimit | None:
         if not rate.is_limit:
@@ -150,11 +166,9 @@ def topic_rates(topic: Home, clock: Clock, before: TopicRates | None) -> TopicRa
     """What holds for a topic whose policies are loaded; None if nothing is limited."""
     if topic.name.is_system:
         return None
-    derived, shared = topic.policies.holding(topic.name).derived, topic.limits.broker_rates
-    if before is None and derived.get(NO_RATES) is shared:
-        return None  # another topic with the same policies has found out
-    rates = TopicRates(topic, clock, before)
-    if rates.are_any:
-        return rates
-    derived[NO_RATES] = shared
+    plan = plan_of(topic.policies.holding(topic.name))
+    if before is not None and before.plan is plan:
+        return before
+    if plan.is_limit or topic.limits.broker_rates.are_any:
+        return TopicRates(topic, plan, clock, before)
     return None

@@ -13,6 +13,7 @@ from magnetar_broker.policies import (
     AUTO_SUBSCRIPTION_CREATION,
     MAX_CONSUMERS,
     MAX_CONSUMERS_PER_SUBSCRIPTION,
+    MAX_MESSAGE_SIZE,
     MAX_PRODUCERS,
     MAX_SUBSCRIPTIONS,
     MAX_UNACKED_PER_CONSUMER,
@@ -137,3 +138,29 @@ def test_a_new_dispatcher_of_a_subscription_has_the_limits_of_the_day() -> None:
     consumer = world.subscribe(RecordingConnection(), sub_type=SHARED, permits=10)
     world.publish(entry(0), entry(1))
     assert world.offsets(consumer) == [0]
+
+
+def test_producers_and_consumers_from_one_address() -> None:
+    limits = TopicLimits(max_producers_of_address=1, max_consumers_of_address=1)
+    world = TopicWorld(limits)
+    here, too, there = (RecordingConnection(f"10.0.0.{host}:{port}") for host, port in HOSTS)
+    world.producer(here, "one")
+    with pytest.raises(ProducerBusy, match="maxSameAddressProducersPerTopic"):
+        world.producer(too, "two")
+    world.producer(there, "two")
+    world.subscribe(here, sub_type=SHARED)
+    with pytest.raises(ConsumerBusy, match="maxSameAddressConsumersPerTopic"):
+        world.subscribe(too, sub="other")
+    world.subscribe(there, sub_type=SHARED)
+
+
+HOSTS = ((1, 1), (1, 2), (2, 1))
+
+
+def test_the_largest_message_of_a_topic_is_known_to_its_producers() -> None:
+    world = TopicWorld()
+    first = world.producer()
+    say(world, MAX_MESSAGE_SIZE, 100)
+    assert (first.max_message_size, world.producer(name="later").max_message_size) == (100, 100)
+    say(world, MAX_MESSAGE_SIZE, None)
+    assert first.max_message_size == 0

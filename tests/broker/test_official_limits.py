@@ -15,7 +15,7 @@ from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import NO_REQUEST
 from magnetar_proto.names import TopicName
 from official import TIMEOUT_MS, connect, expect_silence, publish, take, texts
-from raw_client import Kind, RawClient
+from raw_client import Kind, RawClient, send_frame
 from running_broker import RunningBroker
 
 
@@ -287,3 +287,37 @@ def test_ends_over_http(broker: RunningBroker, topic: str) -> None:
     assert ask(broker, "POST", f"{path}-missing/terminate/partitions").status == 405
     volatile = path.replace("persistent", "non-persistent")
     assert ask(broker, "POST", f"{volatile}/terminate").status == 406
+
+
+def test_messages_that_are_larger_than_their_topic_takes(
+    broker: RunningBroker, client: pulsar.Client, topic: str
+) -> None:
+    producer = client.create_producer(topic, batching_enabled=False)
+    chunked = client.create_producer(topic, chunking_enabled=True, batching_enabled=False)
+    consumer = client.subscribe(topic, "sub")
+    say(broker, topic, "maxMessageSize", 2000)
+    publish(producer, "small")
+    with pytest.raises(pulsar.PulsarException):
+        producer.send(bytes(3000))
+    chunked.send(bytes(6 << 20))
+    assert [len(message.data()) for message in take(consumer, 2)] == [5, 6 << 20]
+    say(broker, topic, "maxMessageSize", 0)
+    client.create_producer(topic).send(bytes(3000))
+    assert len(take(consumer, 1)[0].data()) == 3000
+
+
+def test_a_message_that_is_too_large_is_refused_behind_those_before_it(
+    broker: RunningBroker, topic: str
+) -> None:
+    ask(broker, "PUT", path_of(topic))
+    with RawClient(broker.port) as raw:
+        raw.send(pb.CommandProducer(topic=topic, producer_id=4, request_id=1))
+        raw.expect(Kind.PRODUCER_SUCCESS)
+        say(broker, topic, "maxMessageSize", 200)
+        frames = [send_frame(number, bytes(size), 4) for number, size in enumerate((10, 300, 20))]
+        raw.send_bytes(b"".join(frames))
+        assert raw.expect(Kind.SEND_RECEIPT).sequence_id == 0
+        refused = raw.expect(Kind.SEND_ERROR)
+        assert (refused.sequence_id, refused.error) == (1, pb.NotAllowedError)
+        assert "maxMessageSize 200" in refused.message
+        assert raw.expect(Kind.SEND_RECEIPT).sequence_id == 2

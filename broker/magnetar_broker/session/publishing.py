@@ -76,7 +76,7 @@ class Publishing:
         """Handle the SENDs from `frames[at]` on; returns where something else begins."""
         runs: dict[int, Sends] = {}
         current_id = -1
-        must_encrypt = False
+        must_encrypt, usual_size, largest = False, COPY_LIMIT, 0
         head = CHECKED_HEAD.unpack_from
         for kind, buf, start, mid, end in frames[at:] if at else frames:
             if kind != SEND:
@@ -94,10 +94,12 @@ class Publishing:
                     continue
                 run, current_id = found, producer_id
                 must_encrypt = run.producer.must_encrypt
+                largest = run.producer.max_message_size
+                usual_size = min(COPY_LIMIT, largest) if largest > 0 else COPY_LIMIT
             entry = buf[mid:end]
             # What nearly every message is, decided here: a call for each costs a tenth more.
             usual, refused = False, None
-            if METADATA_AT < end - mid < COPY_LIMIT and not must_encrypt:
+            if METADATA_AT < end - mid < usual_size and not must_encrypt:
                 magic, checksum, size = head(entry)
                 usual = (
                     magic == CHECKED_MAGIC
@@ -105,7 +107,7 @@ class Publishing:
                     and 0 < size <= end - mid - METADATA_AT
                 )
             if not usual:
-                refused = refusal_of_entry(entry, must_encrypt)
+                refused = refusal_of_entry(entry, must_encrypt, largest if messages > 0 else 0)
                 if refused is None and deliver_at_ms(entry) is not None:
                     refused = _check_delay(run, entry)
             elif DELIVER_AT_TAG in entry[METADATA_AT : METADATA_AT + size]:
@@ -218,11 +220,17 @@ def _check_delay(run: Sends, entry: bytes) -> Refusal | None:
     )
 
 
-def refusal_of_entry(entry: bytes, must_encrypt: bool = False) -> Refusal | None:
-    """Why an entry cannot be stored.
+def refusal_of_entry(entry: bytes, must_encrypt: bool = False, largest: int = 0) -> Refusal | None:
+    """Why an entry cannot be stored; one of more than `largest` bytes, unless that is 0.
 
     `BadMetadata` if it is no entry at all: the connection is to be closed.
     """
+    if 0 < largest < len(entry):
+        return Refusal(
+            pb.NotAllowedError,
+            f"a message of {len(entry)} bytes, with its metadata, is larger than this topic takes "
+            f"(maxMessageSize {largest}): send it in chunks, or raise the limit",
+        )
     if len(entry) < CHECKED_HEAD.size:
         raise BadMetadata("a message without metadata")
     magic, checksum, size = CHECKED_HEAD.unpack_from(entry)
