@@ -68,11 +68,20 @@ class Deduplication:
 
     async def keep_to(self, wanted: bool) -> None:
         """Switch it on or off; durable on return."""
+        if wanted == self._is_settled and not self._switching.is_held:
+            return
         async with self._switching.held():
             if wanted and not self.on:
                 await self._begin()
             elif not wanted and (self.on or self._sequences.covered != OFF):
                 await self._stop()
+
+    @property
+    def _is_settled(self) -> bool | None:
+        """What it is, as stored; None while the two are not the same."""
+        if self.on:
+            return True
+        return False if self._sequences.covered == OFF else None
 
     async def _begin(self) -> None:
         if self._sequences.covered == OFF:

@@ -25,6 +25,7 @@ from magnetar_storage.log import Log
 from magnetar_storage.sides import KeptSide, SideState
 from magnetar_storage.world import Done, Timer, settling
 
+NO_SIDES: frozenset[int] = frozenset()
 GATHER_SECONDS = 0.005
 """How long a change that nobody waits for waits for others, and then for entries to join."""
 WRITE_BYTES = 4 << 20
@@ -59,7 +60,7 @@ class CursorLog:
         self._limit = 0
         self._next_number = 0
         self._dirty: dict[int, DurableCursor] = {}
-        self._dirty_sides: frozenset[int] = frozenset()
+        self._dirty_sides = NO_SIDES
         self._events: list[bytes] = []  # creations, deletions, properties not yet written
         self._waiting: list[Done] = []
         self._timer: Timer | None = None
@@ -193,14 +194,14 @@ class CursorLog:
             payloads += [
                 cursor_record.entry(kind, number, body) for kind, body in cursor.take_delta()
             ]
-        sides, self._dirty_sides = self._dirty_sides, frozenset()
+        sides, self._dirty_sides = self._dirty_sides, NO_SIDES
         for number in sides:
             payloads += _side(number, self._sides[number].take_delta())
         return payloads
 
     def _take_whole(self) -> list[bytes]:
         """Everything there is; what has gathered is in it."""
-        self._events, self._dirty, self._dirty_sides = [], {}, frozenset()
+        self._events, self._dirty, self._dirty_sides = [], {}, NO_SIDES
         payloads = []
         for cursor in self.cursors.values():
             payloads += _created(cursor)

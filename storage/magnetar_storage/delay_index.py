@@ -79,6 +79,8 @@ class DelayIndex:
         """
         self = cls(log, recent, changed, forgot, run)
         recent.known_to = self._known_to
+        if not recent.recorded_to and not recent and not log.delay_segments:
+            return self  # no delay ever
         await self._load()
         await self._forget_beyond(log.end)
         first = log.first_offset

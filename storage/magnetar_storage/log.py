@@ -32,7 +32,7 @@ class Log(RecordedLog):
         self._open_entries = self._open_bytes = 0  # appended to the writer's segment
         self._queued = 0  # offset the next append gets
         self._switching: Promise | None = None  # unsettled while the writer is being replaced
-        self._thinning = Thinning(self)
+        self._thinning: Thinning | None = None
 
     # Opening and closing --------------------------------------------------------
 
@@ -122,7 +122,7 @@ class Log(RecordedLog):
     async def close(self) -> None:
         """Seal what is open; the log must not be used afterwards."""
         self.failed = self.failed or WriterFailed(f"{self.key} was closed")
-        await self._thinning.ended()
+        await self._thinned()
         await self.compaction_ended()
         await self._switched()
         writer, self._writer = self._writer, None
@@ -135,7 +135,7 @@ class Log(RecordedLog):
     async def delete(self) -> None:
         """Remove every segment, then the record."""
         self.failed = self.failed or WriterFailed(f"{self.key} was deleted")
-        await self._thinning.ended()
+        await self._thinned()
         await self.compaction_ended()
         await self._switched()
         await self._discard_unlisted()
@@ -271,7 +271,14 @@ class Log(RecordedLog):
 
         Copies about `max_bytes` at most.  Returns how many bytes of payloads are gone.
         """
+        if self._thinning is None:
+            self._thinning = Thinning(self)
         return await self._thinning.run(needed, before, max_bytes)
+
+    async def _thinned(self) -> None:
+        """Wait until nothing is being thinned."""
+        if self._thinning is not None:
+            await self._thinning.ended()
 
     @property
     def size(self) -> int:

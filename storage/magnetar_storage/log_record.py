@@ -156,11 +156,13 @@ class LogRecord:
 
     def encode(self) -> bytes:
         """The stored form."""
-        fields = asdict(self) | {"segments": [_encoded(segment) for segment in self.segments]}
+        fields = vars(self) | {"segments": [_encoded(segment) for segment in self.segments]}
         if not self.delay_segments:
             del fields["delay_segments"]  # as before there were any
         if self.compacted is None:
             del fields["compacted"]
+        else:
+            fields["compacted"] = asdict(self.compacted)
         if not self.terminated:
             del fields["terminated"]
         return json.dumps({"version": self._version()} | fields).encode()
@@ -221,7 +223,7 @@ def _joined(one: Segment, other: Segment) -> Segment:
 
 def _encoded(segment: Segment) -> dict[str, Any]:
     """What only thinned segments have stands only there."""
-    fields = asdict(segment)
+    fields = dict(vars(segment))
     if segment.is_whole:
         del fields["kept"], fields["kept_in"]
     return fields

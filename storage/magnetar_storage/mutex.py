@@ -15,6 +15,10 @@ class Mutex:
         self._clock = clock
         self._holding: Promise | None = None
 
+    @property
+    def is_held(self) -> bool:
+        return self._holding is not None
+
     @asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
         """Wait until nobody holds it; hold it meanwhile."""
