@@ -1,0 +1,62 @@
+"""The admin API, asked as tests like it."""
+
+import http.client
+import json
+from typing import Any, NamedTuple
+
+from running_broker import RunningBroker
+
+
+class Answer(NamedTuple):
+    """What came back."""
+
+    status: int
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.body)
+
+    @property
+    def reason(self) -> str:
+        """Of a refusal."""
+        return str(self.json["reason"])
+
+
+class Admin:
+    """One broker's; paths begin behind `/admin/v2/`."""
+
+    def __init__(self, broker: RunningBroker) -> None:
+        self._broker = broker
+
+    def get(self, path: str) -> Answer:
+        return self.ask("GET", path)
+
+    def put(self, path: str, body: object = None) -> Answer:
+        return self.ask("PUT", path, body)
+
+    def post(self, path: str, body: object = None) -> Answer:
+        return self.ask("POST", path, body)
+
+    def delete(self, path: str) -> Answer:
+        return self.ask("DELETE", path)
+
+    def ask(self, method: str, path: str, body: object = None) -> Answer:
+        """Bytes go as they are, other bodies as JSON; None is no body."""
+        connection = http.client.HTTPConnection("127.0.0.1", self._broker.http_port)
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body)
+        headers = {"Content-Type": "application/json"}
+        try:
+            connection.request(method, f"/admin/v2/{path}", body, headers)
+            answer = connection.getresponse()
+            return Answer(answer.status, answer.read())
+        finally:
+            connection.close()
+
+    def makes_namespace(self, name: str, body: object = None) -> None:
+        """And its tenant."""
+        tenant = {"adminRoles": [], "allowedClusters": ["standalone"]}
+        assert self.put(f"tenants/{name.split('/', maxsplit=1)[0]}", tenant).status in (204, 409)
+        assert self.put(f"namespaces/{name}", body).status == 204
