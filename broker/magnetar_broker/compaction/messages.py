@@ -113,18 +113,16 @@ def survivor(entry: bytes, bits: int, count: int) -> bytes:
             return entry
         if metadata.num_messages_in_batch != count:
             return entry
+        metadata.compacted_batch_indexes[:] = [i for i in range(count) if bits >> i & 1]
+        if len(metadata.compacted_batch_indexes) == count:
+            return encode_entry(metadata, entry[at:])
         batch = _batch_of(metadata, entry[at:])
     except RemoteError:
         return entry
-    left: Batch = []
-    for index, (single, body) in enumerate(batch):
-        if bits >> index & 1:
-            left.append((single, body))
-        else:
-            left.append((pb.SingleMessageMetadata(compacted_out=True), b""))
-    del metadata.compacted_batch_indexes[:]
-    metadata.compacted_batch_indexes.extend(i for i in range(count) if bits >> i & 1)
-    payload = encode_batch(left)
+    out = pb.SingleMessageMetadata(compacted_out=True)
+    payload = encode_batch(
+        [one if bits >> index & 1 else (out, b"") for index, one in enumerate(batch)]
+    )
     if metadata.compression != pb.NONE:
         metadata.uncompressed_size = len(payload)
         payload = compress(metadata.compression, payload)
