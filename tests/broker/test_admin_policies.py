@@ -3,11 +3,15 @@
 import http.client
 import json
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import pytest
 
+from magnetar_broker.config import Settings
+from magnetar_broker.server.admin.policies.line import NamespaceLine, TopicLine
+from magnetar_broker.server.admin.policies.namespace import LINES as OF_NAMESPACES
+from magnetar_broker.server.admin.policies.topic import LINES as OF_TOPICS
 from magnetar_proto import PulsarApi_pb2 as pb
 from raw_client import RawClient
 from running_broker import RunningBroker
@@ -16,24 +20,66 @@ DELAYS = {"tickTime": 1500, "active": True, "maxDeliveryDelayInMillis": 1000}
 DEFAULT_DELAYS = {"tickTime": 1000, "active": True, "maxDeliveryDelayInMillis": 0}
 
 
+RATE = {
+    "dispatchThrottlingRateInMsg": 5,
+    "dispatchThrottlingRateInByte": 6,
+    "relativeToPublishRate": True,
+    "ratePeriodInSecond": 7,
+}
+VALUES: dict[str, object] = {
+    "auto_topic_creation": {
+        "allowAutoTopicCreation": True,
+        "topicType": "partitioned",
+        "defaultNumPartitions": 3,
+    },
+    "auto_subscription_creation": {"allowAutoSubscriptionCreation": False},
+    "deduplication": True,
+    "delayed_delivery": DELAYS,
+    "dispatch_rate": RATE,
+    "encryption_required": True,
+    "inactive_topics": {
+        "inactiveTopicDeleteMode": "delete_when_subscriptions_caught_up",
+        "maxInactiveDurationSeconds": 30,
+        "deleteWhileInactive": True,
+    },
+    "publish_rate": {"publishThrottlingRateInMsg": 5, "publishThrottlingRateInByte": 6},
+    "retention": {"retentionTimeInMinutes": 5, "retentionSizeInMB": 6},
+    "schema_auto_update": False,
+    "schema_compatibility": "BACKWARD",
+    "schema_validation_enforced": True,
+    "subscribe_rate": {"subscribeThrottlingRatePerConsumer": 5, "ratePeriodInSecond": 6},
+    "subscription_dispatch_rate": RATE,
+    "subscription_types": ["Shared", "Failover"],
+}
+"""By the name of the policy; all others are numbers."""
+
+
 class Answer(NamedTuple):
     status: int
     body: bytes
+
+    @property
+    def reason(self) -> str:
+        return str(json.loads(self.body)["reason"])
 
 
 class Path:
     """One policy of one namespace or topic."""
 
-    def __init__(self, broker: RunningBroker, path: str) -> None:
+    def __init__(self, broker: RunningBroker, path: str, verb: str = "POST") -> None:
         self._broker = broker
+        self._verb = verb
         self._path = f"/admin/v2/{path}"
 
     def get(self, query: str = "") -> Answer:
         return self._ask("GET", query)
 
     def post(self, value: object = None, text: str | None = None) -> int:
+        return self.set(value, text).status
+
+    def set(self, value: object = None, text: str | None = None, query: str = "") -> Answer:
         body = text if text is not None else json.dumps(value)
-        return self._ask("POST", body=body).status
+        return self._ask(self._verb, query, body)
 
     def delete(self) -> int:
         return self._ask("DELETE").status
@@ -49,7 +95,7 @@ class Path:
 
     def says(self, query: str = "") -> object:
         answer = self.get(query)
-        assert answer.status == 200
+        assert answer.status == 200 or (answer.status == 204 and not answer.body)
         return json.loads(answer.body) if answer.body else None
 
 
@@ -62,16 +108,6 @@ def namespace(broker: RunningBroker) -> str:
     return name
 
 
-def test_deduplication_of_a_namespace(broker: RunningBroker, namespace: str) -> None:
-    policy = Path(broker, f"namespaces/{namespace}/deduplication")
-    assert policy.says() is None
-    assert policy.post(True) == 204 and policy.says() is True
-    assert policy.post(text="") == 400 and policy.post(text="yes") == 400 and policy.post({}) == 400
-    assert policy.says() is True
-    assert policy.post(False) == 204 and policy.says() is False
-    assert policy.delete() == 204 and policy.says() is None
-
-
 def test_delayed_delivery_of_a_namespace(broker: RunningBroker, namespace: str) -> None:
     policy = Path(broker, f"namespaces/{namespace}/delayedDelivery")
     assert policy.says() is None
@@ -80,14 +116,6 @@ def test_delayed_delivery_of_a_namespace(broker: RunningBroker, namespace: str) 
     assert policy.says() == {"tickTime": 0, "active": False, "maxDeliveryDelayInMillis": 0}
     assert policy.post(text="") == 204 and policy.says() is None
     assert policy.post(DELAYS) == 204 and policy.delete() == 204 and policy.says() is None
-
-
-def test_encryption_that_a_namespace_requires(broker: RunningBroker, namespace: str) -> None:
-    policy = Path(broker, f"namespaces/{namespace}/encryptionRequired")
-    assert policy.says() is False
-    assert policy.post(True) == 204 and policy.says() is True
-    assert policy.post(text="") == 400 and policy.delete() == 405
-    assert policy.post(False) == 204 and policy.says() is False
 
 
 @pytest.mark.parametrize("policy", ["deduplication", "delayedDelivery", "encryptionRequired"])
@@ -111,6 +139,181 @@ def test_policies_of_a_topic(broker: RunningBroker, namespace: str) -> None:
     assert delays.post(DELAYS) == 204 and delays.says() == DELAYS == delays.says("?applied=true")
     assert delays.delete() == 204 and delays.says() is None
     assert delays.get("?isGlobal=true").status == 400
+
+
+def test_no_encryption_is_said_by_topics(broker: RunningBroker, namespace: str) -> None:
+    assert Path(broker, f"persistent/{namespace}/topic/encryptionRequired").get().status == 404
+
+
+# Every policy -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("line", OF_NAMESPACES, ids=lambda line: line.segment)
+def test_a_policy_of_a_namespace(
+    broker: RunningBroker, namespace: str, line: NamespaceLine[Any]
+) -> None:
+    policy = Path(broker, f"namespaces/{namespace}/{line.segment}", line.verb)
+    unset = policy.says()
+    assert unset == (None if line.unset is None else line.policy.form.encode(line.unset))
+    value = VALUES.get(line.policy.name, 5)
+    assert policy.post(value) == 204 and policy.says() == value
+    assert policy.post({"a": "b"} if isinstance(value, int | str | list) else "x") == 400
+    assert policy.post(text="{") == 400 and policy.says() == value
+    assert policy.set(text="").status == (204 if line.empty_unsays else 400)
+    assert policy.post(value) == 204
+    assert policy.delete() == (204 if line.removable else 405)
+    assert policy.says() == (unset if line.removable else value)
+
+
+@pytest.mark.parametrize("line", OF_TOPICS, ids=lambda line: line.segment)
+def test_a_policy_of_a_topic(broker: RunningBroker, namespace: str, line: TopicLine[Any]) -> None:
+    policy = Path(broker, f"persistent/{namespace}/topic/{line.segment}", line.verb)
+    assert policy.get().status == line.unset_status
+    unset, default = policy.says(), policy.says("?applied=true")
+    assert default == line.policy.form.encode(line.policy.default(Settings()))
+    value = VALUES.get(line.policy.name, 5)
+    if line.parameter:
+        assert policy.set(text="", query=f"?{line.parameter}={value}").status == 204
+        assert policy.set(text="", query=f"?{line.parameter}=soon").status == 404
+        assert policy.set(text="", query=f"?{line.parameter}=-1").status == 412
+    else:
+        assert policy.post(value) == 204
+        assert policy.post({"a": "b"} if isinstance(value, int | str | list) else "x") == 400
+    assert policy.says() == value == policy.says("?applied=true")
+    assert policy.delete() == (204 if line.removable else 405)
+    if line.removable:
+        assert policy.says() == unset and policy.says("?applied=true") == default
+
+
+@pytest.mark.parametrize("policy", ["offloadPolicies", "persistence", "replicatorDispatchRate"])
+def test_what_would_have_no_effect_is_no_policy(
+    broker: RunningBroker, namespace: str, policy: str
+) -> None:
+    for subject in (f"namespaces/{namespace}", f"persistent/{namespace}/topic"):
+        path = Path(broker, f"{subject}/{policy}")
+        assert path.get().status == path.post({}) == 404
+
+
+def test_refusals_say_what_is_allowed(broker: RunningBroker, namespace: str) -> None:
+    retention = Path(broker, f"namespaces/{namespace}/retention")
+    refused = retention.set({"retentionTimeInMinutes": "x"})
+    assert refused.status == 400
+    assert "retentionTimeInMinutes: expected a whole number, not 'x'" in refused.reason
+    producers = Path(broker, f"namespaces/{namespace}/maxProducersPerTopic")
+    refused = producers.set(-1)
+    assert refused.status == 412 and "from 0 to 2147483647, not -1" in refused.reason
+    size = Path(broker, f"persistent/{namespace}/topic/maxMessageSize").set(6 << 20)
+    assert size.status == 412 and "maxMessageSize" in size.reason
+
+
+# Quotas -------------------------------------------------------------------------------------------
+
+
+def test_backlog_quotas(broker: RunningBroker, namespace: str) -> None:
+    of_namespace = Path(broker, f"namespaces/{namespace}/backlogQuota")
+    of_topic = Path(broker, f"persistent/{namespace}/topic/backlogQuota")
+    shown = Path(broker, f"persistent/{namespace}/topic/backlogQuotaMap")
+    size = {"limitSize": 7, "policy": "producer_exception"}
+    age = {"limitTime": 9, "policy": "consumer_backlog_eviction"}
+    assert of_namespace.post(size) == 204
+    assert of_topic.set(age, query="?backlogQuotaType=message_age").status == 204
+    said_age = {"message_age": {"limit": 0, "limitSize": 0, **age}}
+    assert shown.says() == said_age
+    said_size = {"destination_storage": {"limit": 7, "limitTime": 0, **size}}
+    assert shown.says("?applied=true") == said_size | said_age
+    assert Path(broker, f"namespaces/{namespace}/backlogQuotaMap").says() == said_size
+    assert of_topic.set(text="", query="?backlogQuotaType=message_age").status == 204
+    assert shown.says() == {}
+    assert of_namespace.delete() == 204
+    assert set(_object(shown.says("?applied=true"))) == {"destination_storage", "message_age"}
+    assert of_namespace.post(text="") == 400
+    assert of_namespace.set(age, query="?backlogQuotaType=other").status == 404
+
+
+@pytest.mark.parametrize(
+    ("minutes", "megabytes", "kind", "quota", "of_namespace", "of_topic"),
+    [
+        (5, 1, "destination_storage", {"limitSize": 1 << 20}, 412, 412),
+        (5, 1, "destination_storage", {"limitSize": (1 << 20) - 1}, 204, 204),
+        (-1, 1, "destination_storage", {"limitSize": 1 << 20}, 204, 412),
+        (5, 1, "message_age", {"limitTime": 300}, 412, 412),
+        (5, -1, "message_age", {"limitTime": 300}, 204, 412),
+        (5, 1, "message_age", {"limitTime": 299}, 204, 204),
+        (-1, -1, "message_age", {"limitTime": 300}, 204, 204),
+        (0, 0, "destination_storage", {"limitSize": 1 << 40}, 204, 204),
+    ],
+)
+def test_more_is_retained_than_the_backlog_may_be(
+    broker: RunningBroker, namespace: str, minutes: int, megabytes: int, kind: str,
+    quota: dict[str, int], of_namespace: int, of_topic: int,
+) -> None:  # fmt: skip
+    retention = {"retentionTimeInMinutes": minutes, "retentionSizeInMB": megabytes}
+    said = {**quota, "policy": "producer_exception"}
+    for subject, expected in (
+        (f"persistent/{namespace}/topic", of_topic),
+        (f"namespaces/{namespace}", of_namespace),
+    ):
+        retained, quotas = (
+            Path(broker, f"{subject}/{policy}") for policy in ("retention", "backlogQuota")
+        )
+        query = f"?backlogQuotaType={kind}"
+        assert retained.post(retention) == 204
+        assert quotas.set(said, query=query).status == expected
+        assert retained.delete() == 204
+        assert quotas.set(said, query=query).status == 204
+        assert retained.post(retention) == expected
+
+
+# Rates of one subscription, everything at once, and why -------------------------------------------
+
+
+def test_the_dispatch_rate_of_one_subscription(broker: RunningBroker, namespace: str) -> None:
+    topic = f"persistent/{namespace}/topic"
+    one, other = (Path(broker, f"{topic}/{name}/dispatchRate") for name in ("a%20b", "other"))
+    of_all = Path(broker, f"{topic}/subscriptionDispatchRate")
+    default = of_all.says("?applied=true")
+    assert one.says() is None and one.says("?applied=true") == default
+    assert of_all.post(RATE) == 204 and one.says("?applied=true") == RATE
+    slower = RATE | {"dispatchThrottlingRateInMsg": 1}
+    assert one.post(slower) == 204 and one.says() == slower == one.says("?applied=true")
+    assert other.post(RATE) == 204 and other.delete() == 204 and other.says() is None
+    assert of_all.says() == RATE and one.says() == slower
+    assert one.post(text="") == 204 and one.says() is None
+    assert one.post("fast") == 400
+
+
+def test_a_topic_that_unsays_everything(broker: RunningBroker, namespace: str) -> None:
+    topic = f"persistent/{namespace}/topic"
+    producers = Path(broker, f"{topic}/maxProducers")
+    rate = Path(broker, f"{topic}/sub/dispatchRate")
+    assert producers.post(5) == rate.post(RATE) == 204
+    assert Path(broker, f"{topic}/policies").delete() == 204
+    assert producers.says() is None and rate.says() is None
+
+
+def test_where_it_comes_from(broker: RunningBroker, namespace: str) -> None:
+    assert Path(broker, f"namespaces/{namespace}/maxProducersPerTopic").post(5) == 204
+    assert Path(broker, f"persistent/{namespace}/topic/messageTTL").set(
+        text="", query="?messageTTL=9"
+    )
+    told = _object(Path(broker, f"persistent/{namespace}/topic/policies/explain").says())
+    assert told["max_producers"] == {
+        "value": 5,
+        "origin": "namespace",
+        "said_by": f"namespace {namespace}",
+    }
+    assert told["message_ttl"]["said_by"] == f"topic persistent://{namespace}/topic"
+    assert told["max_consumers"]["said_by"] == "settings maxConsumersPerTopic"
+    above = _object(Path(broker, f"namespaces/{namespace}/policies/explain").says())
+    assert above["message_ttl"]["origin"] == "broker"
+
+
+def _object(value: object) -> dict[str, Any]:
+    assert isinstance(value, dict)
+    return value
+
+
+# Topics that have none ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("policy", ["deduplicationEnabled", "delayedDelivery"])
