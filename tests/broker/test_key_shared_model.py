@@ -22,6 +22,8 @@ STEPS: dict[str, Callable[[KeyModel, int, int], None]] = {
     "ack": KeyModel.ack,
     "nack": KeyModel.nack,
     "nack_all": lambda model, which, number: model.nack_all(which),
+    "skip": lambda model, which, number: model.skip(number),
+    "evict": KeyModel.evict,
     "jam": lambda model, which, number: model.jam(which),
     "restart": lambda model, which, number: model.restart(),
 }

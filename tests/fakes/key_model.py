@@ -9,6 +9,7 @@ from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.dispatch.key_shared import KeyShared
+from magnetar_broker.skipping import skip_messages, skip_runs
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry
 from magnetar_proto.sticky_key import sticky_key
@@ -122,6 +123,26 @@ class KeyModel:
             client.held.clear()
             self.world.nack(client.consumer)
             self.check()
+
+    def skip(self, messages: int) -> None:
+        """The oldest ones, whoever has them."""
+        left = [offset for offset in range(len(self.keys)) if offset not in self.acked]
+        self._skipped(left[:messages])
+        self.world.do(skip_messages(self.world.subscription(), messages))
+        self.check()
+
+    def evict(self, which: int, messages: int) -> None:
+        """The oldest ones but for some."""
+        offsets = [o for o in range(min(3 * messages, len(self.keys))) if o % 5 != which]
+        self._skipped(offsets)
+        runs = [range(offset, offset + 1) for offset in offsets]
+        self.world.do(skip_runs(self.world.subscription(), runs))
+        self.check()
+
+    def _skipped(self, offsets: list[int]) -> None:
+        self.acked.update(offsets)
+        for client in self.clients:
+            client.held = [offset for offset in client.held if offset not in self.acked]
 
     def jam(self, which: int) -> None:
         client = self._client(which)
