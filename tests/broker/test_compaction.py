@@ -9,6 +9,7 @@ from magnetar_broker.compaction.topic_compaction import COMPACTION_CURSOR, Compa
 from magnetar_broker.errors import NotReady
 from magnetar_broker.limits import TopicLimits
 from magnetar_proto.ids import MessageId
+from magnetar_storage import thinning
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.log_record import LogRecord
 
@@ -255,3 +256,21 @@ def test_releases_that_do_not_know_compacted_data_refuse_its_record(world: Compa
     stored = world.topic.log.record.encode()
     assert b'"version": 3' in stored
     assert LogRecord.decode("key", stored) == world.topic.log.record
+
+
+def test_what_was_given_back_in_the_middle_of_the_log_is_there_compacted(
+    world: Compacting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thinning, "NEEDED_OF_WHOLE", 2)
+    world.send_all(numbered(0, 30, keys=30))
+    world.hold_few(1)
+    world.compact()
+    world.do(world.topic.tidy())
+    assert world.topic.log.holes.covered() > 10
+    assert world.read() == world.expected()
+    assert len(world.expected()) == 30
+    world.send_all(numbered(30, 40, keys=35))
+    world.compact()
+    assert world.read() == world.expected()
+    consumer = world.subscribe(read_compacted=True, earliest=True, permits=100)
+    assert len(world.got(consumer)) == 35

@@ -34,8 +34,9 @@ class Compacting(TopicWorld):
 
     def compact(self) -> None:
         end, first = self.topic.log.end, self.topic.log.first_offset
-        for offset in range(self.horizon, first):
-            self.published[offset] = []  # nobody held it: it was trimmed before
+        for offset in range(self.horizon, end):
+            if offset < first or offset in self.topic.log.holes:
+                self.published[offset] = []  # nobody held it: it was given back before
         assert self.do(self.topic.compaction.start())
         self.clock.pump()
         self.clock.advance(3600)
@@ -60,9 +61,20 @@ class Compacting(TopicWorld):
             (self.ids[offset], index, message)
             for offset, batch in enumerate(self.published)
             for index, message in enumerate(batch)
-            if (offset, index) in winners
-            or (self.horizon <= offset and offset >= self.topic.log.first_offset)
+            if (offset, index) in winners or (self.horizon <= offset and self.is_there(offset))
         ]
+
+    def is_there(self, offset: int) -> bool:
+        log = self.topic.log
+        return offset >= log.first_offset and offset not in log.holes
+
+    def hold_few(self, rest: int) -> None:
+        """Another subscription needs every fifth message only."""
+        consumer = self.subscribe(sub="other", earliest=True)
+        log = self.topic.log
+        acked = [o for o in range(log.first_offset, log.end) if o % 5 != rest]
+        self.ack(consumer, *acked)
+        consumer.close()
 
     def read(self, **asked: object) -> list[tuple[tuple[int, int], int, Message]]:
         asked = {"durable": False, "start": MessageId(-1, -1), "earliest": True} | asked
