@@ -46,6 +46,7 @@ class Connection(asyncio.Protocol):
         """Takes each message, before `on_messages` hears of some."""
         self.on_writable: Callable[[], None] = lambda: None
         self.writable = True
+        self._update: asyncio.Future[pb.CommandWatchTopicUpdate] | None = None
         self._rest = b""
         self._replies: dict[int, asyncio.Future[pb.BaseCommand]] = {}
         self._waiting: set[asyncio.Future[Any]] = set()
@@ -100,6 +101,8 @@ class Connection(asyncio.Protocol):
             self.write(encode(pb.CommandPong()))
         elif command.type == pb.BaseCommand.ERROR:
             self.fail(f"refused: {command.error}")
+        elif command.type == pb.BaseCommand.WATCH_TOPIC_UPDATE and self._update is not None:
+            self._update.set_result(command.watchTopicUpdate)
         elif request_id in self._replies:
             self._replies.pop(request_id).set_result(command)
         elif command.type != pb.BaseCommand.ACTIVE_CONSUMER_CHANGE:
@@ -120,6 +123,11 @@ class Connection(asyncio.Protocol):
         self._waiting.add(future)
         future.add_done_callback(self._waiting.discard)
         return future
+
+    def update(self) -> "asyncio.Future[pb.CommandWatchTopicUpdate]":
+        """What a watcher of topics will be told next."""
+        self._update = self.promise()
+        return self._update
 
     def write(self, data: bytes) -> None:
         """Send; look at `writable` before sending much."""

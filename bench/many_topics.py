@@ -28,7 +28,7 @@ def many_topics(trial: Trial, topics: int) -> Measures:
         async with AsyncExitStack() as stack:
             before = trial.server.live_mib()
             meter = trial.meter(trial.server.pid)
-            await _touch(trial, stack, names, publish=False)
+            await open_producers(trial, stack, names, publish=False)
             measures = meter.stop(count, 0)
             return measures | await _at_rest(trial, count, before)
 
@@ -39,7 +39,7 @@ def many_topics(trial: Trial, topics: int) -> Measures:
     async def touch() -> Measures:
         async with AsyncExitStack() as stack:
             meter = trial.meter(trial.server.pid)
-            await _touch(trial, stack, names, publish=True)
+            await open_producers(trial, stack, names, publish=True)
             touched = meter.stop(count, 0)
             return {"touched_per_s": touched["msg_per_s"], "touch_cpu_us": touched["cpu_us"]}
 
@@ -56,7 +56,9 @@ async def _at_rest(trial: Trial, count: int, before: float) -> Measures:
     return {"topic_kib": kib, "idle_percent": used / (time.perf_counter() - began) * 100}
 
 
-async def _touch(trial: Trial, stack: AsyncExitStack, names: list[str], publish: bool) -> None:
+async def open_producers(
+    trial: Trial, stack: AsyncExitStack, names: list[str], publish: bool
+) -> None:
     """Look each topic up, open a producer, and publish a message if so told."""
     connections = [
         await stack.enter_async_context(connected(trial.server.port)) for _ in range(CONNECTIONS)

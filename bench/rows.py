@@ -10,6 +10,7 @@ from bench.delayed import delayed
 from bench.frames import Shape
 from bench.holes import holes
 from bench.many_topics import many_topics
+from bench.patterns import patterns
 from bench.policies import enforce
 from bench.scenarios import Trial, catch_up, crash, fan_out, latency, publish, start, tail
 from bench.sharing import share, share_by_key
@@ -60,6 +61,7 @@ def rate(bound: float, of: str) -> Mark:
 
 
 PEAK = Mark("peak_mib", 512, at_most=True)
+SEEN = Mark("seen_ms", 1000, at_most=True)
 KEPT_UP = (Mark("kept_up", 0.95), Mark("behind_ms", 500, at_most=True), PEAK)
 
 
@@ -126,6 +128,13 @@ ROWS: dict[str, Row] = {
     "topics-1000": publishing(MANY_TOPICS, 300_000, rate(0.7, FSYNC)),
     "topics-10k": keeping_topics(10_000),
     "topics-50k": keeping_topics(50_000, asked=True),
+    "regex": Row(
+        "subscribe to a pattern that 10,000 topics match",
+        partial(patterns, topics=10_000),
+        (rate(1.0, FSYNC), Mark("listed_ms", 1.0, FSYNC, at_most=True), SEEN),
+        fresh=True,
+        brokers=True,
+    ),
     "tail-100": tailing(SMALL, 300_000),
     "tail-100x100": tailing(SMALL_BATCH, 40_000),
     "catch-up-100": catching_up(SMALL, 300_000, rate(5.0, FSYNC)),

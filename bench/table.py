@@ -71,6 +71,8 @@ EXTRAS = (
     Column("idle_percent", "CPU % idle", places(1)),
     Column("touched_per_s", "used again/s", places(0)),
     Column("touch_cpu_us", "CPU us to use again", places(0)),
+    Column("listed_ms", "listed ms", places(1)),
+    Column("seen_ms", "new one seen ms", places(1)),
     Column("rss_mib", "RSS MiB", places(0)),
     Column("uss_mib", "USS MiB", places(0)),
 )
