@@ -175,6 +175,11 @@ def test_primitive_types_have_no_text(kind: SchemaType) -> None:
     assert "no text" in refusal(b"x", kind)
 
 
+def test_a_text_that_says_nothing() -> None:
+    assert digest(b"null", T.STRING) == digest(b"", T.STRING)
+    assert "no text" in refusal(b"null", T.INT32)
+
+
 @pytest.mark.parametrize("kind", [T.AUTO, T.AUTO_CONSUME, T.AUTO_PUBLISH])
 def test_what_only_clients_know(kind: SchemaType) -> None:
     assert "for clients only" in refusal(b"", kind)

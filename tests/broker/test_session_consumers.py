@@ -210,7 +210,7 @@ def test_a_consumer_whose_acknowledgements_cannot_be_kept() -> None:
 # What is looked at first ----------------------------------------------------------------
 
 WRONG: dict[str, dict[str, Any]] = {
-    "schema": {"schema": pb.Schema(name="s", type=pb.Schema.String, schema_data=b"text")},
+    "schema": {"schema": pb.Schema(name="s", type=pb.Schema.Avro, schema_data=b"text")},
     "type": {"subType": SHARED, "read_compacted": True},
     "name": {"subscription": "pulsar.dedup"},
 }

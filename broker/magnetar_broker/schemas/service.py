@@ -20,7 +20,7 @@ from magnetar_broker.schemas.compatibility import (
     Rule,
     objection,
 )
-from magnetar_broker.schemas.forms import digest_of, form_of
+from magnetar_broker.schemas.forms import digest_of, for_reading, form_of
 from magnetar_broker.schemas.registry import History, Registered, Registry, schema_name
 from magnetar_broker.schemas.types import InvalidSchema, Schema
 from magnetar_proto.names import TopicName
@@ -102,6 +102,7 @@ class Schemas:
         A topic that has no schema gets this one if it is `idle`: it never had messages, and nobody
         who uses it now does so without a schema.
         """
+        schema = for_reading(schema)
         history = await self._registry.history(schema_name(topic))
         if not history.digests and idle:
             await self.for_producer(topic, schema)
