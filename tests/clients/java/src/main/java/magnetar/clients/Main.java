@@ -22,7 +22,7 @@ final class Main {
     private static final long LIMIT_MS = 120_000;
     private static final Class<?>[] SUBJECTS = {
         Access.class, Acks.class, Basics.class, Chunks.class, Compaction.class, DeadLetters.class,
-        Deduplication.class, Delays.class, Encryption.class, Failover.class, KeyShared.class, Page.class, Policies.class,
+        Deduplication.class, Delays.class, Encryption.class, Ends.class, Failover.class, KeyShared.class, Page.class, Policies.class,
         Readers.class, Redelivery.class, Seeks.class, Topics.class,
     };
 
