@@ -49,6 +49,14 @@ class Appender:
         self._writer.append(payloads, counts, settling(self._under_way))
         self.entries += len(payloads)
 
+    async def append_each(self, payloads: list[bytes]) -> None:
+        """The same for entries that hold no messages and are to be read one by one."""
+        await self.durable()
+        for payload in payloads[:-1]:
+            self._writer.append([payload], [0], _nothing)
+        self.entries += len(payloads) - 1
+        await self.append(payloads[-1:], [0])
+
     async def durable(self) -> None:
         """Wait for what was appended; raises what went wrong with it."""
         under_way, self._under_way = self._under_way, None
@@ -106,8 +114,7 @@ class CompactedWriter:
             return
         await self._write(part)
         entries, messages = part.entries, self._messages
-        for piece in self._map.pieces():
-            await part.append([piece], [0])
+        await part.append_each(self._map.pieces())
         await part.seal()
         first, ledger, entry = self._first
         self._parts.append(
@@ -131,3 +138,7 @@ class CompactedWriter:
 
         await self._log.commit(listing)
         return compacted
+
+
+def _nothing(error: BaseException | None) -> None:
+    """The last append's outcome is that of all."""

@@ -17,7 +17,7 @@ from magnetar_storage.recorded_log import RecordedLog
 from magnetar_storage.world import Clock
 
 HASH_BYTES = 16
-KEYS_IN_MEMORY = 1 << 17
+KEYS_IN_MEMORY = 1 << 16
 SLICE = 2000
 """Keys that are handled between two turns."""
 _SPILLED = Struct(f"<{HASH_BYTES}sQ")
@@ -72,48 +72,52 @@ class LatestKeys:
         if self._spill is None:
             await self._settle()
             return
-        await self._spill_all()
+        await self._spill_all()  # so that every division is read in the same way
         await self._spill.seal()
         reader = await self._log.engine.store.reader(self._spill.segment)
         try:
             for blocks in self._blocks:
                 for entry in blocks:
-                    self._latest.update(await _spilled(reader, self._spill.segment, entry))
-                    await _turn(self._log.engine.clock)
+                    items = iter(await _spilled(reader, self._spill.segment, entry))
+                    while part := list(islice(items, SLICE)):
+                        self._latest.update(part)
+                        await _turn(self._log.engine.clock)
                 await self._settle()
         finally:
             reader.close()
 
     async def _settle(self) -> None:
-        latest, self._latest = self._latest, {}
-        values = iter(latest.values())
-        while part := list(islice(values, SLICE)):
-            for value in part:
+        while self._latest:
+            for _, value in self._taken():
                 if not value & 1:
                     self.survivors.add(value >> 1)
             await _turn(self._log.engine.clock)
+        self._latest = {}
+
+    def _taken(self) -> list[Last]:
+        """Some of what is in memory: to let go of all of it at once would take long."""
+        take = self._latest.popitem
+        return [take() for _ in range(min(SLICE, len(self._latest)))]
 
     async def _spill_all(self) -> None:
         """Write what is in memory, a block a division; a division is the hash's remainder."""
+        if not self._latest:
+            return
         if self._spill is None:
             self._spill = Appender(self._log, await self._scratch.create())
             self._blocks = [[] for _ in range(self._divisions)]
         divisions, pack = self._divisions, _SPILLED.pack
         parts = [bytearray() for _ in range(divisions)]
-        latest, self._latest = self._latest, {}
-        items = iter(latest.items())
-        while part := list(islice(items, SLICE)):
-            for key_hash, value in part:
+        while self._latest:
+            for key_hash, value in self._taken():
                 division = int.from_bytes(key_hash[:8], "little") % divisions
                 parts[division] += pack(key_hash, value)
             await _turn(self._log.engine.clock)
-        await self._append(self._spill, parts)
-
-    async def _append(self, spill: Appender, parts: list[bytearray]) -> None:
-        for division, part in enumerate(parts):
-            if part:
-                self._blocks[division].append(spill.entries)
-                await spill.append([bytes(part)], [0])
+        self._latest = {}
+        written = [division for division, part in enumerate(parts) if part]
+        for entry, division in enumerate(written, self._spill.entries):
+            self._blocks[division].append(entry)
+        await self._spill.append_each([bytes(parts[division]) for division in written])
 
 
 async def _spilled(reader: SegmentReader, segment: int, entry: int) -> Iterable[Last]:
