@@ -79,8 +79,9 @@ proto: setup ## Generate the protocol classes anew from PulsarApi.proto
 	$(BIN)/python -m grpc_tools.protoc -I proto/magnetar_proto \
 	  --python_out=proto/magnetar_proto --pyi_out=proto/magnetar_proto PulsarApi.proto
 
-docs: setup ## Generate docs/configuration.md anew from the settings, docs/differences.md from the traces
+docs: setup ## Generate docs/configuration.md and docs/policies.md anew from what is declared, docs/differences.md from the traces
 	$(BIN)/python -m magnetar_broker.config.docs > docs/configuration.md
+	$(BIN)/python -m magnetar_broker.server.admin.policies.docs > docs/policies.md
 	PYTHONPATH=tests $(BIN)/python -m conformance.docs
 
 clean: pure ## Remove what the build made (not ./data)

@@ -36,6 +36,8 @@ class Policy(Generic[T]):
     name: str
     """In the metadata store."""
     form: Form[T]
+    meaning: str
+    """For people, with the values that are special."""
     default: Callable[[Settings], T]
     settings: tuple[str, ...] = ()
     """The fields of `Settings` that the default comes from."""
