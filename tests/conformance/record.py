@@ -26,8 +26,12 @@ SETTINGS = {
     "connectionLivenessCheckTimeoutMillis": "1000",
     "forceDeleteNamespaceAllowed": "true",
     "forceDeleteTenantAllowed": "true",
+    "backlogQuotaDefaultLimitGB": "10",
+    "maxProducersPerTopic": "0",
+    "maxConsumersPerTopic": "0",
 }
-"""For both brokers: what would only make everybody wait, and what is not allowed by default."""
+"""For both brokers: what would only make everybody wait, what is not allowed by default, and
+defaults that differ."""
 
 
 @contextmanager

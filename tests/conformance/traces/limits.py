@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from conformance.differences import Difference, differs
 from conformance.trace import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED, Kind, Trace
-from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry
 from raw_client import metadata
 
@@ -90,8 +90,8 @@ def consumers_of_a_subscription(t: Trace) -> None:
 
 def consumers_that_stand_by_count(t: Trace) -> None:
     _has_policy(t, "maxConsumersPerSubscription", 2)
-    for name in ("a", "b", "c"):
-        t.connects().subscribes(FAILOVER, consumer_name=name)
+    for priority, name in enumerate(("a", "b", "c")):
+        t.connects().subscribes(FAILOVER, consumer_name=name, priority_level=priority)
 
 
 def consumers_of_key_shared_ones_count(t: Trace) -> None:
@@ -261,6 +261,13 @@ def unacknowledged_messages_of_a_subscription(t: Trace) -> None:
     a.closes_producer()
 
 
+@differs(
+    Difference(
+        "a limit of unacknowledged messages that is lifted",
+        "a consumer that waits goes on waiting until it acknowledges something",
+        "counts at once",
+    )
+)
 def a_limit_that_is_lifted_lets_messages_flow(t: Trace) -> None:
     a, b = t.publisher(4), t.connects()
     t.rest("POST", f"{_path(t)}/maxUnackedMessagesOnConsumer", 1)
@@ -294,6 +301,13 @@ def limits_of_a_non_persistent_topic(t: Trace) -> None:
     a.subscribes(SHARED, topic=topic, consumer_id=2)
 
 
+@differs(
+    Difference(
+        "types of subscriptions that a namespace allows, on non-persistent topics",
+        "all may be used",
+        "only those may be used",
+    )
+)
 def types_of_subscriptions_of_a_non_persistent_topic(t: Trace) -> None:
     namespace = f"public/{t.token}"
     t.rest("PUT", f"namespaces/{namespace}", {"bundles": {"numBundles": 1}})
@@ -317,10 +331,3 @@ def encryption_that_is_required_of_one_that_is_connected(t: Trace) -> None:
     a.sends(1)
     a.hears_nothing()
     a.produces(f"persistent://{namespace}/topic", producer_id=2)
-
-
-def asking_for_the_last_message_id_of_an_empty_topic(t: Trace) -> None:
-    t.rest("PUT", _path(t))
-    a = t.connects()
-    a.subscribes()
-    a.asks(pb.CommandGetLastMessageId(consumer_id=1, request_id=0))

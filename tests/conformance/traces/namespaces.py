@@ -1,7 +1,14 @@
 """Namespaces over REST: their life, bundles, properties and topics."""
 
+from conformance.differences import Difference, differs
 from conformance.trace import Trace
+from conformance.traces.lookups import NAMESPACES
 
+BAD_INPUT = Difference(
+    "requests that the admin API refuses",
+    "some with 500, some without a reason",
+    "all with 4xx and a reason",
+)
 HERE = {"allowedClusters": ["standalone"], "adminRoles": []}
 
 
@@ -42,7 +49,6 @@ def a_namespace_of_a_tenant_that_is_not_there(t: Trace) -> None:
 def a_namespace_with_policies(t: Trace) -> None:
     path = _namespace(t)
     policies = {
-        "auth_policies": {"namespace_auth": {"me": ["produce", "consume"]}},
         "replication_clusters": ["standalone"],
         "bundles": {"numBundles": 2},
         "retention_policies": {"retentionTimeInMinutes": 10, "retentionSizeInMB": 20},
@@ -56,6 +62,20 @@ def a_namespace_with_policies(t: Trace) -> None:
     t.rest("GET", path)
     t.rest("GET", f"{path}/retention")
     t.rest("GET", f"{path}/messageTTL")
+
+
+@differs(
+    Difference(
+        "permissions of a namespace",
+        "kept, and enforced if so configured",
+        "none",
+        on_purpose=False,
+    )
+)
+def a_namespace_with_permissions(t: Trace) -> None:
+    path = _namespace(t)
+    t.rest("PUT", path, {"auth_policies": {"namespace_auth": {"me": ["produce", "consume"]}}})
+    t.rest("GET", path)
 
 
 def a_namespace_with_an_empty_body(t: Trace) -> None:
@@ -123,6 +143,7 @@ def a_namespace_with_a_topic(t: Trace) -> None:
     t.rest("GET", f"persistent/public/{t.token}")
 
 
+@differs(NAMESPACES)
 def a_namespace_goes_by_force_under_a_producer_and_a_consumer(t: Trace) -> None:
     path = _makes(t)
     topic = f"persistent://public/{t.token}/topic"
@@ -208,7 +229,11 @@ def a_bundle_is_unloaded(t: Trace) -> None:
     t.rest("PUT", f"{path}/0x00000000_0xffffffff/unload")
     a.hears_nothing()
     t.rest("PUT", f"{path}/0x00000000_0x10000000/unload")
-    t.rest("PUT", f"{path}/nonsense/unload")
+
+
+@differs(BAD_INPUT)
+def a_bundle_that_is_none(t: Trace) -> None:
+    t.rest("PUT", f"{_makes(t)}/nonsense/unload")
 
 
 def limits_of_topics_in_a_namespace(t: Trace) -> None:

@@ -99,7 +99,6 @@ def deletion_by_force_begins_anew(t: Trace) -> None:
 
 
 @differs(BAD_INPUT)
-@differs(BAD_INPUT)
 def an_incompatible_schema(t: Trace) -> None:
     _posts(t, _avro(_record(a=INT)))
     _posts(t, _avro(_record(a=INT, b=STRING)))
@@ -120,7 +119,6 @@ def types_without_a_definition(t: Trace) -> None:
 
 
 @differs(BAD_INPUT)
-@differs(BAD_INPUT)
 def schemas_that_are_none(t: Trace) -> None:
     _posts(t, _avro("{nonsense"))
     _posts(t, _avro('{"type": "record"}'))
@@ -129,7 +127,6 @@ def schemas_that_are_none(t: Trace) -> None:
     _posts(t, b"{nonsense")
 
 
-@differs(BAD_INPUT)
 @differs(BAD_INPUT)
 def a_schema_without_a_type(t: Trace) -> None:
     _posts(t, {"schema": _record(a=INT), "properties": {}})
@@ -171,7 +168,6 @@ def a_schema_goes_with_its_topic(t: Trace) -> None:
     t.rest("GET", f"{_path(t)}/schema")
 
 
-@differs(BAD_INPUT)
 @differs(BAD_INPUT)
 def strategies_of_the_namespace(t: Trace) -> None:
     namespace = f"namespaces/public/{t.token}"

@@ -15,6 +15,11 @@ TAKING_OVER = Difference(
     "nobody is active until a consumer joins or leaves",
     "the next one takes over",
 )
+EMPTY = Difference(
+    "positions of an empty topic, such as its mark-delete position",
+    "before the first entry of its first ledger",
+    "none, or -1:-1: a topic gets its first ledger with its first message",
+)
 
 
 def _seeks(a: Voice, **where: object) -> None:
@@ -206,13 +211,7 @@ def _asks_for_the_last(a: Voice) -> None:
     a.asks(pb.CommandGetLastMessageId(request_id=0, consumer_id=1))
 
 
-@differs(
-    Difference(
-        "mark-delete position in GET_LAST_MESSAGE_ID_RESPONSE of an empty topic",
-        "before the first entry of its first ledger",
-        "none: a topic gets its first ledger with its first message",
-    )
-)
+@differs(EMPTY)
 def the_last_message_of_an_empty_topic(t: Trace) -> None:
     a = t.connects()
     a.subscribes()

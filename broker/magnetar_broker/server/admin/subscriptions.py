@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from magnetar_broker.broker import Broker
-from magnetar_broker.errors import InUse
+from magnetar_broker.errors import InUse, NotAllowed
 from magnetar_broker.server.admin.positions import ENDS, Place, place_of
 from magnetar_broker.server.admin.site import (
     TOPIC,
@@ -55,7 +55,10 @@ async def create(site: Site, request: Request) -> Response:
     if not lacking:
         raise Refused(409, "Subscription already exists for topic")
     for part in lacking:
-        part.limits.check_subscriptions(part.name, len(part.subscriptions))
+        try:
+            part.limits.check_subscriptions(part.name, len(part.subscriptions))
+        except NotAllowed as error:
+            raise Refused(409, str(error)) from error  # as for the limit of topics
         offset, _ = await place_in(part.log, place.message, place.excluded)
         await part.subscriptions.create(name, offset, properties)
     return Response(status=204)
