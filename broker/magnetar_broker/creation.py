@@ -11,6 +11,7 @@ from magnetar_broker.deletion import Deletion
 from magnetar_broker.errors import AlreadyExists, NotAllowed, TopicMissing
 from magnetar_broker.metadata_keys import topic_key
 from magnetar_broker.namespaces import Namespaces
+from magnetar_broker.parallel import for_each
 from magnetar_broker.policies import AUTO_TOPIC_CREATION, MAX_TOPICS, Policies
 from magnetar_broker.topic import Topic
 from magnetar_broker.topic_events import TopicEvents
@@ -159,9 +160,8 @@ class Creation:
                 return
             async with self._room(name, partitions - present):
                 if name.is_persistent:
-                    subscriptions = await self._subscriptions(name.with_partition(0))
-                    for index in range(present, partitions) if subscriptions else ():
-                        await self._subscribe(name.with_partition(index), subscriptions)
+                    new = [name.with_partition(index) for index in range(present, partitions)]
+                    await self._copy_subscriptions(name.with_partition(0), new)
                 await self.catalogue.grow(name, partitions)
                 self._tell_partitions(name, present, partitions)
 
@@ -169,6 +169,14 @@ class Creation:
         if name.is_persistent:
             for index in range(start, stop):
                 self.events.tell(name.with_partition(index), True)
+
+    async def _copy_subscriptions(self, first: TopicName, new: list[TopicName]) -> None:
+        subscriptions = await self._subscriptions(first)
+
+        async def subscribe(partition: TopicName) -> None:
+            await self._subscribe(partition, subscriptions)
+
+        await for_each(self.engine, new if subscriptions else (), subscribe)
 
     async def _subscriptions(self, name: TopicName) -> list[str]:
         """Names of a topic's durable subscriptions; nobody loads it meanwhile."""
