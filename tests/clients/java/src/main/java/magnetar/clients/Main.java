@@ -23,7 +23,7 @@ final class Main {
     private static final Class<?>[] SUBJECTS = {
         Access.class, Acks.class, Basics.class, Chunks.class, Compaction.class, DeadLetters.class,
         Deduplication.class, Delays.class, Encryption.class, Ends.class, Failover.class, KeyShared.class, Page.class, Policies.class,
-        Readers.class, Redelivery.class, Seeks.class, Topics.class,
+        Readers.class, Redelivery.class, Schemas.class, Seeks.class, Topics.class,
     };
 
     private Main() {}
