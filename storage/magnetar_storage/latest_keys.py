@@ -5,7 +5,7 @@ when there are too many keys that is spilled to a segment, divided by key, and i
 division is put together alone.  The answer is a bit a message.
 """
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from itertools import islice
 from struct import Struct
 
@@ -14,7 +14,6 @@ from magnetar_storage.compacted_writer import Appender, Scratch
 from magnetar_storage.errors import Corrupt
 from magnetar_storage.interfaces import SegmentReader
 from magnetar_storage.recorded_log import RecordedLog
-from magnetar_storage.world import Clock
 
 HASH_BYTES = 16
 KEYS_IN_MEMORY = 1 << 16
@@ -50,12 +49,15 @@ class Bits:
 class LatestKeys:
     """`add` all messages in order, then `resolve`."""
 
-    def __init__(self, log: RecordedLog, scratch: Scratch, messages: int) -> None:
-        """There will be `messages` at most."""
+    def __init__(
+        self, log: RecordedLog, scratch: Scratch, messages: int, turn: Callable[[], Awaitable[None]]
+    ) -> None:
+        """There will be `messages` at most; `turn` is awaited to let others work."""
         self.survivors = Bits(messages)
         """The messages that stay; complete when `resolve` returns."""
         self._log = log
         self._scratch = scratch
+        self._turn = turn
         self._divisions = messages // KEYS_IN_MEMORY + 1
         self._latest: dict[bytes, int] = {}
         self._spill: Appender | None = None
@@ -81,7 +83,7 @@ class LatestKeys:
                     items = iter(await _spilled(reader, self._spill.segment, entry))
                     while part := list(islice(items, SLICE)):
                         self._latest.update(part)
-                        await _turn(self._log.engine.clock)
+                        await self._turn()
                 await self._settle()
         finally:
             reader.close()
@@ -91,7 +93,7 @@ class LatestKeys:
             for _, value in self._taken():
                 if not value & 1:
                     self.survivors.add(value >> 1)
-            await _turn(self._log.engine.clock)
+            await self._turn()
         self._latest = {}
 
     def _taken(self) -> list[Last]:
@@ -112,7 +114,7 @@ class LatestKeys:
             for key_hash, value in self._taken():
                 division = int.from_bytes(key_hash[:8], "little") % divisions
                 parts[division] += pack(key_hash, value)
-            await _turn(self._log.engine.clock)
+            await self._turn()
         self._latest = {}
         written = [division for division, part in enumerate(parts) if part]
         for entry, division in enumerate(written, self._spill.entries):
@@ -126,10 +128,3 @@ async def _spilled(reader: SegmentReader, segment: int, entry: int) -> Iterable[
         why = "what was spilled of a compaction is not there"
         raise Corrupt("compaction", 0, why, segment, entry, entry)
     return _SPILLED.iter_unpack(run.payloads[0])
-
-
-async def _turn(clock: Clock) -> None:
-    """Let others work."""
-    turn = clock.promise()
-    clock.soon(lambda: turn.set_result(None))
-    await turn

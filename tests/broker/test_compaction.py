@@ -63,6 +63,7 @@ def test_a_threshold_begins_it(world: Compacting) -> None:
     world.send_all(numbered(3, 20))
     world.do(world.topic.compact_if_due())
     world.clock.pump()
+    world.clock.advance(3600)
     assert world.topic.compaction.status is CompactionStatus.SUCCESS
     world.do(world.topic.compact_if_due())
     assert world.topic.compaction.figures.succeeded == 1, "nothing has come since"
@@ -142,6 +143,7 @@ def test_when_nobody_knows_whether_the_record_changed_both_are_there(
     world.topic.log.commit = failing  # type: ignore[method-assign]
     world.do(world.topic.compaction.start())
     world.clock.pump()
+    world.clock.advance(3600)
     assert world.topic.compaction.status is CompactionStatus.ERROR
     assert "cannot be written" in world.topic.compaction.last_error
     world.crash()

@@ -1,12 +1,14 @@
 """Compacted data: maps, reading by offset and position, and who is the last of a key."""
 
 from array import array
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.logs import LogWorld
+from magnetar_broker.pauses import pause
 from magnetar_storage import compacted_part, compacted_writer, latest_keys
 from magnetar_storage.compacted_log import CompactedLog
 from magnetar_storage.compacted_part import PartMap, Stretch
@@ -185,7 +187,7 @@ def test_the_last_message_of_each_key_survives(messages: list[tuple[int, bool]])
             wanted[key] = number
         found.append(last(b"%016d" % key, number, deletes))
     scratch = Scratch(log)
-    latest = LatestKeys(log, scratch, len(messages))
+    latest = LatestKeys(log, scratch, len(messages), partial(pause, world.clock))
 
     async def work() -> None:
         for at in range(0, len(found), 3):

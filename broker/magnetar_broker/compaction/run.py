@@ -75,7 +75,8 @@ class CompactionRun:
         listed, first = self._view.listed, max(self._view.horizon, log.first_offset)
         messages = listed.messages + log.messages_end - await log.messages_before(first)
         # An entry without messages has a number, too.
-        latest = LatestKeys(log, scratch, messages + listed.entries + self._end - first)
+        messages += listed.entries + self._end - first
+        latest = LatestKeys(log, scratch, messages, self._pace.after)
         reader = Reader(latest.survivors, self._retain_keyless)
         number = 0
         async for part in self._slices():
