@@ -20,9 +20,10 @@ SERVICE_URL = "pulsar://localhost:6650"
 OUTPUT = re.compile(r"# -> (.+)$", re.MULTILINE)
 
 
-def snippets(language: str) -> list[str]:
-    """The blocks of a language, in order."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+def snippets(*languages: str) -> list[tuple[str, str]]:
+    """The blocks of some languages, in order, with the language of each."""
+    fenced = rf"^```({'|'.join(languages)})\n(.*?)^```$"
+    return re.findall(fenced, PAGE.read_text(), re.DOTALL | re.MULTILINE)
 
 
 def test_the_snippets_run_and_print_what_they_say(
@@ -31,35 +32,47 @@ def test_the_snippets_run_and_print_what_they_say(
     broker = make_broker()
     namespace: dict[str, object] = {}
     try:
-        for snippet in snippets("python"):
-            code = compile(snippet.replace(SERVICE_URL, broker.service_url), snippet, "exec")
-            with redirect_stdout(io.StringIO()) as printed:
-                exec(code, namespace)
+        for language, snippet in snippets("python", "sh"):
+            printed = (
+                run(snippet, broker, namespace) if language == "python" else ask(snippet, broker)
+            )
             said = " ".join(OUTPUT.findall(snippet))
-            assert " ".join(printed.getvalue().splitlines()) == said, snippet
+            assert " ".join(printed.splitlines()) == said, snippet
     finally:
         close = getattr(namespace.get("client"), "close", None)
         assert close is not None, "the page makes no client"
         close()
 
 
-@pytest.mark.parametrize("snippet", snippets("sh"))
-def test_a_curl_snippet_succeeds(make_broker: Callable[..., RunningBroker], snippet: str) -> None:
-    broker = make_broker()
+def run(snippet: str, broker: RunningBroker, namespace: dict[str, object]) -> str:
+    """What Python prints."""
+    code = compile(snippet.replace(SERVICE_URL, broker.service_url), snippet, "exec")
+    with redirect_stdout(io.StringIO()) as printed:
+        exec(code, namespace)
+    return printed.getvalue()
+
+
+def ask(snippet: str, broker: RunningBroker) -> str:
+    """What is answered to curl's GETs; everything succeeds."""
     parser = ArgumentParser()
-    parser.add_argument("-X", dest="method")
-    parser.add_argument("-H", dest="header")
-    parser.add_argument("-d", dest="data")
+    parser.add_argument("-X", dest="method", default="GET")
+    parser.add_argument(
+        "-H", dest="header", default="Content-Type: application/x-www-form-urlencoded"
+    )
+    parser.add_argument("-d", dest="data", default="")
     parser.add_argument("url")
-    said = parser.parse_args(shlex.split(snippet.replace("\\\n", " "))[1:])
-    url = said.url.replace("localhost:8080", broker.http_url)
-    name, value = said.header.split(": ")
-    request = Request(url, said.data.encode(), {name: value}, method=said.method)
-    with urlopen(request) as answer:
-        assert answer.status == 204
+    answers = []
+    for command in re.findall(r"^curl (.*)$", snippet.replace("\\\n", " "), re.MULTILINE):
+        said = parser.parse_args(shlex.split(command))
+        url = said.url.replace("localhost:8080", broker.http_url)
+        headers = dict([said.header.split(": ")])
+        with urlopen(Request(url, said.data.encode(), headers, method=said.method)) as answer:
+            body = answer.read().decode()
+            answers += [body] if said.method == "GET" else []
+    return "\n".join(answers)
 
 
-@pytest.mark.parametrize("snippet", snippets("java"))
+@pytest.mark.parametrize("snippet", [snippet for _, snippet in snippets("java")])
 def test_a_java_snippet_is_one_that_test_java_runs(snippet: str) -> None:
     def lines(text: str) -> str:
         return "\n".join(line.strip() for line in text.splitlines())
