@@ -5,9 +5,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from magnetar_broker.config import Settings
 from magnetar_broker.expiry import expire_messages, expire_subscriptions
 from magnetar_broker.non_persistent import NonPersistentTopic
+from magnetar_broker.pauses import pause
 from magnetar_broker.quotas import keep_to_quotas
 from magnetar_broker.topic import Topic
-from magnetar_broker.upkeep import Upkeep, each
+from magnetar_broker.upkeep import PAUSE_EVERY, Upkeep, each
 from magnetar_storage.log import Engine
 
 TIDYING = "tidying"
@@ -91,7 +92,9 @@ class Chores:
     async def _measure(self) -> None:
         """Close a window of rates."""
         seconds = self._settings.stats_update_frequency_in_secs
-        for topic in self._topics():
+        for number, topic in enumerate(self._topics(), 1):
+            if number % PAUSE_EVERY == 0:
+                await pause(self._engine.clock)
             topic.meter.close_window(topic.totals(), seconds)
             for subscription in topic.subscriptions.values():
                 for consumer in subscription.consumers:

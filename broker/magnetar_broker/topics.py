@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from magnetar_broker.errors import NotReady
 from magnetar_broker.non_persistent import NonPersistentTopic
 from magnetar_broker.topic import Topic
+from magnetar_broker.turnstile import Turnstile
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import StorageError
 from magnetar_storage.world import Clock, Promise
@@ -19,10 +20,12 @@ AnyTopic = Topic | NonPersistentTopic
 class Topics:
     """One per broker.  Iterating gives those that are loaded now, whatever comes or goes then."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, loads: int = 0) -> None:
+        """`loads` is how many may be opened at a time, 0 for any number."""
         self.serving = False
         """Whether topics may be opened."""
         self._clock = clock
+        self._loads = Turnstile(clock, loads)
         self._loaded: dict[TopicName, AnyTopic] = {}
         self._busy: dict[TopicName, Promise] = {}
         self._families: dict[TopicName, Promise] = {}
@@ -88,8 +91,15 @@ class Topics:
             if topic is None:
                 if not self.serving:
                     raise NotReady("the broker is starting or stopping; try again")
-                topic = self._loaded[name] = await opening()
+                topic = self._loaded[name] = await self._opened(opening)
             return topic
+
+    async def _opened(self, opening: Callable[[], Awaitable[AnyTopic]]) -> AnyTopic:
+        await self._loads.enter()
+        try:
+            return await opening()
+        finally:
+            self._loads.leave()
 
     def drop(self, topic: AnyTopic) -> None:
         """A topic has ended by itself: forget it, so that the next request loads it anew."""

@@ -355,7 +355,7 @@ COMPATIBLE = _table(
             dispatcherReadFailureBackoffMaxTimeInMs=60000
             dispatcherReadFailureBackoffMandatoryStopTimeInMs=0
             dispatcherRetryBackoffInitialTimeInMs=1 dispatcherRetryBackoffMaxTimeInMs=10
-            maxConcurrentTopicLoadRequest=5000 topicFencingTimeoutSeconds=0
+            topicFencingTimeoutSeconds=0
             topicLoadTimeoutSeconds=60 preciseDispatcherFlowControl=false
             maxConcurrentNonPersistentMessagePerConnection=1000
             topicsPatternRegexImplementation=RE2J|RE2J_WITH_JDK_FALLBACK""",

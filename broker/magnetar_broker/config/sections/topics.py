@@ -94,3 +94,11 @@ class Topics:
             "Lookups at work at once; more are answered TooManyRequests.",
         ),
     ] = 50000
+    max_concurrent_topic_load_request: Annotated[
+        int,
+        Key(
+            "maxConcurrentTopicLoadRequest",
+            COUNT,
+            "Topics that are opened at once; more wait for their turn. 0 is no limit.",
+        ),
+    ] = 5000
