@@ -11,11 +11,12 @@ from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import InactiveMode
 from magnetar_broker.deletion import Deletion
 from magnetar_broker.errors import BrokerError
+from magnetar_broker.pauses import pause
 from magnetar_broker.policies import INACTIVE_TOPICS, RETENTION, InactiveTopics, Policies
 from magnetar_broker.retention import Retention
 from magnetar_broker.topic import Topic
 from magnetar_broker.topics import AnyTopic, Topics
-from magnetar_broker.upkeep import each
+from magnetar_broker.upkeep import PAUSE_EVERY, each
 from magnetar_proto.names import TopicName
 from magnetar_storage.world import Clock
 
@@ -83,15 +84,22 @@ class Inactive:
     async def look(self) -> None:
         """Delete what is over."""
         seconds = self._settings.broker_delete_inactive_topics_frequency_seconds
-        present = set(self._topics)
-        self._idle = {topic: idle for topic, idle in self._idle.items() if topic in present}
-        over = [topic for topic in present if self._counted(topic, seconds)]
+        present = list(self._topics)
+        over = []
+        for count, topic in enumerate(present, 1):
+            if self._counted(topic, seconds):
+                over.append(topic)
+            if count % PAUSE_EVERY == 0:
+                await pause(self._clock)
+        for topic in self._idle.keys() - set(present):
+            del self._idle[topic]
         await each(self._clock, over, self._delete, "inactive %s was not deleted: %s")
 
     def _counted(self, topic: AnyTopic, seconds: float) -> bool:
         """Count on; whether the topic is over."""
         rule = self._policies.value(INACTIVE_TOPICS, topic.name)
-        if not rule.delete or topic.name.is_system or not use_of(topic).is_none(rule.mode):
+        kept = topic.producers or not rule.delete or topic.name.is_system
+        if kept or not use_of(topic).is_none(rule.mode):
             self._idle.pop(topic, None)
             return False
         idle, messages = self._idle.get(topic, (-seconds, topic.messages_in))
