@@ -95,7 +95,7 @@ class Broker:
             TopicCounts(self.catalogue, self.events, engine.clock),
             self.deletion,
         )
-        self.enforcement = Enforcement(self.policies, self.topics, engine.clock, self._require)
+        self.enforcement = Enforcement(self.policies, self.topics, engine, self._require)
         self._started_ms = engine.clock.now_ms()
         self.watchdog = Watchdog(engine, lambda: iter(self.topics))
         self.upkeep = Upkeep(engine)

@@ -2,18 +2,21 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from itertools import count
 from typing import TypeVar
 
+from magnetar_broker.parallel import for_each
 from magnetar_broker.pauses import pause
 from magnetar_broker.policies import Policies, Policy, Said, Subject
 from magnetar_broker.topics import AnyTopic, Topics
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import StorageError
-from magnetar_storage.world import Clock, Promise
+from magnetar_storage.log import Engine
+from magnetar_storage.world import Promise
 
 T = TypeVar("T")
-TOPICS_A_TURN = 50
-"""Topics that change in one turn of the loop: a few milliseconds."""
+TOPICS_A_TURN = 2
+"""Topics that each of the `WIDTH` workers changes in one turn of the loop: a few milliseconds."""
 
 
 class Enforcement:
@@ -27,15 +30,16 @@ class Enforcement:
         self,
         policies: Policies,
         topics: Topics,
-        clock: Clock,
+        engine: Engine,
         require: Callable[[Subject], Awaitable[None]],
     ) -> None:
         self._policies = policies
         self._topics = topics
-        self._clock = clock
+        self._engine = engine
         self._require = require
         self._setting: dict[Subject, Promise] = {}
         self._storing: dict[Subject, Promise] = {}
+        self._changes = count(1)
 
     async def say(self, subject: Subject, said: Said) -> None:
         """Have a namespace, or a topic, say this; durable and enforced on return.
@@ -76,7 +80,7 @@ class Enforcement:
     async def _alone(self, busy: dict[Subject, Promise], subject: Subject) -> AsyncIterator[None]:
         while (other := busy.get(subject)) is not None:
             await other
-        mine = busy[subject] = self._clock.promise()
+        mine = busy[subject] = self._engine.clock.promise()
         try:
             yield
         finally:
@@ -84,24 +88,20 @@ class Enforcement:
             mine.set_result(None)
 
     async def _enforce(self, is_meant: Callable[[TopicName], bool]) -> None:
+        """Side by side, for some write: so they share what a write to the disk costs."""
         await self._topics.settled(is_meant)
-        failure: StorageError | None = None
         meant = [topic for topic in self._topics if is_meant(topic.name)]
-        for number, topic in enumerate(meant, 1):
-            failure = await self._changed(topic) or failure
-            if number % TOPICS_A_TURN == 0:
-                await pause(self._clock)
-        if failure is not None:
-            raise failure
+        await for_each(self._engine, meant, self._changed)
 
-    async def _changed(self, topic: AnyTopic) -> StorageError | None:
+    async def _changed(self, topic: AnyTopic) -> None:
         try:
             await topic.policies_changed()
-        except StorageError as error:
+        except StorageError:
             if self._topics.get(topic.name) is topic:
-                return error
+                raise
             # It has ended meanwhile: it keeps to them when it is loaded anew.
-        return None
+        if next(self._changes) % TOPICS_A_TURN == 0:
+            await pause(self._engine.clock)
 
 
 def namespace_of(subject: Subject) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
-from magnetar_storage.errors import StorageError
 from magnetar_storage.log import Engine
 from magnetar_storage.world import Promise
 
@@ -14,16 +13,16 @@ WIDTH = 64
 async def for_each(
     engine: Engine, things: Iterable[T], work: Callable[[T], Awaitable[None]]
 ) -> None:
-    """Do `work` for each; of several storage errors one is raised, after all have been tried."""
+    """Do `work` for each; of several errors one is raised, after all have been tried."""
     left = iter(things)
-    errors: list[StorageError] = []
+    errors: list[Exception] = []
 
     async def worker(ended: Promise) -> None:
         try:
             for thing in left:
                 try:
                     await work(thing)
-                except StorageError as error:
+                except Exception as error:  # whatever it is, it is raised
                     errors.append(error)
         finally:
             ended.set_result(None)
