@@ -296,5 +296,7 @@ class NonPersistentTopic:
         """Send every client away."""
         self.closed = True
         self.producers.disconnect()
+        if self.rates is not None:
+            self.rates.let_go()
         for subscription in list(self.subscriptions.values()):
             subscription.consumers.disconnect()

@@ -115,6 +115,12 @@ class RateLimit:
             self._line[who] = go
         self._arm()
 
+    def let_go(self) -> None:
+        """The limit holds no longer: nobody waits for it any more."""
+        line, self._line = self._line, {}
+        for go in line.values():
+            go()
+
     def _arm(self) -> None:
         if not self._timed:
             self._timed = True

@@ -218,7 +218,10 @@ class Topic:
 
     async def terminate(self) -> MessageId:
         """Let nothing be published any more, ever; the last message's id.  Durable on return."""
-        return await terminate(self)
+        last = await terminate(self)
+        if self.rates is not None:
+            self.rates.let_go()
+        return last
 
     def _store(self, sends: Sends) -> None:
         if self.deduplication.on:
@@ -382,6 +385,8 @@ class Topic:
         self.closed = True
         self.delays.stop()
         self.producers.disconnect()
+        if self.rates is not None:
+            self.rates.let_go()
         self.deduplication.close()
         for subscription in list(self.subscriptions.values()):
             subscription.consumers.disconnect()

@@ -104,6 +104,12 @@ class TopicRates:
         """How often a connection had to wait for the topic's own rate since that was set."""
         return sum(limit.waits for limit in self.publish if limit.scope == "topic")
 
+    def let_go(self, still: "TopicRates | None" = None) -> None:
+        """No publisher waits any more for the topic's own rate, unless that holds still."""
+        for limit in self.publish:
+            if limit.scope == "topic" and (still is None or limit not in still.publish):
+                limit.let_go()
+
     def published(self, sends: Sends) -> None:
         """A run came: while there is a debt, nothing more is read from who sent it."""
         messages, connection = sum(sends.counts), sends.producer.connection
@@ -167,8 +173,11 @@ def topic_rates(topic: Home, clock: Clock, before: TopicRates | None) -> TopicRa
     if topic.name.is_system:
         return None
     plan = plan_of(topic.policies.holding(topic.name))
-    if before is not None and before.plan is plan:
+    if before is not None and before.plan == plan:
         return before
+    rates = None
     if plan.is_limit or topic.limits.broker_rates.are_any:
-        return TopicRates(topic, plan, clock, before)
-    return None
+        rates = TopicRates(topic, plan, clock, before)
+    if before is not None:
+        before.let_go(rates)
+    return rates

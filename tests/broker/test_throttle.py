@@ -21,6 +21,7 @@ from magnetar_broker.policies import (
     PublishRate,
     SubscribeRate,
 )
+from magnetar_broker.topic import Topic
 
 ALL_TYPES = (EXCLUSIVE, FAILOVER, SHARED, KEY_SHARED)
 
@@ -228,6 +229,28 @@ def test_who_publishes_too_fast_is_not_read_from_and_all_go_on_together() -> Non
     assert (first.holds, second.holds) == (0, 0)
     assert world.topic.rates is not None
     assert world.topic.rates.publish[0].waits == 2
+
+
+@pytest.mark.parametrize("value", [None, PublishRate(-1, 10**6), PublishRate(10**6, 0)])
+def test_another_rate_lets_publishers_go_at_once(value: PublishRate | None) -> None:
+    world = TopicWorld()
+    say(world, PUBLISH_RATE, PublishRate(1, 0))
+    connection = RecordingConnection()
+    world.send(world.producer(connection), *(entry(n) for n in range(5000)))
+    say(world, DISPATCH_RATE, rate(7))
+    assert connection.holds == 1, "the rate of publishing is still the same"
+    say(world, PUBLISH_RATE, value)
+    assert connection.holds == 0
+
+
+def test_a_topic_that_is_closed_or_ends_keeps_no_publisher_waiting() -> None:
+    for end in (Topic.close, Topic.terminate):
+        world = TopicWorld()
+        say(world, PUBLISH_RATE, PublishRate(1, 0))
+        connection = RecordingConnection()
+        world.send(world.producer(connection), *(entry(n) for n in range(5000)))
+        world.do(end(world.topic))
+        assert connection.holds == 0
 
 
 def test_a_rate_of_published_bytes() -> None:
