@@ -6,6 +6,7 @@ from fakes.compacting import Compacting, Sent
 from fakes.keyed import Message
 from magnetar_broker.compaction.rules import CompactionRules
 from magnetar_broker.compaction.topic_compaction import COMPACTION_CURSOR, CompactionStatus
+from magnetar_broker.dispatch.compacted import START_PROPERTY, Start, replaced, shown
 from magnetar_broker.errors import NotReady
 from magnetar_broker.limits import TopicLimits
 from magnetar_proto.ids import MessageId
@@ -276,3 +277,14 @@ def test_what_was_given_back_in_the_middle_of_the_log_is_there_compacted(
     assert world.read() == world.expected()
     consumer = world.subscribe(read_compacted=True, earliest=True, permits=100)
     assert len(world.got(consumer)) == 35
+
+
+def test_where_reading_compacted_begins_is_nothing_that_clients_see_or_change() -> None:
+    start = Start(3, 7)
+    stored = start.as_properties() | {"mine": "1"}
+    assert shown(stored) == {"mine": "1"}
+    assert replaced(stored, {"other": "2"}) == start.as_properties() | {"other": "2"}
+    assert replaced({}, stored) == {"mine": "1"}
+    assert Start.of(stored) == start
+    for nonsense in ("", "1", "1,2,3", "a,b", "\u0661,\u0662"):
+        assert Start.of({START_PROPERTY: nonsense}) is None

@@ -5,6 +5,7 @@ for others; but those that the log does not have any more were acknowledged by n
 """
 
 import logging
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -26,7 +27,8 @@ AHEAD_ENTRIES = 1000
 AHEAD_BYTES = 1 << 20
 RETRY_SECONDS = 1.0
 START_PROPERTY = "magnetar.compactedFrom"
-"""Of a durable cursor's properties; not for clients."""
+"""Of a durable cursor's properties; not for clients (`shown`)."""
+STORED_START = re.compile(r"(-?\d{1,18}),(-?\d{1,18})", re.ASCII)
 NOTHING = Stretch(0, 0, (), [], ())
 
 
@@ -44,13 +46,24 @@ class Start(NamedTuple):
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> "Start | None":
-        """What `as_properties` made."""
-        stored = properties.get(START_PROPERTY)
-        return None if stored is None else cls(*map(int, stored.split(",")))
+        """What `as_properties` made; None if there is no such thing."""
+        found = STORED_START.fullmatch(properties.get(START_PROPERTY, ""))
+        return None if found is None else cls(int(found[1]), int(found[2]))
 
     def as_properties(self) -> dict[str, str]:
         """To be kept with a durable cursor."""
         return {START_PROPERTY: f"{self.offset},{self.mark_delete}"}
+
+
+def shown(properties: Mapping[str, str]) -> dict[str, str]:
+    """What of a durable cursor's properties clients have set."""
+    return {key: value for key, value in properties.items() if key != START_PROPERTY}
+
+
+def replaced(properties: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
+    """The properties when clients set others."""
+    start = Start.of(properties)
+    return shown(new) | ({} if start is None else start.as_properties())
 
 
 class CompactedReading:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from magnetar_broker.broker import Broker
+from magnetar_broker.dispatch.compacted import replaced, shown
 from magnetar_broker.errors import InUse, NotAllowed
 from magnetar_broker.server.admin.positions import ENDS, Place, place_of
 from magnetar_broker.server.admin.site import (
@@ -97,7 +98,7 @@ async def properties(site: Site, request: Request) -> Response:
     """What a subscription is marked with."""
     found: dict[str, str] = {}
     for _, cursor in await _cursors(site, request):
-        found |= cursor.properties
+        found |= shown(cursor.properties)
     return json_response(found)
 
 
@@ -105,7 +106,7 @@ async def set_properties(site: Site, request: Request) -> Response:
     """Replace them all."""
     new = bounded(properties_of(request))
     for topic, cursor in await _cursors(site, request):
-        await topic.cursors.set_properties(cursor, new)
+        await topic.cursors.set_properties(cursor, replaced(cursor.properties, new))
     return Response(status=204)
 
 
