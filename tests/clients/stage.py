@@ -2,8 +2,11 @@
 
 from collections.abc import Callable
 from typing import Protocol
+from urllib.request import Request, urlopen
 
 from compacting import compact
+
+REST_SECONDS = 60
 
 
 class Broker(Protocol):
@@ -32,9 +35,13 @@ class Stage:
     def answer(self, question: str) -> str:
         """Do what the scenario asks for.
 
-        That is a `broker KEY=VALUE...` of its own, to `kill` it, or to `compact` a topic.
+        That is a `broker KEY=VALUE...` of its own, to `kill` it, to `compact` a topic, or a
+        request to the admin API: `rest METHOD PATH BODY`, without spaces.
         """
         verb, *settings = question.split()
+        if verb == "rest":
+            self._rest(*settings)
+            return "done"
         if verb == "compact":
             compact(self._own or self.broker, *settings)
             return "done"
@@ -45,6 +52,11 @@ class Stage:
         self._own.kill()
         self._own.start()
         return "done"
+
+    def _rest(self, method: str, path: str, body: str = "") -> None:
+        url = f"{(self._own or self.broker).http_url}/admin/v2/{path}"
+        headers = {"Content-Type": "application/json"}
+        urlopen(Request(url, body.encode(), headers, method=method), timeout=REST_SECONDS).close()
 
     def answer_or_failure(self, question: str) -> str:
         """The same; what goes wrong is the answer, so that the scenario fails and ends."""
