@@ -66,9 +66,9 @@ def a_namespace_with_policies(t: Trace) -> None:
 
 @differs(
     Difference(
-        "permissions of a namespace",
-        "kept, and enforced if so configured",
-        "none",
+        "permissions in the body of a new namespace",
+        "kept, and enforced where authorization is on",
+        "forgotten: there is no authorization",
         on_purpose=False,
     )
 )
