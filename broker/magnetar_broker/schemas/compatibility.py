@@ -1,13 +1,23 @@
 """Strategies: which schema may follow which, and who may read a topic."""
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from magnetar_broker.config.domains import SchemaCompatibility
-from magnetar_broker.schemas.forms import Form
 from magnetar_broker.schemas.types import SchemaType
 
 S = SchemaCompatibility
+
+
+class Form(Protocol):
+    """A schema that was understood; forms of one type can be compared."""
+
+    @property
+    def identity(self) -> bytes:
+        """The same bytes for the same schema."""
+
+    def misfit(self, writer: "Form") -> str | None:
+        """Why this one cannot read what a writer of its type wrote; None if it can."""
 
 
 class Known(NamedTuple):

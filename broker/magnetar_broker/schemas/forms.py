@@ -3,26 +3,16 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final, Protocol
+from typing import Final
 
 from magnetar_broker.schemas import avro, key_value, protobuf_native
 from magnetar_broker.schemas.avro import AvroType
 from magnetar_broker.schemas.avro_identity import identity
 from magnetar_broker.schemas.avro_reading import find_misfit
+from magnetar_broker.schemas.compatibility import Form
 from magnetar_broker.schemas.key_value import KeyValueSchema
 from magnetar_broker.schemas.protobuf_native import NativeSchema
 from magnetar_broker.schemas.types import CLIENT_SIDE, InvalidSchema, Schema, SchemaType
-
-
-class Form(Protocol):
-    """A schema that was understood; forms of one type can be compared."""
-
-    @property
-    def identity(self) -> bytes:
-        """The same bytes for the same schema."""
-
-    def misfit(self, writer: "Form") -> str | None:
-        """Why this one cannot read what a writer of its type wrote; None if it can."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from magnetar_broker.schemas.compatibility import (
     Rule,
     objection,
 )
-from magnetar_broker.schemas.forms import digest_of, for_reading, form_of
 from magnetar_broker.schemas.registry import History, Registered, Registry, schema_name
 from magnetar_broker.schemas.types import InvalidSchema, Schema
 from magnetar_proto.names import TopicName
@@ -102,6 +101,8 @@ class Schemas:
         A topic that has no schema gets this one if it is `idle`: it never had messages, and nobody
         who uses it now does so without a schema.
         """
+        from magnetar_broker.schemas.forms import for_reading  # noqa: PLC0415 (not for the start)
+
         schema = for_reading(schema)
         history = await self._registry.history(schema_name(topic))
         if not history.digests and idle:
@@ -236,6 +237,8 @@ class Schemas:
         return self._understand(schema)
 
     def _understand(self, schema: Schema) -> Understood:
+        from magnetar_broker.schemas.forms import digest_of, form_of  # noqa: PLC0415 (as above)
+
         understood = self._understood.get(schema)
         if understood is not None:
             self._understood.move_to_end(schema)

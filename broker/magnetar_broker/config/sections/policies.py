@@ -322,7 +322,7 @@ class Schemas:
             Integer(1, 4 << 20),
             "Of one schema with its properties; a larger one is refused.",
         ),
-    ] = 512 << 10
+    ] = 256 << 10
     magnetar_max_schema_versions: Annotated[
         int,
         Key("magnetarMaxSchemaVersions", Integer(1), "Versions of one topic's schema."),
