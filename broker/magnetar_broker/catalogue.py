@@ -22,6 +22,7 @@ from magnetar_broker.records import (
     Fields,
     change_record,
     create_record,
+    has_record,
     keys_under,
     read_record,
 )
@@ -118,7 +119,7 @@ class Catalogue:
 
     async def exists(self, topic: TopicName) -> bool:
         """Whether a persistent topic of exactly this name has a log."""
-        return await self._metadata.get(topic_key(topic)) is not None
+        return await has_record(self._metadata, topic_key(topic))
 
     async def topics(self, namespace: str) -> list[TopicName]:
         """Persistent topics of a namespace, partitions of partitioned ones one by one."""

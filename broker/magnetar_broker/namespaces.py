@@ -11,6 +11,7 @@ from magnetar_broker.records import (
     Fields,
     change_record,
     create_record,
+    has_record,
     keys_under,
     read_record,
 )
@@ -90,7 +91,7 @@ class Namespaces:
 
     async def has(self, name: str) -> bool:
         """Whether a namespace is stored; always asks the store."""
-        return await self._metadata.get(namespace_key(name)) is not None
+        return await has_record(self._metadata, namespace_key(name))
 
     async def ensure(self, name: NamespaceName) -> None:
         """Make a namespace, and its tenant; what exists already stays as it is."""

@@ -18,6 +18,11 @@ async def read_record(metadata: MetadataStore, key: str) -> Fields | None:
     return None if found is None else json.loads(found.value)
 
 
+async def has_record(metadata: MetadataStore, key: str) -> bool:
+    """Whether there is one: cheaper than reading it, for stores know their keys."""
+    return await metadata.list(key, "", 1) == [key]
+
+
 async def create_record(metadata: MetadataStore, key: str, fields: Fields) -> bool:
     """Store a new object, durably; False if there is one already, which stays as it is."""
     try:
