@@ -29,7 +29,7 @@ def test_the_tables_hold_what_pulsar_ships() -> None:
     assert len(COMPATIBLE) > 300
     assert COMPATIBLE["managedLedgerDefaultEnsembleSize"].quiet == {"1", "2"}
     assert COMPATIBLE["managedLedgerDefaultMarkDeleteRateLimit"].quiet == {"1.0", "0.1"}
-    assert NOT_BUILT["backlogQuotaDefaultLimitGB"].quiet == {"-1"}
+    assert NOT_BUILT["webSocketServiceEnabled"].quiet == {"false"}
 
 
 def test_nothing_unsafe_is_quiet_unless_it_is_off() -> None:

@@ -74,10 +74,10 @@ def test_an_unmodified_pulsar_standalone_file_starts_and_names_what_will_not_hap
     kept = [line for line in PULSAR.splitlines() if line.partition("=")[0] not in overridden]
     settings, warnings = read("\n".join(kept) + PULSAR_STANDALONE)
     assert settings.cluster_name == "standalone"
-    assert len(warnings) == 3
-    assert "backlogQuotaDefaultLimitGB is not built yet" in warnings[0]
-    assert "webSocketServiceEnabled is not built yet" in warnings[1]
-    assert warnings[2].startswith("bindAddress=0.0.0.0")
+    assert settings.backlog_quota_default_limit_gb == 10
+    assert len(warnings) == 2
+    assert "webSocketServiceEnabled is not built yet" in warnings[0]
+    assert warnings[1].startswith("bindAddress=0.0.0.0")
 
 
 def test_every_value_that_pulsar_ships_is_quiet() -> None:
