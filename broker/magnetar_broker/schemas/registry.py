@@ -17,6 +17,8 @@ from magnetar_storage.interfaces import ABSENT, MetadataStore, Version
 from magnetar_storage.world import Clock, Promise
 
 HISTORIES, RECORDS = "/schemas/", "/schema-versions/"
+ANYTHING = "/schema"
+"""What both begin with."""
 MAX_KNOWN: Final = 1024
 """Histories in memory."""
 PAGE: Final = 1000
@@ -70,10 +72,7 @@ class Registry:
         if known is not None:
             self._known.move_to_end(name)
             return known
-        if self._is_empty is None:
-            empty = not await self._metadata.list(HISTORIES, limit=1)
-            self._is_empty = empty if self._is_empty is None else self._is_empty
-        if self._is_empty:
+        if await self._has_nothing():
             return History()
         return self._learn(name, await self._read(name))
 
@@ -131,9 +130,13 @@ class Registry:
     async def purge(self, name: str) -> None:
         """Forget everything, numbers too.  Repeat it after a failure."""
         async with self._alone(name):
-            self._known.pop(name, None)
-            await self._metadata.delete(HISTORIES + name)
-            self._known.pop(name, None)
+            if await self._has_nothing():
+                return  # and nothing is written, for most topics have no schema
+            if (await self._read(name)).stored:
+                try:
+                    await self._metadata.delete(HISTORIES + name)
+                finally:  # also where only the store knows whether it was deleted
+                    self._known.pop(name, None)
             await self._delete_all(f"{RECORDS}{name}/")
 
     async def names(self, namespace: str) -> list[str]:
@@ -142,6 +145,13 @@ class Registry:
         return [key.removeprefix(HISTORIES) for key in found]
 
     # The store ----------------------------------------------------------------------------
+
+    async def _has_nothing(self) -> bool:
+        """Whether nobody ever registered anything here: then nobody need be asked for."""
+        if self._is_empty is None:
+            empty = not await self._metadata.list(ANYTHING, limit=1)
+            self._is_empty = empty if self._is_empty is None else self._is_empty
+        return self._is_empty
 
     @asynccontextmanager
     async def _alone(self, name: str) -> AsyncIterator[None]:
