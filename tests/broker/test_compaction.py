@@ -288,3 +288,21 @@ def test_where_reading_compacted_begins_is_nothing_that_clients_see_or_change() 
     assert Start.of(stored) == start
     for nonsense in ("", "1", "1,2,3", "a,b", "\u0661,\u0662"):
         assert Start.of({START_PROPERTY: nonsense}) is None
+
+
+@pytest.mark.parametrize("lasting", [True, False])
+def test_damage_holds_up_nothing(world: Compacting, lasting: bool) -> None:
+    world.send_all(numbered(0, 30, keys=30))
+    world.store.rotten.add(world.ids[9][0])
+    world.do(world.topic.compaction.start())
+    world.clock.pump()
+    world.clock.advance(0.002)
+    if not lasting:  # both phases see the same all the same
+        world.store.rotten.clear()
+    world.clock.advance(3600)
+    assert world.topic.compaction.status is CompactionStatus.SUCCESS
+    world.store.rotten.clear()
+    world.horizon = 30
+    for offset in range(7, 14):
+        world.published[offset] = []
+    assert world.read() == world.expected()

@@ -4,6 +4,7 @@ What is read, twice, is the compacted data there is already and the log behind i
 the log ended at the beginning.  Its messages are numbered from 0.
 """
 
+import logging
 from collections.abc import AsyncIterator, Sequence
 
 from magnetar_broker.compaction.messages import Reader, survivor
@@ -13,9 +14,12 @@ from magnetar_storage.compacted_log import CompactedLog
 from magnetar_storage.compacted_part import Stretch
 from magnetar_storage.compacted_record import Compacted
 from magnetar_storage.compacted_writer import CompactedWriter, Scratch
-from magnetar_storage.errors import Fenced
+from magnetar_storage.errors import Corrupt, Fenced, NoSegment, Unavailable
+from magnetar_storage.interfaces import Run
 from magnetar_storage.latest_keys import Last, LatestKeys
 from magnetar_storage.log import Log
+
+logger = logging.getLogger(__name__)
 
 READ_ENTRIES = 1000
 READ_BYTES = 512 << 10
@@ -34,7 +38,8 @@ class CompactionRun:
         self._retain_keyless = rules.retain_keyless
         self._pace = Pace(log.engine.clock, rules.bytes_per_second)
         self.bytes_read = 0
-        self._stopped = False
+        self._stopped = self._copying = False
+        self._lost: dict[int, int] = {}  # entries that cannot be read: the first, and behind them
 
     def stop(self) -> None:
         """End soon, with an error."""
@@ -91,6 +96,7 @@ class CompactionRun:
 
     async def _copy(self, latest: LatestKeys, writer: CompactedWriter) -> None:
         """Phase two."""
+        self._copying = True
         number = 0
         async for part in self._slices():
             offsets: list[int] = []
@@ -124,17 +130,36 @@ class CompactionRun:
             yield stretch
             at = stretch.offsets[-1] + 1
         log = self._log
-        at = self._view.horizon
-        while True:
-            run = await log.read(at, min(READ_ENTRIES, max(self._end - at, 1)), READ_BYTES)
-            if not run.payloads or run.first >= self._end:
-                return
-            ledger, entry = log.position(run.first)
-            at = run.first + len(run.payloads)
-            offsets = range(run.first, at)
-            yield Stretch(ledger, run.first - entry, offsets, run.payloads, run.counts).cut(
-                0, self._end - run.first
-            )
+        at = max(self._view.horizon, log.first_offset)
+        while (at := log.holes.next_missing(at)) < self._end:
+            if at in self._lost:
+                at = self._lost[at]
+                continue
+            run = await self._read(at)
+            if run is not None:
+                ledger, entry = log.position(at)
+                offsets = range(at, at + len(run.payloads))
+                at = offsets.stop
+                yield Stretch(ledger, offsets.start - entry, offsets, run.payloads, run.counts)
+
+    async def _read(self, at: int) -> Run | None:
+        """Entries of the log, as far as the end or damage; None if that is where they begin.
+
+        What phase one could not read is lost to phase two as well: both number alike.
+        """
+        stop = min((lost for lost in self._lost if lost > at), default=self._end)
+        try:
+            run = await self._log.read(at, min(READ_ENTRIES, stop - at), READ_BYTES)
+        except (Corrupt, NoSegment) as error:
+            if self._copying or self._log.failed is not None:
+                raise
+            self._lost[at] = behind = self._log.behind_damage(at, error)
+            logger.warning("%s is compacted without offsets %d to %d, which cannot be read: %s",
+                           self._log.key, at, behind - 1, error)  # fmt: skip
+            return None
+        if run.first != at or not run.payloads:
+            raise Unavailable(f"{self._log.key} has changed while it was compacted: try again")
+        return run
 
 
 def _cut(stretch: Stretch) -> Sequence[Stretch]:

@@ -169,6 +169,8 @@ class TopicCompaction:
                 self._topic.name, compacted.entries, compacted.size, run.bytes_read // 2,
             )  # fmt: skip
         finally:
+            if self.is_running:
+                self.status, self.last_error = CompactionStatus.ERROR, "a defect: see the log"
             self._run = None
             ended, self._ended = self._ended, None
             if ended is not None:
