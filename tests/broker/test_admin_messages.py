@@ -321,11 +321,23 @@ def test_what_is_kept_is_explained(broker: RunningBroker, stage: Stage) -> None:
         "saidBy": "broker",
     }
     assert [one["name"] for one in answer["subscriptions"]] == ["sub"]
+    assert answer["warnings"] == []
     assert answer["subscriptions"][0]["unackedEntries"] == 5
     assert answer["backlogBytes"] == answer["storedBytes"] > 0
     (segment,) = answer["segments"]
     assert not segment["deletable"] and segment["entries"] == 5
     assert [reason["reason"] for reason in segment["keptBecause"]] == ["open"]
+
+
+def test_a_topic_that_loses_messages_unread_is_warned_of(
+    broker: RunningBroker, raw: RawClient, topic: str
+) -> None:
+    raw.produce(topic)
+    connection = http.client.HTTPConnection("127.0.0.1", broker.http_port)
+    connection.request("GET", f"/admin/v2/{topic.replace('://', '/')}/explainRetention")
+    (warning,) = json.loads(connection.getresponse().read())["warnings"]
+    connection.close()
+    assert "nothing subscribes durably" in warning
 
 
 def test_quotas_are_looked_at_when_asked(ask: Ask) -> None:

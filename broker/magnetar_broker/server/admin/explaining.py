@@ -1,5 +1,6 @@
 """`explainRetention`: what becomes of each segment of a topic, when, and who says so."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from magnetar_broker.policies import (
@@ -45,8 +46,21 @@ def explained(topic: Topic) -> dict[str, Any]:
             }
             for one in topic.subscriptions.values()
         ],
+        "warnings": list(_warnings(topic)),
         "segments": [_segment(topic, segments[one.segment], one) for one in judged(topic)],
     }
+
+
+def _warnings(topic: Topic) -> Iterator[str]:
+    """What surprises people."""
+    retention = topic.limits.retention
+    if not topic.cursors.cursors and 0 in (retention.minutes, retention.megabytes):
+        yield (
+            "nothing subscribes durably and there is no retention: messages are deleted with their "
+            "ledger, read or not; create a subscription, or set retention"
+        )
+    if topic.limits.message_ttl_seconds > 0 and topic.delays.waiting:
+        yield "messages to be delivered later expire, too, when they are older than the TTL"
 
 
 def _policy(topic: Topic, policy: Policy[Any]) -> dict[str, Any]:
