@@ -151,6 +151,7 @@ class Creation:
         """
         await self.deletion.settle(name)
         async with self.topics.alone_with_partitions(name):
+            await self.namespaces.require(name.namespace_name)
             self.deletion.check(name)
             await self.policies.load(name)
             present = await self.catalogue.partitions(name)

@@ -246,6 +246,8 @@ class Deletion:
         return [topic for topic in there if not topic.is_system]
 
     async def _finish_namespace(self, name: str) -> None:
+        if name not in self._begun:
+            return  # somebody else has ended it, while this was waited for
         if await self._is_begun(name):
             await self._topics.settled(lambda topic: topic.namespace_name == name)
             gone = await self._catalogue.topics(name)

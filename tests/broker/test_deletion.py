@@ -225,6 +225,32 @@ def test_nobody_makes_topics_in_a_namespace_that_is_being_deleted() -> None:
     world.topic(named("new"))  # the namespace is made anew
 
 
+def test_upkeep_and_others_wait_for_a_deletion_that_is_under_way() -> None:
+    world = filled()
+    gate = world.clock.promise()
+    delete_key = world.metadata.delete
+
+    async def slowly(*asked: Any) -> None:
+        await gate
+        await delete_key(*asked)
+
+    world.metadata.delete = slowly  # type: ignore[method-assign]
+    jobs = [world.begin(world.broker.deletion.namespace(NAMESPACE, force=True))]
+    world.clock.pump()
+    jobs.append(world.begin(world.broker.upkeep.run("deleting")))
+    second = world.begin(world.broker.deletion.namespace(NAMESPACE, force=True))
+    growing = world.begin(world.broker.creation.grow(PARTED, 5))
+    gate.set_result(None)
+    world.clock.pump()
+    for job in jobs:
+        job.result()
+    for late in (second, growing):
+        with pytest.raises(NamespaceMissing):
+            late.result()
+    assert world.store.ids() == set() and "default" not in str(world.stored("/"))
+    world.topic(PLAIN)  # the namespace is made anew
+
+
 def test_a_tenant_with_namespaces_goes_only_by_force() -> None:
     world = filled()
     with pytest.raises(NotEmpty, match="active namespaces"):
