@@ -81,6 +81,10 @@ Outcome = Changes | BaseException
 """What a write has changed, or why it was not made."""
 
 
+Found = Versioned | BaseException | None
+"""What a key is, or why that cannot be told."""
+
+
 class Database:
     """The statements; every method runs as one job and one transaction."""
 
@@ -88,6 +92,16 @@ class Database:
         """Open or create the database at a path; see `SqliteMetadata.open` for errors."""
         self._path = path
         self._connection = self._explained(partial(self._connect, path))
+
+    def get_all(self, keys: Sequence[str]) -> list[Found]:
+        """What each is, or what is wrong with it."""
+        found: list[Found] = []
+        for key in keys:
+            try:
+                found.append(self.get(key))
+            except StorageError as error:
+                found.append(error)
+        return found
 
     def get(self, key: str) -> Versioned | None:
         found = self._query("SELECT value, version, lease, crc FROM entries WHERE key = ?", key)
@@ -238,6 +252,8 @@ class SqliteMetadata:
         self._keys: SortedKeys | None = keys  # None: ask the database, nobody is sure
         self._waiting: list[tuple[Write, Promise]] = []
         self._writing = False
+        self._asked: list[tuple[str, Promise]] = []
+        self._reading = False
         self._leases: set[str] = set()
         self._leases_made = 0
 
@@ -251,7 +267,13 @@ class SqliteMetadata:
     async def get(self, key: str) -> Versioned | None:
         if self._keys is not None and key not in self._keys:
             return None
-        return await self._worker.run(partial(self._database.get, key))
+        promise = self._clock.promise()
+        self._asked.append((key, promise))
+        if not self._reading:
+            self._reading = True
+            self._clock.soon(self._read)
+        found: Versioned | None = await promise
+        return found
 
     async def put(
         self,
@@ -293,7 +315,29 @@ class SqliteMetadata:
         self._watchers.close()
         await self._worker.run(self._database.close)
 
-    # Writing in groups ----------------------------------------------------------
+    # Reading and writing in groups ----------------------------------------------
+
+    def _read(self) -> None:
+        asked, self._asked = self._asked, []
+        job = partial(self._database.get_all, [key for key, _ in asked])
+        self._worker.submit(job, partial(self._found, [promise for _, promise in asked]))
+
+    def _found(
+        self,
+        promises: Sequence[Promise],
+        found: Sequence[Found] | None,
+        error: BaseException | None,
+    ) -> None:
+        for promise, one in zip(promises, found or [_again(error)] * len(promises), strict=True):
+            if promise.done():
+                continue
+            if isinstance(one, BaseException):
+                promise.set_exception(one)
+            else:
+                promise.set_result(one)
+        self._reading = bool(self._asked)
+        if self._reading:
+            self._read()
 
     async def _write(self, write: Write) -> Changes:
         """What it has changed, once that is durable."""

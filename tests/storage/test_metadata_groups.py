@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fakes.world import ManualClock, ManualPromise, QueuedWorkers, run, start
 from magnetar_storage.disk import LocalDisk
-from magnetar_storage.errors import BadVersion, DiskFull, StorageError
+from magnetar_storage.errors import BadVersion, Corrupt, DiskFull, StorageError
 from magnetar_storage.interfaces import ABSENT, MetadataStore
 from magnetar_storage.memory import MemoryMetadata
 from magnetar_storage.sorted_keys import SortedKeys
@@ -162,3 +162,16 @@ def test_sorted_keys_are_a_sorted_set(changes: list[tuple[bool, str]], prefix: s
     assert keys.page(prefix, "", 1000) == [key for key in expected if key or prefix > ""]
     for at, key in enumerate(expected):
         assert keys.page(prefix, key, 2) == expected[at + 1 : at + 3]
+
+
+def test_questions_that_wait_together_are_answered_together(driven: Driven) -> None:
+    for key in ("/a", "/b", "/c"):
+        driven.run(driven.store.put(key, key.encode()))
+    driven.connection.execute("UPDATE entries SET value = ? WHERE key = '/b'", (b"rot",))
+    asked = [start(driven.store.get(key)) for key in ("/a", "/b", "/c")]
+    driven.clock.pump()
+    assert len(driven.workers.background) == 1
+    driven.settle()
+    assert [asked[0].result().value, asked[2].result().value] == [b"/a", b"/c"]
+    with pytest.raises(Corrupt, match="row of /b"):
+        asked[1].result()
