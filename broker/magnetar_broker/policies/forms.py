@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
@@ -40,8 +39,7 @@ class Flag:
         raise ValueError(f"expected true or false, not {_shown(value)}")
 
 
-@dataclass(frozen=True)
-class Whole:
+class Whole(NamedTuple):
     """A whole number; some clients write it as text."""
 
     low: int = 0
@@ -78,8 +76,7 @@ class Text:
         return value
 
 
-@dataclass(frozen=True)
-class OneOf(Generic[E]):
+class OneOf(NamedTuple, Generic[E]):
     """A name out of a list."""
 
     options: type[E]
@@ -93,8 +90,7 @@ class OneOf(Generic[E]):
         return self.options(value)
 
 
-@dataclass(frozen=True)
-class SomeOf(Generic[E]):
+class SomeOf(NamedTuple, Generic[E]):
     """Several names out of a list, written in the list's order."""
 
     options: type[E]
@@ -108,8 +104,7 @@ class SomeOf(Generic[E]):
         return frozenset(map(OneOf(self.options).decode, value))
 
 
-@dataclass(frozen=True)
-class ByName(Generic[T]):
+class ByName(NamedTuple, Generic[T]):
     """An object with one value of a kind under each name."""
 
     form: Form[T]
@@ -123,8 +118,7 @@ class ByName(Generic[T]):
         return {name: _named(name, self.form, one) for name, one in value.items()}
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(NamedTuple):
     """One member of an object; what is absent or null has its default."""
 
     name: str

@@ -1,7 +1,6 @@
 """The values that policies have, and how REST and the metadata store write them."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from magnetar_broker.config.domains import InactiveMode, QuotaAction, TopicType
 from magnetar_broker.policies.forms import (
@@ -18,8 +17,7 @@ from magnetar_broker.policies.forms import (
 from magnetar_broker.retention import Retention
 
 
-@dataclass(frozen=True, slots=True)
-class DelayedDelivery:
+class DelayedDelivery(NamedTuple):
     """Whether messages wait for the time that they bring, and for how long they may."""
 
     active: bool
@@ -28,8 +26,7 @@ class DelayedDelivery:
     """0 is no limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class BacklogQuota:
+class BacklogQuota(NamedTuple):
     """How large (bytes) or old (seconds) a backlog may get, and what happens then."""
 
     limit: int
@@ -39,8 +36,7 @@ class BacklogQuota:
     """What was said of the other kind of quota in the same breath: shown again, without effect."""
 
 
-@dataclass(frozen=True, slots=True)
-class AutoTopicCreation:
+class AutoTopicCreation(NamedTuple):
     """Whether using a topic creates it, and with how many partitions."""
 
     allowed: bool
@@ -48,16 +44,14 @@ class AutoTopicCreation:
     partitions: int
 
 
-@dataclass(frozen=True, slots=True)
-class PublishRate:
+class PublishRate(NamedTuple):
     """What may be published to a topic in a second; 0 or less is no limit."""
 
     messages: int
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class DispatchRate:
+class DispatchRate(NamedTuple):
     """What may be delivered in a period; 0 or less is no limit."""
 
     messages: int
@@ -68,8 +62,7 @@ class DispatchRate:
     """Whether the limits come on top of the rate of publishing."""
 
 
-@dataclass(frozen=True, slots=True)
-class SubscribeRate:
+class SubscribeRate(NamedTuple):
     """How often a consumer may subscribe in a period; 0 or less is no limit."""
 
     per_consumer: int
@@ -77,8 +70,7 @@ class SubscribeRate:
     """0 or less is 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class InactiveTopics:
+class InactiveTopics(NamedTuple):
     """Whether topics that nobody uses are deleted, and after how long."""
 
     delete: bool
