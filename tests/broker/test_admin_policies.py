@@ -2,7 +2,9 @@
 
 import http.client
 import json
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -341,3 +343,28 @@ def test_a_204_is_enforced_and_survives(
         success = client.produce(topic, producer_name="raw")
         assert isinstance(success, pb.CommandProducerSuccess) and success.last_sequence_id == 0
         assert client.publish(0, b"x").entryId == (1 << 64) - 1
+
+
+def test_a_kill_leaves_the_last_that_was_answered_or_a_later_one(
+    make_broker: Callable[..., RunningBroker],
+) -> None:
+    broker = make_broker()
+    path = Path(broker, "namespaces/public/default/maxProducersPerTopic")
+    answered, enough = [0], threading.Event()
+
+    def say_more_and_more() -> None:
+        with suppress(OSError, http.client.HTTPException):  # the broker is killed
+            while path.post(answered[0] + 1) == 204:
+                answered[0] += 1
+                if answered[0] == 20:
+                    enough.set()
+
+    saying = threading.Thread(target=say_more_and_more)
+    saying.start()
+    assert enough.wait(60)
+    broker.kill()
+    saying.join()
+    broker.start()
+    assert path.says() in (answered[0], answered[0] + 1)
+    told = _object(Path(broker, "namespaces/public/default/policies/explain").says())
+    assert told["max_producers"]["value"] == path.says()
