@@ -1,5 +1,7 @@
 package magnetar.clients;
 
+import com.google.protobuf.Duration;
+import com.google.protobuf.Timestamp;
 import java.time.Instant;
 import java.time.LocalDate;
 import java.time.LocalDateTime;
@@ -163,6 +165,18 @@ final class Schemas {
             Check.refused(IncompatibleSchemaException.class,
                     () -> stage.client().newProducer(other).topic(topic).create());
         }
+    }
+
+    @Scenario
+    static void protobufMessages(Stage stage) throws Exception {
+        var moment = Timestamp.newBuilder().setSeconds(1_700_000_000L).setNanos(5).build();
+        roundTrip(stage, "-native", Schema.PROTOBUF_NATIVE(Timestamp.class), moment);
+        Check.refused(IncompatibleSchemaException.class, () -> stage.client()
+                .newProducer(Schema.PROTOBUF_NATIVE(Duration.class)).topic(stage.topic + "-native").create());
+        var consumer = consumer(stage, Schema.PROTOBUF(Timestamp.class), "sub");
+        producer(stage, Schema.PROTOBUF(Timestamp.class)).send(moment);
+        Check.equal(next(consumer).getValue(), moment);
+        Check.refused(IncompatibleSchemaException.class, () -> producer(stage, Schema.AVRO(Person.class)));
     }
 
     @Scenario
