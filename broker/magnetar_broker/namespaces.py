@@ -84,7 +84,10 @@ class Namespaces:
                 raise NamespaceMissing(
                     f"namespace {name} does not exist; create it, or list it in bootstrapNamespaces"
                 )
-            await self.ensure(NamespaceName.parse(name))
+            parsed = NamespaceName.parse(name)
+            await self._tenants.check_room(parsed.tenant)
+            await self._check_room(parsed.tenant)
+            await self.ensure(parsed)
         if name in self._closed:
             raise NamespaceMissing(f"namespace {name} is being made or deleted; try again later")
         self._known.add(name)
@@ -125,12 +128,18 @@ class Namespaces:
     async def create(self, name: NamespaceName, namespace: Namespace) -> None:
         """Make one of a tenant that there is; durable on return."""
         await self._tenants.get(name.tenant)
-        limit = self._limit
-        if 0 < limit <= len(await self.of_tenant(name.tenant)):
-            raise LimitReached(f"{name.tenant} has its {limit} namespaces (maxNamespacesPerTenant)")
+        if not await self.has(str(name)):
+            await self._check_room(name.tenant)
         fields = namespace.fields()
         if not await create_record(self._metadata, namespace_key(str(name)), fields):
             raise AlreadyExists(f"namespace {name} exists already")
+
+    async def _check_room(self, tenant: str) -> None:
+        if 0 < self._limit <= len(await self.of_tenant(tenant)):
+            raise LimitReached(
+                f"{tenant} has its {self._limit} namespaces (maxNamespacesPerTenant): "
+                "use one of them"
+            )
 
     async def change_properties(
         self, name: str, change: Callable[[dict[str, str]], dict[str, str]]

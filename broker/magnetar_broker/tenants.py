@@ -51,10 +51,18 @@ class Tenants:
 
     async def create(self, name: str, tenant: Tenant) -> None:
         """Make one; durable on return."""
-        if 0 < self._limit <= len(await self.names()):
-            raise LimitReached(f"there are {self._limit} tenants already (maxTenants)")
+        await self.check_room(name)
         if not await create_record(self._metadata, tenant_key(name), tenant.fields()):
             raise AlreadyExists(f"tenant {name} exists already")
+
+    async def check_room(self, name: str) -> None:
+        """`LimitReached` if there may be no tenant more and this is none yet."""
+        if self._limit > 0:
+            names = await self.names()
+            if name not in names and len(names) >= self._limit:
+                raise LimitReached(
+                    f"there are {self._limit} tenants already (maxTenants): use one of them"
+                )
 
     async def ensure(self, name: str) -> None:
         """Make one with what holds for a new one, unless there is one."""

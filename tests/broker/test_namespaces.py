@@ -94,6 +94,18 @@ def test_there_are_not_more_than_there_may_be() -> None:
     names.make()
     with pytest.raises(LimitReached, match="maxNamespacesPerTenant"):
         names.make(NamespaceName.parse("tenant/more"))
+    with pytest.raises(AlreadyExists):
+        names.make()
+
+
+def test_limits_hold_for_what_is_made_by_use() -> None:
+    names = Names(tenants=1, namespaces=1)
+    names.do(names.all.require("tenant/space"))
+    names.do(names.all.require("tenant/space"))
+    with pytest.raises(LimitReached, match="maxNamespacesPerTenant"):
+        names.do(names.all.require("tenant/more"))
+    with pytest.raises(LimitReached, match="maxTenants"):
+        names.do(names.all.require("other/space"))
 
 
 def test_a_namespace_keeps_its_bundles_and_properties() -> None:
