@@ -15,6 +15,7 @@ DELAYS = (
     "tests/broker/test_delays.py",
 )
 DELAY_INDEX = "storage/magnetar_storage/delay_index.py"
+RATES = ("tests/broker/test_throttle.py", "tests/broker/test_rate_limit.py")
 KEYS = ("tests/broker/test_key_shared.py", "tests/broker/test_key_shared_model.py")
 KEY_QUEUES = "broker/magnetar_broker/dispatch/key_queues.py"
 KEY_SHARED = "broker/magnetar_broker/dispatch/key_shared.py"
@@ -245,11 +246,70 @@ FAULTS: tuple[Fault, ...] = (
         DEDUPLICATION,
     ),
     Fault(
+        "broker/magnetar_broker/tidying.py",
+        "a topic is truncated before everybody's acknowledgements are durable",
+        "    await topic.cursors.durable()\n",
+        "",
+        ("tests/broker/test_tidying.py",),
+    ),
+    Fault(
+        "broker/magnetar_broker/skipping.py",
+        "messages expire, and a crash undoes it",
+        "    subscription.skip(*runs)\n    await subscription.settled()\n",
+        "    subscription.skip(*runs)\n",
+        ("tests/broker/test_expiry.py",),
+    ),
+    Fault(
         "broker/magnetar_broker/producers.py",
         "a topic's epoch is not stored",
         "await self._home.store_epoch(epoch)",
         "pass",
         ("tests/broker/test_producers.py",),
+    ),
+    Fault(
+        "broker/magnetar_broker/rate_limit.py",
+        "who still waits when its turn was over is not called again",
+        """        if self._line:
+            self._arm()
+""",
+        "",
+        RATES,
+    ),
+    Fault(
+        "broker/magnetar_broker/rate_limit.py",
+        "who comes later comes first",
+        "(not self._line or who is self._turn)",
+        "True",
+        RATES,
+    ),
+    Fault(
+        "broker/magnetar_broker/dispatch/single_active.py",
+        "nobody is called when the rate lets something go",
+        "not throttle.may_go()",
+        "throttle.is_spent",
+    ),
+    Fault(
+        SHARED,
+        "what comes again does not wait for the rate",
+        """        if not self._held.may_go():
+            return False
+""",
+        "",
+        RATES,
+    ),
+    Fault(
+        "broker/magnetar_broker/termination.py",
+        "producers stay at the end of their topic",
+        "        topic.producers.disconnect()\n",
+        "",
+        ("tests/broker/test_termination.py",),
+    ),
+    Fault(
+        "storage/magnetar_storage/log.py",
+        "the end of a topic is not durable",
+        "            await self.commit(lambda record: replace(record, terminated=True))\n",
+        "",
+        ("tests/storage/test_log_termination.py",),
     ),
     Fault(
         "broker/magnetar_broker/access.py",

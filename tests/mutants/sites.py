@@ -209,15 +209,15 @@ ORDERS = (
         "run.payloads[: behind - first]",
     ),
     Order(
-        "thinning.py",
+        "recorded_log.py",
         "a keeper is not trash while it is written",
-        "await log.commit(lambda record: replace(record, trash=(*record.trash, keeper)))",
+        "await self.commit(lambda record: replace(record, trash=(*record.trash, writer.segment)))",
         "pass",
     ),
     Order(
-        "thinning.py",
+        "recorded_log.py",
         "a keeper may be deleted while it is written",
-        "log.unfinished.add(keeper)",
+        "self.unfinished.add(writer.segment)",
         "pass",
     ),
     Order(
