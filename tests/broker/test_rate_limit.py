@@ -69,6 +69,20 @@ def test_whoever_comes_later_does_not_come_first() -> None:
     assert limit.waits == 2
 
 
+def test_who_has_not_waited_does_not_go_just_before_who_has() -> None:
+    clock = ManualClock()
+    limit = RateLimit("topic", Rate(1000, 0), clock)
+    limit.take(1000, 0)
+    gone: list[str] = []
+    limit.wait("a", lambda: gone.append("a"))
+    clock.advance(TICK_MS / 2000)
+    assert (limit.wait_ms, gone) == (0, [])
+    assert not limit.admits("b")
+    clock.advance(TICK_MS / 2000)
+    assert gone == ["a"]
+    assert limit.admits("b")
+
+
 def test_a_limit_that_holds_no_longer_lets_all_go() -> None:
     clock = ManualClock()
     limit = RateLimit("topic", Rate(1, 0), clock)
