@@ -7,6 +7,7 @@ from fakes.keyed import Message
 from magnetar_broker.compaction.rules import CompactionRules
 from magnetar_broker.compaction.topic_compaction import COMPACTION_CURSOR, CompactionStatus
 from magnetar_broker.dispatch.compacted import START_PROPERTY, Start, replaced, shown
+from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.errors import NotReady
 from magnetar_broker.limits import TopicLimits
 from magnetar_proto.ids import MessageId
@@ -306,3 +307,19 @@ def test_damage_holds_up_nothing(world: Compacting, lasting: bool) -> None:
     for offset in range(7, 14):
         world.published[offset] = []
     assert world.read() == world.expected()
+
+
+def test_a_reader_of_some_slots_gets_only_keys_in_them(world: Compacting) -> None:
+    world.send_all(numbered(0, 40, keys=20))
+    world.compact()
+    halves = []
+    for number, slots in enumerate(((0, 32_767), (32_768, 65_535))):
+        meta = KeySharedMeta(sticky=True, ranges=(slots,))
+        reader = world.subscribe(
+            sub=f"r{number}", durable=False, start=MessageId(-1, -1), read_compacted=True,
+            permits=100, key_shared=meta,
+        )  # fmt: skip
+        halves.append(set(world.offsets(reader)))
+    assert all(halves)
+    assert halves[0] | halves[1] == set(range(20, 40))
+    assert not halves[0] & halves[1]

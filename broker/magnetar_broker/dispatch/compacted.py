@@ -7,13 +7,16 @@ for others; but those that the log does not have any more were acknowledged by n
 import logging
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import entries_within
 from magnetar_broker.dispatch.frames import FrameCache
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.hashes import range_slot
 from magnetar_proto.ids import mask_to_ack_set
+from magnetar_proto.sticky_key import sticky_key
 from magnetar_storage.compacted_log import CompactedLog
 from magnetar_storage.compacted_part import Stretch
 from magnetar_storage.cursor import Cursor
@@ -114,8 +117,11 @@ class CompactedReading:
         at = bisect_left(self._ahead.offsets, offset)
         part = self._ahead.cut(at, at + room)
         if not part.payloads:
-            return self._ahead_to
-        wanted = self._unacked(part)
+            behind = self._ahead_to
+            self.clear()
+            return behind
+        exclusive = consumer.subscription.type == pb.CommandSubscribe.Exclusive
+        wanted = self._wanted(part, consumer.key_shared.ranges if exclusive else ())
         if not wanted.payloads:
             return part.offsets[-1] + 1
         return self._send(consumer, wanted, room, frames, partition)
@@ -124,12 +130,15 @@ class CompactedReading:
         """Give back the memory: nobody reads at present."""
         self._ahead, self._ahead_from, self._ahead_to = NOTHING, 0, 0
 
-    def _unacked(self, stretch: Stretch) -> Stretch:
-        """The first entries that can be sent together: whole ones, or one that is partly acked."""
+    def _wanted(self, stretch: Stretch, ranges: Sequence[tuple[int, int]]) -> Stretch:
+        """The first entries that can be sent together: whole ones, or one that is partly acked.
+
+        Where there are ranges of slots, only those with keys in them.
+        """
         kept: list[int] = []
         partial = self._cursor.partial
         for index, offset in enumerate(stretch.offsets):
-            if self._is_acked(offset):
+            if self._is_acked(offset) or not _is_inside(stretch.payloads[index], ranges):
                 continue
             if offset in partial and kept:
                 break
@@ -189,3 +198,10 @@ class CompactedReading:
     def _try_again(self) -> None:
         self.failure = None
         self._ready()
+
+
+def _is_inside(entry: bytes, ranges: Sequence[tuple[int, int]]) -> bool:
+    if not ranges:
+        return True
+    slot = range_slot(sticky_key(entry))
+    return any(first <= slot <= last for first, last in ranges)
