@@ -25,13 +25,17 @@ def _path_of(t: Trace) -> str:
 def _compact(t: Trace) -> None:
     """Compact the topic; what is told is how that ended."""
     t.rest("PUT", _path_of(t))
+    _tells_the_end(t, _path_of(t))
+
+
+def _tells_the_end(t: Trace, path: str) -> None:
     until = time.monotonic() + DEADLINE_SECONDS
     while time.monotonic() < until:
-        answer = ask(t.target.http_port, "GET", f"/admin/v2/{_path_of(t)}", b"")
+        answer = ask(t.target.http_port, "GET", f"/admin/v2/{path}", b"")
         if answer.value["status"] != "RUNNING":
             break
         t.read_for(LOOK_SECONDS)
-    t.rest("GET", _path_of(t))
+    t.rest("GET", path)
 
 
 def _sends(a: Voice, sequence_id: int, entry: bytes, messages: int = 1) -> Any:
@@ -365,7 +369,7 @@ def a_partitioned_topic(t: Trace) -> None:
     t.has_partitions(2)
     t.rest("PUT", _path_of(t))
     t.rest("GET", _path_of(t))
-    t.rest("GET", _path_of(t).replace("/compaction", "-partition-1/compaction"))
+    _tells_the_end(t, _path_of(t).replace("/compaction", "-partition-1/compaction"))
 
 
 def a_topic_with_nothing_in_it(t: Trace) -> None:
