@@ -3,8 +3,15 @@
 from collections.abc import Iterator
 
 from magnetar_broker.policies.explain import explained
-from magnetar_broker.server.admin.policies.line import existing_namespace, existing_topic
-from magnetar_broker.server.admin.site import NAMESPACE, TOPIC, Handler, Site, serving
+from magnetar_broker.server.admin.policies.line import speaking_topic
+from magnetar_broker.server.admin.site import (
+    NAMESPACE,
+    TOPIC,
+    Handler,
+    Site,
+    existing_namespace,
+    serving,
+)
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
 
@@ -12,7 +19,7 @@ from magnetar_broker.server.http.table import Route
 async def of_topic(site: Site, request: Request) -> Response:
     """What holds for a topic, policy by policy, and who says so."""
     broker = serving(site)
-    return json_response(await explained(broker.policies, await existing_topic(broker, request)))
+    return json_response(await explained(broker.policies, await speaking_topic(broker, request)))
 
 
 async def of_namespace(site: Site, request: Request) -> Response:

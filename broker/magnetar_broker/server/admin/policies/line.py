@@ -16,8 +16,10 @@ from magnetar_broker.server.admin.site import (
     TOPIC,
     Handler,
     Site,
+    existing_namespace,
+    existing_topic,
+    flag_of,
     json_of,
-    namespace_of,
     serving,
     topic_of,
 )
@@ -118,8 +120,8 @@ class TopicLine(Line[T]):
     async def on_get(self, site: Site, request: Request) -> Response:
         """What the topic says, or what holds for it."""
         broker = serving(site)
-        topic = await existing_topic(broker, request)
-        if request.query.get("applied") == "true":
+        topic = await speaking_topic(broker, request)
+        if flag_of(request, "applied"):
             return self.answer((await broker.policies.holds(self.policy, topic)).value)
         said: T | None = await broker.policies.said(self.policy, topic)
         return self.answer(said)
@@ -127,12 +129,12 @@ class TopicLine(Line[T]):
     async def on_set(self, site: Site, request: Request) -> Response:
         """Say it."""
         broker = serving(site)
-        return await self.say(broker, await existing_topic(broker, request), request)
+        return await self.say(broker, await speaking_topic(broker, request), request)
 
     async def on_delete(self, site: Site, request: Request) -> Response:
         """Unsay it."""
         broker = serving(site)
-        return await self.unsay(broker, await existing_topic(broker, request))
+        return await self.unsay(broker, await speaking_topic(broker, request))
 
     def routes(self) -> Iterator[Route[Handler]]:
         """What is answered on the path."""
@@ -143,24 +145,14 @@ class TopicLine(Line[T]):
             yield Route("DELETE", path, self.on_delete)
 
 
-async def existing_namespace(broker: Broker, request: Request) -> str:
-    """The namespace that the path names; 404 if it does not exist."""
-    namespace = namespace_of(request)
-    if not await broker.namespaces.has(namespace):
-        raise Refused(404, f"Namespace {namespace} does not exist")
-    return namespace
-
-
-async def existing_topic(broker: Broker, request: Request) -> TopicName:
-    """The topic that the path names: 404 if it does not exist, 412 for a partition."""
+async def speaking_topic(broker: Broker, request: Request) -> TopicName:
+    """The topic that the path names, which may say something; 412 for a partition."""
     topic = topic_of(request)
     if topic.partition >= 0:
         raise Refused(412, f"{topic} is a partition: policies are those of {topic.base}")
-    if request.query.get("isGlobal") == "true":
+    if flag_of(request, "isGlobal"):
         raise Refused(400, "there are no global policies: this broker is its own cluster")
-    if not await broker.exists(topic):
-        raise Refused(404, f"Topic {topic} not found")
-    return topic
+    return await existing_topic(broker, request)
 
 
 def decoded(form: Form[T], said: Any, bad_status: int = 400) -> T:

@@ -17,12 +17,14 @@ from magnetar_broker.policies import (
     Subject,
 )
 from magnetar_broker.policies.document import QUOTA_TYPES, quota_json
-from magnetar_broker.server.admin.policies.line import decoded, existing_namespace, existing_topic
+from magnetar_broker.server.admin.policies.line import decoded, speaking_topic
 from magnetar_broker.server.admin.site import (
     NAMESPACE,
     TOPIC,
     Handler,
     Site,
+    existing_namespace,
+    flag_of,
     json_of,
     serving,
 )
@@ -90,7 +92,7 @@ def _check(policy: Policy[BacklogQuota], quota: BacklogQuota, retention: Retenti
 
 async def _subject(broker: Broker, request: Request) -> Subject:
     if "topic" in request.parameters:
-        return await existing_topic(broker, request)
+        return await speaking_topic(broker, request)
     return await existing_namespace(broker, request)
 
 
@@ -106,7 +108,7 @@ async def on_get(site: Site, request: Request) -> Response:
     broker = serving(site)
     subject = await _subject(broker, request)
     policies = broker.policies
-    if request.query.get("applied") != "true":
+    if not flag_of(request, "applied"):
         said: dict[Policy[BacklogQuota], BacklogQuota | None] = {}
         for policy in TYPES.values():
             quota: BacklogQuota | None = await policies.said(policy, subject)

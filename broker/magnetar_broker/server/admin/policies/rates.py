@@ -8,8 +8,16 @@ from magnetar_broker.policies import (
     SUBSCRIPTION_DISPATCH_RATES,
     DispatchRate,
 )
-from magnetar_broker.server.admin.policies.line import decoded, existing_topic
-from magnetar_broker.server.admin.site import TOPIC, Handler, Site, json_of, parts_of, serving
+from magnetar_broker.server.admin.policies.line import decoded, speaking_topic
+from magnetar_broker.server.admin.site import (
+    TOPIC,
+    Handler,
+    Site,
+    flag_of,
+    json_of,
+    parts_of,
+    serving,
+)
 from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
 from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
@@ -21,9 +29,9 @@ FORM = SUBSCRIPTION_DISPATCH_RATE.form
 async def on_get(site: Site, request: Request) -> Response:
     """What the topic says of the subscription, or what holds for it."""
     broker = serving(site)
-    topic = await existing_topic(broker, request)
+    topic = await speaking_topic(broker, request)
     rate = (await _said(broker, topic)).get(_subscription(request))
-    if rate is None and request.query.get("applied") == "true":
+    if rate is None and flag_of(request, "applied"):
         rate = (await broker.policies.holds(SUBSCRIPTION_DISPATCH_RATE, topic)).value
     return text_response("") if rate is None else json_response(FORM.encode(rate))
 
@@ -31,7 +39,7 @@ async def on_get(site: Site, request: Request) -> Response:
 async def on_set(site: Site, request: Request) -> Response:
     """Say it; an empty body unsays it."""
     broker = serving(site)
-    topic = await existing_topic(broker, request)
+    topic = await speaking_topic(broker, request)
     said = json_of(request) if request.body.strip() else None
     return await _say(
         broker, topic, _subscription(request), None if said is None else decoded(FORM, said)
@@ -41,7 +49,7 @@ async def on_set(site: Site, request: Request) -> Response:
 async def on_delete(site: Site, request: Request) -> Response:
     """Unsay it."""
     broker = serving(site)
-    return await _say(broker, await existing_topic(broker, request), _subscription(request), None)
+    return await _say(broker, await speaking_topic(broker, request), _subscription(request), None)
 
 
 async def _said(broker: Broker, topic: TopicName) -> dict[str, DispatchRate]:

@@ -6,7 +6,7 @@ from typing import Any
 from magnetar_broker import policies
 from magnetar_broker.broker import Broker
 from magnetar_broker.policies import Subject
-from magnetar_broker.server.admin.policies.line import TopicLine, existing_topic
+from magnetar_broker.server.admin.policies.line import TopicLine, speaking_topic
 from magnetar_broker.server.admin.policies.quotas import check_topic_retention
 from magnetar_broker.server.admin.site import TOPIC, Handler, Site, serving
 from magnetar_broker.server.http.errors import Refused
@@ -106,7 +106,7 @@ LINES: tuple[TopicLine[Any], ...] = (
 async def unsay_all(site: Site, request: Request) -> Response:
     """Have a topic say nothing any more."""
     broker = serving(site)
-    topic = await existing_topic(broker, request)
+    topic = await speaking_topic(broker, request)
     await broker.enforcement.say(topic, dict.fromkeys(policies.TABLE.values()))
     return Response(status=204)
 
