@@ -97,6 +97,7 @@ class Creation:
         await self.deletion.settle(name)
         partitions = await self.catalogue.partitions(name)
         if name.partition >= 0:
+            create = create and partitions == 0  # there are no further ones
             partitions, exists = 0, name.partition < partitions
         else:
             exists = partitions > 0
