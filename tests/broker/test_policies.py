@@ -242,6 +242,27 @@ def test_topics_that_say_nothing_cost_neither_memory_nor_reads() -> None:
     assert found.known == 1 and reads == [topic_policies_key(OTHER)]
 
 
+def test_what_is_deleted_while_it_is_read_is_gone() -> None:
+    world = LogWorld()
+    world.do(policies(world).say(NAME, {DEDUPLICATION: True}))
+    found = policies(world)
+    world.do(found.start())
+    get, gate = world.metadata.get, world.clock.promise()
+
+    async def late(key: str) -> Versioned | None:
+        stored = await get(key)
+        await gate
+        return stored
+
+    world.metadata.get = late  # type: ignore[method-assign]
+    reading = world.begin(found.load(NAME))
+    world.do(found.forget(NAME))
+    gate.set_result(None)
+    world.clock.pump()
+    reading.result()
+    assert found.resolve(DEDUPLICATION, NAME) == Resolved(False, Origin.BROKER)
+
+
 def test_namespaces_are_known_from_the_start() -> None:
     world = LogWorld()
     world.do(policies(world).say(NAMESPACE, {DEDUPLICATION: True}))

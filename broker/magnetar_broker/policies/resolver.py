@@ -151,11 +151,16 @@ class Policies:
         """What is known of a subject; reads it if it says something and was never read."""
         if self._unread is None:
             await self.start()
-        if self._unread and self._known(subject) is None and _key_of(subject) in self._unread:
+        if self._is_unread(subject):
             stored = await self._read(_key_of(subject))
-            if self._known(subject) is None:  # else somebody was faster
+            if self._is_unread(subject):  # else somebody was faster, or it was deleted meanwhile
                 self._learn(subject, stored)
         return self._known(subject)
+
+    def _is_unread(self, subject: Subject) -> bool:
+        if not self._unread:
+            return False
+        return _key_of(subject) in self._unread
 
     async def _read(self, key: str) -> Stored:
         found = await self._metadata.get(key)
