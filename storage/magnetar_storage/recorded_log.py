@@ -12,7 +12,6 @@ from magnetar_storage.log_record import LogRecord, Segment
 from magnetar_storage.offsets import OffsetSet
 from magnetar_storage.world import Promise
 
-
 Properties = dict[str, str]
 
 
