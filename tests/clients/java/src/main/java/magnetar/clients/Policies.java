@@ -90,7 +90,7 @@ final class Policies {
         var producer = stage.producing().create();
         stage.consuming(SubscriptionType.Key_Shared).subscribe().close();
         send(producer, numbers(0, 10));
-        stage.rest("POST", stage.path() + "/subscription/sub/skip_all", "");
+        stage.rest("POST", stage.path() + "/subscription/sub/expireMessages/0", "");
         send(producer, "fresh");
         Check.equal(text(next(stage.consuming(SubscriptionType.Key_Shared).subscribe())), "fresh");
     }
