@@ -338,7 +338,7 @@ COMPATIBLE = _table(
             transactionPendingAckBatchedWriteMaxRecords=512
             transactionPendingAckBatchedWriteMaxSize=4194304
             transactionPendingAckBatchedWriteMaxDelayInMillis=1""",
-        "tunes throttling, quotas and clean-up, which are not built yet": """
+        "tunes throttling, clean-up and compaction, which keep their own pace here": """
             brokerServicePurgeInactiveFrequencyInSeconds=60
             additionalSystemCursorNames=
             maxMessageSizeCheckIntervalInSeconds=60
