@@ -14,7 +14,7 @@ from conformance.record import magnetar
 from conformance.trace import Target
 from conformance.transcript import MAGNETAR, ORIGINAL, Transcripts
 
-PATIENCE_SECONDS = 2.0
+PATIENCE_SECONDS = 5.0
 
 
 def _said(trace: NamedTrace, target: Target) -> str:
