@@ -1,39 +1,31 @@
 """A subscription: a cursor, the consumers that share it, and the dispatcher between them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
 
+from magnetar_broker.acknowledging import ack_each, ack_up_to
 from magnetar_broker.backlog import BacklogCounter
-from magnetar_broker.compaction.topic_compaction import TopicCompaction
 from magnetar_broker.consumer import Backlog, Consumer, SubscribeRequest
 from magnetar_broker.consumer_group import EXCLUSIVE, ConsumerGroup
-from magnetar_broker.dispatch.base import Blocker, Delays, Dispatcher, Stream
+from magnetar_broker.dispatch.base import Blocker, Dispatcher, Stream
 from magnetar_broker.dispatch.compacted import CompactedReading, Start
-from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.dispatch.key_shared import KeyShared
 from magnetar_broker.dispatch.shared import Shared
 from magnetar_broker.dispatch.single_active import SingleActive
 from magnetar_broker.dispatch.throttle import Throttle
-from magnetar_broker.errors import UnknownTrouble
-from magnetar_broker.idleness import Idleness
-from magnetar_broker.limits import TopicLimits
-from magnetar_broker.topic_rates import TopicRates
+from magnetar_broker.seeking import seek, seek_to_id, seek_to_time
+from magnetar_broker.subscribed_topic import SubscribedTopic
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack
-from magnetar_proto.ids import MessageId, ack_set_to_mask
-from magnetar_proto.names import TopicName
+from magnetar_proto.ids import MessageId
 from magnetar_storage.cursor import Cursor
-from magnetar_storage.cursor_log import CursorLog, DurableCursor
-from magnetar_storage.log import Log
+from magnetar_storage.cursor_log import DurableCursor
 from magnetar_storage.sides import IDLENESS
 from magnetar_storage.world import Done, Promise
 
 INDIVIDUAL = 0
-RETURN_SECONDS = 60.0
-"""How long a reader that a seek has sent away may take to come back to its new place."""
 
 DISPATCHERS: dict[int, Callable[[Stream], Dispatcher]] = {
     EXCLUSIVE: partial(SingleActive, failover=False),
@@ -42,46 +34,6 @@ DISPATCHERS: dict[int, Callable[[Stream], Dispatcher]] = {
 }
 """All but Key_Shared, whose dispatcher depends on its consumers' policy."""
 KEY_SHARED = pb.CommandSubscribe.Key_Shared
-
-
-class Siblings(Protocol):
-    """The subscriptions of a topic, as one that ends sees them."""
-
-    async def remove(self, subscription: "Subscription") -> None:
-        """Delete a subscription; durable on return."""
-
-    def forget(self, subscription: "Subscription") -> bool:
-        """A subscription ended; False if it had done so before."""
-
-
-class SubscribedTopic(Protocol):
-    """A topic, as its subscriptions see it."""
-
-    name: TopicName
-    log: Log
-    frames: FrameCache
-    cursors: CursorLog
-    limits: TopicLimits
-    idleness: Idleness | None
-    rates: TopicRates | None
-
-    @property
-    def delays(self) -> Delays:
-        """What of it is to be delivered later."""
-
-    async def first_since(self, timestamp_ms: int) -> int:
-        """The offset of the first entry published at or after a time."""
-
-    async def last_message_id(self) -> MessageId:
-        """The last entry's id, with the index of its last message if it is a batch."""
-
-    @property
-    def compaction(self) -> TopicCompaction:
-        """Its compacted data."""
-
-    @property
-    def subscriptions(self) -> Siblings:
-        """All that it has."""
 
 
 class Subscription:
@@ -110,8 +62,8 @@ class Subscription:
         self.joined = 0
         """How many consumers have come so far."""
         self._messages_out = self._bytes_out = 0  # sent to consumers that have left
-        self._moving: Promise | None = None
-        self._compacted: CompactedReading | None = None
+        self.moving: Promise | None = None
+        self.reading: CompactedReading | None = None
         self._counter = BacklogCounter(topic.log, cursor)
 
     def limits_changed(self) -> None:
@@ -143,8 +95,8 @@ class Subscription:
         """Make sure that one more consumer may join, else `ConsumerBusy`, `ConsumerUnassigned`."""
         wanted = request.key_shared or KeySharedMeta()
         while True:
-            while self._moving is not None:
-                await self._moving
+            while self.moving is not None:
+                await self.moving
             await self.consumers.admit(self.type, request)
             rival = self._become(request.type, wanted)
             if rival is None:
@@ -189,7 +141,7 @@ class Subscription:
         self._messages_out += consumer.messages_out
         self._bytes_out += consumer.bytes_out
         self.dispatcher.remove(consumer)
-        self._forget_if_unused()
+        self.forget_if_unused()
 
     # Flow and acknowledgement -------------------------------------------------------
 
@@ -207,67 +159,15 @@ class Subscription:
     def acknowledge(self, consumer: Consumer, ack: Ack, done: Done | None) -> None:
         """Apply an ACK; `done` comes when it is durable.  Positions that are not there are none."""
         if ack.ack_type == INDIVIDUAL:
-            self._ack_each(consumer, ack.message_ids)
+            ack_each(self, consumer, ack.message_ids)
         elif self.dispatcher.exclusive_acks and len(ack.message_ids) == 1:
-            self._ack_up_to(*ack.message_ids[0])
+            ack_up_to(self, *ack.message_ids[0])
         if isinstance(self.cursor, DurableCursor):
             self.topic.cursors.changed(self.cursor, done)
         elif done is not None:
             done(None)
         if self.topic.log.terminated:
             self.tell_end()
-
-    def _ack_each(self, consumer: Consumer, ids: list[tuple[int, int, tuple[int, ...]]]) -> None:
-        """Whole entries of one ledger, as nearly all are, go together."""
-        at_ledger, entries = -1, list[int]()
-        for ledger, entry, ack_set in ids:
-            if ack_set:
-                self._ack_batch(consumer, ledger, entry, ack_set)
-            elif ledger == at_ledger:
-                entries.append(entry)
-            else:
-                self._ack_whole(consumer, at_ledger, entries)
-                at_ledger, entries = ledger, [entry]
-        self._ack_whole(consumer, at_ledger, entries)
-
-    def _ack_whole(self, consumer: Consumer, ledger: int, entries: list[int]) -> None:
-        if not entries:
-            return
-        run = range(entries[0], entries[0] + len(entries))
-        if entries[-1] == run[-1] and entries == list(run):
-            offsets: Sequence[int] = self.topic.log.offsets_of(ledger, run.start, run.stop)
-            self.cursor.ack(offsets)
-        else:
-            offsets = self.topic.log.offsets_among(ledger, entries)
-            self.cursor.ack_scattered(offsets)
-        if offsets:
-            self.dispatcher.acked_whole(consumer, offsets)
-
-    def _ack_batch(
-        self, consumer: Consumer, ledger: int, entry: int, ack_set: tuple[int, ...]
-    ) -> None:
-        offset = self.topic.log.offset_of(ledger, entry)
-        if offset is None or not self.topic.limits.batch_index_acks:
-            return
-        self.cursor.ack_batch(offset, self._cut(offset, ack_set_to_mask(ack_set)))
-        left = self.cursor.partial.get(offset, 0).bit_count()
-        self.dispatcher.acked(consumer, offset, left)
-
-    def _ack_up_to(self, ledger: int, entry: int, ack_set: tuple[int, ...]) -> None:
-        offset = self.topic.log.offset_of(ledger, entry)
-        if offset is None:
-            return
-        if not ack_set:
-            self.cursor.ack_up_to(offset)
-            return
-        self.cursor.ack_up_to(offset - 1)
-        if self.topic.limits.batch_index_acks:
-            self.cursor.ack_batch(offset, self._cut(offset, ack_set_to_mask(ack_set)))
-
-    def _cut(self, offset: int, mask: int) -> int:
-        """A mask without bits for messages that the entry does not have, as far as known."""
-        messages = self.topic.log.messages_at(offset)
-        return mask if messages is None else mask & ((1 << messages) - 1)
 
     def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
         """Send again what the consumer did not acknowledge: these entries, or all of them."""
@@ -289,51 +189,15 @@ class Subscription:
 
     async def seek_to_id(self, position: MessageId, ack_set: tuple[int, ...]) -> None:
         """Continue with this message; `ack_set` tells which of its batch are still wanted."""
-        log = self.topic.log
-        if position.is_latest:
-            await self.seek(log.end)
-            return
-        offset = log.seek(position.ledger, position.entry)
-        if self._compacted is not None:
-            offset = await self.topic.compaction.offset_at(position)
-        exact = log.offset_of(position.ledger, position.entry) == offset
-        await self.seek(offset, ack_set_to_mask(ack_set) if ack_set and exact else None)
+        await seek_to_id(self, position, ack_set)
 
     async def seek_to_time(self, timestamp_ms: int) -> None:
         """Continue with the first message published at or after a time."""
-        offset = await self.topic.first_since(timestamp_ms)
-        if self._compacted is not None and offset <= self.topic.log.first_offset:
-            offset = 0
-        await self.seek(offset)
+        await seek_to_time(self, timestamp_ms)
 
     async def seek(self, offset: int, mask: int | None = None) -> None:
-        """Make `offset` the next entry; who may hold others is disconnected and comes back.
-
-        `mask` says which messages of that entry are still wanted.  Durable on return.
-        """
-        if self._moving is not None:
-            raise UnknownTrouble(f"subscription {self.name} is being moved by another seek")
-        self._moving = self.topic.log.engine.clock.promise()
-        try:
-            self.cursor.reset(offset - 1)
-            self.topic.log.skip_holes(self.cursor)
-            self._start_compacted(Start(offset, self.cursor.mark_delete))
-            if mask is not None:
-                self.cursor.ack_batch(offset, self._cut(offset, mask))
-            for consumer in self.dispatcher.receivers():
-                consumer.disconnect()
-            self.dispatcher.rewind()
-            self.dispatcher.dispatch()
-            if isinstance(self.cursor, DurableCursor):
-                self.topic.cursors.changed(self.cursor)
-                await self._keep_start(self.cursor)
-                await self.topic.cursors.durable()
-        finally:
-            moving, self._moving = self._moving, None
-            moving.set_result(None)
-            if not self.durable:
-                clock = self.topic.log.engine.clock
-                clock.later(RETURN_SECONDS, self._forget_if_unused)
+        """Make `offset` the next entry, of which `mask` says what is wanted; durable on return."""
+        await seek(self, offset, mask)
 
     def skip(self, *runs: range, partly: tuple[int, int] | None = None) -> None:
         """Count entries as acknowledged although no consumer did; await `settled` for the disk.
@@ -360,26 +224,16 @@ class Subscription:
     @property
     def compacted(self) -> CompactedReading:
         """Where consumers find what is below the horizon that read compacted."""
-        if self._compacted is None:
+        if self.reading is None:
             view = self.topic.compaction.view
-            self._compacted = CompactedReading(view, self.topic.log, self.cursor, self.wake)
+            self.reading = CompactedReading(view, self.topic.log, self.cursor, self.wake)
             if isinstance(self.cursor, DurableCursor):
-                self._compacted.start = Start.of(self.cursor.properties)
-        return self._compacted
+                self.reading.start = Start.of(self.cursor.properties)
+        return self.reading
 
-    def _start_compacted(self, start: Start) -> None:
-        if self._compacted is not None:
-            self._compacted.start = start
-
-    async def _keep_start(self, cursor: DurableCursor) -> None:
-        """A durable subscription knows after a restart, too, where reading compacted begins."""
-        if self._compacted is not None and self._compacted.start is not None:
-            start = self._compacted.start.as_properties()
-            await self.topic.cursors.set_properties(cursor, cursor.properties | start)
-
-    def _forget_if_unused(self) -> None:
+    def forget_if_unused(self) -> None:
         """A non-durable subscription ends with its last consumer, but not while it is moved."""
-        if not self.durable and not self.consumers and self._moving is None:
+        if not self.durable and not self.consumers and self.moving is None:
             self.topic.subscriptions.forget(self)
 
     async def settled(self) -> None:

@@ -9,7 +9,8 @@ from magnetar_broker.connection import Connection, host_of
 from magnetar_broker.consumer import Consumer, SubscribeRequest
 from magnetar_broker.dispatch.compacted import Start
 from magnetar_broker.errors import BrokerError, NotAllowed, SubscriptionMissing, UnknownTrouble
-from magnetar_broker.subscription import SubscribedTopic, Subscription
+from magnetar_broker.subscribed_topic import SubscribedTopic
+from magnetar_broker.subscription import Subscription
 from magnetar_storage.cursor import Cursor
 from magnetar_storage.errors import StorageError
 

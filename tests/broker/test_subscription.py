@@ -10,7 +10,7 @@ from fakes.topics import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED, TYPES, TopicWo
 from magnetar_broker.errors import MetadataTrouble, UnknownTrouble
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.retention import Retention
-from magnetar_broker.subscription import RETURN_SECONDS
+from magnetar_broker.seeking import RETURN_SECONDS
 from magnetar_proto.acks import Ack
 from magnetar_proto.ids import EARLIEST, LATEST, MessageId
 from magnetar_storage.cursor_log import GATHER_SECONDS
