@@ -10,6 +10,7 @@ from magnetar_broker.dispatch.compacted import START_PROPERTY, Start, replaced, 
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.errors import NotReady
 from magnetar_broker.limits import TopicLimits
+from magnetar_broker.tidying import truncate
 from magnetar_proto.ids import MessageId
 from magnetar_storage import thinning
 from magnetar_storage.errors import Unavailable
@@ -103,6 +104,21 @@ def test_a_topic_that_is_closed_meanwhile_is_compacted_another_time(slow: Compac
     with pytest.raises(NotReady):
         slow.topic.disconnect()
         slow.do(slow.topic.compaction.start())
+
+
+@pytest.mark.parametrize("seconds", [1.0, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 6.0])
+def test_a_topic_that_is_truncated_meanwhile_keeps_what_is_left(
+    slow: Compacting, seconds: float
+) -> None:
+    slow.send_all(numbered(0, 20))
+    begun(slow)
+    slow.clock.advance(seconds)
+    truncated = slow.begin(truncate(slow.topic))
+    slow.clock.pump()
+    slow.clock.advance(3600)
+    assert truncated.done()
+    assert slow.topic.log.first_offset == 14
+    assert {message.value for _, _, message in slow.read()} >= {b"%d" % n for n in range(15, 20)}
 
 
 @pytest.mark.parametrize("running", [False, True])

@@ -40,6 +40,7 @@ class CompactionRun:
         self.bytes_read = 0
         self._stopped = self._copying = False
         self._lost: dict[int, int] = {}  # entries that cannot be read: the first, and behind them
+        self._numbered = 0
 
     def stop(self) -> None:
         """End soon, with an error."""
@@ -90,6 +91,7 @@ class CompactionRun:
                 found += reader.look(entry, number, count)
                 number += max(count, 1)
             await latest.add(found)
+        self._numbered = number
         await latest.resolve()
         reader.keep_chunks()
         return latest
@@ -110,6 +112,8 @@ class CompactionRun:
                     payloads.append(survivor(entry, bits, count))
                     counts.append(count)
             await writer.add(part._replace(offsets=offsets, payloads=payloads, counts=counts))
+        if number != self._numbered:  # something is gone: it stood for other messages
+            raise self._changed()
 
     async def _slices(self) -> AsyncIterator[Stretch]:
         """Everything, some entries at a time; raises when the log is being closed."""
@@ -158,8 +162,11 @@ class CompactionRun:
                            self._log.key, at, behind - 1, error)  # fmt: skip
             return None
         if run.first != at or not run.payloads:
-            raise Unavailable(f"{self._log.key} has changed while it was compacted: try again")
+            raise self._changed()
         return run
+
+    def _changed(self) -> Unavailable:
+        return Unavailable(f"{self._log.key} has changed while it was compacted: try again")
 
 
 def _cut(stretch: Stretch) -> Sequence[Stretch]:
