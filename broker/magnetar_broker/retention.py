@@ -15,15 +15,19 @@ from magnetar_storage.log_record import Segment
 
 @dataclass(frozen=True)
 class Retention:
-    """Keeps consumed segments while they are young and few enough; -1 is no limit, 0/0 none."""
+    """Keeps consumed segments while they are young and needed for the size to be kept.
+
+    -1 is no limit, 0/0 keeps none.  As in Pulsar the size is the least that stays: a segment goes
+    when there is that much without it.
+    """
 
     minutes: int = 0
     megabytes: int = 0
 
-    def keeps(self, age_ms: int, retained_bytes: int) -> bool:
-        """Whether a consumed segment stays, given all retained bytes from it on."""
+    def keeps(self, age_ms: int, bytes_behind: int) -> bool:
+        """Whether a consumed segment stays, given all bytes of those behind it."""
         young = self.minutes < 0 or age_ms < self.minutes * 60_000
-        small = self.megabytes < 0 or retained_bytes <= self.megabytes << 20
+        small = self.megabytes < 0 or bytes_behind < self.megabytes << 20
         return young and small
 
 
@@ -35,7 +39,7 @@ class Reason(StrEnum):
     SUBSCRIPTION = "subscription"
     """Somebody has not acknowledged all of it."""
     RETENTION = "retention"
-    """It is young and small enough."""
+    """It is young, and needed for the size to be kept."""
     OLDER = "older"
     """One before it is retained: a clock was set back meanwhile."""
 
@@ -79,23 +83,23 @@ def verdicts(
     """
     slowest = min((need.mark_delete for need in needs), default=-1)
     found: list[Verdict] = []
-    start, retained, after = first_offset, False, size
+    start, retained, behind = first_offset, False, size
     for segment in segments:
         if segment.entries is None:
-            until_ms = segment.created_ms + max_age_ms if after else None
+            until_ms = segment.created_ms + max_age_ms if behind else None
             found.append(_open(segment, start, needs, until_ms))
             break
-        stop = start + segment.entries
-        keeps = retention.keeps(now_ms - segment.sealed_ms, after)
+        stop, behind = start + segment.entries, behind - segment.size
+        keeps = retention.keeps(now_ms - segment.sealed_ms, behind)
         needed = _needed(needs, stop) if needs and slowest + 1 < stop else ()
         reasons = ((Reason.SUBSCRIPTION,) if needed else ()) + _kept(keeps, retained)
         until_ms = room = None
         if keeps and retention.minutes >= 0:
             until_ms = segment.sealed_ms + retention.minutes * 60_000
         if keeps and retention.megabytes >= 0:
-            room = (retention.megabytes << 20) - after
+            room = (retention.megabytes << 20) - behind
         found.append(Verdict(segment.id, start, stop, reasons, needed, until_ms, room))
-        start, retained, after = stop, retained or keeps, after - segment.size
+        start, retained = stop, retained or keeps
     return found
 
 

@@ -61,8 +61,11 @@ THREE = ((10, 4, 30), (10, 4, 20), (10, 4, 10))
     [
         (Retention(), 30),
         (Retention(minutes=-1, megabytes=-1), 0),
+        (Retention(minutes=-1, megabytes=9), 0),
         (Retention(minutes=-1, megabytes=8), 10),
-        (Retention(minutes=-1, megabytes=7), 20),
+        (Retention(minutes=-1, megabytes=5), 10),
+        (Retention(minutes=-1, megabytes=4), 20),
+        (Retention(minutes=-1, megabytes=1), 20),
         (Retention(minutes=15, megabytes=-1), 20),
         (Retention(minutes=20, megabytes=-1), 20),
         (Retention(minutes=21, megabytes=-1), 10),
@@ -91,8 +94,9 @@ def test_what_is_open_stays_until_it_rolls_over() -> None:
 
 
 def test_what_is_open_counts_for_the_size() -> None:
-    assert gone(judged(Retention(-1, 12), *THREE)) == 0
-    assert gone(judged(Retention(-1, 12), *THREE, open_bytes=1)) == 10
+    assert gone(judged(Retention(-1, 9), *THREE, open_bytes=MEGABYTE - 1)) == 0
+    assert gone(judged(Retention(-1, 9), *THREE, open_bytes=MEGABYTE)) == 10
+    assert gone(judged(Retention(-1, 9), *THREE, open_bytes=9 * MEGABYTE)) == 30
 
 
 def test_the_verdict_names_the_subscriptions() -> None:
@@ -108,14 +112,14 @@ def test_the_verdict_names_the_subscriptions() -> None:
 
 
 def test_a_subscription_and_retention_may_both_keep_it() -> None:
-    found = judged(Retention(25, 6), *THREE, needs={"slow": -1})
+    found = judged(Retention(25, 4), *THREE, needs={"slow": -1})
     assert [verdict.reasons for verdict in found[:3]] == [
         (Reason.SUBSCRIPTION,),
         (Reason.SUBSCRIPTION,),
         (Reason.SUBSCRIPTION, Reason.RETENTION),
     ]
     assert found[2].until_ms == NOW_MS + 15 * MINUTE_MS
-    assert found[2].room == 2 * MEGABYTE
+    assert found[2].room == 4 * MEGABYTE
     assert released_to(found, FIRST) == FIRST + 20
 
 
@@ -147,8 +151,8 @@ class Model:
     def retained(self, number: int) -> bool:
         _, _, age = self.sealed[number]
         too_old = self.retention.minutes != -1 and age >= self.retention.minutes
-        behind = sum(size for _, size, _ in self.sealed[number:]) * MEGABYTE + self.open_bytes
-        too_many = self.retention.megabytes != -1 and behind > self.retention.megabytes * MEGABYTE
+        behind = sum(size for _, size, _ in self.sealed[number + 1 :]) * MEGABYTE + self.open_bytes
+        too_many = self.retention.megabytes != -1 and behind >= self.retention.megabytes * MEGABYTE
         return not too_old and not too_many
 
     def kept_by_retention(self, entry: int) -> bool:
