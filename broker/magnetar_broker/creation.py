@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from dataclasses import dataclass
 
 from magnetar_broker.catalogue import Catalogue, Partitioned
+from magnetar_broker.compaction.rules import COMPACTION_CURSOR
 from magnetar_broker.config import Settings
 from magnetar_broker.counts import TopicCounts
 from magnetar_broker.deletion import Deletion
@@ -24,8 +25,6 @@ from magnetar_storage.log_record import LogRecord
 
 NEVER_PARTITIONED = ("-DLQ", "-RETRY")
 """Ends of names that clients make up for themselves; using one never makes partitions."""
-COMPACTION = "__compaction"
-"""A cursor of the topic's own: every partition makes its own."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +193,7 @@ class Creation:
                 return []
             cursors = await read_cursors(self.engine.store, segment, {})
             found = [cursor.name for cursor in cursors.values()]
-        return [name for name in found if name != COMPACTION]
+        return [name for name in found if name != COMPACTION_CURSOR]
 
     async def _subscribe(self, name: TopicName, subscriptions: list[str]) -> None:
         """Have a partition that nobody can use yet be subscribed to, from its beginning on."""

@@ -1,8 +1,9 @@
 """Messages that are too old count as acknowledged, and subscriptions that nobody uses end."""
 
 import logging
-from typing import Final, Protocol
+from typing import Protocol
 
+from magnetar_broker.compaction.rules import COMPACTION_CURSOR
 from magnetar_broker.idleness import Idleness
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.policies import SUBSCRIPTION_EXPIRATION, Policies
@@ -15,9 +16,6 @@ from magnetar_storage.log import Log
 from magnetar_storage.sides import IDLENESS
 
 logger = logging.getLogger(__name__)
-
-COMPACTION_CURSOR: Final = "__compaction"
-"""A subscription of the broker's own: neither its messages nor itself expire."""
 
 
 class Expiring(Protocol):
@@ -44,7 +42,7 @@ async def expire_messages(topic: Expiring) -> None:
 
 
 def everybody(topic: Expiring) -> list[Subscription]:
-    """Every subscription whose messages expire."""
+    """Every subscription whose messages expire: not the broker's own."""
     return [one for one in topic.subscriptions.values() if one.name != COMPACTION_CURSOR]
 
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
+from magnetar_broker.compaction.rules import COMPACTION_CURSOR
 from magnetar_broker.dispatch.base import Delays
 from magnetar_broker.errors import BrokerError, QuotaExceeded, QuotaHolds
-from magnetar_broker.expiry import COMPACTION_CURSOR
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.policies import (
     BACKLOG_QUOTA_AGE,

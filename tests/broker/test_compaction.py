@@ -4,8 +4,8 @@ import pytest
 
 from fakes.compacting import Compacting, Sent
 from fakes.keyed import Message
-from magnetar_broker.compaction.rules import CompactionRules
-from magnetar_broker.compaction.topic_compaction import COMPACTION_CURSOR, CompactionStatus
+from magnetar_broker.compaction.rules import COMPACTION_CURSOR, CompactionRules
+from magnetar_broker.compaction.topic_compaction import CompactionStatus
 from magnetar_broker.dispatch.compacted import START_PROPERTY, Start, replaced, shown
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.errors import NotReady

@@ -1,6 +1,10 @@
 """How topics are compacted, by the settings."""
 
 from dataclasses import dataclass
+from typing import Final
+
+COMPACTION_CURSOR: Final = "__compaction"
+"""The subscription that holds what has not been compacted; nothing but compaction moves it."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
-from magnetar_broker.compaction.rules import CompactionRules
+from magnetar_broker.compaction.rules import COMPACTION_CURSOR, CompactionRules
 from magnetar_broker.consumer import Backlog
 from magnetar_broker.errors import BrokerError
 from magnetar_proto.entries import parse_metadata
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from magnetar_broker.compaction.run import CompactionRun
 
 logger = logging.getLogger(__name__)
-
-COMPACTION_CURSOR = "__compaction"
-"""The subscription that holds what has not been compacted; nothing but compaction moves it."""
 
 
 class CompactionStatus(StrEnum):
