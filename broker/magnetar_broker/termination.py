@@ -1,10 +1,10 @@
 """Topics that take no message any more; what they have is delivered as ever."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
+from magnetar_broker.appender import Appender
 from magnetar_broker.errors import NotReady, TopicTerminated
-from magnetar_broker.producer import Sends
 from magnetar_broker.producers import Producers
 from magnetar_broker.subscription import Subscription
 from magnetar_proto.ids import MessageId
@@ -18,10 +18,7 @@ class Home(Protocol):
     name: TopicName
     log: Log
     producers: Producers
-    ending: bool
-
-    def drop_held(self) -> Iterable[Sends]:
-        """Take the runs that wait to be appended; they never will be."""
+    appender: Appender
 
     @property
     def subscriptions(self) -> Mapping[str, Subscription]:
@@ -35,9 +32,7 @@ async def terminate(topic: Home) -> MessageId:
     away, and learn the reason when they come back.  If it cannot be recorded the topic is dropped.
     """
     if not topic.log.terminated:
-        topic.ending = True
-        for sends in topic.drop_held():
-            sends.answer(b"")
+        topic.appender.end()
         await topic.log.terminate()
         topic.producers.disconnect()
         for subscription in list(topic.subscriptions.values()):
@@ -53,5 +48,5 @@ def check_not_terminated(topic: Home) -> None:
         raise TopicTerminated(
             f"{topic.name} is terminated: it takes no more messages; what it has can be read"
         )
-    if topic.ending:
+    if topic.appender.ended:
         raise NotReady(f"{topic.name} is being terminated; try again")

@@ -2,8 +2,8 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from functools import partial
 
+from magnetar_broker.appender import Appender
 from magnetar_broker.compaction.topic_compaction import CompactionFigures, TopicCompaction
 from magnetar_broker.connection import Connection
 from magnetar_broker.consumer import Consumer, SubscribeRequest
@@ -12,6 +12,7 @@ from magnetar_broker.delays import TopicDelays
 from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.errors import NotReady
 from magnetar_broker.expiry import expire_messages
+from magnetar_broker.finding import first_since, last_message_id
 from magnetar_broker.idleness import Idleness
 from magnetar_broker.limits import TopicLimits, limits_of
 from magnetar_broker.metadata_keys import topic_key
@@ -31,8 +32,6 @@ from magnetar_broker.subscriptions import Subscriptions
 from magnetar_broker.termination import check_not_terminated, terminate
 from magnetar_broker.tidying import tidy
 from magnetar_broker.topic_rates import topic_rates
-from magnetar_proto.entries import parse_metadata, publish_time
-from magnetar_proto.errors import BadMetadata
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
 from magnetar_storage import sides
@@ -87,10 +86,7 @@ class Topic:
         self.rates = topic_rates(self, entries.engine.clock, None)
         self.idleness: Idleness | None = None
         self._dropped = dropped
-        self._held: list[Sends] | None = []
-        """Until the log has a segment, which it gets with the first run; None from then on."""
-        self.ending = entries.terminated
-        """What is published is dropped: the topic is terminated, or just about to be."""
+        self.appender = Appender(self)
         self._woken = False
         self._compaction: TopicCompaction | None = None
         self.subscriptions = Subscriptions(self)
@@ -179,42 +175,7 @@ class Topic:
         """Append a run; it is answered when it is durable."""
         if self.rates is not None:
             self.rates.published(sends)
-        if self._held is not None:
-            self._hold(sends)
-        else:
-            self._store(sends)
-
-    def _hold(self, sends: Sends) -> None:
-        if self.ending:
-            sends.answer(b"")
-        elif self._held:
-            self._held.append(sends)
-        elif self.log.is_writing:
-            self._held = None
-            self._store(sends)
-        else:
-            self._held = [sends]
-            self.log.engine.tasks.spawn(self._start_writing())
-
-    async def _start_writing(self) -> None:
-        """Give the log its segment, then append what is held: until then a topic with producers
-        has cost no files and no writes."""
-        try:
-            await self.log.start_writing()
-        except StorageError as error:
-            for sends in self.drop_held():
-                self._appended(sends, error)
-            if not self.log.terminated:
-                await self.log.close()
-        else:
-            held, self._held = self._held, [] if self.ending else None
-            for sends in held or ():
-                self._store(sends)
-
-    def drop_held(self) -> list[Sends]:
-        """Take the runs that wait to be appended: they will not be."""
-        held, self._held = self._held, []
-        return held or []
+        self.appender.append(sends)
 
     async def terminate(self) -> MessageId:
         """Let nothing be published any more, ever; the last message's id.  Durable on return."""
@@ -223,35 +184,8 @@ class Topic:
             self.rates.let_go()
         return last
 
-    def _store(self, sends: Sends) -> None:
-        if self.deduplication.on:
-            for part in self.deduplication.sort(sends):
-                self._append(part)
-        else:
-            self._append(sends)
-
-    def _append(self, sends: Sends) -> None:
-        try:
-            sends.ledger, sends.first_entry = self.log.append(
-                sends.payloads, sends.counts, partial(self._appended, sends)
-            )
-        except StorageError as error:
-            self._appended(sends, error)
-        else:
-            self.cursors.go_along()
-
-    def _appended(self, sends: Sends, error: BaseException | None) -> None:
-        if error is not None:
-            self.drop(error)
-            sends.answer(b"")
-            return
-        if sends.delayed:
-            self.delays.note(self.log.end - len(sends.payloads), sends.payloads)
-        sends.answer(sends.receipts())
-        if self.deduplication.watching:
-            self.deduplication.stored(sends)
-        self.messages_in += sum(sends.counts)
-        self.bytes_in += sends.size
+    def wake_soon(self) -> None:
+        """There is something new: each subscription delivers, once for all that came at once."""
         if self.subscriptions and not self._woken:
             self._woken = True
             self.log.engine.clock.soon(self._wake)
@@ -290,7 +224,7 @@ class Topic:
 
     async def first_since(self, timestamp_ms: int) -> int:
         """The offset of the first entry published at or after a time."""
-        return await self.log.first_where(lambda entry: _publish_time(entry) >= timestamp_ms)
+        return await first_since(self.log, timestamp_ms)
 
     @property
     def compaction(self) -> TopicCompaction:
@@ -318,13 +252,7 @@ class Topic:
 
     async def last_message_id(self) -> MessageId:
         """The last entry's id, with the index of its last message if it is a batch."""
-        partition = self.name.partition
-        offset = self.log.end - 1
-        if offset < self.log.first_offset:
-            return MessageId(-1, -1, -1, partition)
-        ledger, entry = self.log.position(offset)
-        run = self.log.recent(offset, 1, 1) or await self.log.read(offset, 1, 1)
-        return MessageId(ledger, entry, _last_index(run.payloads[0]), partition)
+        return await last_message_id(self.log, self.name.partition)
 
     async def policies_changed(self) -> None:
         """Keep to what `policies` say now; done on return."""
@@ -413,21 +341,3 @@ class Topic:
 def _epoch_of(entries: Log) -> int | None:
     epoch = entries.properties.get(EPOCH)
     return None if epoch is None else int(epoch)
-
-
-def _publish_time(entry: bytes) -> int:
-    """What the producer's clock said; entries with unreadable metadata count as oldest."""
-    try:
-        return publish_time(entry)
-    except BadMetadata:
-        return 0
-
-
-def _last_index(entry: bytes) -> int:
-    """The index of a batch's last message, -1 for what is no batch."""
-    try:
-        metadata, _ = parse_metadata(entry)
-    except BadMetadata:
-        return -1
-    batched = metadata.HasField("num_messages_in_batch")
-    return metadata.num_messages_in_batch - 1 if batched else -1

@@ -1,0 +1,39 @@
+"""Where messages of a log are: the last one, and those since a time."""
+
+from magnetar_proto.entries import parse_metadata, publish_time
+from magnetar_proto.errors import BadMetadata
+from magnetar_proto.ids import MessageId
+from magnetar_storage.log import Log
+
+
+async def first_since(log: Log, timestamp_ms: int) -> int:
+    """The offset of the first entry published at or after a time; the end if there is none."""
+    return await log.first_where(lambda entry: _publish_time(entry) >= timestamp_ms)
+
+
+async def last_message_id(log: Log, partition: int) -> MessageId:
+    """The last entry's id, with the index of its last message if it is a batch."""
+    offset = log.end - 1
+    if offset < log.first_offset:
+        return MessageId(-1, -1, -1, partition)
+    ledger, entry = log.position(offset)
+    run = log.recent(offset, 1, 1) or await log.read(offset, 1, 1)
+    return MessageId(ledger, entry, _last_index(run.payloads[0]), partition)
+
+
+def _publish_time(entry: bytes) -> int:
+    """What the producer's clock said; entries with unreadable metadata count as oldest."""
+    try:
+        return publish_time(entry)
+    except BadMetadata:
+        return 0
+
+
+def _last_index(entry: bytes) -> int:
+    """The index of a batch's last message, -1 for what is no batch."""
+    try:
+        metadata, _ = parse_metadata(entry)
+    except BadMetadata:
+        return -1
+    batched = metadata.HasField("num_messages_in_batch")
+    return metadata.num_messages_in_batch - 1 if batched else -1
