@@ -19,6 +19,7 @@ from magnetar_broker.topic_events import TopicEvents
 from magnetar_broker.topics import Topics
 from magnetar_proto.names import TopicName
 from magnetar_storage.cursor_log import CursorLog, read_cursors
+from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import ABSENT
 from magnetar_storage.log import Engine, Log
 from magnetar_storage.log_record import LogRecord
@@ -76,7 +77,12 @@ class Creation:
             yield True
         else:
             async with self._room(name, 1):
-                yield True
+                try:
+                    yield True
+                except StorageError:
+                    if await self.catalogue.exists(name):  # and was not to be opened then
+                        self.events.tell(name, True)
+                    raise
                 self.events.tell(name, True)
 
     def may_create(self, name: TopicName) -> bool:

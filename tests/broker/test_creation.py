@@ -16,6 +16,7 @@ from magnetar_broker.errors import (
 )
 from magnetar_broker.policies import AUTO_TOPIC_CREATION, MAX_TOPICS, AutoTopicCreation
 from magnetar_proto.names import TopicName
+from magnetar_storage.errors import Unavailable
 
 PLAIN, PARTED = named("plain"), named("parted")
 
@@ -216,3 +217,24 @@ def test_the_limit_of_a_namespace_comes_and_goes() -> None:
     world.topic(named("more"))
     world.do(say(NAMESPACE, {MAX_TOPICS: 4}))
     refused(world, world.broker.topic(named("yet more"), True), LimitReached)
+
+
+def test_a_topic_that_was_made_and_could_not_be_opened_is_listed() -> None:
+    world = NamedWorld(broker_deduplication_enabled=True)
+    assert world.do(world.broker.names(NAMESPACE, True, False)) == []
+    world.writes_left = world.writes + 1  # the topic's record, and nothing of deduplication
+    with pytest.raises(Unavailable):
+        world.do(world.broker.topic(PLAIN, True))
+    assert world.do(world.broker.names(NAMESPACE, True, False)) == [str(PLAIN)]
+    world.writes_left = None
+    world.topic(PLAIN)
+    assert world.do(world.broker.names(NAMESPACE, True, False)) == [str(PLAIN)]
+
+
+def test_a_topic_that_could_not_be_made_is_not_listed() -> None:
+    world = NamedWorld()
+    assert world.do(world.broker.names(NAMESPACE, True, False)) == []
+    world.writes_left = world.writes
+    with pytest.raises(Unavailable):
+        world.do(world.broker.topic(PLAIN, True))
+    assert world.do(world.broker.names(NAMESPACE, True, False)) == []
