@@ -3,6 +3,7 @@
 import pytest
 
 from fakes.connection import RecordingConnection
+from fakes.logs import BY_THREE
 from fakes.topics import EXCLUSIVE, FAILOVER, TopicWorld
 from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker
@@ -224,6 +225,19 @@ def test_a_full_connection_waits_until_it_is_woken() -> None:
     connection.room = True
     world.subscription().wake()
     assert world.offsets(consumer) == [0]
+
+
+@pytest.mark.parametrize("sub_type", [EXCLUSIVE, FAILOVER])
+def test_who_waits_at_damage_goes_on_when_it_is_skipped(sub_type: int) -> None:
+    world = TopicWorld(TopicLimits(failover_delay_ms=0), BY_THREE, cache_bytes=0)
+    for number in range(5):
+        world.publish(b"%d" % number)
+    world.store.rotten.add(world.topic.log.segments[0].id)
+    consumer = world.subscribe(permits=10, earliest=True, sub_type=sub_type)
+    assert (world.got(consumer), blocker(world)) == ([], Blocker.DAMAGE)
+    world.subscription().skip(range(3))
+    world.clock.pump()
+    assert world.offsets(consumer) == [3, 4]
 
 
 @pytest.mark.parametrize("sub_type", [EXCLUSIVE, FAILOVER])

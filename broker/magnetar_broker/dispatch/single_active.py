@@ -171,7 +171,8 @@ class SingleActive:
         """The same."""
 
     def skipped(self) -> None:
-        """The same."""
+        """The same; what comes next may be something else now, for instance behind damage."""
+        self.dispatch()
 
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
         """Ids do not matter: everything not acknowledged is sent again, in order."""
