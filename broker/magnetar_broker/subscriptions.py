@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Protocol
 
+from magnetar_broker.compaction.rules import COMPACTION_CURSOR
 from magnetar_broker.connection import Connection, host_of
 from magnetar_broker.consumer import Consumer, SubscribeRequest
 from magnetar_broker.dispatch.compacted import Start
@@ -34,6 +35,7 @@ class Subscriptions(Mapping[str, Subscription]):
             for cursor in topic.cursors.cursors.values()
         }
         self._messages_out = self._bytes_out = 0  # through those that have ended
+        self._coming = 0  # that are being created
 
     def __getitem__(self, name: str) -> Subscription:
         return self._by_name[name]
@@ -129,7 +131,8 @@ class Subscriptions(Mapping[str, Subscription]):
             )
         if subscription is not None:
             return subscription
-        self._topic.limits.check_subscriptions(self._topic.name, len(self._by_name))
+        if not request.durable:
+            self._check_room()
         if request.read_compacted:
             return await self._create_compacted(request)
         start = self._start_offset(request)
@@ -171,12 +174,26 @@ class Subscriptions(Mapping[str, Subscription]):
 
     # Beginning and ending -----------------------------------------------------------------
 
+    def _check_room(self) -> None:
+        """`NotAllowed` unless there may be one more."""
+        present = len(self._by_name) + self._coming
+        self._topic.limits.check_subscriptions(self._topic.name, present)
+
     async def create(self, name: str, start: int, properties: dict[str, str]) -> Subscription:
-        """A durable subscription that begins at offset `start`; on disk when this returns."""
+        """A durable subscription that begins at offset `start`; on disk when this returns.
+
+        `NotAllowed` if it would be one too many.
+        """
         cursors = self._topic.cursors
         cursor = cursors.cursors.get(name)
         if cursor is None:
-            cursor = await cursors.create(name, start - 1, properties)
+            if name != COMPACTION_CURSOR:
+                self._check_room()
+            self._coming += 1
+            try:
+                cursor = await cursors.create(name, start - 1, properties)
+            finally:
+                self._coming -= 1
         else:  # another request is creating it right now
             await cursors.durable()
         if cursors.cursors.get(name) is not cursor:  # it was deleted meanwhile

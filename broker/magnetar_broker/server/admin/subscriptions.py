@@ -56,12 +56,11 @@ async def create(site: Site, request: Request) -> Response:
     if not lacking:
         raise Refused(409, "Subscription already exists for topic")
     for part in lacking:
+        offset, _ = await place_in(part.log, place.message, place.excluded)
         try:
-            part.limits.check_subscriptions(part.name, len(part.subscriptions))
+            await part.subscriptions.create(name, offset, properties)
         except NotAllowed as error:
             raise Refused(409, str(error)) from error  # as for the limit of topics
-        offset, _ = await place_in(part.log, place.message, place.excluded)
-        await part.subscriptions.create(name, offset, properties)
     return Response(status=204)
 
 
