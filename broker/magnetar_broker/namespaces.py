@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from magnetar_broker.bundles import Bundles
 from magnetar_broker.errors import AlreadyExists, LimitReached, NamespaceMissing
@@ -27,6 +28,8 @@ class Namespace:
 
     bundles: Bundles | None = None
     properties: dict[str, str] = field(default_factory=dict)
+    permissions: dict[str, Any] = field(default_factory=dict)
+    """What may be done by whom, as Pulsar's `auth_policies`; kept, as nobody is authorised yet."""
 
     def fields(self) -> Fields:
         """As stored: only what is not the default."""
@@ -35,6 +38,8 @@ class Namespace:
             fields["boundaries"] = self.bundles.texts
         if self.properties:
             fields["properties"] = self.properties
+        if self.permissions:
+            fields["permissions"] = self.permissions
         return fields
 
 
@@ -114,7 +119,7 @@ class Namespaces:
     def _of(self, fields: Fields) -> Namespace:
         texts = fields.get("boundaries")
         bundles = self._default_bundles if texts is None else Bundles.parse(texts)
-        return Namespace(bundles, fields.get("properties", {}))
+        return Namespace(bundles, fields.get("properties", {}), fields.get("permissions", {}))
 
     async def of_tenant(self, tenant: str) -> list[str]:
         """The namespaces of a tenant, in order."""

@@ -64,14 +64,6 @@ def a_namespace_with_policies(t: Trace) -> None:
     t.rest("GET", f"{path}/messageTTL")
 
 
-@differs(
-    Difference(
-        "permissions in the body of a new namespace",
-        "kept, and enforced where authorization is on",
-        "forgotten: there is no authorization",
-        on_purpose=False,
-    )
-)
 def a_namespace_with_permissions(t: Trace) -> None:
     path = _namespace(t)
     t.rest("PUT", path, {"auth_policies": {"namespace_auth": {"me": ["produce", "consume"]}}})

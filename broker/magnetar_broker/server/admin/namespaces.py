@@ -5,10 +5,12 @@ from typing import Any
 
 from magnetar_broker.broker import Broker
 from magnetar_broker.bundles import Bundles, is_range
+from magnetar_broker.errors import BrokerError
 from magnetar_broker.namespaces import Namespace, is_name
 from magnetar_broker.parallel import for_each
 from magnetar_broker.policies.document import policies_json, said_in_policies_json
 from magnetar_broker.policies.forms import OutOfRange
+from magnetar_broker.policies.policy import Said
 from magnetar_broker.server.admin.site import (
     NAMESPACE,
     Handler,
@@ -62,6 +64,7 @@ async def namespace(site: Site, request: Request) -> Response:
             "namespace_auth": {},
             "destination_auth": {},
             "subscription_auth_roles": {},
+            **stored.permissions,
         },
         "replication_clusters": [cluster],
         "allowed_clusters": [],
@@ -87,18 +90,39 @@ async def create(site: Site, request: Request) -> Response:
         raise Refused(409, f"Namespace {name} already exists")
     await _check_clusters(broker, name, document.get("replication_clusters"))
     properties = bounded(checked_properties(document.get("properties") or {}))
-    new = Namespace(_bundles_of(document.get("bundles")), properties)
+    permissions = _permissions_of(document.get("auth_policies"))
+    new = Namespace(_bundles_of(document.get("bundles")), properties, permissions)
     said = _said(broker, document)
     if broker.namespaces.is_closed(str(name)):
         raise Refused(409, f"Namespace {name} is being made or deleted: try again")
     broker.namespaces.close(str(name))
     try:
-        await broker.namespaces.create(name, new)
-        if said:
-            await broker.policies.say(str(name), said)  # no topic has to keep to it yet
+        await _make(broker, name, new, said)
     finally:
         broker.namespaces.reopen(str(name))
     return Response(status=204)
+
+
+async def _make(broker: Broker, name: NamespaceName, new: Namespace, said: Said) -> None:
+    """What it says is stored first: a crash leaves no namespace without its policies."""
+    if await broker.namespaces.has(str(name)):
+        raise Refused(409, f"Namespace {name} already exists")
+    await broker.policies.forget(str(name))  # of one whose making such a crash has ended
+    if said:
+        await broker.policies.say(str(name), said)  # no topic has to keep to it yet
+    try:
+        await broker.namespaces.create(name, new)
+    except BrokerError:
+        await broker.policies.forget(str(name))
+        raise
+
+
+def _permissions_of(said: object) -> dict[str, Any]:
+    if said is None:
+        return {}
+    if not isinstance(said, dict) or not all(isinstance(part, dict) for part in said.values()):
+        raise Refused(400, "auth_policies must hold objects, such as namespace_auth")
+    return {kind: part for kind, part in said.items() if part}
 
 
 async def _check_clusters(broker: Broker, name: NamespaceName, clusters: object) -> None:
@@ -129,7 +153,7 @@ def _bundles_of(said: Any) -> Bundles | None:
         raise Refused(412, str(error)) from error
 
 
-def _said(broker: Broker, document: dict[str, Any]) -> Any:
+def _said(broker: Broker, document: dict[str, Any]) -> Said:
     try:
         return said_in_policies_json(document, broker.settings.cluster_name)
     except OutOfRange as error:
