@@ -62,6 +62,12 @@ class TopicList:
         """Whether a name is meant by the list's pattern."""
         return self._pattern is None or self._pattern.matches(name)
 
+    def add(self, watcher: Watcher) -> None:
+        """Tell a watcher what comes and goes from now on; it knows the list as it is."""
+        if self._untold:
+            self._tell_all()
+        self.watchers.add(watcher)
+
     def fill(self, names: list[str]) -> None:
         """It has been read: `names` and what was heard of meanwhile."""
         self.names = sorted(names)
@@ -99,6 +105,9 @@ class TopicList:
     def _tell(self) -> None:
         self._telling, self._resting = False, True
         self._clock.later(REST_SECONDS * len(self.names), self._rested)
+        self._tell_all()
+
+    def _tell_all(self) -> None:
         changes, self._untold = self._untold, []
         for watcher in list(self.watchers):
             watcher.told(changes)

@@ -66,6 +66,21 @@ def test_a_list_is_read_once_and_follows_what_happens() -> None:
     assert world.reads == 1
 
 
+def test_what_stood_in_the_list_is_no_news_to_a_watcher_that_has_come_since() -> None:
+    world = World()
+    listed, first, second = run(world.lists.of(NAMESPACE), world.clock), Ear(), Ear()
+    listed.add(first)
+    world.change(NAMES[0], True)
+    listed.add(second)
+    world.change(NAMES[0], False)
+    world.clock.pump()
+    assert [change for told in first.heard for change in told] == [
+        (NAMES[0], True),
+        (NAMES[0], False),
+    ]
+    assert second.heard == [[(NAMES[0], False)]]
+
+
 def test_a_list_of_a_pattern_has_what_matches() -> None:
     world = World()
     world.stored = set(NAMES)
@@ -111,7 +126,7 @@ def test_a_list_that_cannot_be_read_is_read_another_time() -> None:
 def test_watchers_are_told_at_once_and_then_of_what_gathers() -> None:
     world, ear = World(), Ear()
     listed = run(world.lists.of(NAMESPACE), world.clock)
-    listed.watchers.add(ear)
+    listed.add(ear)
     world.change(NAMES[0], True)
     world.clock.pump()
     assert ear.heard == [[(NAMES[0], True)]]
@@ -132,7 +147,7 @@ def test_lists_that_nobody_watches_are_forgotten_when_there_are_many() -> None:
     world = World()
     world.stored = set(NAMES)
     watched = run(world.lists.of(NAMESPACE), world.clock)
-    watched.watchers.add(Ear())
+    watched.add(Ear())
     for number in range(1100):
         run(world.lists.of(NAMESPACE, TopicPattern(f".*/x{number}")), world.clock)
     assert len(world.lists._lists) <= 1000

@@ -30,7 +30,7 @@ class TopicWatcher:
         self._list = watched
         self._new: set[str] = set()
         self._deleted: set[str] = set()
-        watched.watchers.add(self)
+        watched.add(self)
 
     def told(self, changes: list[Change]) -> None:
         """Names that came and went, in their order."""
