@@ -67,11 +67,16 @@ class CompactedLog:
 
     async def last(self) -> Stretch | None:
         """The last entry, alone."""
-        listed = self.listed
-        if not listed.parts:
-            return None
-        reader = await self._reader(listed.parts[-1])
-        return await self.read(reader.map.offsets[-1], 1, 1)
+        while True:
+            listed = self.listed
+            if not listed.parts:
+                return None
+            try:
+                reader = await self._reader(listed.parts[-1])
+                return await reader.read(listed.parts[-1].entries - 1, 1, 1)
+            except StorageError:
+                if listed is self.listed:
+                    raise
 
     async def _reader(self, part: CompactedPart) -> PartReader:
         reader = self._open.get(part.segment)

@@ -112,7 +112,8 @@ class CompactedWriter:
         part, self._part = self._part, None
         if part is None:
             return
-        await self._write(part)
+        if self._payloads:
+            await self._write(part)
         entries, messages = part.entries, self._messages
         await part.append_each(self._map.pieces())
         await part.seal()

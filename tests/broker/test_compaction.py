@@ -12,7 +12,7 @@ from magnetar_broker.errors import NotReady
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.tidying import truncate
 from magnetar_proto.ids import MessageId
-from magnetar_storage import thinning
+from magnetar_storage import latest_keys, thinning
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.log_record import LogRecord
 
@@ -104,6 +104,22 @@ def test_a_topic_that_is_closed_meanwhile_is_compacted_another_time(slow: Compac
     with pytest.raises(NotReady):
         slow.topic.disconnect()
         slow.do(slow.topic.compaction.start())
+
+
+def test_closing_a_topic_waits_for_no_phase_of_its_compaction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(latest_keys, "KEYS_IN_MEMORY", 4)
+    monkeypatch.setattr(latest_keys, "SLICE", 1)
+    for milliseconds in range(0, 100, 5):
+        world = Compacting()
+        world.send_all(numbered(0, 20, keys=20))
+        begun(world)
+        for _ in range(milliseconds):
+            world.clock.advance(0.001)
+        closed = world.begin(world.topic.close())
+        world.clock.pump()
+        assert closed.done(), f"it is still being compacted after {milliseconds} ms"
 
 
 @pytest.mark.parametrize("seconds", [1.0, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 6.0])

@@ -15,6 +15,7 @@ from magnetar_storage.compacted_part import PartMap, Stretch
 from magnetar_storage.compacted_record import Compacted, CompactedPart
 from magnetar_storage.compacted_writer import CompactedWriter, Scratch
 from magnetar_storage.errors import Corrupt, DiskFull
+from magnetar_storage.interfaces import SegmentId, SegmentReader
 from magnetar_storage.latest_keys import Bits, LatestKeys, last
 from magnetar_storage.log import Log
 
@@ -138,6 +139,27 @@ def test_the_new_data_takes_the_place_of_the_old() -> None:
     assert stretch is not None
     assert (stretch.ledger, stretch.entries) == (2, [5])
     assert (view.horizon, new.entries, new.messages, new.size) == (300, 1, 2, 3)
+
+
+def test_the_last_entry_is_that_of_the_data_that_comes_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = LogWorld()
+    log = world.open()
+    written(world, log, stretches([(1, 1), (1, 2)]), 200)
+    view, reader, gate = CompactedLog(log), world.store.reader, world.clock.promise()
+
+    async def slow_reader(segment: SegmentId) -> SegmentReader:
+        await gate
+        return await reader(segment)
+
+    monkeypatch.setattr(world.store, "reader", slow_reader)
+    asked = world.begin(view.last())
+    written(world, log, stretches([(2, 5)]), 300)
+    gate.set_result(None)
+    world.clock.pump()
+    last_entry = asked.result()
+    assert (last_entry.ledger, last_entry.entries) == (2, [5])
 
 
 def test_what_could_not_be_written_is_deleted() -> None:

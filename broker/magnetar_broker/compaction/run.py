@@ -82,7 +82,7 @@ class CompactionRun:
         messages = listed.messages + log.messages_end - await log.messages_before(first)
         # An entry without messages has a number, too.
         messages += listed.entries + self._end - first
-        latest = LatestKeys(log, scratch, messages, self._pace.after)
+        latest = LatestKeys(log, scratch, messages, self._turn)
         reader = Reader(latest.survivors, self._retain_keyless)
         number = 0
         async for part in self._slices():
@@ -119,14 +119,21 @@ class CompactionRun:
         """Everything, some entries at a time; raises when the log is being closed."""
         async for stretch in self._all():
             for part in _cut(stretch):
-                if self._log.failed is not None:
-                    raise self._log.failed.again()
-                if self._stopped:
-                    raise Fenced(f"{self._log.key} was being compacted when it was closed")
+                self._check()
                 yield part
                 size = sum(map(len, part.payloads))
                 self.bytes_read += size
                 await self._pace.after(size)
+
+    async def _turn(self) -> None:
+        await self._pace.after()
+        self._check()
+
+    def _check(self) -> None:
+        if self._log.failed is not None:
+            raise self._log.failed.again()
+        if self._stopped:
+            raise Fenced(f"{self._log.key} was being compacted when it was closed")
 
     async def _all(self) -> AsyncIterator[Stretch]:
         at = 0
