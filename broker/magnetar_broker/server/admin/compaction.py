@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from magnetar_broker.broker import Broker
+from magnetar_broker.server.admin.loading import loaded, partitions_of
 from magnetar_broker.server.admin.site import TOPIC, Handler, Site, serving, topic_of
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
@@ -14,11 +15,8 @@ from magnetar_proto.names import TopicName
 async def compact(site: Site, request: Request) -> Response:
     """Begin, with all partitions of a partitioned topic; 409 if it is under way already."""
     broker, name = serving(site), topic_of(request)
-    partitions = await broker.catalogue.partitions(name) if name.partition < 0 else 0
-    if not partitions:
-        await _start(broker, name)
-    for partition in range(partitions):
-        await _start(broker, TopicName.parse(f"{name}-partition-{partition}"))
+    for part in await partitions_of(broker, name):
+        await _start(broker, part)
     return Response(status=204)
 
 
@@ -42,9 +40,7 @@ async def _persistent(broker: Broker, name: TopicName) -> Topic:
         raise Refused(404, f"{name} is partitioned: ask for one of its partitions")
     if not await broker.exists(name):
         raise Refused(404, f"Topic {name} not found")
-    topic = await broker.topic(name, create=False)
-    assert isinstance(topic, Topic)
-    return topic
+    return await loaded(broker, name)
 
 
 def routes() -> Iterator[Route[Handler]]:

@@ -5,11 +5,11 @@ A 204 means that it is on disk, and that consumers see it.
 
 from collections.abc import Iterator
 
-from magnetar_broker.broker import Broker
 from magnetar_broker.chores import QUOTAS
 from magnetar_broker.errors import UnknownTrouble
 from magnetar_broker.expiry import everybody, expire_older
 from magnetar_broker.server.admin.explaining import explained
+from magnetar_broker.server.admin.loading import loaded, partitions_of
 from magnetar_broker.server.admin.positions import place_of
 from magnetar_broker.server.admin.site import TOPIC, Handler, Site, parts_of, serving, topic_of
 from magnetar_broker.server.http.errors import Refused
@@ -19,7 +19,6 @@ from magnetar_broker.skipping import expire_through, place_in, skip_all, skip_me
 from magnetar_broker.subscription import Subscription
 from magnetar_broker.tidying import truncate
 from magnetar_broker.topic import Topic
-from magnetar_proto.names import TopicName
 
 SUBSCRIPTION = f"/admin/v2/{TOPIC}/subscription/{{subscription}}"
 INT = 31
@@ -34,19 +33,10 @@ async def _topics(site: Site, request: Request, refused: int = 405) -> list[Topi
     broker, name = serving(site), topic_of(request)
     if not name.is_persistent:
         raise Refused(refused, f"{name} is not persistent: it keeps no messages")
-    partitions = await broker.catalogue.partitions(name) if name.partition < 0 else 0
-    if partitions:
-        parts = [name.with_partition(partition) for partition in range(partitions)]
-        return [await _loaded(broker, part) for part in parts]
-    if name.partition < 0 and not await broker.exists(name):
+    parts = await partitions_of(broker, name)
+    if parts == [name] and name.partition < 0 and not await broker.exists(name):
         raise Refused(404, f"Topic {name} not found")
-    return [await _loaded(broker, name)]
-
-
-async def _loaded(broker: Broker, name: TopicName) -> Topic:
-    topic = await broker.topic(name, create=False)
-    assert isinstance(topic, Topic)
-    return topic
+    return [await loaded(broker, part) for part in parts]
 
 
 async def _topic(site: Site, request: Request, what: str) -> Topic:

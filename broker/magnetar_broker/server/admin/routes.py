@@ -14,6 +14,7 @@ from magnetar_broker.server.admin import (
     subscriptions,
     tenants,
     termination,
+    topic_properties,
     topics,
 )
 from magnetar_broker.server.admin.policies import policy_routes
@@ -81,6 +82,7 @@ ROUTES: Table[Handler] = Table(
         *tenants.routes(),
         *namespaces.routes(),
         *topics.routes(),
+        *topic_properties.routes(),
         *subscriptions.routes(),
         *lookups.routes(),
         *policy_routes(),

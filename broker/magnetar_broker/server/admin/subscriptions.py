@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from magnetar_broker.broker import Broker
 from magnetar_broker.dispatch.compacted import replaced, shown
 from magnetar_broker.errors import InUse, NotAllowed
+from magnetar_broker.server.admin.loading import loaded, partitions_of
 from magnetar_broker.server.admin.positions import ENDS, Place, place_of
 from magnetar_broker.server.admin.site import (
     TOPIC,
@@ -21,7 +22,6 @@ from magnetar_broker.server.admin.site import (
     serving,
     topic_of,
 )
-from magnetar_broker.server.admin.topics import partitions_of
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
@@ -50,7 +50,7 @@ async def create(site: Site, request: Request) -> Response:
     if not topic.is_persistent:
         raise Refused(400, "subscriptions of non-persistent topics are made by their consumers")
     place, properties = _start(request)
-    parts = [await _stored(broker, part, True) for part in await partitions_of(broker, topic)]
+    parts = [await loaded(broker, part, create=True) for part in await partitions_of(broker, topic)]
     name = _name(request)
     lacking = [part for part in parts if name not in part.subscriptions]
     if not lacking:
@@ -133,12 +133,6 @@ async def _used(broker: Broker, topic: TopicName) -> list[AnyTopic]:
             loaded = await broker.topic(part, create=False)
         used += [] if loaded is None else [loaded]
     return used
-
-
-async def _stored(broker: Broker, name: TopicName, create: bool) -> Topic:
-    topic = await broker.topic(name, create)
-    assert isinstance(topic, Topic)
-    return topic
 
 
 def routes() -> Iterator[Route[Handler]]:

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from magnetar_broker.broker import Broker
+from magnetar_broker.server.admin.loading import loaded, partitions_of
 from magnetar_broker.server.admin.site import TOPIC, Handler, Site, serving, topic_of
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
-from magnetar_broker.topic import Topic
 from magnetar_proto.names import TopicName
 
 
@@ -25,22 +25,16 @@ async def terminate(site: Site, request: Request) -> Response:
 async def terminate_partitions(site: Site, request: Request) -> Response:
     """The same for all partitions of a topic; the ids by the numbers of the partitions."""
     broker, name = serving(site), _persistent_of(request)
-    partitions = await broker.catalogue.partitions(name) if name.partition < 0 else 0
-    if not partitions:
+    parts = await partitions_of(broker, name)
+    if parts == [name]:
         raise Refused(405, f"{name} is not partitioned: terminate it without /partitions")
-    ids = {
-        str(number): await _terminated(broker, TopicName.parse(f"{name}-partition-{number}"))
-        for number in range(partitions)
-    }
-    return json_response(ids)
+    return json_response({str(part.partition): await _terminated(broker, part) for part in parts})
 
 
 async def _terminated(broker: Broker, name: TopicName) -> dict[str, Any]:
     if not await broker.exists(name):
         raise Refused(404, f"Topic {name} not found")
-    topic = await broker.topic(name, create=False)
-    assert isinstance(topic, Topic)
-    last = await topic.terminate()
+    last = await (await loaded(broker, name)).terminate()
     return {
         "ledgerId": last.ledger,
         "entryId": last.entry,

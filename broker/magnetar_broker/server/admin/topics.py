@@ -1,13 +1,13 @@
-"""Topics: lists, their life, partitions, properties, unloading."""
+"""Topics: lists, their life, partitions, unloading."""
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import Any
 
 from magnetar_broker.broker import Broker
 from magnetar_broker.catalogue import Partitioned
 from magnetar_broker.errors import LimitReached
+from magnetar_broker.server.admin.loading import partitions_of
 from magnetar_broker.server.admin.site import (
     DOMAIN,
     NAMESPACE,
@@ -27,11 +27,8 @@ from magnetar_broker.server.admin.site import (
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
-from magnetar_broker.topic import Topic
-from magnetar_broker.topic_properties import change_properties, check_keys, of_users
+from magnetar_broker.topic_properties import check_keys
 from magnetar_proto.names import TopicName
-
-Properties = dict[str, str]
 
 MAX_PARTITIONS = 10_000
 """Of one topic, whatever the settings allow: every listing names them all."""
@@ -152,7 +149,7 @@ def _check_base(topic: TopicName) -> None:
 def _partitioned_of(request: Request) -> Partitioned:
     """From a bare number, or from partitioned topic metadata."""
     said: Any = json_of(request)
-    properties: Properties = {}
+    properties: dict[str, str] = {}
     if isinstance(said, dict):
         properties = bounded(checked_properties(said.get("properties") or {}))
         said = said.get("partitions")
@@ -195,7 +192,7 @@ async def grow(site: Site, request: Request) -> Response:
 
 async def create_missed_partitions(site: Site, request: Request) -> Response:
     """Partitions are there with their topic, so none is ever missed."""
-    broker, topic = serving(site), await _existing(site, request)
+    broker, topic = serving(site), await existing_topic(serving(site), request)
     if topic.partition >= 0 or not await broker.catalogue.partitions(topic):
         raise Refused(404, f"Topic {topic} does not exist, or is not partitioned")
     return Response(status=204)
@@ -224,75 +221,10 @@ async def delete_partitioned(site: Site, request: Request) -> Response:
 
 async def unload(site: Site, request: Request) -> Response:
     """Close a topic, or all partitions of it; clients come back by themselves."""
-    broker, topic = serving(site), await _existing(site, request)
+    broker, topic = serving(site), await existing_topic(serving(site), request)
     for part in await partitions_of(broker, topic):
         await broker.topics.unload(part)
     return Response(status=204)
-
-
-async def partitions_of(broker: Broker, topic: TopicName) -> list[TopicName]:
-    """The partitions of a partitioned topic; what is none alone."""
-    count = 0 if topic.partition >= 0 else await broker.catalogue.partitions(topic)
-    return [topic.with_partition(index) for index in range(count)] or [topic]
-
-
-async def _existing(site: Site, request: Request) -> TopicName:
-    return await existing_topic(serving(site), request)
-
-
-# Properties -------------------------------------------------------------------------------
-
-
-async def properties(site: Site, request: Request) -> Response:
-    """What a topic is marked with."""
-    broker, topic = serving(site), await _kept(site, request)
-    found = await broker.catalogue.partitioned(topic) if topic.partition < 0 else None
-    if found is not None:
-        return json_response(found.properties)
-    return json_response(of_users((await _loaded(broker, topic)).log.properties))
-
-
-async def add_properties(site: Site, request: Request) -> Response:
-    """Add some, or replace their values."""
-    topic = await _kept(site, request)
-    new = properties_of(request)
-    await _change(serving(site), topic, lambda old: bounded(old | new))
-    return Response(status=204)
-
-
-async def remove_property(site: Site, request: Request) -> Response:
-    """Remove the one whose `key` is in the query; none is no error."""
-    topic = await _kept(site, request)
-    key = request.query.get("key")
-    await _change(
-        serving(site),
-        topic,
-        lambda old: {name: value for name, value in old.items() if name != key},
-    )
-    return Response(status=204)
-
-
-async def _kept(site: Site, request: Request) -> TopicName:
-    if not topic_of(request).is_persistent:
-        raise Refused(406, "Need to provide a persistent topic name: others keep nothing")
-    return await _existing(site, request)
-
-
-async def _change(
-    broker: Broker, topic: TopicName, change: Callable[[Properties], Properties]
-) -> None:
-    if topic.partition < 0 and await broker.catalogue.partitions(topic):
-        await broker.catalogue.change_partitioned(
-            topic, lambda old: replace(old, properties=change(old.properties))
-        )
-    else:
-        await change_properties(await _loaded(broker, topic), change)
-
-
-async def _loaded(broker: Broker, topic: TopicName) -> Topic:
-    loaded = await broker.topic(topic, create=False)
-    assert isinstance(loaded, Topic)
-    return loaded
 
 
 def routes() -> Iterator[Route[Handler]]:
@@ -310,6 +242,3 @@ def routes() -> Iterator[Route[Handler]]:
     yield Route("POST", f"{path}/partitions", grow)
     yield Route("DELETE", f"{path}/partitions", delete_partitioned)
     yield Route("POST", f"{path}/createMissedPartitions", create_missed_partitions)
-    yield Route("GET", f"{path}/properties", properties)
-    yield Route("PUT", f"{path}/properties", add_properties)
-    yield Route("DELETE", f"{path}/properties", remove_property)
