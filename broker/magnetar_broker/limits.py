@@ -150,15 +150,7 @@ def topic_limits(settings: Settings) -> TopicLimits:
         precise_ages=settings.precise_time_based_backlog_quota_check,
         throttle_entries=settings.dispatch_throttling_on_batch_message_enabled,
         throttle_caught_up=settings.dispatch_throttling_on_non_backlog_consumer_enabled,
-        broker_rates=BrokerRates(
-            Rate(
-                settings.broker_publisher_throttling_max_message_rate,
-                settings.broker_publisher_throttling_max_byte_rate,
-            ),
-            Rate(
-                settings.dispatch_throttling_rate_in_msg, settings.dispatch_throttling_rate_in_byte
-            ),
-        ),
+        broker_rates=_broker_rates(settings),
         compaction=CompactionRules(
             retain_keyless=settings.topic_compaction_retain_null_key,
             bytes_per_second=settings.magnetar_compaction_read_mb_per_second << 20,
@@ -169,6 +161,16 @@ def topic_limits(settings: Settings) -> TopicLimits:
             snapshot_entries=settings.broker_deduplication_entries_interval,
             snapshot_seconds=settings.broker_deduplication_snapshot_interval_seconds,
         ),
+    )
+
+
+def _broker_rates(settings: Settings) -> BrokerRates:
+    return BrokerRates(
+        Rate(
+            settings.broker_publisher_throttling_max_message_rate,
+            settings.broker_publisher_throttling_max_byte_rate,
+        ),
+        Rate(settings.dispatch_throttling_rate_in_msg, settings.dispatch_throttling_rate_in_byte),
     )
 
 

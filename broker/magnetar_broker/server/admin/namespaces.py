@@ -1,4 +1,4 @@
-"""Namespaces: their life, bundles and properties."""
+"""Namespaces: their life, and their bundles."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,7 +22,6 @@ from magnetar_broker.server.admin.site import (
     json_of,
     namespace_of,
     parts_of,
-    properties_of,
     serving,
 )
 from magnetar_broker.server.http.errors import Refused
@@ -221,70 +220,6 @@ async def _unload(broker: Broker, is_meant: Callable[[TopicName], bool]) -> None
     await for_each(broker.engine, names, one)
 
 
-# Properties -----------------------------------------------------------------------------
-
-
-async def properties(site: Site, request: Request) -> Response:
-    """What a namespace is marked with."""
-    broker = serving(site)
-    stored = await broker.namespaces.get(await existing_namespace(broker, request))
-    return json_response(stored.properties)
-
-
-async def add_properties(site: Site, request: Request) -> Response:
-    """Add some, or replace their values."""
-    broker = serving(site)
-    name = await existing_namespace(broker, request)
-    new = properties_of(request)
-    await broker.namespaces.change_properties(name, lambda old: bounded(old | new))
-    return Response(status=204)
-
-
-async def clear_properties(site: Site, request: Request) -> Response:
-    """Remove all of them."""
-    broker = serving(site)
-    name = await existing_namespace(broker, request)
-    await broker.namespaces.change_properties(name, lambda _: {})
-    return Response(status=204)
-
-
-async def property_(site: Site, request: Request) -> Response:
-    """One value, as plain text; nothing if there is none."""
-    broker = serving(site)
-    stored = await broker.namespaces.get(await existing_namespace(broker, request))
-    (key,) = parts_of(request, "key")
-    return _text(stored.properties.get(key, ""))
-
-
-async def set_property(site: Site, request: Request) -> Response:
-    """Set one."""
-    broker = serving(site)
-    name = await existing_namespace(broker, request)
-    key, value = parts_of(request, "key", "value")
-    await broker.namespaces.change_properties(name, lambda old: bounded({**old, key: value}))
-    return Response(status=204)
-
-
-async def remove_property(site: Site, request: Request) -> Response:
-    """Remove one; answers the value that it had, if any."""
-    broker = serving(site)
-    name = await existing_namespace(broker, request)
-    (key,) = parts_of(request, "key")
-    had: list[str] = []
-
-    def without(old: dict[str, str]) -> dict[str, str]:
-        had[:] = [old.get(key, "")]
-        return {name: value for name, value in old.items() if name != key}
-
-    await broker.namespaces.change_properties(name, without)
-    return _text(had[0])
-
-
-def _text(value: str) -> Response:
-    """As it is, and yet called JSON: so clients have always got it."""
-    return Response(value.encode(), "application/json; charset=utf-8")
-
-
 def routes() -> Iterator[Route[Handler]]:
     """What is answered here."""
     yield Route("GET", "/admin/v2/namespaces/{tenant}", namespaces)
@@ -295,9 +230,3 @@ def routes() -> Iterator[Route[Handler]]:
     yield Route("GET", f"{path}/bundles", bundles)
     yield Route("PUT", f"{path}/unload", unload)
     yield Route("PUT", f"{path}/{{bundle}}/unload", unload_bundle)
-    yield Route("GET", f"{path}/properties", properties)
-    yield Route("PUT", f"{path}/properties", add_properties)
-    yield Route("DELETE", f"{path}/properties", clear_properties)
-    yield Route("GET", f"{path}/property/{{key}}", property_)
-    yield Route("PUT", f"{path}/property/{{key}}/{{value}}", set_property)
-    yield Route("DELETE", f"{path}/property/{{key}}", remove_property)

@@ -1,0 +1,89 @@
+"""What users mark a namespace with."""
+
+from collections.abc import Iterator
+
+from magnetar_broker.server.admin.site import (
+    NAMESPACE,
+    Handler,
+    Site,
+    bounded,
+    existing_namespace,
+    parts_of,
+    properties_of,
+    serving,
+)
+from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.table import Route
+
+
+async def properties(site: Site, request: Request) -> Response:
+    """What a namespace is marked with."""
+    broker = serving(site)
+    stored = await broker.namespaces.get(await existing_namespace(broker, request))
+    return json_response(stored.properties)
+
+
+async def add_properties(site: Site, request: Request) -> Response:
+    """Add some, or replace their values."""
+    broker = serving(site)
+    name = await existing_namespace(broker, request)
+    new = properties_of(request)
+    await broker.namespaces.change_properties(name, lambda old: bounded(old | new))
+    return Response(status=204)
+
+
+async def clear_properties(site: Site, request: Request) -> Response:
+    """Remove all of them."""
+    broker = serving(site)
+    name = await existing_namespace(broker, request)
+    await broker.namespaces.change_properties(name, lambda _: {})
+    return Response(status=204)
+
+
+async def property_(site: Site, request: Request) -> Response:
+    """One value, as plain text; nothing if there is none."""
+    broker = serving(site)
+    stored = await broker.namespaces.get(await existing_namespace(broker, request))
+    (key,) = parts_of(request, "key")
+    return _text(stored.properties.get(key, ""))
+
+
+async def set_property(site: Site, request: Request) -> Response:
+    """Set one."""
+    broker = serving(site)
+    name = await existing_namespace(broker, request)
+    key, value = parts_of(request, "key", "value")
+    await broker.namespaces.change_properties(name, lambda old: bounded({**old, key: value}))
+    return Response(status=204)
+
+
+async def remove_property(site: Site, request: Request) -> Response:
+    """Remove one; answers the value that it had, if any."""
+    broker = serving(site)
+    name = await existing_namespace(broker, request)
+    (key,) = parts_of(request, "key")
+    had: list[str] = []
+
+    def without(old: dict[str, str]) -> dict[str, str]:
+        had[:] = [old.get(key, "")]
+        return {name: value for name, value in old.items() if name != key}
+
+    await broker.namespaces.change_properties(name, without)
+    return _text(had[0])
+
+
+def _text(value: str) -> Response:
+    """As it is, and yet called JSON: so clients have always got it."""
+    return Response(value.encode(), "application/json; charset=utf-8")
+
+
+def routes() -> Iterator[Route[Handler]]:
+    """What is answered here."""
+    path = f"/admin/v2/namespaces/{NAMESPACE}/properties"
+    yield Route("GET", path, properties)
+    yield Route("PUT", path, add_properties)
+    yield Route("DELETE", path, clear_properties)
+    path = f"/admin/v2/namespaces/{NAMESPACE}/property/{{key}}"
+    yield Route("GET", path, property_)
+    yield Route("PUT", f"{path}/{{value}}", set_property)
+    yield Route("DELETE", path, remove_property)
