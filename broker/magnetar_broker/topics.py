@@ -24,6 +24,10 @@ class Topics:
         """`loads` is how many may be opened at a time, 0 for any number."""
         self.serving = False
         """Whether topics may be opened."""
+        self.opened = 0
+        """How many were, ever."""
+        self.on_opened: Callable[[], None] = lambda: None
+        """Called when one more is."""
         self._clock = clock
         self._loads = Turnstile(clock, loads)
         self._loaded: dict[TopicName, AnyTopic] = {}
@@ -92,6 +96,8 @@ class Topics:
                 if not self.serving:
                     raise NotReady("the broker is starting or stopping; try again")
                 topic = self._loaded[name] = await self._opened(opening)
+                self.opened += 1
+                self.on_opened()
             return topic
 
     async def _opened(self, opening: Callable[[], Awaitable[AnyTopic]]) -> AnyTopic:

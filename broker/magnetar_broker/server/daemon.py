@@ -1,7 +1,6 @@
 """Wiring and life of the daemon: open the data, listen, serve, stop in good order."""
 
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -17,6 +16,7 @@ from magnetar_broker.config import Durability, Settings
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.ownership import SoleOwner
 from magnetar_broker.server.descriptors import Descriptors, raise_limit
+from magnetar_broker.server.garbage import FORGOTTEN, LOOK_SECONDS, Garbage
 from magnetar_broker.server.http_server import HttpServer
 from magnetar_broker.server.listener import Listener
 from magnetar_broker.server.world import LoopClock, LoopTasks, ThreadWorkers
@@ -34,10 +34,6 @@ logger = logging.getLogger(__name__)
 
 SWITCH_INTERVAL_SECONDS = 0.0005
 """How long the loop may keep a thread waiting that has just come back from the disk."""
-GARBAGE_THRESHOLD = 10_000
-"""New objects between two looks for cyclic garbage, of which messages make none.  With the usual
-700, what waits for the disk grows old meanwhile and is looked through again and again: a third of
-the CPU where many topics are published to at once."""
 WILDCARDS = ("0.0.0.0", "::")
 
 
@@ -101,6 +97,8 @@ class Daemon:
         broker = Broker(settings, engine, ownership)
         descriptors = Descriptors()
         listener = Listener(broker, descriptors)
+        garbage = Garbage(broker.topics)
+        broker.upkeep.every(LOOK_SECONDS, FORGOTTEN, garbage.look)
         http = HttpServer(broker, self._journal_stats, descriptors)
         port = await listener.bind(settings.bind_address, settings.broker_service_port)
         host = advertised_host(settings)
@@ -109,9 +107,7 @@ class Daemon:
             http_port = await http.start(settings.bind_address, settings.web_service_port)
             await broker.start()
             await listener.start()
-            gc.freeze()
-            gc.set_threshold(GARBAGE_THRESHOLD)
-            gc.enable()
+            garbage.start()
             self._banner(f"pulsar://{host}:{port}", host, http_port)
             await self._stop.wait()
             logger.info("stopping: closing clients, sealing topics, writing a checkpoint")
