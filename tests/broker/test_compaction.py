@@ -137,6 +137,19 @@ def test_a_topic_that_is_truncated_meanwhile_keeps_what_is_left(
     assert {message.value for _, _, message in slow.read()} >= {b"%d" % n for n in range(15, 20)}
 
 
+def test_who_asks_for_the_end_of_a_log_that_is_gone_hears_of_compacted_messages(
+    world: Compacting,
+) -> None:
+    world.send_all(numbered(0, 20))
+    world.compact()
+    world.send_all(numbered(20, 22))
+    world.reload()
+    world.do(truncate(world.topic))
+    assert world.topic.log.first_offset == world.topic.log.end == 22
+    assert world.last_id() == MessageId(*world.ids[19], -1, -1)
+    assert [position for position, _, _ in world.read()] == world.ids[15:20]
+
+
 @pytest.mark.parametrize("running", [False, True])
 def test_a_deleted_log_leaves_nothing(slow: Compacting, running: bool) -> None:
     world = slow

@@ -176,8 +176,8 @@ class TopicCompaction:
     # Reading ----------------------------------------------------------------------------
 
     async def last_message_id(self) -> MessageId | None:
-        """The last message below the horizon; None if the log has later entries."""
-        if self._topic.log.end > self.view.horizon:
+        """The last message below the horizon; None if the log has later entries still."""
+        if self._topic.log.end > max(self.view.horizon, self._topic.log.first_offset):
             return None
         partition = self._topic.name.partition
         last = await self.view.last()
