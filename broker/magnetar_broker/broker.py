@@ -95,7 +95,9 @@ class Broker:
             TopicCounts(self.catalogue, self.events, engine.clock),
             self.deletion,
         )
-        self.enforcement = Enforcement(self.policies, self.topics, engine, self._require)
+        self.enforcement = Enforcement(
+            self.policies, self.topics, engine, self._require, self.catalogue.partitions
+        )
         self._started_ms = engine.clock.now_ms()
         self.watchdog = Watchdog(engine, lambda: iter(self.topics))
         self.upkeep = Upkeep(engine)

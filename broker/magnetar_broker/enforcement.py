@@ -32,11 +32,13 @@ class Enforcement:
         topics: Topics,
         engine: Engine,
         require: Callable[[Subject], Awaitable[None]],
+        partitions: Callable[[TopicName], Awaitable[int]],
     ) -> None:
         self._policies = policies
         self._topics = topics
         self._engine = engine
         self._require = require
+        self._partitions = partitions
         self._setting: dict[Subject, Promise] = {}
         self._storing: dict[Subject, Promise] = {}
         self._changes = count(1)
@@ -49,7 +51,7 @@ class Enforcement:
         """
         async with self._alone(self._setting, namespace_of(subject)):
             await self._store(subject, said)
-            await self._enforce(_members(subject))
+            await self._enforce(subject)
 
     async def change(
         self, subject: Subject, policy: Policy[T], changed: Callable[[T | None], T | None]
@@ -58,7 +60,7 @@ class Enforcement:
         async with self._alone(self._setting, namespace_of(subject)):
             said = await self._policies.said(policy, subject)
             await self._store(subject, {policy: changed(said)})
-            await self._enforce(_members(subject))
+            await self._enforce(subject)
 
     async def forget(self, subject: Subject) -> None:
         """A namespace or topic is being deleted: it says nothing any more; durable on return.
@@ -87,11 +89,19 @@ class Enforcement:
             del busy[subject]
             mine.set_result(None)
 
-    async def _enforce(self, is_meant: Callable[[TopicName], bool]) -> None:
+    async def _enforce(self, subject: Subject) -> None:
         """Side by side, for some write: so they share what a write to the disk costs."""
-        await self._topics.settled(is_meant)
-        meant = [topic for topic in self._topics if is_meant(topic.name)]
-        await for_each(self._engine, meant, self._changed)
+        await self._topics.settled(_members(subject))
+        await for_each(self._engine, await self._loaded(subject), self._changed)
+
+    async def _loaded(self, subject: Subject) -> list[AnyTopic]:
+        """The loaded topics that keep to what a subject says; for one, others are not asked."""
+        if isinstance(subject, str):
+            is_meant = _members(subject)
+            return [topic for topic in self._topics if is_meant(topic.name)]
+        base, partitions = subject.base, await self._partitions(subject)
+        names = [base, *(base.with_partition(index) for index in range(partitions))]
+        return [topic for name in names if (topic := self._topics.get(name)) is not None]
 
     async def _changed(self, topic: AnyTopic) -> None:
         try:
@@ -110,7 +120,7 @@ def namespace_of(subject: Subject) -> str:
 
 
 def _members(subject: Subject) -> Callable[[TopicName], bool]:
-    """Which topics keep to what a subject says; asked of all that are loaded."""
+    """Which topics keep to what a subject says."""
     if isinstance(subject, str):
         tenant, _, namespace = subject.partition("/")
         return lambda name: name.namespace == namespace and name.tenant == tenant

@@ -25,6 +25,7 @@ from magnetar_broker.policies import (
     Policies,
     Subject,
 )
+from magnetar_broker.topics import Topics
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import DiskFull, Unavailable
@@ -52,6 +53,20 @@ def test_a_topic_speaks_for_its_partitions_and_nobody_else() -> None:
     world.do(world.broker.enforcement.say(PARTITION, {MAX_PRODUCERS: 1}))
     assert partition.limits.max_producers == 1
     assert [topic.limits.max_producers for topic in others] == [10_000] * 3
+
+
+def test_what_a_topic_says_costs_no_more_where_there_are_many_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = SessionWorld()
+    topic = world.topic()
+
+    def look_at_all(_: Topics) -> None:
+        raise AssertionError("others were asked")
+
+    monkeypatch.setattr(Topics, "__iter__", look_at_all)
+    world.do(world.broker.enforcement.say(NAME, {MAX_PRODUCERS: 1}))
+    assert topic.limits.max_producers == 1
 
 
 def test_a_topic_that_is_being_loaded_keeps_to_it_as_well() -> None:
