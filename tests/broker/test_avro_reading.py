@@ -251,3 +251,38 @@ def test_types_that_refer_to_each_other_a_thousand_deep() -> None:
     chain += [record(field("x", f"R{number}"), name=f"R{number + 1}") for number in range(3000)]
     schema = record(*(field(f"f{number}", one) for number, one in enumerate(chain)), name="Chain")
     assert why_not(schema, schema) is None
+
+
+def ring(records: int) -> dict[str, Any]:
+    """Records each of which holds the one before; the first holds them all."""
+    before, fields = "Ring", []
+    for number in range(records):
+        inner = record(field("x", before), name=f"R{number}")
+        fields.append(field(f"f{number}", ["null", inner], default=None))
+        before = inner["name"]
+    return record(*fields, field("x", before), name="Ring")
+
+
+def test_rings_of_types_are_compared_as_far_as_that_takes_no_time() -> None:
+    assert why_not(ring(20), ring(21)) is None
+    why = why_not(ring(600), ring(601)) or ""
+    assert "too large to be compared" in why
+    assert len(why) < 400
+
+
+def test_every_branch_of_a_large_union_is_found() -> None:
+    names = [f"F{number}" for number in range(3000)]
+    schema = of([fixed(1, name=name) for name in names])
+    assert why_not(schema, schema) is None
+    renamed = of([fixed(1, name=f"New{name}", aliases=[f"a.b.{name}"]) for name in names])
+    assert why_not(renamed, schema) is None
+    assert "no branch for the writer's fixed NewF0" in (why_not(schema, renamed) or "")
+
+
+def test_defaults_are_looked_at_as_far_as_that_takes_no_time() -> None:
+    branches = [enum(f"S{number}", name=f"E{number}") for number in range(1000)]
+    default = ["S999" for _ in range(1000)]
+    array = field("a", {"type": "array", "items": branches}, default=default)
+    assert "the reader's default" in (why_not(record(array), record()) or "")
+    array["default"] = default[:20]
+    assert why_not(record(array), record()) is None

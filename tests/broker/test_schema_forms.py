@@ -153,6 +153,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "a fixed without a size": ({"type": "fixed", "name": "F"}, "its size must be"),
     "a negative size": ({"type": "fixed", "name": "F", "size": -1}, "its size must be"),
     "an array of nothing": ({"type": "array"}, "does not say the type of its items"),
+    "a long name": ({**A, "namespace": "n" * 1023}, "its name has more than 1024 characters"),
     "a union at the root": (b'["null", "int"]', "a union must stand in a record"),
 }
 
@@ -227,6 +228,8 @@ def test_protobuf_native() -> None:
         (native(set="!!"), "in base64"),
         (native(set=5), "in base64"),
         (native(set="AAAA"), "is no FileDescriptorSet"),
+        (native() | {"rootMessageTypeName": 5}, "names must be texts"),
+        (native() | {"rootFileDescriptorName": ["f.proto"]}, "names must be texts"),
         (native(file="g.proto"), "has no file 'g.proto'"),
         (native(message="p.N"), "has no message 'p.N'"),
         (native(message="p.M.N"), "has no message 'p.M.N'"),

@@ -83,6 +83,17 @@ def test_a_schema_that_is_too_large() -> None:
     assert "11 bytes" in asks(client, large).error_message
 
 
+def test_a_schema_of_any_depth_is_registered_or_refused() -> None:
+    client = SessionWorld().client()
+    for depth in range(850, 1000):
+        default = "[" * depth + "]" * depth
+        text = json.dumps(A).replace('"int"', f'"int", "default": {default}')
+        sent = pb.Schema(name="", type=pb.Schema.Avro, schema_data=text.encode())
+        answer = client.ask(produce(depth, depth, schema=sent, topic=f"{TOPIC}-{depth}"))
+        if not isinstance(answer, pb.CommandProducerSuccess):
+            refused(answer, pb.IncompatibleSchema, "deep")
+
+
 def test_more_versions_than_allowed() -> None:
     client = opened(SessionWorld(magnetar_max_schema_versions=2))
     assert [registered(client, external(b"%d" % number)) for number in range(2)] == [0, 1]

@@ -17,6 +17,10 @@ PRIMITIVES: Final = frozenset(
 )
 MAX_DEPTH: Final = 64
 """Of types within types, as they are written."""
+MAX_NAME: Final = 1024
+"""Characters of a name with its namespace: types within others inherit theirs."""
+MAX_FITTING: Final = 100_000
+"""Values and types that are looked at to tell whether a default is one: others wait meanwhile."""
 NAME: Final = re.compile(r"[^\W\d][\w$]*")
 ORDERS: Final = ("ascending", "descending", "ignore")
 NO_DEFAULT: Final = object()
@@ -45,11 +49,11 @@ class Named(AvroType):
     name: str
     """With its namespace."""
     aliases: frozenset[str]
-    """Other names of types that this one can read, with their namespaces."""
+    """Other names of types that this one can read, without namespaces."""
 
     def answers_to(self, name: str) -> bool:
-        """Whether a writer's type of this name may be read by this one: namespaces are ignored."""
-        return unqualified(name) in {unqualified(own) for own in (self.name, *self.aliases)}
+        """Whether it can read a writer's type of this name, which is without its namespace."""
+        return name == unqualified(self.name) or name in self.aliases
 
 
 @dataclass(slots=True, eq=False)
@@ -59,7 +63,7 @@ class Field:
     name: str
     type: AvroType
     default: Any
-    """As it was written, NO_DEFAULT if there is none; `fits` tells whether it can be one."""
+    """As it was written, NO_DEFAULT if there is none; `Fitting` tells whether it can be one."""
     order: str
     aliases: tuple[str, ...]
     properties: Properties
@@ -173,7 +177,7 @@ class _Parser:
         self, said: dict[str, Any], kind: str, namespace: str, where: str, depth: int
     ) -> Named:
         name, inner = self._name_of(said, kind, namespace, where)
-        aliases = frozenset(_qualified(alias, inner) for alias in _names(said, "aliases", where))
+        aliases = frozenset(map(unqualified, _names(said, "aliases", where)))
         properties = _properties(said, _SAID_OF_TYPES)
         defined: Named
         if kind == "enum":
@@ -199,6 +203,8 @@ class _Parser:
         if not isinstance(name, str) or not name:
             raise InvalidSchema(f"{where}: this {kind} has no name")
         full = _qualified(name, own if isinstance(own, str) else namespace)
+        if len(full) > MAX_NAME:
+            raise InvalidSchema(f"{where}: its name has more than {MAX_NAME} characters")
         if not all(map(NAME.fullmatch, full.split("."))):
             raise InvalidSchema(f"{where}: {full!r} is no name: letters, digits and _ may be used")
         if full in PRIMITIVES:
@@ -271,29 +277,39 @@ def _symbols(said: dict[str, Any], enum: str) -> tuple[tuple[str, ...], str | No
 
 def shown(value: Any) -> str:
     """A value in a message, cut where it is long."""
-    text = json.dumps(value)
+    try:
+        text = json.dumps(value)
+    except RecursionError:
+        return "what is written"
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 # Defaults ---------------------------------------------------------------------------------
 
 
-def fits(field: Field) -> bool:
-    """Whether a field's default is one; who writes it does not always look."""
-    try:
-        return field.default is not NO_DEFAULT and _Fitting().fits(field.default, field.type)
-    except RecursionError:
-        return False
+class _TooMuch(Exception):
+    """It would take too long to tell."""
 
 
-class _Fitting:
+class Fitting:
     """Whether JSON values can be defaults of types; each pair is looked at once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], bool] = {}
+        self._left = MAX_FITTING
+
+    def has_default(self, field: Field) -> bool:
+        """Whether a field's default is one; who writes it does not always look."""
+        try:
+            return field.default is not NO_DEFAULT and self.fits(field.default, field.type)
+        except (RecursionError, _TooMuch):
+            return False
 
     def fits(self, value: Any, wanted: AvroType) -> bool:
         """Whether a value can be the default of a field of this type."""
+        self._left -= len(wanted.symbols) if isinstance(wanted, Enumeration) else 1
+        if self._left < 0:
+            raise _TooMuch
         if not isinstance(wanted, Union | Record | Collection):
             return _fits_leaf(value, wanted)
         pair = id(value), id(wanted)

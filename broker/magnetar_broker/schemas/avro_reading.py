@@ -10,15 +10,16 @@ from typing import Final, NamedTuple
 
 from magnetar_broker.schemas.avro import (
     NO_DEFAULT,
+    PRIMITIVES,
     AvroType,
     Collection,
     Enumeration,
     Field,
+    Fitting,
     Fixed,
     Named,
     Record,
     Union,
-    fits,
     shown,
     unqualified,
 )
@@ -38,65 +39,138 @@ PROMOTIONS: Final = frozenset(
 """What a reader may take a writer's primitive for."""
 
 
+MAX_WORK: Final = 100_000
+"""Fields, branches and names that are looked at: others wait meanwhile."""
+SHOWN_PATH: Final = 200
+"""Characters of a path that are shown, the last ones."""
+
+Path = tuple["Path", str] | None
+"""Of a field, from the outermost record on: the path so far, and a step.  None at the root."""
+
+
 class Misfit(NamedTuple):
     """Where and why a reader fails."""
 
-    path: str
-    """Of the field, from the outermost record on; empty at the root."""
+    path: Path
     rule: str
 
     def __str__(self) -> str:
-        return f"field '{self.path}': {self.rule}" if self.path else self.rule
+        path = _text_of(self.path)
+        return f"field '{path}': {self.rule}" if path else self.rule
+
+
+def _text_of(path: Path) -> str:
+    steps = []
+    while path is not None:
+        path, step = path
+        steps.append(step)
+    text = "".join(reversed(steps)).removeprefix(".")
+    return text if len(text) <= SHOWN_PATH else f"...{text[-SHOWN_PATH:]}"
 
 
 class _Pair(NamedTuple):
     reader: AvroType
     writer: AvroType
-    path: str
+    path: Path
     only_record: bool = True
     """Whether the writer writes no other record in this place."""
 
 
+class _Branches:
+    """Those of a reader's union, each where it is looked for."""
+
+    def __init__(self, union: Union) -> None:
+        self.by_name: dict[tuple[str, str], AvroType] = {}
+        """The first one of a kind that answers to a name; what has no names answers to none."""
+        for branch in union.branches:
+            for name in _names_of(branch):
+                self.by_name.setdefault((branch.kind, name), branch)
+        self.primitives = [branch for branch in union.branches if branch.kind in PRIMITIVES]
+        records = [branch for branch in union.branches if isinstance(branch, Record)]
+        self.only_record = records[0] if len(records) == 1 else None
+
+
+class _Known:
+    """What was found out of readers."""
+
+    def __init__(self) -> None:
+        self.work = 0
+        self.fitting = Fitting()
+        self._branches: dict[int, _Branches] = {}
+
+    def branches_of(self, union: Union) -> _Branches:
+        branches = self._branches.get(id(union))
+        if branches is None:
+            branches = self._branches[id(union)] = _Branches(union)
+            self.work += len(branches.by_name)
+        return branches
+
+
+def _names_of(branch: AvroType) -> Iterator[str]:
+    if isinstance(branch, Named):
+        yield unqualified(branch.name)
+        yield from branch.aliases
+    else:
+        yield ""
+
+
 def find_misfit(reader: AvroType, writer: AvroType) -> Misfit | None:
     """Why a reader cannot read everything that a writer may write; None if it can."""
-    waiting = [_Pair(reader, writer, "")]
+    waiting = [_Pair(reader, writer, None)]
     seen: set[tuple[int, int, bool]] = set()
+    known = _Known()
+    work = 0
     while waiting:
         pair = waiting.pop()
         key = id(pair.reader), id(pair.writer), pair.only_record
         if key in seen:
             continue
         seen.add(key)
-        found = _look_at(pair)
+        work += _width(pair.writer) + (1 if isinstance(pair.reader, Union) else _width(pair.reader))
+        if work + known.work > MAX_WORK:
+            return Misfit(pair.path, "the schemas are too large to be compared: make them simpler")
+        found = _look_at(pair, known)
         if isinstance(found, Misfit):
             return found
         waiting += reversed(found)
     return None
 
 
-def _look_at(pair: _Pair) -> list[_Pair] | Misfit:
+def _width(schema: AvroType) -> int:
+    """How much there is to look at, but for what is in it."""
+    width = 1 + (len(schema.aliases) if isinstance(schema, Named) else 0)
+    if isinstance(schema, Union):
+        return width + len(schema.branches)
+    if isinstance(schema, Enumeration):
+        return width + len(schema.symbols)
+    if isinstance(schema, Record):
+        return width + sum(1 + len(one.aliases) for one in schema.fields)
+    return width
+
+
+def _look_at(pair: _Pair, known: _Known) -> list[_Pair] | Misfit:
     """What the pair alone is wrong about, or the pairs that it depends on."""
     reader, writer, path, _ = pair
     if isinstance(writer, Union):
         records = sum(isinstance(branch, Record) for branch in writer.branches)
         return [_Pair(reader, branch, path, records <= 1) for branch in writer.branches]
     if isinstance(reader, Union):
-        return _branch_for(pair, reader)
+        return _branch_for(pair, reader, known)
     if isinstance(reader, Named) and isinstance(writer, Named) and reader.kind == writer.kind:
-        return _named(reader, writer, path)
+        return _named(reader, writer, path, known)
     if isinstance(reader, Collection) and isinstance(writer, Collection):
         if reader.kind == writer.kind:
             part = "[]" if reader.kind == "array" else "{}"
-            return [_Pair(reader.item, writer.item, path + part)]
+            return [_Pair(reader.item, writer.item, (path, part))]
     elif reader.kind == writer.kind or (writer.kind, reader.kind) in PROMOTIONS:
         return _decimals(reader, writer, path)
     return Misfit(path, f"the reader's type is {reader.kind}, the writer's {writer.kind}")
 
 
-def _named(reader: Named, writer: Named, path: str) -> list[_Pair] | Misfit:
+def _named(reader: Named, writer: Named, path: Path, known: _Known) -> list[_Pair] | Misfit:
     """Two of a kind."""
     if isinstance(reader, Record) and isinstance(writer, Record):
-        return _fields(reader, writer, path)
+        return _fields(reader, writer, path, known)
     if isinstance(reader, Enumeration) and isinstance(writer, Enumeration):
         return _symbols(reader, writer, path)
     if isinstance(reader, Fixed) and isinstance(writer, Fixed):
@@ -104,17 +178,17 @@ def _named(reader: Named, writer: Named, path: str) -> list[_Pair] | Misfit:
     raise AssertionError(reader.kind)
 
 
-def _fields(reader: Record, writer: Record, path: str) -> list[_Pair] | Misfit:
+def _fields(reader: Record, writer: Record, path: Path, known: _Known) -> list[_Pair] | Misfit:
     written = {one.name: one for one in writer.fields}
     pairs = []
     for wanted in reader.fields:
-        inner = f"{path}.{wanted.name}" if path else wanted.name
+        inner = path, f".{wanted.name}"
         found = next((written[name] for name in _names(wanted) if name in written), None)
         if found is not None:
             pairs.append(_Pair(wanted.type, found.type, inner))
         elif wanted.default is NO_DEFAULT:
             return Misfit(inner, "the reader's has no default, and the writer's record lacks it")
-        elif not fits(wanted):
+        elif not known.fitting.has_default(wanted):
             said = f"{shown(wanted.default)} is no {wanted.type.kind}"
             return Misfit(inner, f"the reader's default {said}, and the writer's record lacks it")
     return pairs
@@ -125,8 +199,8 @@ def _names(field: Field) -> Iterator[str]:
     yield from field.aliases
 
 
-def _symbols(reader: Enumeration, writer: Enumeration, path: str) -> list[_Pair] | Misfit:
-    if not reader.answers_to(writer.name):
+def _symbols(reader: Enumeration, writer: Enumeration, path: Path) -> list[_Pair] | Misfit:
+    if not reader.answers_to(unqualified(writer.name)):
         return _other_name(reader, writer, path)
     known = set(reader.symbols)
     lacking = next((symbol for symbol in writer.symbols if symbol not in known), None)
@@ -138,15 +212,15 @@ def _symbols(reader: Enumeration, writer: Enumeration, path: str) -> list[_Pair]
     return []
 
 
-def _fixed(reader: Fixed, writer: Fixed, path: str) -> list[_Pair] | Misfit:
-    if not reader.answers_to(writer.name):
+def _fixed(reader: Fixed, writer: Fixed, path: Path) -> list[_Pair] | Misfit:
+    if not reader.answers_to(unqualified(writer.name)):
         return _other_name(reader, writer, path)
     if reader.size != writer.size:
         return Misfit(path, f"the reader's fixed has {reader.size} bytes, not {writer.size}")
     return _decimals(reader, writer, path)
 
 
-def _other_name(reader: Enumeration | Fixed, writer: Enumeration | Fixed, path: str) -> Misfit:
+def _other_name(reader: Enumeration | Fixed, writer: Enumeration | Fixed, path: Path) -> Misfit:
     return Misfit(
         path,
         f"the reader's {reader.kind} is named {unqualified(reader.name)}, without "
@@ -154,7 +228,7 @@ def _other_name(reader: Enumeration | Fixed, writer: Enumeration | Fixed, path: 
     )
 
 
-def _decimals(reader: AvroType, writer: AvroType, path: str) -> list[_Pair] | Misfit:
+def _decimals(reader: AvroType, writer: AvroType, path: Path) -> list[_Pair] | Misfit:
     ours, theirs = reader.properties, writer.properties
     if ours.get("logicalType") == theirs.get("logicalType") == "decimal":
         scales = ours.get("scale", 0), theirs.get("scale", 0)
@@ -166,25 +240,19 @@ def _decimals(reader: AvroType, writer: AvroType, path: str) -> list[_Pair] | Mi
 # Branches of a reader's union ---------------------------------------------------------------
 
 
-def _branch_for(pair: _Pair, reader: Union) -> list[_Pair] | Misfit:
+def _branch_for(pair: _Pair, reader: Union, known: _Known) -> list[_Pair] | Misfit:
     """The branch that would be read: of the same type and name, else one that can take it."""
     writer, path = pair.writer, pair.path
-    exact = (branch for branch in reader.branches if _is_same(branch, writer))
-    branch = next(exact, None) or next(
-        (branch for branch in reader.branches if (writer.kind, branch.kind) in PROMOTIONS), None
+    name = unqualified(writer.name) if isinstance(writer, Named) else ""
+    branches = known.branches_of(reader)
+    branch = branches.by_name.get((writer.kind, name)) or next(
+        (one for one in branches.primitives if (writer.kind, one.kind) in PROMOTIONS), None
     )
     if branch is None and isinstance(writer, Record) and pair.only_record:
-        records = [branch for branch in reader.branches if isinstance(branch, Record)]
-        branch = records[0] if len(records) == 1 else None
+        branch = branches.only_record
     if branch is None:
         return Misfit(path, f"the reader's union has no branch for the writer's {_title(writer)}")
     return [_Pair(branch, writer, path)]
-
-
-def _is_same(branch: AvroType, writer: AvroType) -> bool:
-    if isinstance(branch, Named) and isinstance(writer, Named):
-        return branch.kind == writer.kind and branch.answers_to(writer.name)
-    return branch.kind == writer.kind
 
 
 def _title(schema: AvroType) -> str:

@@ -27,6 +27,8 @@ def parse(text: bytes) -> NativeSchema:
         said = json.loads(text)
         message, file, encoded = said[MESSAGE], said[FILE], said[SET]
         descriptors = base64.b64decode(encoded, validate=True)
+        if not (isinstance(message, str) and isinstance(file, str)):
+            raise TypeError("names must be texts")
     except (ValueError, RecursionError, KeyError, TypeError, BadBase64) as error:
         raise InvalidSchema(
             f"it must be JSON with {MESSAGE}, {FILE} and {SET} in base64: {error!r}"

@@ -247,6 +247,8 @@ class Schemas:
             form = form_of(schema)
         except InvalidSchema as error:
             raise SchemaInvalid(f"this is no {schema.type.name} schema: {error}") from error
+        except RecursionError as error:
+            raise SchemaInvalid(f"this {schema.type.name} schema is too deep") from error
         understood = Understood(Known(schema.type, form), digest_of(schema, form))
         self._understood[schema] = understood
         self._understood_bytes += len(schema.data)

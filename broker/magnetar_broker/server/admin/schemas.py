@@ -39,7 +39,7 @@ async def latest(site: Site, request: Request) -> Response:
 async def version(site: Site, request: Request) -> Response:
     """The version that the path names."""
     (number,) = parts_of(request, "version")
-    if not (number.isascii() and number.lstrip("-").isdecimal()):
+    if not (number.isascii() and number.removeprefix("-").isdecimal()):
         raise Refused(400, f"{number!r} is no version: expected a number")
     return await _version(site, request, int(number[:MAX_VERSION_DIGITS]))
 
@@ -158,7 +158,7 @@ def _sent(request: Request) -> Schema:
             "".join(pair).encode()  # they must fit into UTF-8, as the text does
         if wanted is SchemaType.KEY_VALUE:
             data = key_value.from_json(text or "")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Refused(400, str(error)) from error
     except InvalidSchema as error:
         raise Refused(422, f"this is no {kind} schema: {error}") from error
