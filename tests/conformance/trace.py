@@ -313,6 +313,8 @@ class Trace:
         self.lines: list[str] = []
         self.token = f"trace-{uuid.uuid4().hex}"
         self.topic = f"persistent://{NAMESPACE}/{self.token}"
+        self.path = f"persistent/{NAMESPACE}/{self.token}"
+        """The topic for `rest`."""
         self.roles = Roles(self.token, _addresses(target))
         self._voices: list[Voice] = []
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from conformance.differences import Difference, differs
 from conformance.rest import ask
-from conformance.trace import EXCLUSIVE, FAILOVER, KEY_SHARED, NAMESPACE, SHARED, Kind, Trace, Voice
+from conformance.trace import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED, Kind, Trace, Voice
 from conformance.traces.seeks import EARLIEST, LATEST
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.batch import encode_batch
@@ -19,7 +19,7 @@ Keyed = tuple[str | None, bytes]
 
 
 def _path_of(t: Trace) -> str:
-    return f"persistent/{NAMESPACE}/{t.token}/compaction"
+    return f"{t.path}/compaction"
 
 
 def _compact(t: Trace) -> None:
@@ -382,7 +382,7 @@ def a_topic_with_nothing_in_it(t: Trace) -> None:
 def the_cursor_of_compaction_is_a_subscription(t: Trace) -> None:
     _with_messages(t, ("a", b"1"))
     _compact(t)
-    t.rest("GET", f"persistent/{NAMESPACE}/{t.token}/subscriptions")
+    t.rest("GET", f"{t.path}/subscriptions")
 
 
 def its_cursor_belongs_to_a_name_that_consumers_may_use(t: Trace) -> None:

@@ -8,12 +8,8 @@ from magnetar_proto import PulsarApi_pb2 as pb
 JAVA = "Pulsar-Java-v4.2.4"
 
 
-def _path(t: Trace) -> str:
-    return f"persistent/public/default/{t.token}"
-
-
 def _terminates(t: Trace) -> None:
-    t.rest("POST", f"{_path(t)}/terminate")
+    t.rest("POST", f"{t.path}/terminate")
 
 
 def _asks_for_the_last(a: Voice, consumer_id: int = 1) -> None:
@@ -39,7 +35,7 @@ def a_topic_is_terminated_twice(t: Trace) -> None:
 
 @differs(EMPTY)
 def a_topic_without_messages_is_terminated(t: Trace) -> None:
-    t.rest("PUT", _path(t))
+    t.rest("PUT", t.path)
     _terminates(t)
     a = t.connects(client=JAVA)
     a.subscribes()
@@ -59,7 +55,7 @@ def a_partitioned_topic_is_terminated(t: Trace) -> None:
     b.produces(f"{t.topic}-partition-1")
     a.publishes(2)
     _terminates(t)
-    t.rest("POST", f"{_path(t)}/terminate/partitions")
+    t.rest("POST", f"{t.path}/terminate/partitions")
     a.hears(Kind.CLOSE_PRODUCER)
     b.hears(Kind.CLOSE_PRODUCER)
     a.produces(f"{t.topic}-partition-0")
@@ -164,7 +160,7 @@ def the_end_is_kept_through_an_unload(t: Trace) -> None:
     a = t.publisher(1)
     _terminates(t)
     a.hears(Kind.CLOSE_PRODUCER)
-    t.rest("PUT", f"{_path(t)}/unload")
+    t.rest("PUT", f"{t.path}/unload")
     a.produces()
     a.subscribes()
     a.permits(1)
@@ -175,7 +171,7 @@ def a_terminated_topic_is_deleted(t: Trace) -> None:
     a = t.publisher(1)
     _terminates(t)
     a.hears(Kind.CLOSE_PRODUCER)
-    t.rest("DELETE", f"{_path(t)}?force=true")
+    t.rest("DELETE", f"{t.path}?force=true")
     a.produces()
     a.publishes(1, first=1)
 
@@ -185,8 +181,8 @@ def a_terminated_topic_is_deleted(t: Trace) -> None:
 
 def a_topic_is_truncated(t: Trace) -> None:
     a, b = t.publisher(3), t.connects()
-    t.rest("PUT", f"{_path(t)}/subscription/sub", "earliest")
-    t.rest("DELETE", f"{_path(t)}/truncate")
+    t.rest("PUT", f"{t.path}/subscription/sub", "earliest")
+    t.rest("DELETE", f"{t.path}/truncate")
     b.subscribes()
     b.permits(9)
     b.hears_nothing()
@@ -200,7 +196,7 @@ def a_topic_is_truncated_under_its_consumer(t: Trace) -> None:
     b.subscribes(SHARED)
     b.permits(2)
     b.receives(2)
-    t.rest("DELETE", f"{_path(t)}/truncate")
+    t.rest("DELETE", f"{t.path}/truncate")
     b.permits(9)
     b.hears_nothing()
     a.publishes(1, first=4)
@@ -209,7 +205,7 @@ def a_topic_is_truncated_under_its_consumer(t: Trace) -> None:
 
 def readers_of_a_truncated_topic(t: Trace) -> None:
     a, b = t.publisher(3), t.connects()
-    t.rest("DELETE", f"{_path(t)}/truncate")
+    t.rest("DELETE", f"{t.path}/truncate")
     b.subscribes(durable=False)
     b.permits(9)
     b.hears_nothing()
@@ -219,12 +215,12 @@ def readers_of_a_truncated_topic(t: Trace) -> None:
 
 def a_partitioned_topic_is_truncated(t: Trace) -> None:
     t.has_partitions(2)
-    t.rest("DELETE", f"{_path(t)}/truncate")
-    t.rest("DELETE", f"{_path(t)}-partition-0/truncate")
+    t.rest("DELETE", f"{t.path}/truncate")
+    t.rest("DELETE", f"{t.path}-partition-0/truncate")
 
 
 def a_topic_that_is_not_there_is_truncated(t: Trace) -> None:
-    t.rest("DELETE", f"{_path(t)}/truncate")
+    t.rest("DELETE", f"{t.path}/truncate")
 
 
 def a_non_persistent_topic_is_truncated(t: Trace) -> None:
@@ -234,11 +230,11 @@ def a_non_persistent_topic_is_truncated(t: Trace) -> None:
 
 def a_topic_is_trimmed(t: Trace) -> None:
     a = t.publisher(2)
-    t.rest("POST", f"{_path(t)}/trim")
+    t.rest("POST", f"{t.path}/trim")
     a.subscribes()
     a.permits(2)
     a.receives(2)
 
 
 def a_topic_that_is_not_there_is_trimmed(t: Trace) -> None:
-    t.rest("POST", f"{_path(t)}/trim")
+    t.rest("POST", f"{t.path}/trim")

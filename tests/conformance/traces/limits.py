@@ -8,14 +8,10 @@ from magnetar_proto.entries import encode_entry
 from raw_client import metadata
 
 
-def _path(t: Trace) -> str:
-    return f"persistent/public/default/{t.token}"
-
-
 def _has_policy(t: Trace, policy: str, value: Any) -> None:
     """The topic exists, and says so."""
-    t.rest("PUT", _path(t))
-    t.rest("POST", f"{_path(t)}/{policy}", value)
+    t.rest("PUT", t.path)
+    t.rest("POST", f"{t.path}/{policy}", value)
 
 
 def _in_namespace(t: Trace, policy: str, value: Any) -> str:
@@ -56,7 +52,7 @@ def a_limit_below_the_producers_there_are(t: Trace) -> None:
     a = t.connects()
     for number in (1, 2):
         a.produces(producer_id=number)
-    t.rest("POST", f"{_path(t)}/maxProducers", 1)
+    t.rest("POST", f"{t.path}/maxProducers", 1)
     a.publishes()
     a.publishes(producer_id=2)
     a.produces(producer_id=3)
@@ -122,10 +118,10 @@ def subscriptions_of_a_topic(t: Trace) -> None:
     a = t.connects()
     a.subscribes()
     a.subscribes(consumer_id=2, subscription="other")
-    t.rest("PUT", f"{_path(t)}/subscription/other")
+    t.rest("PUT", f"{t.path}/subscription/other")
     a.closes_consumer()
     a.subscribes()
-    t.rest("DELETE", f"{_path(t)}/subscription/sub?force=true")
+    t.rest("DELETE", f"{t.path}/subscription/sub?force=true")
     a.hears(Kind.CLOSE_CONSUMER)
     a.subscribes(consumer_id=2, subscription="other")
 
@@ -141,7 +137,7 @@ def subscriptions_that_clients_may_not_create(t: Trace) -> None:
     _has_policy(t, "autoSubscriptionCreation", {"allowAutoSubscriptionCreation": False})
     a = t.connects()
     a.subscribes()
-    t.rest("PUT", f"{_path(t)}/subscription/sub")
+    t.rest("PUT", f"{t.path}/subscription/sub")
     a.subscribes()
     a.subscribes(durable=False, consumer_id=2, subscription="reader")
 
@@ -164,7 +160,7 @@ def types_of_subscriptions(t: Trace) -> None:
     a = t.connects()
     for number, sub_type in enumerate((EXCLUSIVE, KEY_SHARED, SHARED)):
         a.subscribes(sub_type, consumer_id=number, subscription=f"sub-{number}")
-    t.rest("DELETE", f"{_path(t)}/subscriptionTypesEnabled")
+    t.rest("DELETE", f"{t.path}/subscriptionTypesEnabled")
     a.subscribes(consumer_id=5, subscription="sub-5")
 
 
@@ -178,7 +174,7 @@ def types_of_subscriptions_in_a_namespace(t: Trace) -> None:
 def a_type_that_is_no_longer_allowed(t: Trace) -> None:
     a = t.publisher(1)
     a.subscribes(SHARED)
-    t.rest("POST", f"{_path(t)}/subscriptionTypesEnabled", ["Failover"])
+    t.rest("POST", f"{t.path}/subscriptionTypesEnabled", ["Failover"])
     a.permits(1)
     a.receives()
     a.subscribes(SHARED, consumer_id=2)
@@ -237,7 +233,7 @@ def chunks_may_be_larger(t: Trace) -> None:
 
 def unacknowledged_messages_of_a_consumer(t: Trace) -> None:
     a, b = t.publisher(6), t.connects()
-    t.rest("POST", f"{_path(t)}/maxUnackedMessagesOnConsumer", 2)
+    t.rest("POST", f"{t.path}/maxUnackedMessagesOnConsumer", 2)
     b.subscribes(SHARED)
     for _ in range(6):
         b.permits(1)
@@ -247,7 +243,7 @@ def unacknowledged_messages_of_a_consumer(t: Trace) -> None:
 
 def unacknowledged_messages_of_a_subscription(t: Trace) -> None:
     a, b, c = t.publisher(6), t.connects(), t.connects()
-    t.rest("POST", f"{_path(t)}/maxUnackedMessagesOnSubscription", 2)
+    t.rest("POST", f"{t.path}/maxUnackedMessagesOnSubscription", 2)
     b.subscribes(SHARED)
     c.subscribes(SHARED)
     b.permits(1)
@@ -270,7 +266,7 @@ def unacknowledged_messages_of_a_subscription(t: Trace) -> None:
 )
 def a_limit_that_is_lifted_lets_messages_flow(t: Trace) -> None:
     a, b = t.publisher(4), t.connects()
-    t.rest("POST", f"{_path(t)}/maxUnackedMessagesOnConsumer", 1)
+    t.rest("POST", f"{t.path}/maxUnackedMessagesOnConsumer", 1)
     b.subscribes(SHARED)
     b.permits(1)
     ids = b.receives()
@@ -278,7 +274,7 @@ def a_limit_that_is_lifted_lets_messages_flow(t: Trace) -> None:
     b.hears_nothing()
     b.acks(ids)
     b.receives()
-    t.rest("DELETE", f"{_path(t)}/maxUnackedMessagesOnConsumer")
+    t.rest("DELETE", f"{t.path}/maxUnackedMessagesOnConsumer")
     b.permits(2)
     b.hears_nothing()
     a.closes_producer()

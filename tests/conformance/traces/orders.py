@@ -9,12 +9,8 @@ from magnetar_proto import PulsarApi_pb2 as pb
 LARGE = 3000
 
 
-def _path(t: Trace) -> str:
-    return f"persistent/public/default/{t.token}"
-
-
 def _says(t: Trace, policy: str, value: Any) -> None:
-    t.rest("POST", f"{_path(t)}/{policy}", value)
+    t.rest("POST", f"{t.path}/{policy}", value)
 
 
 def _schema(kind: str) -> pb.Schema:
@@ -26,8 +22,8 @@ def _schema(kind: str) -> pb.Schema:
 def _fills(t: Trace) -> Voice:
     """A producer, and more than the quota behind it that nobody has read."""
     _quota = {"limitSize": LARGE, "policy": "producer_request_hold"}
-    t.rest("PUT", _path(t))
-    t.rest("PUT", f"{_path(t)}/subscription/sub")
+    t.rest("PUT", t.path)
+    t.rest("PUT", f"{t.path}/subscription/sub")
     _says(t, "backlogQuota", _quota)
     a = t.connects()
     a.produces(producer_name="me", schema=_schema("int"))
@@ -58,7 +54,7 @@ def the_topic_is_full_and_the_schema_does_not_fit(t: Trace) -> None:
 
 def the_topic_has_ended_and_is_full(t: Trace) -> None:
     a = _fills(t)
-    t.rest("POST", f"{_path(t)}/terminate")
+    t.rest("POST", f"{t.path}/terminate")
     a.hears_nothing()
     a.produces(producer_id=2)
 
@@ -67,7 +63,7 @@ def the_topic_has_ended_and_the_schema_does_not_fit(t: Trace) -> None:
     a = t.connects()
     a.produces(schema=_schema("int"))
     a.publishes()
-    t.rest("POST", f"{_path(t)}/terminate")
+    t.rest("POST", f"{t.path}/terminate")
     a.hears_nothing()
     a.produces(producer_id=2, schema=_schema("string"))
 
@@ -99,7 +95,7 @@ def the_topic_has_its_producers_and_somebody_takes_it(t: Trace) -> None:
 
 
 def the_type_is_not_allowed_and_the_subscription_is_missing(t: Trace) -> None:
-    t.rest("PUT", _path(t))
+    t.rest("PUT", t.path)
     _says(t, "subscriptionTypesEnabled", ["Shared"])
     _says(t, "autoSubscriptionCreation", {"allowAutoSubscriptionCreation": False})
     t.connects().subscribes(KEY_SHARED)
@@ -122,7 +118,7 @@ def the_topic_has_its_subscriptions_and_its_consumers(t: Trace) -> None:
 
 
 def the_type_is_not_allowed_and_cannot_read_compacted(t: Trace) -> None:
-    t.rest("PUT", _path(t))
+    t.rest("PUT", t.path)
     _says(t, "subscriptionTypesEnabled", ["Failover"])
     t.connects().subscribes(SHARED, read_compacted=True)
 
@@ -143,7 +139,7 @@ def the_subscription_is_another_type_and_has_its_consumers(t: Trace) -> None:
 
 
 def one_subscribes_too_often_where_there_is_no_room(t: Trace) -> None:
-    t.rest("PUT", _path(t))
+    t.rest("PUT", t.path)
     _says(t, "subscribeRate", {"subscribeThrottlingRatePerConsumer": 1, "ratePeriodInSecond": 3600})
     _says(t, "maxConsumers", 1)
     a = t.connects()
@@ -157,9 +153,9 @@ def one_subscribes_too_often_where_there_is_no_room(t: Trace) -> None:
 def deleting_what_is_being_read_and_written(t: Trace) -> None:
     a = t.publisher(1)
     a.subscribes()
-    t.rest("DELETE", _path(t))
-    t.rest("DELETE", f"{_path(t)}/partitions")
-    t.rest("DELETE", f"{_path(t)}/subscription/sub")
+    t.rest("DELETE", t.path)
+    t.rest("DELETE", f"{t.path}/partitions")
+    t.rest("DELETE", f"{t.path}/subscription/sub")
 
 
 def a_partition_that_no_topic_has(t: Trace) -> None:
@@ -167,11 +163,11 @@ def a_partition_that_no_topic_has(t: Trace) -> None:
     a.produces(f"{t.topic}-partition-0")
     a.subscribes(topic=f"{t.topic}-partition-1")
     a.asks_partitions(f"{t.topic}-partition-0")
-    t.rest("GET", f"{_path(t)}/partitions?checkAllowAutoCreation=false")
+    t.rest("GET", f"{t.path}/partitions?checkAllowAutoCreation=false")
 
 
 def a_partition_behind_the_last_one(t: Trace) -> None:
-    t.rest("PUT", f"{_path(t)}/partitions", 1)
+    t.rest("PUT", f"{t.path}/partitions", 1)
     a = t.connects()
     a.subscribes(topic=f"{t.topic}-partition-1")
     a.subscribes(topic=f"{t.topic}-partition-01", consumer_id=2)

@@ -9,13 +9,9 @@ SWEEP = "brokers/backlog-quota-check"
 LARGE = 3000
 
 
-def _path(t: Trace) -> str:
-    return f"persistent/public/default/{t.token}"
-
-
 def _has_quota(t: Trace, policy: str, query: str = "", **limits: int) -> None:
-    t.rest("PUT", _path(t))
-    t.rest("POST", f"{_path(t)}/backlogQuota{query}", {**limits, "policy": policy})
+    t.rest("PUT", t.path)
+    t.rest("POST", f"{t.path}/backlogQuota{query}", {**limits, "policy": policy})
 
 
 def _fills(t: Trace) -> Voice:
@@ -91,7 +87,7 @@ def a_quota_that_is_lifted(t: Trace) -> None:
     a = _fills(t)
     t.rest("GET", SWEEP)
     a.hears_nothing()
-    t.rest("DELETE", f"{_path(t)}/backlogQuota")
+    t.rest("DELETE", f"{t.path}/backlogQuota")
     a.produces(producer_id=2)
 
 
@@ -126,8 +122,8 @@ def a_quota_is_looked_at_when_a_producer_comes(t: Trace) -> None:
 
 def a_ttl_of_a_topic(t: Trace) -> None:
     a = t.publisher(3)
-    t.rest("PUT", f"{_path(t)}/subscription/sub", "earliest")
-    t.rest("POST", f"{_path(t)}/messageTTL?messageTTL=1")
+    t.rest("PUT", f"{t.path}/subscription/sub", "earliest")
+    t.rest("POST", f"{t.path}/messageTTL?messageTTL=1")
     a.subscribes()
     a.permits(9)
     a.hears_nothing()

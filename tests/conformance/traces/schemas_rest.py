@@ -34,7 +34,7 @@ def _posts(t: Trace, body: Any) -> None:
 
 
 def a_topic_without_a_schema(t: Trace) -> None:
-    t.rest("PUT", f"persistent/public/default/{t.token}")
+    t.rest("PUT", t.path)
     t.rest("GET", f"{_path(t)}/schema")
     t.rest("GET", f"{_path(t)}/schema/0")
     t.rest("GET", f"{_path(t)}/schemas")
@@ -162,9 +162,9 @@ def schemas_of_partitions_are_those_of_the_topic(t: Trace) -> None:
 
 
 def a_schema_goes_with_its_topic(t: Trace) -> None:
-    t.rest("PUT", f"persistent/public/default/{t.token}")
+    t.rest("PUT", t.path)
     _posts(t, _avro(_record(a=INT)))
-    t.rest("DELETE", f"persistent/public/default/{t.token}")
+    t.rest("DELETE", t.path)
     t.rest("GET", f"{_path(t)}/schema")
 
 

@@ -11,12 +11,8 @@ PUBLISHED_MS = 1_700_000_000_000
 """When every message of a trace says it was published."""
 
 
-def _path(t: Trace) -> str:
-    return f"persistent/public/default/{t.token}"
-
-
 def _sub(t: Trace) -> str:
-    return f"{_path(t)}/subscription/sub"
+    return f"{t.path}/subscription/sub"
 
 
 def _at(a: Voice, index: int, **fields: object) -> dict[str, object]:
@@ -35,21 +31,21 @@ def _reads_on(a: Voice, count: int = 9) -> None:
 
 
 def a_subscription_comes_and_goes(t: Trace) -> None:
-    t.rest("PUT", _path(t))
-    t.rest("GET", f"{_path(t)}/subscriptions")
+    t.rest("PUT", t.path)
+    t.rest("GET", f"{t.path}/subscriptions")
     t.rest("PUT", _sub(t))
-    t.rest("GET", f"{_path(t)}/subscriptions")
+    t.rest("GET", f"{t.path}/subscriptions")
     t.rest("PUT", _sub(t))
     t.rest("DELETE", _sub(t))
     t.rest("DELETE", _sub(t))
-    t.rest("GET", f"{_path(t)}/subscriptions")
+    t.rest("GET", f"{t.path}/subscriptions")
 
 
 def a_subscription_to_a_topic_that_is_not_there(t: Trace) -> None:
-    t.rest("GET", f"{_path(t)}/subscriptions")
+    t.rest("GET", f"{t.path}/subscriptions")
     t.rest("DELETE", _sub(t))
     t.rest("PUT", _sub(t))
-    t.rest("GET", f"{_path(t)}/subscriptions")
+    t.rest("GET", f"{t.path}/subscriptions")
 
 
 def a_subscription_in_a_namespace_that_is_not_there(t: Trace) -> None:
@@ -80,7 +76,7 @@ def a_new_subscription_from_a_word(t: Trace) -> None:
     a = t.publisher(2)
     t.rest("PUT", _sub(t), "earliest")
     _reads_on(a)
-    t.rest("PUT", f"{_path(t)}/subscription/other", "nonsense")
+    t.rest("PUT", f"{t.path}/subscription/other", "nonsense")
 
 
 def a_new_subscription_from_a_message(t: Trace) -> None:
@@ -97,20 +93,20 @@ def a_new_subscription_with_properties(t: Trace) -> None:
     t.rest("GET", f"{_sub(t)}/properties")
     t.rest("PUT", f"{_sub(t)}/properties", {})
     t.rest("GET", f"{_sub(t)}/properties")
-    t.rest("GET", f"{_path(t)}/subscription/other/properties")
-    t.rest("PUT", f"{_path(t)}/subscription/other/properties", {"a": "b"})
+    t.rest("GET", f"{t.path}/subscription/other/properties")
+    t.rest("PUT", f"{t.path}/subscription/other/properties", {"a": "b"})
 
 
 def subscriptions_of_a_partitioned_topic(t: Trace) -> None:
     t.has_partitions(2)
     t.rest("PUT", _sub(t))
-    t.rest("GET", f"{_path(t)}/subscriptions")
-    t.rest("GET", f"{_path(t)}-partition-1/subscriptions")
-    t.rest("DELETE", f"{_path(t)}-partition-0/subscription/sub")
+    t.rest("GET", f"{t.path}/subscriptions")
+    t.rest("GET", f"{t.path}-partition-1/subscriptions")
+    t.rest("DELETE", f"{t.path}-partition-0/subscription/sub")
     t.rest("PUT", _sub(t))
-    t.rest("GET", f"{_path(t)}-partition-0/subscriptions")
+    t.rest("GET", f"{t.path}-partition-0/subscriptions")
     t.rest("DELETE", _sub(t))
-    t.rest("GET", f"{_path(t)}/subscriptions")
+    t.rest("GET", f"{t.path}/subscriptions")
 
 
 def a_subscription_that_has_a_consumer(t: Trace) -> None:
@@ -119,7 +115,7 @@ def a_subscription_that_has_a_consumer(t: Trace) -> None:
     t.rest("DELETE", _sub(t))
     t.rest("DELETE", f"{_sub(t)}?force=true")
     a.hears(Kind.CLOSE_CONSUMER)
-    t.rest("GET", f"{_path(t)}/subscriptions")
+    t.rest("GET", f"{t.path}/subscriptions")
 
 
 def subscriptions_of_a_non_persistent_topic(t: Trace) -> None:
@@ -255,8 +251,8 @@ def messages_expire_with_the_message_excluded(t: Trace) -> None:
 def messages_expire_for_everybody(t: Trace) -> None:
     a = t.publisher(3)
     t.rest("PUT", _sub(t), EARLIEST)
-    t.rest("PUT", f"{_path(t)}/subscription/other", EARLIEST)
-    t.rest("POST", f"{_path(t)}/all_subscription/expireMessages/1")
+    t.rest("PUT", f"{t.path}/subscription/other", EARLIEST)
+    t.rest("POST", f"{t.path}/all_subscription/expireMessages/1")
     _reads_on(a)
     a.subscribes(consumer_id=2, subscription="other")
     a.permits(9, consumer_id=2)
@@ -267,7 +263,7 @@ def nothing_is_left_to_expire(t: Trace) -> None:
     a = t.publisher(2)
     t.rest("PUT", _sub(t))
     t.rest("POST", f"{_sub(t)}/expireMessages/1")
-    t.rest("POST", f"{_path(t)}/all_subscription/expireMessages/1")
+    t.rest("POST", f"{t.path}/all_subscription/expireMessages/1")
     a.closes_producer()
 
 
@@ -291,7 +287,7 @@ def expiry_for_whom_there_is_none(t: Trace) -> None:
     t.rest("POST", f"{_sub(t)}/expireMessages/1")
     t.rest("POST", f"{_sub(t)}/skip/1")
     t.rest("POST", f"{_sub(t)}/skip_all")
-    t.rest("GET", f"{_path(t)}/subscriptions")
+    t.rest("GET", f"{t.path}/subscriptions")
     a.closes_producer()
 
 
@@ -318,7 +314,7 @@ def on_a_partitioned_topic(t: Trace) -> None:
     for what in ("skip/1", "skip_all", "expireMessages/1", f"resetcursor/{PUBLISHED_MS}"):
         t.rest("POST", f"{_sub(t)}/{what}")
     t.rest("POST", f"{_sub(t)}/resetcursor", EARLIEST)
-    t.rest("POST", f"{_path(t)}/all_subscription/expireMessages/1")
+    t.rest("POST", f"{t.path}/all_subscription/expireMessages/1")
 
 
 # Moved ----------------------------------------------------------------------------------------
@@ -394,7 +390,7 @@ def a_cursor_that_is_not_there_is_reset(t: Trace) -> None:
     a = t.publisher(1)
     t.rest("POST", f"{_sub(t)}/resetcursor", EARLIEST)
     t.rest("POST", f"{_sub(t)}/resetcursor/{PUBLISHED_MS}")
-    t.rest("GET", f"{_path(t)}/subscriptions")
+    t.rest("GET", f"{t.path}/subscriptions")
     a.closes_producer()
 
 

@@ -16,7 +16,7 @@ def _goes_round(
     applied: bool = True,
 ) -> None:
     """`applied`: whether the policy may be asked for as it applies."""
-    path = _topic(t)
+    path = t.path
     t.rest("PUT", path)
     asked = [f"{path}/{policy}", *([f"{path}/{policy}?applied=true"] if applied else [])]
     _asks(t, asked)
@@ -33,10 +33,6 @@ def _goes_round(
 def _asks(t: Trace, paths: Sequence[str]) -> None:
     for path in paths:
         t.rest("GET", path)
-
-
-def _topic(t: Trace) -> str:
-    return f"persistent/public/default/{t.token}"
 
 
 def _from_above(t: Trace, segment: str, policy: str, value: Any, own: Any) -> None:
@@ -57,9 +53,9 @@ def _from_above(t: Trace, segment: str, policy: str, value: Any, own: Any) -> No
 
 
 def policies_of_a_topic_that_is_not_there(t: Trace) -> None:
-    t.rest("GET", f"{_topic(t)}/maxProducers")
-    t.rest("POST", f"{_topic(t)}/maxProducers", 5)
-    t.rest("DELETE", f"{_topic(t)}/maxProducers")
+    t.rest("GET", f"{t.path}/maxProducers")
+    t.rest("POST", f"{t.path}/maxProducers", 5)
+    t.rest("DELETE", f"{t.path}/maxProducers")
 
 
 def policies_in_a_namespace_that_is_not_there(t: Trace) -> None:
@@ -70,15 +66,15 @@ def policies_in_a_namespace_that_is_not_there(t: Trace) -> None:
 
 def policies_of_a_partitioned_topic(t: Trace) -> None:
     t.has_partitions(2)
-    t.rest("POST", f"{_topic(t)}/maxProducers", 5)
-    t.rest("GET", f"{_topic(t)}/maxProducers")
-    t.rest("GET", f"{_topic(t)}-partition-0/maxProducers")
-    t.rest("POST", f"{_topic(t)}-partition-0/maxProducers", 6)
-    t.rest("DELETE", f"{_topic(t)}-partition-0/maxProducers")
+    t.rest("POST", f"{t.path}/maxProducers", 5)
+    t.rest("GET", f"{t.path}/maxProducers")
+    t.rest("GET", f"{t.path}-partition-0/maxProducers")
+    t.rest("POST", f"{t.path}-partition-0/maxProducers", 6)
+    t.rest("DELETE", f"{t.path}-partition-0/maxProducers")
 
 
 def policies_of_a_topic_go_with_it(t: Trace) -> None:
-    path = _topic(t)
+    path = t.path
     t.rest("PUT", path)
     t.rest("POST", f"{path}/maxProducers", 5)
     t.rest("DELETE", path)
@@ -110,7 +106,7 @@ def retention_from_above(t: Trace) -> None:
 
 
 def message_ttl(t: Trace) -> None:
-    path = _topic(t)
+    path = t.path
     t.rest("PUT", path)
     asked = [f"{path}/messageTTL", f"{path}/messageTTL?applied=true"]
     _asks(t, asked)
@@ -122,7 +118,7 @@ def message_ttl(t: Trace) -> None:
 
 
 def backlog_quotas(t: Trace) -> None:
-    path = _topic(t)
+    path = t.path
     t.rest("PUT", path)
     asked = [f"{path}/backlogQuotaMap", f"{path}/backlogQuotaMap?applied=true"]
     _asks(t, asked)
@@ -259,7 +255,7 @@ def inactive_topics(t: Trace) -> None:
 
 
 def schema_validation_enforced(t: Trace) -> None:
-    path = _topic(t)
+    path = t.path
     t.rest("PUT", path)
     asked = [f"{path}/schemaValidationEnforced", f"{path}/schemaValidationEnforced?applied=true"]
     _asks(t, asked)
@@ -289,7 +285,7 @@ def auto_subscription_creation(t: Trace) -> None:
 
 
 def subscription_expiration_time(t: Trace) -> None:
-    path = _topic(t)
+    path = t.path
     t.rest("PUT", path)
     asked = f"{path}/subscriptionExpirationTime"
     for value in (60, 0):
