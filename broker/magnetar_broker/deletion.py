@@ -79,6 +79,8 @@ class Deletion:
             self._begun.add(name)
             if _is_namespace(name):
                 self._namespaces.close(name)
+            elif "://" not in name:
+                self._tenants.close(name)
         await self.resume()
 
     async def resume(self) -> None:
@@ -273,15 +275,22 @@ class Deletion:
         """Delete a tenant, with its namespaces if `force`, else `NotEmpty`; durable on return."""
         async with self._one_tenant.held():
             await self._tenants.get(name)
-            if await self._namespaces.of_tenant(name):
-                if not force:
-                    raise NotEmpty(
-                        "The tenant still has active namespaces: delete them, or use force"
-                    )
-                await self._begin(name)
-                await self._finish_tenant(name)
-            else:
-                await self._tenants.delete(name)
+            self._tenants.close(name)
+            try:
+                if self._tenants.is_used(name):
+                    raise NotEmpty("A namespace is being made in the tenant: try again")
+                if await self._namespaces.of_tenant(name):
+                    if not force:
+                        raise NotEmpty(
+                            "The tenant still has active namespaces: delete them, or use force"
+                        )
+                    await self._begin(name)
+                    await self._finish_tenant(name)
+                else:
+                    await self._tenants.delete(name)
+            finally:
+                if name not in self._begun:
+                    self._tenants.reopen(name)
 
     async def _finish_tenant(self, name: str) -> None:
         if await self._is_begun(name):
@@ -289,6 +298,7 @@ class Deletion:
                 await self.namespace(namespace, force=True)
             await self._tenants.delete(name)
             await self._end(name)
+        self._tenants.reopen(name)
 
 
 def _anyway(topic: AnyTopic) -> bool:

@@ -93,6 +93,8 @@ class Namespaces:
             await self._tenants.check_room(parsed.tenant)
             await self._check_room(parsed.tenant)
             await self.ensure(parsed)
+            if self._tenants.is_closed(parsed.tenant):
+                raise NamespaceMissing(f"tenant {parsed.tenant} is being deleted; try again later")
         if name in self._closed:
             raise NamespaceMissing(f"namespace {name} is being made or deleted; try again later")
         self._known.add(name)
@@ -102,8 +104,13 @@ class Namespaces:
         return await has_record(self._metadata, namespace_key(name))
 
     async def ensure(self, name: NamespaceName) -> None:
-        """Make a namespace, and its tenant; what exists already stays as it is."""
-        if str(name) not in self._closed:
+        """Make a namespace, and its tenant, unless they are being deleted.
+
+        What exists already stays as it is.
+        """
+        if str(name) in self._closed or self._tenants.is_closed(name.tenant):
+            return
+        with self._tenants.used(name.tenant):
             await self._tenants.ensure(name.tenant)
             await create_record(self._metadata, namespace_key(str(name)), {})
 
@@ -132,12 +139,13 @@ class Namespaces:
 
     async def create(self, name: NamespaceName, namespace: Namespace) -> None:
         """Make one of a tenant that there is; durable on return."""
-        await self._tenants.get(name.tenant)
-        if not await self.has(str(name)):
-            await self._check_room(name.tenant)
-        fields = namespace.fields()
-        if not await create_record(self._metadata, namespace_key(str(name)), fields):
-            raise AlreadyExists(f"namespace {name} exists already")
+        with self._tenants.used(name.tenant):
+            await self._tenants.get(name.tenant)
+            if not await self.has(str(name)):
+                await self._check_room(name.tenant)
+            fields = namespace.fields()
+            if not await create_record(self._metadata, namespace_key(str(name)), fields):
+                raise AlreadyExists(f"namespace {name} exists already")
 
     async def _check_room(self, tenant: str) -> None:
         if 0 < self._limit <= len(await self.of_tenant(tenant)):

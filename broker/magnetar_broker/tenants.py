@@ -1,5 +1,8 @@
 """Tenants: who administers them, and in which clusters they may have namespaces."""
 
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from magnetar_broker.errors import AlreadyExists, LimitReached, TenantMissing
@@ -37,6 +40,8 @@ class Tenants:
         self._metadata = metadata
         self._cluster = cluster
         self._limit = limit
+        self._closed: set[str] = set()
+        self._used: Counter[str] = Counter()
 
     async def names(self) -> list[str]:
         """All of them, in order."""
@@ -51,6 +56,8 @@ class Tenants:
 
     async def create(self, name: str, tenant: Tenant) -> None:
         """Make one; durable on return."""
+        if name in self._closed:
+            raise AlreadyExists(f"tenant {name} is being deleted; try again later")
         await self.check_room(name)
         if not await create_record(self._metadata, tenant_key(name), tenant.fields()):
             raise AlreadyExists(f"tenant {name} exists already")
@@ -75,6 +82,37 @@ class Tenants:
             self._metadata, tenant_key(name), lambda fields: fields | tenant.fields()
         ):
             raise TenantMissing(f"tenant {name} does not exist; create it first")
+
+    # Ending -----------------------------------------------------------------------------
+
+    @contextmanager
+    def used(self, name: str) -> Iterator[None]:
+        """Meanwhile a namespace is made in it; `TenantMissing` if it is closed."""
+        if name in self._closed:
+            raise TenantMissing(f"tenant {name} is being deleted; try again later")
+        self._used[name] += 1
+        try:
+            yield
+        finally:
+            self._used[name] -= 1
+            if not self._used[name]:
+                del self._used[name]
+
+    def is_used(self, name: str) -> bool:
+        """Whether a namespace is being made in it at this moment."""
+        return name in self._used
+
+    def close(self, name: str) -> None:
+        """Let no namespace be made in it until it is reopened."""
+        self._closed.add(name)
+
+    def reopen(self, name: str) -> None:
+        """It was deleted, or will not be."""
+        self._closed.discard(name)
+
+    def is_closed(self, name: str) -> bool:
+        """Whether it is being deleted."""
+        return name in self._closed
 
     async def delete(self, name: str) -> None:
         """Remove one that has no namespaces; durable on return."""

@@ -1,6 +1,7 @@
 """Deleting topics, namespaces and tenants, and what remains when that is interrupted."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -16,7 +17,10 @@ from magnetar_broker.errors import (
     TopicMissing,
 )
 from magnetar_broker.metadata_keys import DELETIONS, POLICIES
+from magnetar_broker.namespaces import Namespace
+from magnetar_broker.pauses import pause
 from magnetar_broker.policies import MAX_PRODUCERS, RETENTION, Retention
+from magnetar_broker.tenants import Tenant
 from magnetar_proto.names import NamespaceName
 from magnetar_storage.errors import Unavailable
 
@@ -361,3 +365,70 @@ def test_upkeep_goes_on_with_a_namespace() -> None:
     delete(world, NAMESPACE, force=True)
     assert "default" not in str(world.stored("/"))
     world.topic(PLAIN)
+
+
+# Tenants, while namespaces are made in them -----------------------------------------------
+
+
+def slow(world: NamedWorld, method: Callable[..., Any]) -> Callable[..., Any]:
+    async def slowly(*asked: Any) -> Any:
+        await pause(world.clock)
+        found = await method(*asked)
+        await pause(world.clock)
+        return found
+
+    return slowly
+
+
+@pytest.mark.parametrize("is_made_first", [False, True])
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("by_use", [False, True])
+@pytest.mark.parametrize("steps", range(0, 12, 2))
+def test_no_namespace_is_left_without_its_tenant(
+    is_made_first: bool, force: bool, by_use: bool, steps: int
+) -> None:
+    world = NamedWorld(allow_auto_namespace_creation=True)
+    broker, name = world.broker, NamespaceName.parse("tenant/space")
+    world.do(broker.tenants.ensure("tenant"))
+    for method in ("get", "put", "delete", "list"):
+        setattr(world.metadata, method, slow(world, getattr(world.metadata, method)))
+
+    def make() -> Any:
+        if by_use:
+            return world.begin(broker.namespaces.require(str(name)))
+        return world.begin(broker.namespaces.create(name, Namespace()))
+
+    def end() -> Any:
+        return world.begin(broker.deletion.tenant("tenant", force))
+
+    one, two = (make, end) if is_made_first else (end, make)
+    begun = [one()]
+    for _ in range(steps):
+        world.clock.step()
+    begun.append(two())
+    world.clock.pump()
+    for promise in begun:
+        with suppress(NamespaceMissing, NotEmpty, TenantMissing):
+            promise.result()
+    tenants = world.do(broker.tenants.names())
+    assert not world.do(broker.namespaces.has(str(name))) or "tenant" in tenants
+    world.do(broker.namespaces.ensure(NamespaceName.parse("tenant/later")))
+    assert world.do(broker.namespaces.has("tenant/later")), "it is closed no more"
+
+
+def test_a_tenant_that_is_being_deleted_is_not_made_anew() -> None:
+    world = NamedWorld()
+    broker = world.broker
+    world.do(broker.namespaces.ensure(NamespaceName.parse("tenant/space")))
+    world.writes_left = world.writes + 1  # the mark
+    with pytest.raises(Unavailable):
+        delete(world, "tenant", force=True)
+    with pytest.raises(AlreadyExists, match="being deleted"):
+        world.do(broker.tenants.create("tenant", Tenant()))
+    with pytest.raises(TenantMissing, match="being deleted"):
+        world.do(broker.namespaces.create(NamespaceName.parse("tenant/new"), Namespace()))
+    world.writes_left = None
+    world.do(broker.deletion.resume())
+    assert "tenant" not in world.do(broker.tenants.names())
+    world.do(broker.tenants.create("tenant", Tenant()))
+    world.do(broker.namespaces.create(NamespaceName.parse("tenant/new"), Namespace()))
