@@ -55,9 +55,12 @@ async def tidy(topic: Tidied) -> None:
 
 
 async def truncate(topic: Truncated) -> None:
-    """Acknowledge everything for everybody, and delete every closed segment, retained or not."""
-    log = topic.log
+    """Acknowledge everything for everybody, and delete every closed segment, retained or not.
+
+    What is published meanwhile stays.
+    """
+    log, end = topic.log, topic.log.end
     for subscription in topic.subscriptions.values():
-        subscription.skip(range(log.end))
+        subscription.skip(range(end))
     await topic.cursors.durable()
-    await log.trim(await topic.deduplication.released_to(log.end))
+    await log.trim(await topic.deduplication.released_to(end))

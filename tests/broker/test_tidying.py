@@ -3,6 +3,7 @@
 from fakes.logs import BY_THREE
 from fakes.topics import SHARED, TopicWorld, entry
 from magnetar_broker.limits import TopicLimits
+from magnetar_broker.pauses import pause
 from magnetar_broker.retention import Reason, Retention
 from magnetar_broker.tidying import judged, tidy, truncate
 
@@ -59,6 +60,25 @@ def test_consumers_and_readers_go_on_behind_it() -> None:
     world.flow(reader, 10)
     assert world.offsets(consumer) == [8]
     assert world.offsets(reader) == [8]
+
+
+def test_what_is_published_while_a_topic_is_truncated_stays() -> None:
+    world = world_of(5)
+    producer, durable = world.producer(name="other"), world.topic.cursors.durable
+
+    async def durable_when_more_was_closed() -> None:
+        await durable()
+        for _ in range(5):
+            world.send(producer, entry(0))
+            while world.topic.log.end < world.topic.log.next_offset:
+                await pause(world.clock)
+            await world.topic.log.rolled()
+
+    world.topic.cursors.durable = durable_when_more_was_closed  # type: ignore[method-assign]
+    world.do(truncate(world.topic))
+    assert world.topic.log.segments[1].entries is not None
+    world.topic.cursors.durable = durable  # type: ignore[method-assign]
+    assert world.offsets(world.subscribe(permits=10)) == [5, 6, 7, 8, 9]
 
 
 def test_truncating_nothing_is_harmless() -> None:
