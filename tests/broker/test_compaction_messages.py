@@ -41,6 +41,9 @@ def test_what_cannot_be_read_stays() -> None:
     assert look(b"nonsense", 3) == ([], 0b111)
     damaged = single_entry("k", b"v", num_messages_in_batch=2)
     assert look(damaged, 2) == ([], 0b11)
+    other_count = batch_entry([Message("a", b"1"), Message("b", b"2")], pb.NONE)
+    assert look(other_count, 1) == ([], 0b1)
+    assert survivor(other_count, 0b1, 1) == other_count
     left = survivor(damaged, 0b11, 2)
     assert left[parse_metadata(left)[1] :] == b"v"
     assert survivor(b"nonsense", 0b111, 3) == b"nonsense"

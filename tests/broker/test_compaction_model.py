@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from fakes.compacting import Compacting, Sent
 from fakes.keyed import Message
+from magnetar_broker.tidying import truncate
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import MessageId
 from magnetar_storage import compacted_part, compacted_writer, latest_keys, thinning
@@ -22,7 +23,7 @@ Step = str | int | list[Sent]
 """What to do, which messages another subscription needs, or what to send."""
 steps: st.SearchStrategy[Step] = st.one_of(
     st.lists(entries, min_size=1, max_size=8),
-    st.sampled_from(["compact", "compact", "trim", "reload", "crash"]),
+    st.sampled_from(["compact", "compact", "trim", "truncate", "reload", "crash"]),
     st.integers(0, 4),
 )
 
@@ -50,6 +51,8 @@ def test_read_compacted_is_the_model(story: list[Step]) -> None:
                 world.do(world.topic.log.start_writing())
                 world.clock.advance(3600)
                 world.do(world.topic.tidy())
+            case "truncate":
+                world.do(truncate(world.topic))
             case "reload":
                 world.do(world.topic.close())
                 world.reload()

@@ -48,12 +48,12 @@ class Reader:
     def _look_into(
         self, metadata: pb.MessageMetadata, payload: bytes, number: int, count: int
     ) -> list[Last]:
-        if metadata.num_messages_in_batch != count:
-            return self._found(metadata, number, False)  # its producer counts in another way
         try:
             batch = _batch_of(metadata, payload)
         except RemoteError:
-            self._keep(number, count)
+            batch = []
+        if len(batch) != count:  # or its producer counts in another way
+            self._keep(number, max(count, 1))
             return []
         found: list[Last] = []
         for index, (single, body) in enumerate(batch):
