@@ -27,6 +27,7 @@ from magnetar_broker.records import (
     read_record,
 )
 from magnetar_proto.names import PARTITION_SUFFIX, TopicName
+from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import MetadataStore
 
 
@@ -49,7 +50,7 @@ class Catalogue:
     def __init__(self, metadata: MetadataStore) -> None:
         self._metadata = metadata
         self._partitioned: dict[TopicName, Partitioned | None] | None = None
-        """None of one that is there and was not read yet."""
+        """None of one that was not read yet, since it was stored or may have been."""
 
     # Partitioned topics -----------------------------------------------------------------
 
@@ -59,8 +60,11 @@ class Catalogue:
         base = topic.base
         if base in known and known[base] is None:
             fields = await read_record(self._metadata, partitions_key(base))
-            if fields is not None and base in known:
-                known[base] = _of(fields)
+            if base in known and known[base] is None:  # else somebody was faster
+                if fields is None:
+                    del known[base]
+                else:
+                    known[base] = _of(fields)
         return known.get(base)
 
     async def partitions(self, topic: TopicName) -> int:
@@ -76,7 +80,12 @@ class Catalogue:
         known = await self._known()
         if await self.exists(topic):
             raise AlreadyExists(f"{topic} exists already and is not partitioned")
-        if not await create_record(self._metadata, partitions_key(topic), new.fields()):
+        try:
+            made = await create_record(self._metadata, partitions_key(topic), new.fields())
+        except StorageError:
+            known[topic] = None  # it may be stored all the same
+            raise
+        if not made:
             raise AlreadyExists(f"{topic} is a partitioned topic already")
         known[topic] = new
 
@@ -92,7 +101,12 @@ class Catalogue:
             kept = {name: value for name, value in fields.items() if name != "properties"}
             return kept | changed[-1].fields()
 
-        if not await change_record(self._metadata, partitions_key(topic), changing):
+        try:
+            there = await change_record(self._metadata, partitions_key(topic), changing)
+        except StorageError:
+            known[topic] = None  # it may be stored all the same
+            raise
+        if not there:
             raise TopicMissing(f"{topic} is not a partitioned topic")
         known[topic] = changed[-1]
 

@@ -9,7 +9,7 @@ from magnetar_broker.compaction.rules import COMPACTION_CURSOR
 from magnetar_broker.config import Settings
 from magnetar_broker.counts import TopicCounts
 from magnetar_broker.deletion import Deletion
-from magnetar_broker.errors import AlreadyExists, NotAllowed, TopicMissing
+from magnetar_broker.errors import AlreadyExists, BrokerError, NotAllowed, TopicMissing
 from magnetar_broker.metadata_keys import topic_key
 from magnetar_broker.namespaces import Namespaces
 from magnetar_broker.parallel import for_each
@@ -76,14 +76,8 @@ class Creation:
         elif not name.is_persistent or await self.catalogue.exists(name):
             yield True
         else:
-            async with self._room(name, 1):
-                try:
-                    yield True
-                except StorageError:
-                    if await self.catalogue.exists(name):  # and was not to be opened then
-                        self.events.tell(name, True)
-                    raise
-                self.events.tell(name, True)
+            async with self._room(name, 1), self._listed(name):
+                yield True
 
     def may_create(self, name: TopicName) -> bool:
         """Whether using a topic creates it."""
@@ -133,8 +127,8 @@ class Creation:
                 raise AlreadyExists("This topic already exists")
             async with self._room(name, 1):
                 fields = LogRecord(properties=properties).encode()
-                await self.engine.metadata.put(topic_key(name), fields, ABSENT)
-                self.events.tell(name, True)
+                async with self._listed(name):
+                    await self.engine.metadata.put(topic_key(name), fields, ABSENT)
 
     async def partitioned(self, name: TopicName, new: Partitioned) -> None:
         """Make a partitioned topic; `AlreadyExists` if there is one, or a plain topic."""
@@ -145,9 +139,8 @@ class Creation:
             await self.policies.load(name)
             if name in self.topics:
                 raise AlreadyExists(f"{name} exists already and is not partitioned")
-            async with self._room(name, new.partitions):
+            async with self._room(name, new.partitions), self._listed(name):
                 await self.catalogue.create_partitioned(name, new)
-                self._tell_partitions(name, 0, new.partitions)
 
     async def grow(self, name: TopicName, partitions: int) -> None:
         """Give a partitioned topic more partitions; durable on return.
@@ -169,13 +162,31 @@ class Creation:
                 if name.is_persistent:
                     new = [name.with_partition(index) for index in range(present, partitions)]
                     await self._copy_subscriptions(name.with_partition(0), new)
-                await self.catalogue.grow(name, partitions)
-                self._tell_partitions(name, present, partitions)
+                async with self._listed(name, present):
+                    await self.catalogue.grow(name, partitions)
 
-    def _tell_partitions(self, name: TopicName, start: int, stop: int) -> None:
-        if name.is_persistent:
-            for index in range(start, stop):
-                self.events.tell(name.with_partition(index), True)
+    @asynccontextmanager
+    async def _listed(self, name: TopicName, present: int = 0) -> AsyncIterator[None]:
+        """Meanwhile it is made, or has more than its `present` partitions.
+
+        What is there then is told, even if this failed: it may have been stored all the same, or
+        could not be opened.
+        """
+        try:
+            yield
+        except (StorageError, BrokerError):
+            await self._tell(name, present)
+            raise
+        await self._tell(name, present)
+
+    async def _tell(self, name: TopicName, present: int) -> None:
+        if not name.is_persistent:
+            return
+        partitions = await self.catalogue.partitions(name)
+        for index in range(present, partitions):
+            self.events.tell(name.with_partition(index), True)
+        if not partitions and await self.catalogue.exists(name):
+            self.events.tell(name, True)
 
     async def _copy_subscriptions(self, first: TopicName, new: list[TopicName]) -> None:
         subscriptions = await self._subscriptions(first)

@@ -238,3 +238,39 @@ def test_a_topic_that_could_not_be_made_is_not_listed() -> None:
     with pytest.raises(Unavailable):
         world.do(world.broker.topic(PLAIN, True))
     assert world.do(world.broker.names(NAMESPACE, True, False)) == []
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, 3), (2, 3), (0, 0)])
+def test_what_was_stored_although_it_seemed_to_fail_is_there(before: int, after: int) -> None:
+    world = NamedWorld()
+    broker, name = world.broker, PARTED if after else PLAIN
+    if before:
+        world.part(name, before)
+    world.do(broker.names(NAMESPACE, True, False))
+    put = world.metadata.put
+
+    async def store_and_fail(*asked: Any) -> None:
+        await put(*asked)
+        raise Unavailable("the outcome is unknown")
+
+    world.metadata.put = store_and_fail  # type: ignore[assignment,method-assign]
+    with pytest.raises(Unavailable):
+        if before:
+            world.do(broker.creation.grow(name, after))
+        elif after:
+            world.do(broker.creation.partitioned(name, Partitioned(after)))
+        else:
+            world.do(broker.creation.plain(name, {}))
+    world.metadata.put = put  # type: ignore[method-assign]
+    assert partitions(world, name, create=False) == after
+    expected = [str(name.with_partition(index)) for index in range(after)] or [str(name)]
+    assert world.do(broker.names(NAMESPACE, True, False)) == expected
+
+
+def test_partitions_that_were_not_stored_are_not_there() -> None:
+    world = NamedWorld()
+    world.writes_left = world.writes
+    with pytest.raises(Unavailable):
+        world.do(world.broker.creation.partitioned(PARTED, Partitioned(3)))
+    refused(world, world.broker.partitions(PARTED, False), TopicMissing)
+    assert world.do(world.broker.catalogue.partitioned_topics(NAMESPACE, "persistent")) == []
