@@ -28,6 +28,7 @@ READY = "/admin/v2/brokers/ready"
 LIST = "/admin/v2/persistent/public/default"
 LOOKUP = "/lookup/v2/topic/persistent/public/default/t"
 PARTITIONS = "/admin/v2/persistent/public/default/t/partitions"
+TENANT = "/admin/v2/tenants/public"
 
 
 class Metadata(MemoryMetadata):
@@ -113,7 +114,7 @@ def test_metadata_that_cannot_be_read_is_not_healthy() -> None:
     async def test(port: Port) -> None:
         await port.broker.start()
         port.metadata.error = Unavailable("the database is gone")
-        for path in (HEALTH, LIST, PARTITIONS):
+        for path in (HEALTH, TENANT):
             status, reason = await port.refusal(path)
             assert status == 503, path
             assert "the database is gone" in reason
@@ -125,14 +126,14 @@ def test_a_defect_is_logged_and_not_shown(caplog: pytest.LogCaptureFixture) -> N
     async def test(port: Port) -> None:
         await port.broker.start()
         port.metadata.error = RuntimeError("secret detail")
-        status, reason = await port.refusal(LIST)
+        status, reason = await port.refusal(TENANT)
         assert status == 500
         assert "secret detail" not in reason
 
     with caplog.at_level(logging.ERROR):
         with_port(test)
     (record,) = [r for r in caplog.records if r.name.startswith("magnetar_broker")]
-    assert LIST in record.getMessage()
+    assert TENANT in record.getMessage()
     assert record.exc_info is not None
     assert "secret detail" in str(record.exc_info[1])
 
@@ -187,7 +188,7 @@ def test_a_stop_does_not_wait_for_ever_for_a_request(monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(port.metadata, "get", never)
         port.port = await port.server.start("127.0.0.1", 0)
         reader, writer = await asyncio.open_connection("127.0.0.1", port.port)
-        writer.write(f"GET {LIST} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
+        writer.write(f"GET {TENANT} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
         await begun.wait()
         await port.server.stop()
         assert await reader.read() == b""

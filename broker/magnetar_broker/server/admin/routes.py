@@ -2,6 +2,7 @@
 
 import asyncio
 
+from magnetar_broker.metadata_keys import namespace_key
 from magnetar_broker.metrics.figures import Figures, gather
 from magnetar_broker.metrics.journal import JournalFigures
 from magnetar_broker.server.admin import (
@@ -55,7 +56,7 @@ async def health(site: Site, request: Request) -> Response:
     if trouble is not None:
         return refusal(503, f"nothing can be stored: {trouble}")
     try:
-        await broker.namespaces.has("public/default")
+        await broker.engine.metadata.get(namespace_key("public/default"))
     except StorageError as error:
         return refusal(503, f"metadata cannot be read: {error}")
     return text_response("ok")
