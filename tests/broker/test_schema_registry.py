@@ -218,6 +218,21 @@ def test_nothing_is_left_of_what_was_purged() -> None:
     assert world.do(world.metadata.list("")) == []
 
 
+@pytest.mark.parametrize("writes", range(4))
+def test_a_namespace_tells_of_what_an_interrupted_purge_has_left(writes: int) -> None:
+    world = World()
+    for schema in SCHEMAS[:3]:
+        world.add(NAMES[0], schema)
+    world.metadata.writes_left = writes
+    with pytest.raises(Unavailable):
+        world.do(world.registry.purge(NAMES[0]))
+    world.restart()
+    assert world.do(world.registry.names("public/default")) == [NAMES[0]]
+    world.do(world.registry.purge(NAMES[0]))
+    assert world.do(world.registry.names("public/default")) == []
+    assert world.do(world.metadata.list("")) == []
+
+
 def test_more_histories_than_are_kept_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("magnetar_broker.schemas.registry.MAX_KNOWN", 2)
     world = World()

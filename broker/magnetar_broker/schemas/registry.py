@@ -140,9 +140,12 @@ class Registry:
             await self._delete_all(f"{RECORDS}{name}/")
 
     async def names(self, namespace: str) -> list[str]:
-        """What is kept in a namespace."""
-        found = await self._keys(f"{HISTORIES}{namespace}/")
-        return [key.removeprefix(HISTORIES) for key in found]
+        """What is kept in a namespace, also where a crash left only versions."""
+        histories = await self._keys(f"{HISTORIES}{namespace}/")
+        records = await self._keys(f"{RECORDS}{namespace}/")
+        names = {key.removeprefix(HISTORIES) for key in histories}
+        names.update(key.removeprefix(RECORDS).rpartition("/")[0] for key in records)
+        return sorted(names)
 
     # The store ----------------------------------------------------------------------------
 
