@@ -2,9 +2,17 @@
 
 import http.client
 import json
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import urlsplit
 
-from running_broker import RunningBroker
+TIMEOUT_SECONDS = 30.0
+
+
+class Serving(Protocol):
+    """A broker that runs, Magnetar or the original."""
+
+    @property
+    def http_url(self) -> str: ...
 
 
 class Answer(NamedTuple):
@@ -27,7 +35,7 @@ class Answer(NamedTuple):
 class Admin:
     """One broker's; paths begin behind `/admin/v2/`."""
 
-    def __init__(self, broker: RunningBroker) -> None:
+    def __init__(self, broker: Serving) -> None:
         self._broker = broker
 
     def get(self, path: str) -> Answer:
@@ -44,7 +52,8 @@ class Admin:
 
     def ask(self, method: str, path: str, body: object = None) -> Answer:
         """Bytes go as they are, other bodies as JSON; None is no body."""
-        connection = http.client.HTTPConnection("127.0.0.1", self._broker.http_port)
+        place = urlsplit(self._broker.http_url).netloc
+        connection = http.client.HTTPConnection(place, timeout=TIMEOUT_SECONDS)
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body)
         headers = {"Content-Type": "application/json"}

@@ -1,12 +1,11 @@
 """Skipping, expiring, going back and deleting over HTTP."""
 
-import http.client
-import json
 from collections.abc import Callable
 from uuid import uuid4
 
 import pytest
 
+from admin_http import Admin
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry
 from magnetar_proto.names import TopicName
@@ -22,20 +21,13 @@ Ask = Callable[..., int]
 
 @pytest.fixture
 def ask(broker: RunningBroker) -> Ask:
-    """Sends a request; the status, and the reason in `ask.reason`."""
+    """Sends a request; the status.  A refusal has a reason."""
 
     def asking(method: str, path: str, body: object = None) -> int:
-        connection = http.client.HTTPConnection("127.0.0.1", broker.http_port)
-        try:
-            sent = None if body is None else json.dumps(body)
-            connection.request(method, f"/admin/v2/{path}", sent)
-            answer = connection.getresponse()
-            content = answer.read()
-            if answer.status >= 400:
-                assert json.loads(content)["reason"]
-            return answer.status
-        finally:
-            connection.close()
+        answer = Admin(broker).ask(method, path, body)
+        if answer.status >= 400:
+            assert answer.reason
+        return answer.status
 
     return asking
 
@@ -310,10 +302,7 @@ def test_backlogs_of_a_namespace_are_cleared(broker: RunningBroker, ask: Ask) ->
 
 
 def test_what_is_kept_is_explained(broker: RunningBroker, stage: Stage) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", broker.http_port)
-    connection.request("GET", f"/admin/v2/{stage.path}/explainRetention")
-    answer = json.loads(connection.getresponse().read())
-    connection.close()
+    answer = Admin(broker).get(f"{stage.path}/explainRetention").json
     assert answer["topic"] == stage.topic
     assert TopicName.parse(answer["topic"]).is_persistent
     assert answer["policies"]["retention"] == {
@@ -333,10 +322,8 @@ def test_a_topic_that_loses_messages_unread_is_warned_of(
     broker: RunningBroker, raw: RawClient, topic: str
 ) -> None:
     raw.produce(topic)
-    connection = http.client.HTTPConnection("127.0.0.1", broker.http_port)
-    connection.request("GET", f"/admin/v2/{topic.replace('://', '/')}/explainRetention")
-    (warning,) = json.loads(connection.getresponse().read())["warnings"]
-    connection.close()
+    path = f"{topic.replace('://', '/')}/explainRetention"
+    (warning,) = Admin(broker).get(path).json["warnings"]
     assert "nothing subscribes durably" in warning
 
 

@@ -5,11 +5,12 @@ import json
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from admin_http import Admin, Answer
 from magnetar_broker.config import Settings
 from magnetar_broker.server.admin.policies.line import NamespaceLine, TopicLine
 from magnetar_broker.server.admin.policies.namespace import LINES as OF_NAMESPACES
@@ -56,22 +57,13 @@ VALUES: dict[str, object] = {
 """By the name of the policy; all others are numbers."""
 
 
-class Answer(NamedTuple):
-    status: int
-    body: bytes
-
-    @property
-    def reason(self) -> str:
-        return str(json.loads(self.body)["reason"])
-
-
 class Path:
     """One policy of one namespace or topic."""
 
     def __init__(self, broker: RunningBroker, path: str, verb: str = "POST") -> None:
-        self._broker = broker
+        self._admin = Admin(broker)
         self._verb = verb
-        self._path = f"/admin/v2/{path}"
+        self._path = path
 
     def get(self, query: str = "") -> Answer:
         return self._ask("GET", query)
@@ -87,13 +79,8 @@ class Path:
         return self._ask("DELETE").status
 
     def _ask(self, method: str, query: str = "", body: str | None = None) -> Answer:
-        connection = http.client.HTTPConnection("127.0.0.1", self._broker.http_port)
-        try:
-            connection.request(method, self._path + query, body)
-            answer = connection.getresponse()
-            return Answer(answer.status, answer.read())
-        finally:
-            connection.close()
+        sent = None if body is None else body.encode()
+        return self._admin.ask(method, self._path + query, sent)
 
     def says(self, query: str = "") -> object:
         answer = self.get(query)

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pulsar
 import pytest
 
-from compacting import ask, compact, ended, path_of
+from admin_http import Admin
+from compacting import compact, ended, path_of
 from official import TIMEOUT_MS, batching, connect, take
 from running_broker import RunningBroker
 
@@ -114,8 +115,8 @@ def test_only_one_compaction_at_a_time(
     producer = connected.create_producer(topic)
     value = "x" * 100_000
     publish(producer, *((str(n), value) for n in range(10)))
-    assert ask(broker, "PUT", path_of(topic))[0] == 204
-    assert ask(broker, "PUT", path_of(topic))[0] == 409
+    assert Admin(broker).put(path_of(topic)).status == 204
+    assert Admin(broker).put(path_of(topic)).status == 409
     assert ended(broker, topic)["status"] == "SUCCESS"
     connected.close()
 
@@ -154,14 +155,14 @@ def test_a_kill_in_the_middle_loses_nothing(
             publish(producer, *pairs)
             wanted |= dict(pairs)
             if part == 0:
-                ask(broker, "PUT", path_of(topic))
+                Admin(broker).put(path_of(topic))
         connected.close()
         broker.kill()
         broker.start()
         connected = connect(broker.service_url)
         assert dict(pairs_of(reader_of(connected, topic))) == wanted
         connected.close()
-    assert ask(broker, "PUT", path_of(topic))[0] in (204, 409)
+    assert Admin(broker).put(path_of(topic)).status in (204, 409)
     assert ended(broker, topic)["status"] == "SUCCESS"
     connected = connect(broker.service_url)
     assert dict(pairs_of(reader_of(connected, topic))) == wanted

@@ -1,16 +1,14 @@
 """Rates, limits and ends of topics as official clients and operators meet them."""
 
-import http.client
-import json
+import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
 from threading import Event
-from typing import Any
 
 import pulsar
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from admin_http import Admin
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import NO_REQUEST
 from magnetar_proto.names import TopicName
@@ -33,39 +31,22 @@ def client(broker: RunningBroker) -> Iterator[pulsar.Client]:
     connected.close()
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What the admin API said."""
-
-    status: int
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-
-def ask(broker: RunningBroker, method: str, path: str, body: str | None = None) -> Answer:
-    connection = http.client.HTTPConnection("127.0.0.1", broker.http_port)
-    try:
-        connection.request(method, path, body, {"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        return Answer(answer.status, answer.read())
-    finally:
-        connection.close()
-
-
 def path_of(topic: str) -> str:
-    return f"/admin/v2/persistent/public/default/{TopicName.parse(topic).local}"
+    return f"persistent/public/default/{TopicName.parse(topic).local}"
 
 
 def say(broker: RunningBroker, topic: str, policy: str, value: object) -> None:
-    answer = ask(broker, "POST", f"{path_of(topic)}/{policy}", json.dumps(value))
+    answer = Admin(broker).post(f"{path_of(topic)}/{policy}", value)
     assert answer.status == 204, answer.body
 
 
+def metrics(broker: RunningBroker) -> str:
+    with urllib.request.urlopen(f"{broker.http_url}/metrics") as page:
+        return str(page.read().decode())
+
+
 def metric(broker: RunningBroker, name: str, topic: str) -> float:
-    page = ask(broker, "GET", "/metrics").body.decode()
+    page = metrics(broker)
     for family in text_string_to_metric_families(page):
         for sample in family.samples:
             if sample.name == name and sample.labels.get("topic") == topic:
@@ -111,7 +92,7 @@ def test_a_dispatch_rate_holds_up_and_everything_arrives(
         producer.send_async(b"%d" % number, None)
     producer.flush()
     found = texts(take(consumer, 100))
-    page = ask(broker, "GET", "/metrics").body.decode()
+    page = metrics(broker)
     assert 'blocker="rate"' in page
     found += texts(take(consumer, 300))
     assert sorted(map(int, found)) == list(range(400))
@@ -190,7 +171,7 @@ def test_a_terminated_topic_is_read_to_its_end_and_takes_nothing(
     producer = client.create_producer(topic)
     consumer = client.subscribe(topic, "sub", initial_position=pulsar.InitialPosition.Earliest)
     ids = publish(producer, "a", "b")
-    answer = ask(broker, "POST", f"{path_of(topic)}/terminate")
+    answer = Admin(broker).post(f"{path_of(topic)}/terminate")
     assert answer.status == 200
     assert answer.json == {
         "ledgerId": ids[-1].ledger_id(), "entryId": ids[-1].entry_id(),
@@ -229,7 +210,7 @@ def test_messages_that_are_under_way_when_a_topic_ends_are_all_answered(
     for number in range(500):
         producer.send_async(b"%d" % number, receipt)
         if number == 250:
-            assert ask(broker, "POST", f"{path_of(topic)}/terminate").status == 200
+            assert Admin(broker).post(f"{path_of(topic)}/terminate").status == 200
     assert done.wait(TIMEOUT_MS / 1000)
     stored = told.count(pulsar.Result.Ok)
     assert [int(text) for text in texts(take(consumer, stored))] == list(range(stored))
@@ -248,7 +229,7 @@ def test_only_clients_that_know_it_are_told_of_the_end(broker: RunningBroker, to
                 )
             )  # fmt: skip
             raw.expect(Kind.SUCCESS)
-        assert ask(broker, "POST", f"{path_of(topic)}/terminate").status == 200
+        assert Admin(broker).post(f"{path_of(topic)}/terminate").status == 200
         assert java.expect(Kind.REACHED_END_OF_TOPIC).consumer_id == 3
         other.send(pb.CommandPing())
         other.expect(Kind.PONG)
@@ -258,7 +239,7 @@ def test_producers_are_sent_away_at_the_end(broker: RunningBroker, topic: str) -
     with RawClient(broker.port) as raw:
         raw.send(pb.CommandProducer(topic=topic, producer_id=4, request_id=1))
         raw.expect(Kind.PRODUCER_SUCCESS)
-        assert ask(broker, "POST", f"{path_of(topic)}/terminate").status == 200
+        assert Admin(broker).post(f"{path_of(topic)}/terminate").status == 200
         closed = raw.expect(Kind.CLOSE_PRODUCER)
         assert (closed.producer_id, closed.request_id) == (4, NO_REQUEST)
         raw.send(pb.CommandProducer(topic=topic, producer_id=4, request_id=2))
@@ -269,8 +250,8 @@ def test_producers_are_sent_away_at_the_end(broker: RunningBroker, topic: str) -
 
 def test_ends_over_http(broker: RunningBroker, topic: str) -> None:
     path = path_of(topic)
-    assert ask(broker, "PUT", f"{path}/partitions", "2").status == 204
-    parent = ask(broker, "POST", f"{path}/terminate")
+    assert Admin(broker).put(f"{path}/partitions", 2).status == 204
+    parent = Admin(broker).post(f"{path}/terminate")
     assert (parent.status, "terminate/partitions" in parent.json["reason"]) == (405, True)
     nothing = {
         "ledgerId": -1,
@@ -279,14 +260,14 @@ def test_ends_over_http(broker: RunningBroker, topic: str) -> None:
         "batchIndex": -1,
         "batchSize": 0,
     }
-    assert ask(broker, "POST", f"{path}-partition-0/terminate").json == nothing
-    every = ask(broker, "POST", f"{path}/terminate/partitions")
+    assert Admin(broker).post(f"{path}-partition-0/terminate").json == nothing
+    every = Admin(broker).post(f"{path}/terminate/partitions")
     assert (every.status, every.json) == (200, {"0": nothing, "1": nothing})
-    assert ask(broker, "POST", f"{path}-partition-2/terminate").status == 404
-    assert ask(broker, "POST", f"{path}-missing/terminate").status == 404
-    assert ask(broker, "POST", f"{path}-missing/terminate/partitions").status == 405
+    assert Admin(broker).post(f"{path}-partition-2/terminate").status == 404
+    assert Admin(broker).post(f"{path}-missing/terminate").status == 404
+    assert Admin(broker).post(f"{path}-missing/terminate/partitions").status == 405
     volatile = path.replace("persistent", "non-persistent")
-    assert ask(broker, "POST", f"{volatile}/terminate").status == 406
+    assert Admin(broker).post(f"{volatile}/terminate").status == 406
 
 
 def test_messages_that_are_larger_than_their_topic_takes(
@@ -309,7 +290,7 @@ def test_messages_that_are_larger_than_their_topic_takes(
 def test_a_message_that_is_too_large_is_refused_behind_those_before_it(
     broker: RunningBroker, topic: str
 ) -> None:
-    ask(broker, "PUT", path_of(topic))
+    Admin(broker).put(path_of(topic))
     with RawClient(broker.port) as raw:
         raw.send(pb.CommandProducer(topic=topic, producer_id=4, request_id=1))
         raw.expect(Kind.PRODUCER_SUCCESS)

@@ -1,11 +1,10 @@
 """The official client on partitioned and on non-persistent topics."""
 
-import json
-import urllib.request
 from collections import defaultdict
 
 import pulsar
 
+from admin_http import Admin
 from official import batching, expect_silence, publish, publish_batch, take, texts
 from running_broker import RunningBroker
 
@@ -16,14 +15,7 @@ SHARED, FAILOVER = pulsar.ConsumerType.Shared, pulsar.ConsumerType.Failover
 def create_partitions(broker: RunningBroker, topic: str, partitions: int) -> None:
     """As an administrator does it."""
     path = topic.replace("://", "/")
-    request = urllib.request.Request(
-        f"{broker.http_url}/admin/v2/{path}/partitions",
-        data=json.dumps(partitions).encode(),
-        headers={"Content-Type": "application/json"},
-        method="PUT",
-    )
-    with urllib.request.urlopen(request) as response:
-        assert response.status == 204
+    assert Admin(broker).put(f"{path}/partitions", partitions).status == 204
 
 
 def test_clients_see_the_partitions(

@@ -1,13 +1,12 @@
 """What the official client sees of backlog quotas and expiry."""
 
-import http.client
-import json
 from collections.abc import Callable
 
 import pulsar
 import pytest
 
 import official
+from admin_http import Admin
 from running_broker import RunningBroker
 
 Ask = Callable[..., None]
@@ -19,14 +18,10 @@ def ask(broker: RunningBroker, topic: str) -> Ask:
     """Asks something of the topic, or of the broker; it must be granted."""
 
     def asking(method: str, path: str, body: object = None) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", broker.http_port)
         place = topic.replace("://", "/")
         target = path if path.startswith("brokers/") else f"{place}/{path}"
-        sent = None if body is None else json.dumps(body)
-        connection.request(method, f"/admin/v2/{target}", sent)
-        answer = connection.getresponse()
-        assert answer.status == 204, answer.read()
-        connection.close()
+        answer = Admin(broker).ask(method, target, body)
+        assert answer.status == 204, answer.body
 
     return asking
 

@@ -1,9 +1,7 @@
 """Schemas of the official Python client."""
 
-import json
 from collections.abc import Callable
 from typing import Any
-from urllib.request import Request, urlopen
 
 import pulsar
 import pytest
@@ -18,6 +16,7 @@ from pulsar.schema import (
     StringSchema,
 )
 
+from admin_http import Admin
 from official import connect
 from running_broker import RunningBroker
 
@@ -48,10 +47,9 @@ class Stranger(Record):
 
 def rest(broker: RunningBroker, method: str, topic: str, what: str, body: Any = None) -> Any:
     path = topic.removeprefix("persistent://")
-    url = f"http://127.0.0.1:{broker.http_port}/admin/v2/schemas/{path}/{what}"
-    data = None if body is None else json.dumps(body).encode()
-    with urlopen(Request(url, data, {"Content-Type": "application/json"}, method=method)) as answer:
-        return json.loads(answer.read())
+    answer = Admin(broker).ask(method, f"schemas/{path}/{what}", body)
+    assert answer.status < 300, answer.body
+    return answer.json
 
 
 @pytest.mark.parametrize("kind", [AvroSchema, JsonSchema])

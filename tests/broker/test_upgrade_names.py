@@ -6,11 +6,9 @@ namespaces came with their first topic only:
 with that build and `tests` on the path.  It is never changed.
 """
 
-import json
 import shutil
 import sys
 import tarfile
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from admin_http import Admin
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import parse_metadata
 from raw_client import RawClient, Received, metadata, send_frame
@@ -107,16 +106,9 @@ def _numbers(client: RawClient, consumer: int, count: int) -> list[int]:
 
 
 def _ask(broker: RunningBroker, method: str, path: str, said: object = None) -> Any:
-    body = None if said is None else json.dumps(said).encode()
-    request = urllib.request.Request(
-        f"{broker.http_url}/admin/v2/{path}",
-        body,
-        {"Content-Type": "application/json"},
-        method=method,
-    )
-    with urllib.request.urlopen(request, timeout=20) as answer:
-        told = answer.read()
-    return json.loads(told) if told else None
+    answer = Admin(broker).ask(method, path, said)
+    assert answer.status < 300, answer.body
+    return answer.json if answer.body else None
 
 
 @pytest.fixture(scope="module")

@@ -7,13 +7,14 @@ from random import Random
 
 import pytest
 
+from admin_http import Admin
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import parse_metadata
 from raw_client import Closed, RawClient
 from running_broker import RunningBroker
 
 TOPIC = "persistent://public/default/kept"
-PATH = "/admin/v2/persistent/public/default/kept"
+PATH = "persistent/public/default/kept"
 SETTINGS = {
     "managedLedgerMaxEntriesPerLedger": "5",
     "managedLedgerMinLedgerRolloverTimeMinutes": "0",
@@ -40,12 +41,7 @@ class Books:
 
 
 def post(broker: RunningBroker, method: str, path: str) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", broker.http_port)
-    try:
-        connection.request(method, f"{PATH}/{path}")
-        assert connection.getresponse().status in (200, 204)
-    finally:
-        connection.close()
+    assert Admin(broker).ask(method, f"{PATH}/{path}").status in (200, 204)
 
 
 def live(broker: RunningBroker, books: Books, dice: Random) -> None:
