@@ -17,6 +17,7 @@ from magnetar_storage.recorded_log import RecordedLog
 
 HASH_BYTES = 16
 KEYS_IN_MEMORY = 1 << 16
+MAX_DIVISIONS = 1 << 12
 SLICE = 2000
 """Keys that are handled between two turns."""
 _SPILLED = Struct(f"<{HASH_BYTES}sQ")
@@ -31,13 +32,17 @@ def last(key_hash: bytes, number: int, deletes: bool) -> Last:
 
 
 class Bits:
-    """Some of `size` numbers, a bit each."""
+    """A set of numbers, a bit each."""
 
-    def __init__(self, size: int) -> None:
-        self._bytes = bytearray((size >> 3) + 1)
+    def __init__(self) -> None:
+        self._bytes = bytearray()
 
     def add(self, number: int) -> None:
-        self._bytes[number >> 3] |= 1 << (number & 7)
+        at = number >> 3
+        lacking = at + 1 - len(self._bytes)
+        if lacking > 0:
+            self._bytes.extend(bytes(lacking))
+        self._bytes[at] |= 1 << (number & 7)
 
     def get(self, first: int, n: int) -> int:
         """Bit i of the answer is that of `first + i`."""
@@ -52,13 +57,13 @@ class LatestKeys:
     def __init__(
         self, log: RecordedLog, scratch: Scratch, messages: int, turn: Callable[[], Awaitable[None]]
     ) -> None:
-        """There will be `messages` at most; `turn` is awaited to let others work."""
-        self.survivors = Bits(messages)
+        """There will be `messages`, about; `turn` is awaited to let others work."""
+        self.survivors = Bits()
         """The messages that stay; complete when `resolve` returns."""
         self._log = log
         self._scratch = scratch
         self._turn = turn
-        self._divisions = messages // KEYS_IN_MEMORY + 1
+        self._divisions = min(messages // KEYS_IN_MEMORY, MAX_DIVISIONS) + 1
         self._latest: dict[bytes, int] = {}
         self._spill: Appender | None = None
         self._blocks: list[list[int]] = []  # entries of the spill, by division

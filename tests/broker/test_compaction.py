@@ -3,7 +3,7 @@
 import pytest
 
 from fakes.compacting import Compacting, Sent
-from fakes.keyed import Message
+from fakes.keyed import Message, batch_entry, single_entry
 from magnetar_broker.compaction.rules import COMPACTION_CURSOR, CompactionRules
 from magnetar_broker.compaction.topic_compaction import CompactionStatus
 from magnetar_broker.dispatch.compacted import START_PROPERTY, Start, replaced, shown
@@ -11,6 +11,7 @@ from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.errors import NotReady
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.tidying import truncate
+from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import MessageId
 from magnetar_storage import latest_keys, thinning
 from magnetar_storage.errors import Unavailable
@@ -352,6 +353,21 @@ def test_damage_holds_up_nothing(world: Compacting, lasting: bool) -> None:
     for offset in range(7, 14):
         world.published[offset] = []
     assert world.read() == world.expected()
+
+
+@pytest.mark.parametrize("count", [0, 7, (1 << 31) - 1])
+def test_how_many_messages_a_client_claims_to_send_costs_nothing(
+    world: Compacting, count: int
+) -> None:
+    whole = batch_entry([Message("a", b"1"), Message("b", b"2")], pb.NONE)
+    world.publish(b"nonsense", whole, single_entry("a", b"3"), counts=[count, count, count])
+    world.compact()
+    consumer = world.subscribe(read_compacted=True, earliest=True, permits=1 << 40)
+    assert [one.payload for one in world.got(consumer)] == [
+        b"nonsense",
+        whole,
+        single_entry("a", b"3"),
+    ]
 
 
 def test_a_reader_of_some_slots_gets_only_keys_in_them(world: Compacting) -> None:

@@ -14,7 +14,7 @@ KINDS = (pb.NONE, pb.LZ4, pb.ZLIB, pb.ZSTD, pb.SNAPPY)
 
 def look(entry: bytes, count: int = 1, keyless: bool = False) -> tuple[list[tuple[int, bool]], int]:
     """Number and whether it deletes of all messages with a key, and who survives at once."""
-    survivors = Bits(100)
+    survivors = Bits()
     found = Reader(survivors, keyless).look(entry, 10, count)
     return [(value >> 1, bool(value & 1)) for _, value in found], survivors.get(10, count)
 
@@ -79,7 +79,7 @@ def chunk(number: int, of: int, uuid: str = "u") -> bytes:
 
 
 def test_chunks_stay_with_the_last_one_of_their_message() -> None:
-    survivors = Bits(100)
+    survivors = Bits()
     reader = Reader(survivors, False)
     assert reader.look(chunk(0, 3), 0, 1) == []
     assert reader.look(chunk(0, 2, "other"), 1, 1) == []
@@ -92,7 +92,7 @@ def test_chunks_stay_with_the_last_one_of_their_message() -> None:
 
 
 def test_chunks_of_a_message_that_is_not_the_last_of_its_key_go() -> None:
-    survivors = Bits(100)
+    survivors = Bits()
     reader = Reader(survivors, False)
     reader.look(chunk(0, 2), 0, 1)
     reader.look(chunk(1, 2), 1, 1)

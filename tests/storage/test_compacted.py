@@ -226,7 +226,7 @@ def test_the_last_message_of_each_key_survives(messages: list[tuple[int, bool]])
 
 @given(st.sets(st.integers(0, 99)), st.integers(0, 99), st.integers(1, 70))
 def test_bits(chosen: set[int], first: int, n: int) -> None:
-    bits = Bits(170)
+    bits = Bits()
     for number in chosen:
         bits.add(number)
     found = bits.get(first, n)

@@ -12,7 +12,15 @@ from magnetar_storage.latest_keys import HASH_BYTES, Bits, Last, last
 MAX_BATCH_BYTES = 128 << 20
 """A batch that would be larger uncompressed is not looked into."""
 
+MAX_MESSAGES = 1 << 20
+"""An entry that claims to hold more of them is not looked into."""
+
 Batch = list[tuple[pb.SingleMessageMetadata, bytes]]
+
+
+def slots_of(count: int) -> int:
+    """How many numbers an entry gets that claims to hold so many messages."""
+    return count if 0 < count <= MAX_MESSAGES else 1
 
 
 class Reader:
@@ -30,7 +38,7 @@ class Reader:
         """The other chunks of each message in chunks, by the number of its last one."""
 
     def look(self, entry: bytes, number: int, count: int) -> list[Last]:
-        """The messages of an entry that have a key."""
+        """The messages of an entry that have a key; `count` is that of its numbers."""
         try:
             metadata, at = parse_metadata(entry)
         except BadMetadata:
@@ -53,7 +61,7 @@ class Reader:
         except RemoteError:
             batch = []
         if len(batch) != count:  # or its producer counts in another way
-            self._keep(number, max(count, 1))
+            self._keep(number, count)
             return []
         found: list[Last] = []
         for index, (single, body) in enumerate(batch):
@@ -106,7 +114,7 @@ class Reader:
 
 
 def survivor(entry: bytes, bits: int, count: int) -> bytes:
-    """An entry of `count` messages of which those with a bit are left, at least one."""
+    """An entry of `count` numbers of which those with a bit are left, at least one."""
     try:
         metadata, at = parse_metadata(entry)
         if not metadata.HasField("num_messages_in_batch") or metadata.encryption_keys:

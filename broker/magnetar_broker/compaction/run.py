@@ -7,7 +7,7 @@ the log ended at the beginning.  Its messages are numbered from 0.
 import logging
 from collections.abc import AsyncIterator, Sequence
 
-from magnetar_broker.compaction.messages import Reader, survivor
+from magnetar_broker.compaction.messages import Reader, slots_of, survivor
 from magnetar_broker.compaction.pace import Pace
 from magnetar_broker.compaction.rules import CompactionRules
 from magnetar_storage.compacted_log import CompactedLog
@@ -80,16 +80,15 @@ class CompactionRun:
         log = self._log
         listed, first = self._view.listed, max(self._view.horizon, log.first_offset)
         messages = listed.messages + log.messages_end - await log.messages_before(first)
-        # An entry without messages has a number, too.
-        messages += listed.entries + self._end - first
         latest = LatestKeys(log, scratch, messages, self._turn)
         reader = Reader(latest.survivors, self._retain_keyless)
         number = 0
         async for part in self._slices():
             found: list[Last] = []
             for entry, count in zip(part.payloads, part.counts, strict=True):
-                found += reader.look(entry, number, count)
-                number += max(count, 1)
+                slots = slots_of(count)
+                found += reader.look(entry, number, slots)
+                number += slots
             await latest.add(found)
         self._numbered = number
         await latest.resolve()
@@ -105,11 +104,12 @@ class CompactionRun:
             payloads: list[bytes] = []
             counts: list[int] = []
             for offset, entry, count in zip(part.offsets, part.payloads, part.counts, strict=True):
-                bits = latest.survivors.get(number, max(count, 1))
-                number += max(count, 1)
+                slots = slots_of(count)
+                bits = latest.survivors.get(number, slots)
+                number += slots
                 if bits:
                     offsets.append(offset)
-                    payloads.append(survivor(entry, bits, count))
+                    payloads.append(survivor(entry, bits, slots))
                     counts.append(count)
             await writer.add(part._replace(offsets=offsets, payloads=payloads, counts=counts))
         if number != self._numbered:  # something is gone: it stood for other messages
