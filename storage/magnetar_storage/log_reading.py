@@ -135,17 +135,27 @@ class ReadableLog(Positions):
     async def first_where(self, holds: Callable[[bytes], bool]) -> int:
         """The first offset whose payload satisfies `holds`, found by halving; else the end.
 
-        `holds` must not turn false again further on.  Holes are passed over.
+        `holds` must not turn false again further on.  Holes are passed over; what is damaged
+        counts as what comes behind it.
         """
         low, high = self.first_offset, self.end
         while low < high:
             middle = (low + high) // 2
-            run = await self.read(middle, 1, 1)
+            run = await self._readable(middle, high)
             if not run.payloads or holds(run.payloads[0]):
                 high = middle
             else:
                 low = run.first + 1
         return min(self.holes.next_missing(low), self.end)
+
+    async def _readable(self, offset: int, before: int) -> Run:
+        """The first entry from an offset on that can be read; none if that is not below another."""
+        while offset < before:
+            try:
+                return await self.read(offset, 1, 1)
+            except (Corrupt, NoSegment) as error:
+                offset = self.behind_damage(offset, error)
+        return Run(offset, [], ())
 
     # Messages -------------------------------------------------------------------
 

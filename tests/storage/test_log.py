@@ -238,6 +238,19 @@ def test_first_where_halves() -> None:
         assert found == min(wanted, 20)
 
 
+@pytest.mark.parametrize("rotten", [{0}, {2}, {2, 3}, {6}, set(range(7))])
+def test_first_where_takes_what_is_damaged_for_what_is_behind_it(rotten: set[int]) -> None:
+    world = LogWorld(BY_THREE, cache_bytes=0)
+    log = rolled(world, 20)
+    world.store.rotten |= {log.segments[number].id for number in rotten}
+    for wanted in range(22):
+        found = world.do(log.first_where(lambda payload, wanted=wanted: int(payload) >= wanted))  # type: ignore[misc]
+        expected = min(wanted, 20)
+        while expected > 0 and (expected - 1) // 3 in rotten:
+            expected -= 1
+        assert found == expected
+
+
 # Rolling --------------------------------------------------------------------------------
 
 
