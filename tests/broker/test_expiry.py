@@ -165,7 +165,7 @@ def test_a_single_subscription_expires_at_any_age() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rotten", "mark_delete"), [({0}, 5), ({1}, 5), ({2}, 5), ({1, 2}, 2), ({0, 1, 2}, -1)]
+    ("rotten", "mark_delete"), [({0}, 5), ({1}, 2), ({2}, 5), ({0, 1}, -1), ({0, 1, 2}, -1)]
 )
 def test_what_is_damaged_expires_with_what_is_behind_it(rotten: set[int], mark_delete: int) -> None:
     world = Aging(cache_bytes=0)
