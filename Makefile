@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup java run test check compiled test-compiled pure torture-disk bench record-conformance fuzz torture soak proto docs clean model mutants
+.PHONY: help setup java run test check compiled test-compiled pure torture-disk bench record-conformance fuzz torture torture-admin soak proto docs clean model mutants
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -70,6 +70,9 @@ fuzz: setup ## Feed parsers, stores and a broker what nobody sends: MINUTES=10 T
 
 torture: setup ## Kill the broker CYCLES times under load and compare (SEED=s repeats a run)
 	@cd tests && ../$(BIN)/python -m crash.torture --cycles $(or $(CYCLES),100) $(if $(SEED),--seed $(SEED))
+
+torture-admin: setup ## Kill it CYCLES times while topics, policies and schemas come and go (SEED=s)
+	@cd tests && ../$(BIN)/python -m crash.admin_torture --cycles $(or $(CYCLES),100) $(if $(SEED),--seed $(SEED))
 
 soak: MINUTES = 30
 soak: setup ## Half speed for MINUTES with clients that come and go: does anything grow?

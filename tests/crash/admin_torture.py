@@ -1,0 +1,252 @@
+"""Kill the broker while names, policies, schemas and messages are changed at random.
+
+`make torture-admin CYCLES=n [SEED=s]`.  Some namespaces have each somebody who does all that can be
+done, one thing after the other, beside the others.  The broker is killed at random, or at
+once when something was answered; then everything is looked at and must be as the books say.
+"""
+
+import os
+import random
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote_plus
+
+import click
+
+from admin_http import Admin
+from crash.admin_load import AdminLoad, Wrong
+from magnetar_broker.verify import check
+from magnetar_storage.sqlite import FILE, Database
+from running_broker import RunningBroker
+
+SETTINGS = {
+    "allowAutoTopicCreation": "false",
+    "brokerDeleteInactiveTopicsEnabled": "false",
+    "forceDeleteNamespaceAllowed": "true",
+    "magnetarAllowAutoNamespaceCreation": "false",
+    "magnetarCheckpointSizeMB": "1",
+    "managedLedgerMaxEntriesPerLedger": "7",
+    "managedLedgerMinLedgerRolloverTimeMinutes": "0",
+    "retentionCheckIntervalInSeconds": "1",
+    "schemaCompatibilityStrategy": "ALWAYS_COMPATIBLE",
+}
+TENANT = "torture"
+LONGEST_LIFE_SECONDS = 1.2
+MOST_ANSWERS = 150
+"""Until the kill that follows at once on one."""
+KILLED_AT_ANSWER = 0.7
+KILLED_AT_START = 0.2
+LONGEST_START_SECONDS = 0.8
+CYCLES_OF_AN_ERA = 5
+"""Between two looks at the files."""
+KEYS_OF_TOPICS = ("/topics/", "/partitions/", "/policies/", "/schemas/", "/schema-versions/")
+
+
+@dataclass
+class Summary:
+    """What came of a run."""
+
+    cycles: int = 0
+    kills: Counter[str] = field(default_factory=Counter)
+    done: Counter[str] = field(default_factory=Counter)
+    torn: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in self.kills.most_common())
+        done = ", ".join(f"{count} {kind}" for kind, count in self.done.most_common())
+        return "\n".join([
+            f"{self.cycles} cycles, {self.kills.total()} kills: {kinds}",
+            f"{self.done.total():,} operations: {done}",
+            f"{self.torn} were not answered before the kill, and were done or not, but wholly",
+            *(self.problems or ["no problems"]),
+        ])  # fmt: skip
+
+
+class Trap:
+    """Kills a process once, when so many answers have come."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._left = 0
+        self._pid = 0
+        self.sprung = threading.Event()
+
+    def set(self, pid: int, answers: int | None) -> None:
+        """None: only `spring` does it."""
+        with self._lock:
+            self._pid, self._left = pid, -1 if answers is None else answers
+            self.sprung.clear()
+
+    def answered(self) -> None:
+        """Something was answered."""
+        with self._lock:
+            self._left -= 1
+            if self._left == 0:
+                self._kill()
+
+    def spring(self) -> None:
+        """Now, whatever was answered."""
+        with self._lock:
+            if not self.sprung.is_set():
+                self._kill()
+
+    def _kill(self) -> None:
+        self.sprung.set()
+        os.kill(self._pid, signal.SIGKILL)
+
+
+class AdminTorture:
+    """One run over one broker; `go` does it all."""
+
+    def __init__(
+        self,
+        broker: RunningBroker,
+        seed: int,
+        cycles: int,
+        loads: int = 3,
+        say: Callable[[str], None] = print,
+    ) -> None:
+        self.summary = Summary()
+        self._broker = broker
+        self._cycles = cycles
+        self._say = say
+        self._dice = random.Random(seed)
+        self._trap = Trap()
+        self._loads = [
+            AdminLoad(broker, f"{TENANT}/space{number}", random.Random(self._dice.random()),
+                      self._trap.answered)
+            for number in range(loads)
+        ]  # fmt: skip
+
+    def go(self) -> Summary:
+        """Kill the broker so many times."""
+        tenant = {"adminRoles": [], "allowedClusters": ["standalone"]}
+        assert Admin(self._broker).put(f"tenants/{TENANT}", tenant).status == 204
+        with ThreadPoolExecutor(len(self._loads)) as pool:
+            while self.summary.cycles < self._cycles and not self.summary.problems:
+                self._cycle(pool)
+                last = self.summary.cycles == self._cycles
+                if last or self.summary.cycles % CYCLES_OF_AN_ERA == 0:
+                    self._look_at_files()
+        for load in self._loads:
+            self.summary.done.update(load.done)
+            self.summary.torn += load.torn
+            if any(problem.startswith(load.namespace) for problem in self.summary.problems):
+                self.summary.problems += [f"  {line}" for line in load.story]
+        for trouble in ("Traceback", "no topic lists segments"):
+            if trouble in self._broker.log:
+                self.summary.problems.append(f"{trouble!r} is in {self._broker.log_path}")
+        return self.summary
+
+    # A cycle --------------------------------------------------------------------------------
+
+    def _cycle(self, pool: ThreadPoolExecutor) -> None:
+        answers, seconds = None, self._dice.uniform(0, LONGEST_LIFE_SECONDS)
+        if self._dice.random() < KILLED_AT_ANSWER:
+            answers, seconds = self._dice.randint(1, MOST_ANSWERS), 3 * LONGEST_LIFE_SECONDS
+        self._trap.set(self._broker.pid, answers)
+        lives = [pool.submit(self._live, load) for load in self._loads]
+        by_answer = self._trap.sprung.wait(seconds)
+        self._trap.spring()
+        kinds = ["at an answer" if by_answer else "at random"]
+        self.summary.problems += [problem for life in lives for problem in life.result()]
+        self._broker.kill()
+        while self._dice.random() < KILLED_AT_START:
+            kinds.append("while starting")
+            self._broker.begin()
+            time.sleep(self._dice.uniform(0, LONGEST_START_SECONDS))
+            self._broker.kill()
+        began = time.monotonic()
+        self._broker.start()
+        ready = time.monotonic() - began
+        if not self.summary.problems:
+            for found in pool.map(AdminLoad.look, self._loads):
+                self.summary.problems += found
+        self.summary.cycles += 1
+        self.summary.kills.update(kinds)
+        self._say(f"{self.summary.cycles:>4}  ready after {ready:.2f} s, looked at in "
+                  f"{time.monotonic() - began - ready:.2f} s  killed {', '.join(kinds)}"
+                  f"{'  FAILED' if self.summary.problems else ''}")  # fmt: skip
+
+    def _live(self, load: AdminLoad) -> list[str]:
+        try:
+            load.live()
+        except Wrong as wrong:
+            self._trap.spring()
+            return [f"{load.namespace}: {wrong}"]
+        if self._trap.sprung.is_set():
+            return []
+        return [f"{load.namespace}: the connection was lost, and nobody had killed the broker"]
+
+    # Files ----------------------------------------------------------------------------------
+
+    def _look_at_files(self) -> None:
+        """After an end in good order nothing is there that nobody needs."""
+        self._broker.stop()
+        report = check(str(self._broker.data_dir), with_progress=False)
+        problems = [f"{one.file}: {one.text}" for one in report.problems]
+        database = Database(str(self._broker.data_dir / FILE))
+        try:
+            problems += [f"{key} is left" for key in self._needless(database)]
+        finally:
+            database.close()
+        self.summary.problems += problems
+        self._broker.start()
+        for load in self._loads:
+            load.restarted()
+
+    def _needless(self, database: Database) -> list[str]:
+        """Keys of deletions, and of topics that were deleted."""
+        there = {
+            (load.namespace, name)
+            for load in self._loads
+            for name in {*load.book.families, *load.book.schemas}
+        }
+        found = list(database.keys().under("/deletions/"))
+        for prefix in KEYS_OF_TOPICS:
+            for key in database.keys().under(f"{prefix}{TENANT}/"):
+                space, *rest = key.removeprefix(f"{prefix}{TENANT}/").split("/")
+                names = [part for part in rest if part != "persistent"]
+                name = unquote_plus(names[0]).partition("-partition-")[0] if names else None
+                namespace = f"{TENANT}/{space}"
+                exists = any(load.namespace == namespace and load.book.exists
+                             for load in self._loads)  # fmt: skip
+                if not exists or (name is not None and (namespace, name) not in there):
+                    found.append(key)
+        return found
+
+
+@click.command()
+@click.option("--cycles", default=100, show_default=True, help="How many times to kill it.")
+@click.option("--seed", type=int, help="Of what is done and when it is killed.")
+def main(cycles: int, seed: int | None) -> None:
+    """Kill a broker under changes again and again, and say what came of it."""
+    seed = random.randrange(1 << 32) if seed is None else seed
+    directory = Path(tempfile.mkdtemp(prefix="magnetar-torture-"))
+    click.echo(f"seed {seed}, data in {directory}")
+    broker = RunningBroker(directory / "data", **SETTINGS).start()
+    good = False
+    try:
+        summary = AdminTorture(broker, seed, cycles, say=click.echo).go()
+        good = not summary.problems
+        click.echo(f"\n{summary}")
+    finally:
+        broker.kill()
+        if good:
+            shutil.rmtree(directory)
+        else:
+            click.echo(f"The data directory and the broker's log are kept in {directory}")
+    raise SystemExit(not good)
+
+
+if __name__ == "__main__":
+    main()

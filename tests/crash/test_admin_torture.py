@@ -1,0 +1,20 @@
+"""What was answered holds when the broker is killed; what was not is done or not, but wholly."""
+
+from collections.abc import Callable
+
+import pytest
+
+from crash.admin_torture import SETTINGS, AdminTorture
+from running_broker import RunningBroker
+
+CYCLES = 15
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(0)
+def test_kill_9_while_everything_changes(make_broker: Callable[..., RunningBroker]) -> None:
+    summary = AdminTorture(make_broker(**SETTINGS), seed=6, cycles=CYCLES).go()
+    print(summary)
+    assert not summary.problems, str(summary)
+    assert summary.kills.total() >= CYCLES and summary.torn > 0
+    assert {"delete", "compact", "register", "truncate", "ack", "grow"} <= summary.done.keys()
