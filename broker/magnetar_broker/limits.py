@@ -6,6 +6,8 @@ from typing import Any
 
 from magnetar_broker.compaction.rules import CompactionRules
 from magnetar_broker.config import Settings
+from magnetar_broker.connection import host_of
+from magnetar_broker.consumer import Consumer
 from magnetar_broker.deduplication import DeduplicationRules
 from magnetar_broker.dispatch.base import DispatchLimits
 from magnetar_broker.dispatch.unacked_budget import UnackedBudget
@@ -83,10 +85,10 @@ class TopicLimits(DispatchLimits):
                 "maxConsumersPerTopic"
             )
 
-    def check_address(self, topic: TopicName, host: str, present: Iterable[str]) -> None:
-        """`ConsumerBusy` if too many of the consumers' hosts are this one."""
-        limit = self.max_consumers_of_address
-        if 0 < limit <= sum(one == host for one in present):
+    def check_address(self, topic: TopicName, address: str, present: Iterable[Consumer]) -> None:
+        """`ConsumerBusy` if too many of the consumers come from the host of this address."""
+        limit, host = self.max_consumers_of_address, host_of(address)
+        if 0 < limit <= sum(host_of(one.connection.address) == host for one in present):
             raise ConsumerBusy(
                 f"{topic} has its {limit} consumers from {host}: close one, or raise "
                 "maxSameAddressConsumersPerTopic"

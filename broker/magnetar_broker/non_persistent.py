@@ -4,7 +4,7 @@ Receipts carry (0, 0) and are sent at once; every message has the id 0:0; nothin
 stored, acknowledged, sought or redelivered.
 """
 
-from magnetar_broker.connection import Connection, host_of
+from magnetar_broker.connection import Connection
 from magnetar_broker.consumer import Backlog, Consumer, SubscribeRequest
 from magnetar_broker.consumer_group import EXCLUSIVE, ConsumerGroup
 from magnetar_broker.dispatch.key_selection import KeySharedMeta, SlotOwners
@@ -216,10 +216,8 @@ class NonPersistentTopic:
         self.check_open()
         subscription = await self._admitted(request)
         self.check_open()
-        if self.limits.max_consumers_of_address > 0:
-            present = (one for each in self.subscriptions.values() for one in each.consumers)
-            hosts = (host_of(one.connection.address) for one in present)
-            self.limits.check_address(self.name, host_of(connection.address), hosts)
+        present = (one for each in self.subscriptions.values() for one in each.consumers)
+        self.limits.check_address(self.name, connection.address, present)
         consumer = Consumer(
             connection,
             request.consumer_id,

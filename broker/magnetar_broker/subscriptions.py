@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from magnetar_broker.compaction.rules import COMPACTION_CURSOR
-from magnetar_broker.connection import Connection, host_of
+from magnetar_broker.connection import Connection
 from magnetar_broker.consumer import Consumer, SubscribeRequest
 from magnetar_broker.dispatch.compacted import Start
 from magnetar_broker.errors import BrokerError, NotAllowed, SubscriptionMissing, UnknownTrouble
@@ -75,7 +75,8 @@ class Subscriptions(Mapping[str, Subscription]):
             await self._roll_back(subscription, request.rollback_seconds)
             subscription = await self._admitted(request)  # somebody may have come meanwhile
         self._topic.check_open()
-        self._check_address(connection)
+        present = (one for each in self._by_name.values() for one in each.consumers)
+        self._topic.limits.check_address(self._topic.name, connection.address, present)
         consumer = Consumer(
             connection,
             request.consumer_id,
@@ -91,13 +92,6 @@ class Subscriptions(Mapping[str, Subscription]):
             consumer.compacted = subscription.compacted
         subscription.join(consumer)
         return consumer
-
-    def _check_address(self, connection: Connection) -> None:
-        limits = self._topic.limits
-        if limits.max_consumers_of_address > 0:
-            present = (one for each in self._by_name.values() for one in each.consumers)
-            hosts = (host_of(one.connection.address) for one in present)
-            limits.check_address(self._topic.name, host_of(connection.address), hosts)
 
     async def _roll_back(self, subscription: Subscription, seconds: int) -> None:
         """Move the cursor to where it was so long ago; when that fails it stays where it is."""
