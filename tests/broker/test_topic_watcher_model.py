@@ -67,6 +67,7 @@ def test_watchers_know_the_list(story: list[tuple[str, Any]]) -> None:
             watcher.write()
             if kind == "end":
                 watching.pop(what)[1].end()
+    clock.pump()
     clock.advance(1)
     for reader, watcher in watching.values():
         reader.room = True
