@@ -1,8 +1,6 @@
 """The broker: its parts, and the rules for loading and creating a topic."""
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from typing import TypeVar
@@ -18,11 +16,11 @@ from magnetar_broker.errors import (
     AlreadyExists,
     NamespaceMissing,
     NotReady,
-    TooManyRequests,
     TopicMissing,
 )
 from magnetar_broker.inactive import INACTIVE, Inactive
 from magnetar_broker.limits import topic_limits
+from magnetar_broker.lookup_limit import LookupLimit
 from magnetar_broker.namespaces import Namespaces
 from magnetar_broker.non_persistent import NonPersistentTopic
 from magnetar_broker.orphans import present_segments, sweep_and_tell
@@ -109,7 +107,7 @@ class Broker:
         self.upkeep.every(seconds, INACTIVE, inactive.look)
         Chores(settings, engine, lambda: iter(self.topics)).enlist(self.upkeep)
         self._names = count()
-        self._lookups = 0
+        self._lookups = LookupLimit(settings.max_concurrent_lookup_request)
 
     async def start(self) -> None:
         """Make the namespaces that must exist; clients may come afterwards."""
@@ -152,17 +150,9 @@ class Broker:
         """A name for a producer that brought none; unique in this cluster."""
         return f"{self.settings.cluster_name}-{self._started_ms}-{next(self._names)}"
 
-    @contextmanager
-    def lookup(self) -> Iterator[None]:
+    def lookup(self) -> LookupLimit:
         """Counts a lookup while it lasts; `TooManyRequests` above the limit."""
-        limit = self.settings.max_concurrent_lookup_request
-        if self._lookups >= limit:
-            raise TooManyRequests(f"{limit} lookups are under way (maxConcurrentLookupRequest)")
-        self._lookups += 1
-        try:
-            yield
-        finally:
-            self._lookups -= 1
+        return self._lookups
 
     # Topics -----------------------------------------------------------------------
 

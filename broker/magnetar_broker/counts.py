@@ -1,7 +1,7 @@
 """How many topics a namespace has, for those namespaces that may not have any number of them."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
 from magnetar_broker.catalogue import Catalogue
 from magnetar_broker.errors import LimitReached
@@ -9,6 +9,8 @@ from magnetar_broker.topic_events import TopicEvents
 from magnetar_proto.names import TopicName
 from magnetar_storage.mutex import Mutex
 from magnetar_storage.world import Clock
+
+ANY_NUMBER = nullcontext()
 
 
 class TopicCounts:
@@ -20,16 +22,18 @@ class TopicCounts:
         self._listing = Mutex(clock)
         self._tallies: dict[str, _Tally] = {}
 
-    @asynccontextmanager
-    async def room(self, namespace: str, topics: int, limit: int) -> AsyncIterator[None]:
+    def room(self, namespace: str, topics: int, limit: int) -> AbstractAsyncContextManager[None]:
         """Meanwhile so many may be made; `LimitReached` if there would be too many.  0: no limit.
 
         Partitions count one by one, system topics do not.
         """
-        if limit <= 0:
-            self._forget(namespace)
-            yield
-            return
+        if limit > 0:
+            return self._room(namespace, topics, limit)
+        self._forget(namespace)
+        return ANY_NUMBER
+
+    @asynccontextmanager
+    async def _room(self, namespace: str, topics: int, limit: int) -> AsyncIterator[None]:
         tally = await self._tally(namespace)
         if len(tally.there) + tally.coming + topics > limit:
             raise LimitReached(

@@ -89,13 +89,11 @@ class Producers:
 
     def _check_address(self, producer: Producer) -> None:
         """`ProducerBusy` if there are too many from the producer's address already."""
+        if self.limit_of_address <= 0:
+            return
         host = host_of(producer.connection.address)
         present = (one for one in (*self, *self.waiting) if one.name != producer.name)
-        if (
-            0
-            < self.limit_of_address
-            <= sum(host_of(one.connection.address) == host for one in present)
-        ):
+        if self.limit_of_address <= sum(host_of(one.connection.address) == host for one in present):
             raise ProducerBusy(
                 f"{self._topic} has its {self.limit_of_address} producers from {host}: close one, "
                 "or raise maxSameAddressProducersPerTopic"

@@ -1,7 +1,9 @@
 """How fast a topic may be published to, delivered from, and subscribed to."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
 
 from magnetar_broker.connection import Connection, host_of
 from magnetar_broker.consumer import SubscribeRequest
@@ -40,7 +42,8 @@ class Home(Protocol):
     meter: Meter
 
 
-class RatePlan(NamedTuple):
+@dataclass(frozen=True)
+class RatePlan:
     """What policies say; topics of which they say the same share it."""
 
     publish: Rate
@@ -50,7 +53,7 @@ class RatePlan(NamedTuple):
     named: Mapping[str, Rate]
     subscribe: SubscribeRate
 
-    @property
+    @cached_property
     def is_limit(self) -> bool:
         """Whether anything is limited."""
         rates = (self.publish, self.dispatch, self.each, *self.named.values())

@@ -52,14 +52,19 @@ class Topics:
     @asynccontextmanager
     async def alone(self, name: TopicName) -> AsyncIterator[None]:
         """Let nobody else open, make, close or delete a topic of this name meanwhile."""
-        while (other := self._busy.get(name) or self._families.get(name.base)) is not None:
-            await other
-        busy = self._busy[name] = self._clock.promise()
+        await self._enter(name)
         try:
             yield
         finally:
-            del self._busy[name]
-            busy.set_result(None)
+            self._leave(name)
+
+    async def _enter(self, name: TopicName) -> None:
+        while (other := self._busy.get(name) or self._families.get(name.base)) is not None:
+            await other
+        self._busy[name] = self._clock.promise()
+
+    def _leave(self, name: TopicName) -> None:
+        self._busy.pop(name).set_result(None)
 
     @asynccontextmanager
     async def alone_with_partitions(self, name: TopicName) -> AsyncIterator[None]:
@@ -90,7 +95,8 @@ class Topics:
 
     async def load(self, name: TopicName, opening: Callable[[], Awaitable[AnyTopic]]) -> AnyTopic:
         """The topic; `opening` opens it unless somebody else was faster."""
-        async with self.alone(name):
+        await self._enter(name)
+        try:
             topic = self._loaded.get(name)
             if topic is None:
                 if not self.serving:
@@ -99,6 +105,8 @@ class Topics:
                 self.opened += 1
                 self.on_opened()
             return topic
+        finally:
+            self._leave(name)
 
     async def _opened(self, opening: Callable[[], Awaitable[AnyTopic]]) -> AnyTopic:
         await self._loads.enter()

@@ -1,7 +1,8 @@
 """Topic and namespace names: `persistent://tenant/namespace/local`, plain text as on the wire."""
 
 import re
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 from urllib.parse import quote_plus
@@ -14,6 +15,7 @@ SYSTEM_NAMESPACE: Final = "pulsar/system"
 PARTITION_SUFFIX: Final = "-partition-"
 MAX_PARTITION: Final = (1 << 31) - 1
 
+_PLAIN: Final = re.compile(r"[*.\w-]+", re.ASCII)
 _PART: Final = re.compile(r"[-=:.\w]+", re.ASCII)
 _PARTITION: Final = re.compile(r"(.+)-partition-(0|[1-9][0-9]{0,9})", re.DOTALL)
 
@@ -48,6 +50,12 @@ class TopicName:
     tenant: str
     namespace: str
     local: str
+    namespace_name: str = field(init=False, repr=False, compare=False)
+    """`tenant/namespace`."""
+
+    def __post_init__(self) -> None:
+        # Asked for many times, and the same for many topics.
+        object.__setattr__(self, "namespace_name", sys.intern(f"{self.tenant}/{self.namespace}"))
 
     @staticmethod
     def parse(text: str) -> "TopicName":
@@ -59,11 +67,6 @@ class TopicName:
 
     def __str__(self) -> str:
         return f"{self.domain}://{self.tenant}/{self.namespace}/{self.local}"
-
-    @property
-    def namespace_name(self) -> str:
-        """`tenant/namespace`."""
-        return f"{self.tenant}/{self.namespace}"
 
     @property
     def is_persistent(self) -> bool:
@@ -91,6 +94,8 @@ class TopicName:
     @property
     def encoded_local(self) -> str:
         """The local name form-encoded, as storage, schema ids and REST paths have it."""
+        if _PLAIN.fullmatch(self.local):
+            return self.local
         return quote_plus(self.local, safe="*").replace("~", "%7E")
 
     @property

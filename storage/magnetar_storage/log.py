@@ -21,6 +21,10 @@ from magnetar_storage.world import Done, Promise
 
 __all__ = ["NOWHERE", "Engine", "Log", "Position", "RollLimits"]
 
+NEW = LogRecord()
+"""Of every log that nothing was written to yet; there may be very many."""
+NEW_VALUE = NEW.encode()
+
 
 class Log(RecordedLog):
     """Append, read, trim.  When appending ends for good `failed` is set, once: reopen then."""
@@ -43,10 +47,12 @@ class Log(RecordedLog):
         if found is None:
             if not create:
                 return None
-            record = LogRecord()
-            version = await engine.metadata.put(key, record.encode(), ABSENT)
+            record = NEW
+            version = await engine.metadata.put(key, NEW_VALUE, ABSENT)
         else:
-            record, version = LogRecord.decode(key, found.value), found.version
+            known = found.value == NEW_VALUE
+            record = NEW if known else LogRecord.decode(key, found.value)
+            version = found.version
         log = cls(key, engine, record, version)
         await log._take_over()
         return log

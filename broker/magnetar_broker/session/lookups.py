@@ -1,5 +1,6 @@
 """PARTITIONED_METADATA and LOOKUP."""
 
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from magnetar_broker.errors import BrokerError, MetadataTrouble, as_refusal
@@ -61,6 +62,7 @@ async def on_lookup(session: Session, command: pb.CommandLookupTopic) -> None:
     session.reply(answer)
 
 
+@lru_cache(maxsize=16)
 def _is_loopback(service_url: str) -> bool:
     host = urlsplit(service_url).hostname or ""
     return host in ("localhost", "::1") or host.startswith("127.")

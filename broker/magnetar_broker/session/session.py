@@ -20,7 +20,7 @@ from magnetar_broker.session.throttled import Throttled
 from magnetar_broker.session.topic_watcher import TopicWatcher
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack, decode_ack
-from magnetar_proto.commands import MAX31, NO_REQUEST, decode, encode
+from magnetar_proto.commands import FIELDS, MAX31, NO_REQUEST, decode, encode
 from magnetar_proto.deliveries import decode_flow
 from magnetar_proto.errors import BadCommand, RemoteError
 from magnetar_proto.frames import FRAME_PADDING, Frame, FrameDecoder
@@ -156,7 +156,7 @@ class Session:
         if handler is None:
             raise BadCommand(f"command {kind} is not one that a client sends")
         command = decode(buf, start, mid)
-        message = getattr(command, command.DESCRIPTOR.fields_by_number[kind].name)
+        message = getattr(command, FIELDS[kind])
         work = handler(self, message)
         if work is not None:
             self._working += 1
