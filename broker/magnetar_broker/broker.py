@@ -99,15 +99,20 @@ class Broker:
         self._started_ms = engine.clock.now_ms()
         self.watchdog = Watchdog(engine, lambda: iter(self.topics))
         self.upkeep = Upkeep(engine)
+        self._enlist()
+        self._names = count()
+        self._lookups = LookupLimit(settings.max_concurrent_lookup_request)
+
+    def _enlist(self) -> None:
+        """Give upkeep its jobs."""
+        settings, clock = self.settings, self.engine.clock
         self.upkeep.every(RETRY_SECONDS, DELETING, self.deletion.resume)
         inactive = Inactive(
-            settings, engine.clock, self.policies, self.catalogue, self.topics, self.deletion
+            settings, clock, self.policies, self.catalogue, self.topics, self.deletion
         )
         seconds = settings.broker_delete_inactive_topics_frequency_seconds
         self.upkeep.every(seconds, INACTIVE, inactive.look)
-        Chores(settings, engine, lambda: iter(self.topics)).enlist(self.upkeep)
-        self._names = count()
-        self._lookups = LookupLimit(settings.max_concurrent_lookup_request)
+        Chores(settings, self.engine, lambda: iter(self.topics)).enlist(self.upkeep)
 
     async def start(self) -> None:
         """Make the namespaces that must exist; clients may come afterwards."""

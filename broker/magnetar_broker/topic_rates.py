@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
+from magnetar_broker.bucket import Bucket
 from magnetar_broker.connection import Connection, host_of
 from magnetar_broker.consumer import SubscribeRequest
 from magnetar_broker.errors import NotAllowed
@@ -23,7 +24,6 @@ from magnetar_broker.policies import (
 )
 from magnetar_broker.producer import Sends
 from magnetar_broker.rate_limit import Rate, RateLimit
-from magnetar_broker.rates import Bucket
 from magnetar_proto.names import TopicName
 from magnetar_storage.world import Clock
 

@@ -1,4 +1,4 @@
-"""Rates: how much may happen in a period."""
+"""A bucket: how much may happen in a period."""
 
 
 class Bucket:
