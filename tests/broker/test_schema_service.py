@@ -8,6 +8,7 @@ import pytest
 from fakes.sessions import TOPIC, Client, SessionWorld, produce, subscribe
 from fakes.world import run
 from magnetar_broker.config.domains import SchemaCompatibility
+from magnetar_broker.schemas.registry import History
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
 from raw_client import refused
@@ -145,6 +146,29 @@ def test_what_is_deleted_with_a_topic_and_with_a_namespace() -> None:
     assert registered(client, external(b"x")) == 0
     run(schemas.delete_namespace("public/default"), world.clock)
     assert not run(schemas.has(NAME), world.clock)
+
+
+def test_a_topic_that_is_deleted_meanwhile_gets_no_schema(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = SessionWorld()
+    client, topic = opened(world), world.topic()
+    registry = world.broker.schemas._registry
+    history, gate = registry.history, world.clock.promise()
+
+    async def slow_history(name: str) -> History:
+        found = await history(name)
+        await gate
+        return found
+
+    monkeypatch.setattr(registry, "history", slow_history)
+    client.say(produce(2, 2, schema=avro(A)))
+    world.clock.pump()
+    world.do(world.broker.deletion.topic(topic.name, force=True))
+    gate.set_result(None)
+    (answer,) = [one for one in client.heard() if isinstance(one, pb.CommandError)]
+    refused(answer, pb.ServiceNotReady)
+    assert world.do(world.broker.schemas.get(topic.name)) is None
 
 
 @pytest.mark.parametrize("limit", ["MAX_UNDERSTOOD", "MAX_UNDERSTOOD_BYTES"])

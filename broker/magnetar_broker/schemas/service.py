@@ -1,6 +1,7 @@
 """What producers, consumers and the admin API ask of schemas; policies say what is allowed."""
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -26,6 +27,7 @@ from magnetar_proto.names import TopicName
 from magnetar_storage.interfaces import MetadataStore
 from magnetar_storage.world import Clock
 
+Check = Callable[[], None]
 NO_VERSION: Final = b""
 MAX_UNDERSTOOD: Final = 1024
 MAX_UNDERSTOOD_BYTES: Final = 4 << 20
@@ -75,11 +77,14 @@ class Schemas:
 
     # Clients ------------------------------------------------------------------------------
 
-    async def for_producer(self, topic: TopicName, schema: Schema | None) -> bytes:
+    async def for_producer(
+        self, topic: TopicName, schema: Schema | None, check_open: Check
+    ) -> bytes:
         """The version that a producer with this schema publishes, as the wire has it.
 
         Adds the version if it is new and may be added, else `SchemaRefused`.  Without a schema
-        there is no version.
+        there is no version.  `check_open` raises if the topic ends meanwhile: what is deleted
+        gets no schema any more.
         """
         if schema is None:
             await self._check_without(topic)
@@ -92,10 +97,12 @@ class Schemas:
                     "add none (isAllowAutoUpdateSchema): register it with the admin API, or "
                     "allow it"
                 )
-            number = await self.register(topic, schema)
+            number = await self.register(topic, schema, check_open)
         return number.to_bytes(8, "big")
 
-    async def for_consumer(self, topic: TopicName, schema: Schema, idle: bool) -> None:
+    async def for_consumer(
+        self, topic: TopicName, schema: Schema, idle: bool, check_open: Check
+    ) -> None:
         """Make sure that a consumer with this schema can read the topic, else `SchemaRefused`.
 
         A topic that has no schema gets this one if it is `idle`: it never had messages, and nobody
@@ -106,7 +113,7 @@ class Schemas:
         schema = for_reading(schema)
         history = await self._registry.history(schema_name(topic))
         if not history.digests and idle:
-            await self.for_producer(topic, schema)
+            await self.for_producer(topic, schema, check_open)
             return
         if not history.digests:
             raise SchemaRefused(
@@ -154,11 +161,14 @@ class Schemas:
         digest = self._accept(schema).digest
         return (await self._registry.history(schema_name(topic))).number_of(digest)
 
-    async def register(self, topic: TopicName, schema: Schema) -> int:
+    async def register(
+        self, topic: TopicName, schema: Schema, check_open: Check = lambda: None
+    ) -> int:
         """The number of this schema, which is added if need be and may; durable on return."""
         understood = self._accept(schema)
 
         async def agree(history: History) -> None:
+            check_open()
             if len(history.digests) >= self._limits.max_versions:
                 raise SchemaRefused(
                     f"{topic} has its {self._limits.max_versions} schema versions "

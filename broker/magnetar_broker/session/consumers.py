@@ -49,7 +49,9 @@ async def _join(session: Session, topic_name: TopicName, command: pb.CommandSubs
     topic.check_subscribe(request)
     schema = sent_schema(command)
     if schema is not None and not takes_any(schema):
-        await session.broker.schemas.for_consumer(topic_name, schema, is_idle(topic))
+        await session.broker.schemas.for_consumer(
+            topic_name, schema, is_idle(topic), topic.check_open
+        )
     _check_type_and_name(session, topic_name, topic.limits, command)
     consumer = await topic.subscribe(session, request)
     consumer.takes_any_schema = takes_any(schema)

@@ -40,7 +40,9 @@ async def _create(session: Session, topic_name: TopicName, command: pb.CommandPr
     await topic.check_quotas()
     if session.broker.policies.value(ENCRYPTION_REQUIRED, topic_name) and not command.encrypted:
         raise MetadataTrouble(f"{topic_name} takes encrypted messages only: encrypt them")
-    version = await session.broker.schemas.for_producer(topic_name, sent_schema(command))
+    version = await session.broker.schemas.for_producer(
+        topic_name, sent_schema(command), topic.check_open
+    )
     if command.initial_subscription_name:
         await topic.ensure_subscription(command.initial_subscription_name)
     epoch = command.topic_epoch if command.HasField("topic_epoch") else None

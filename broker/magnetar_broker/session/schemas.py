@@ -75,10 +75,12 @@ async def on_get_or_create_schema(session: Session, command: pb.CommandGetOrCrea
     answer = pb.CommandGetOrCreateSchemaResponse(request_id=command.request_id)
     try:
         topic = TopicName.parse(command.topic)
-        await session.broker.topic(topic, create=False)
+        loaded = await session.broker.topic(topic, create=False)
         schema = schema_of(command.schema)
         brought = None if schema.type is SchemaType.NONE else schema
-        answer.schema_version = await session.broker.schemas.for_producer(topic, brought)
+        answer.schema_version = await session.broker.schemas.for_producer(
+            topic, brought, loaded.check_open
+        )
     except Exception as error:
         _refuse(answer, error)
     session.reply(answer)
