@@ -1,8 +1,8 @@
-"""Topics: producers and receipts, failing, upkeep."""
+"""Topics: producers, failing, upkeep."""
 
 import pytest
 
-from fakes.connection import Receipt, RecordingConnection
+from fakes.connection import RecordingConnection
 from fakes.logs import BY_THREE
 from fakes.topics import SHARED, TopicWorld
 from magnetar_broker.errors import NotReady, ProducerBusy
@@ -12,47 +12,6 @@ from magnetar_broker.retention import Retention
 from magnetar_storage.errors import DiskFull
 
 # Producers ------------------------------------------------------------------------------
-
-
-def test_a_run_is_answered_when_it_is_durable() -> None:
-    world = TopicWorld()
-    connection = RecordingConnection()
-    producer = world.producer(connection, producer_id=7)
-    sends = world.send(producer, b"abc", b"d", counts=[1, 5])
-    assert (connection.receipts, producer.pending) == ([], 2)
-    world.clock.pump()
-    ledger, _ = world.topic.log.position(0)
-    assert connection.receipts == [Receipt(7, 0, 0, ledger, 0), Receipt(7, 1, 0, ledger, 1)]
-    assert (connection.published_entries, connection.published_bytes) == (2, sends.size)
-    assert (producer.pending, world.topic.messages_in, world.topic.bytes_in) == (0, 6, 4)
-
-
-def test_receipts_keep_their_order_over_a_roll() -> None:
-    world = TopicWorld(roll=BY_THREE)
-    connection = RecordingConnection()
-    producer = world.producer(connection)
-    for _ in range(10):
-        world.send(producer, b"x", b"y")
-        world.clock.step()
-    world.clock.pump()
-    positions = [(r.ledger, r.entry) for r in connection.receipts]
-    assert positions == [world.topic.log.position(offset) for offset in range(20)]
-
-
-def test_a_producer_that_left_is_answered_nothing_but_its_messages_stay() -> None:
-    world = TopicWorld()
-    connection = RecordingConnection()
-    producer = world.producer(connection)
-    world.send(producer, b"a")
-    answered: list[str] = []
-    producer.when_answered(lambda: answered.append("all"))
-    producer.close()
-    assert answered == []
-    world.clock.pump()
-    assert (connection.receipts, connection.published_entries, answered) == ([], 1, ["all"])
-    assert world.topic.log.end == 1
-    producer.when_answered(lambda: answered.append("at once"))
-    assert answered == ["all", "at once"]
 
 
 def test_a_name_is_held_by_one_who_answers() -> None:
@@ -88,22 +47,6 @@ def test_the_number_of_producers_is_limited() -> None:
         world.producer(name="c")
     leaving.close()
     world.producer(name="c")
-
-
-def test_many_producers_at_once_write_into_one_segment() -> None:
-    world = TopicWorld()
-    world.store.create_gate = gate = world.clock.promise()
-    joining = [
-        world.begin(world.topic.add_producer(RecordingConnection(), ProducerRequest(1, name)))
-        for name in "abc"
-    ]
-    gate.set_result(None)
-    world.clock.pump()
-    for one in joining:
-        world.send(one.result(), b"x")
-    world.clock.pump()
-    assert [segment.entries for segment in world.topic.log.segments] == [None]
-    assert world.topic.log.end == 3
 
 
 # Failing --------------------------------------------------------------------------------
