@@ -147,10 +147,9 @@ class Log(RecordedLog):
         await self._discard_unlisted()
         self._writer = None
         self.unfinished.clear()
-        while self._record.listed:  # what was under way may list something meanwhile
+        while not await self.remove_record():  # what was under way may list something meanwhile
             await self.commit(LogRecord.emptied)
             await self.empty_trash()
-        await self.engine.metadata.delete(self.key, self._version)
         self._index()
 
     @classmethod

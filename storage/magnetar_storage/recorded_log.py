@@ -67,6 +67,20 @@ class RecordedLog(ReadableLog):
             committing, self._committing = self._committing, None
             committing.set_result(None)
 
+    async def remove_record(self) -> bool:
+        """Delete the record if it lists nothing, else False; later changes of it fail."""
+        while self._committing is not None:
+            await self._committing
+        if self._record.listed:
+            return False
+        self._committing = self.engine.clock.promise()
+        try:
+            await self.engine.metadata.delete(self.key, self._version)
+        finally:
+            committing, self._committing = self._committing, None
+            committing.set_result(None)
+        return True
+
     @property
     def properties(self) -> dict[str, str]:
         """The log's own properties; change them with `change_properties`."""

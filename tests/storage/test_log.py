@@ -575,6 +575,31 @@ def test_deleting_removes_every_segment_and_the_record() -> None:
     assert world.do(Log.open(KEY, world.engine, create=False)) is None
 
 
+@pytest.mark.parametrize("steps", range(8))
+def test_deleting_goes_on_when_the_record_changes_at_the_last_moment(steps: int) -> None:
+    world = LogWorld(BY_THREE)
+    log = rolled(world, 4)
+    put = world.metadata.put
+
+    async def slowly(*asked: Any) -> Any:
+        version = await put(*asked)
+        turn = world.clock.promise()
+        world.clock.soon(lambda: turn.set_result(None))
+        await turn
+        return version
+
+    world.metadata.put = slowly  # type: ignore[method-assign]
+    deleting = world.begin(log.delete())
+    for _ in range(steps):
+        world.clock.step()
+    changing = world.begin(log.change_properties(lambda old: {**old, "a": "1"}))
+    world.clock.pump()
+    deleting.result()
+    assert changing.done()
+    assert world.store.ids() == set()
+    assert world.do(world.metadata.get(KEY)) is None
+
+
 def test_properties_survive() -> None:
     world = LogWorld()
     log = world.open()
