@@ -8,6 +8,7 @@ deleted.
 
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from urllib.parse import unquote_plus
 
 from magnetar_broker.catalogue import Catalogue
@@ -295,7 +296,8 @@ class Deletion:
     async def _finish_tenant(self, name: str) -> None:
         if await self._is_begun(name):
             for namespace in await self._namespaces.of_tenant(name):
-                await self.namespace(namespace, force=True)
+                with suppress(NamespaceMissing):  # somebody else was faster
+                    await self.namespace(namespace, force=True)
             await self._tenants.delete(name)
             await self._end(name)
         self._tenants.reopen(name)

@@ -432,3 +432,22 @@ def test_a_tenant_that_is_being_deleted_is_not_made_anew() -> None:
     assert "tenant" not in world.do(broker.tenants.names())
     world.do(broker.tenants.create("tenant", Tenant()))
     world.do(broker.namespaces.create(NamespaceName.parse("tenant/new"), Namespace()))
+
+
+@pytest.mark.parametrize("steps", range(0, 24, 3))
+def test_a_tenant_goes_although_a_namespace_of_it_goes_by_itself(steps: int) -> None:
+    world = NamedWorld()
+    broker = world.broker
+    for space in ("one", "two"):
+        world.do(broker.namespaces.ensure(NamespaceName.parse(f"tenant/{space}")))
+    for method in ("get", "put", "delete", "list"):
+        setattr(world.metadata, method, slow(world, getattr(world.metadata, method)))
+    namespace = world.begin(broker.deletion.namespace("tenant/two", force=False))
+    for _ in range(steps):
+        world.clock.step()
+    tenant = world.begin(broker.deletion.tenant("tenant", force=True))
+    world.clock.pump()
+    namespace.result()
+    tenant.result()
+    assert world.stored(DELETIONS) == []
+    assert "tenant" not in str(world.stored("/"))
