@@ -248,8 +248,6 @@ class Broker:
         """Loaded topics of a namespace that are not stored, in order."""
         return sorted(
             str(topic.name)
-            for topic in self.topics
-            if isinstance(topic, NonPersistentTopic)
-            and topic.name.namespace_name == namespace
-            and not topic.name.is_system
+            for topic in self.topics.of_namespace(namespace)
+            if isinstance(topic, NonPersistentTopic) and not topic.name.is_system
         )

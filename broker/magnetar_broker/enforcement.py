@@ -95,10 +95,9 @@ class Enforcement:
         await for_each(self._engine, await self._loaded(subject), self._changed)
 
     async def _loaded(self, subject: Subject) -> list[AnyTopic]:
-        """The loaded topics that keep to what a subject says; for one, others are not asked."""
+        """The loaded topics that keep to what a subject says; others are not asked."""
         if isinstance(subject, str):
-            is_meant = _members(subject)
-            return [topic for topic in self._topics if is_meant(topic.name)]
+            return self._topics.of_namespace(subject)
         base, partitions = subject.base, await self._partitions(subject)
         names = [base, *(base.with_partition(index) for index in range(partitions))]
         return [topic for name in names if (topic := self._topics.get(name)) is not None]

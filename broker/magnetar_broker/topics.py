@@ -31,6 +31,7 @@ class Topics:
         self._clock = clock
         self._loads = Turnstile(clock, loads)
         self._loaded: dict[TopicName, AnyTopic] = {}
+        self._of_namespace: dict[str, dict[TopicName, AnyTopic]] = {}
         self._busy: dict[TopicName, Promise] = {}
         self._families: dict[TopicName, Promise] = {}
 
@@ -46,6 +47,23 @@ class Topics:
     def get(self, name: TopicName) -> AnyTopic | None:
         """The topic if it is loaded."""
         return self._loaded.get(name)
+
+    def of_namespace(self, namespace: str) -> list[AnyTopic]:
+        """Those of a namespace that are loaded now."""
+        return list(self._of_namespace.get(namespace, {}).values())
+
+    def _add(self, name: TopicName, topic: AnyTopic) -> None:
+        self._loaded[name] = topic
+        self._of_namespace.setdefault(name.namespace_name, {})[name] = topic
+        self.opened += 1
+        self.on_opened()
+
+    def _remove(self, name: TopicName) -> None:
+        del self._loaded[name]
+        others = self._of_namespace[name.namespace_name]
+        del others[name]
+        if not others:
+            del self._of_namespace[name.namespace_name]
 
     # Exclusion --------------------------------------------------------------------------
 
@@ -101,9 +119,8 @@ class Topics:
             if topic is None:
                 if not self.serving:
                     raise NotReady("the broker is starting or stopping; try again")
-                topic = self._loaded[name] = await self._opened(opening)
-                self.opened += 1
-                self.on_opened()
+                topic = await self._opened(opening)
+                self._add(name, topic)
             return topic
         finally:
             self._leave(name)
@@ -118,7 +135,7 @@ class Topics:
     def drop(self, topic: AnyTopic) -> None:
         """A topic has ended by itself: forget it, so that the next request loads it anew."""
         if self._loaded.get(topic.name) is topic:
-            del self._loaded[topic.name]
+            self._remove(topic.name)
 
     def evict(
         self, names: list[TopicName], only_if: Callable[[AnyTopic], bool]
@@ -131,7 +148,7 @@ class Topics:
         if not all(map(only_if, loaded)):
             return None
         for topic in loaded:
-            del self._loaded[topic.name]
+            self._remove(topic.name)
             topic.disconnect()
         return loaded
 
@@ -145,7 +162,7 @@ class Topics:
         async with self.alone(name):
             topic = self._loaded.get(name)
             if topic is not None and only_if(topic):
-                del self._loaded[name]
+                self._remove(name)
                 await topic.close()
 
     async def close(self) -> None:
@@ -159,3 +176,4 @@ class Topics:
                 logger.error("%s could not be sealed; it recovers at the next start: %s",
                           topic.name, error)  # fmt: skip
         self._loaded.clear()
+        self._of_namespace.clear()

@@ -136,3 +136,20 @@ def test_a_stop_goes_on_where_one_topic_cannot_be_sealed(caplog: pytest.LogCaptu
     assert connection.closed_producers == [1]
     with pytest.raises(NotReady, match="stopping"):
         world.topic(PLAIN)
+
+
+def test_the_loaded_topics_of_a_namespace() -> None:
+    world = NamedWorld()
+    topics = world.broker.topics
+    names = [named(word) for word in "abc"]
+    for name in names:
+        world.do(world.broker.topic(name, create=True))
+    first, second, third = (topics.get(name) for name in names)
+    assert topics.of_namespace(PLAIN.namespace_name) == [first, second, third]
+    world.do(topics.unload(names[0]))
+    assert topics.of_namespace(PLAIN.namespace_name) == [second, third]
+    topics.evict([names[1]], lambda topic: True)
+    assert topics.of_namespace(PLAIN.namespace_name) == [third]
+    assert third is not None
+    topics.drop(third)
+    assert topics.of_namespace(PLAIN.namespace_name) == [] == list(topics)
