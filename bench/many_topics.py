@@ -20,7 +20,8 @@ OPENING_SECONDS = 300
 
 
 def many_topics(trial: Trial, topics: int) -> Measures:
-    """Open a producer on each of many new topics; restart; open and use all of them again."""
+    """Open a producer on each of many new topics; restart, and open all of them again; restart,
+    open all of them again and use each."""
     count = max(100, int(topics * trial.scale))
     names = [f"{trial.topic}-{number}" for number in range(count)]
 
@@ -36,13 +37,24 @@ def many_topics(trial: Trial, topics: int) -> Measures:
     trial.server.restart()
     measures["healthy_ms"] = trial.server.healthy_ms
 
-    async def touch() -> Measures:
+    async def again(publish: bool) -> tuple[float, float]:
+        """How many a second, and the CPU of each."""
         async with AsyncExitStack() as stack:
             meter = trial.meter(trial.server.pid)
-            await open_producers(trial, stack, names, publish=True)
-            touched = meter.stop(count, 0)
-            return {"touched_per_s": touched["msg_per_s"], "touch_cpu_us": touched["cpu_us"]}
+            await open_producers(trial, stack, names, publish)
+            done = meter.stop(count, 0)
+            return done["msg_per_s"], done["cpu_us"]
 
+    async def reopen() -> Measures:
+        per_s, cpu_us = await again(publish=False)
+        return {"reopened_per_s": per_s, "reopen_cpu_us": cpu_us}
+
+    async def touch() -> Measures:
+        per_s, cpu_us = await again(publish=True)
+        return {"touched_per_s": per_s, "touch_cpu_us": cpu_us}
+
+    measures |= trial.run(reopen, stall_seconds=OPENING_SECONDS)
+    trial.server.restart()
     return measures | trial.run(touch, stall_seconds=OPENING_SECONDS)
 
 

@@ -101,11 +101,12 @@ def holing(shuffled: bool) -> Row:
 def keeping_topics(topics: int, asked: bool = False) -> Row:
     marks = (
         rate(5.0, FSYNC),
+        Mark("reopened_per_s", 5.0, FSYNC),
         Mark("touched_per_s", 5.0, FSYNC),
         Mark("topic_kib", 11, at_most=True),
         Mark("healthy_ms", 2000, at_most=True),
     )
-    title = f"open a producer on each of {topics:,} topics; restart, and use each"
+    title = f"open a producer on each of {topics:,} topics; again after a restart; use each"
     measure = partial(many_topics, topics=topics)
     return Row(title, measure, marks, fresh=True, asked=asked, brokers=True)
 

@@ -69,6 +69,8 @@ EXTRAS = (
     Column("came_again", "came again", places(0)),
     Column("topic_kib", "KiB a topic", places(1)),
     Column("idle_percent", "CPU % idle", places(1)),
+    Column("reopened_per_s", "opened again/s", places(0)),
+    Column("reopen_cpu_us", "CPU us to open again", places(0)),
     Column("touched_per_s", "used again/s", places(0)),
     Column("touch_cpu_us", "CPU us to use again", places(0)),
     Column("listed_ms", "listed ms", places(1)),
