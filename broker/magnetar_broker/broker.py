@@ -236,8 +236,16 @@ class Broker:
         await self.enforcement.forget(subject)
         if isinstance(subject, str):
             await self.schemas.delete_namespace(subject)
-        else:
+        elif not await self._has_twin(subject):
             await self.schemas.delete(subject)
+
+    async def _has_twin(self, name: TopicName) -> bool:
+        """Whether there is a topic of this name in the other domain: the two share a schema."""
+        domain = "non-persistent" if name.is_persistent else "persistent"
+        twin = TopicName(domain, name.tenant, name.namespace, name.local)
+        if twin in self.topics or await self.catalogue.partitions(twin):
+            return True
+        return twin.is_persistent and await self.catalogue.exists(twin)
 
     async def names(self, namespace: str, persistent: bool, volatile: bool) -> list[str]:
         """Topics of a namespace: stored ones, and loaded ones that are not stored."""

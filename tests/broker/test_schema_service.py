@@ -136,6 +136,19 @@ def test_a_non_persistent_topic_that_is_used_as_bytes() -> None:
     refused(answer, pb.IncompatibleSchema, "in use without a schema")
 
 
+def test_a_schema_that_two_domains_share_goes_with_the_last_of_both() -> None:
+    world = SessionWorld()
+    other = TOPIC.replace("persistent", "non-persistent")
+    for gone, left in ((TOPIC, other), (other, TOPIC)):
+        client = world.client()
+        client.ask(produce(1, 1, topic=gone, schema=avro(A)))
+        client.ask(produce(2, 2, topic=left, schema=avro(A)))
+        world.do(world.broker.deletion.topic(TopicName.parse(gone), force=True))
+        assert world.do(world.broker.schemas.has(TopicName.parse(left)))
+    world.do(world.broker.deletion.topic(NAME, force=True))
+    assert not world.do(world.broker.schemas.has(NAME))
+
+
 def test_what_is_deleted_with_a_topic_and_with_a_namespace() -> None:
     world = SessionWorld()
     client = opened(world)
