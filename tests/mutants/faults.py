@@ -4,9 +4,9 @@ Most are what makes a subscription fall silent, deliver twice or out of order; t
 model-based test finds them shows what it is worth.
 """
 
-from dataclasses import dataclass
+from mutants.admin_faults import ADMIN_FAULTS
+from mutants.fault import Fault
 
-MODEL = ("tests/broker/test_dispatch_model.py",)
 CHUNKED = ("tests/broker/test_chunked.py",)
 DEDUPLICATION = ("tests/broker/test_deduplication.py",)
 DELAYS = (
@@ -21,18 +21,6 @@ KEY_QUEUES = "broker/magnetar_broker/dispatch/key_queues.py"
 KEY_SHARED = "broker/magnetar_broker/dispatch/key_shared.py"
 SHARED = "broker/magnetar_broker/dispatch/shared.py"
 SUBSCRIPTION = "broker/magnetar_broker/subscription.py"
-
-
-@dataclass(frozen=True)
-class Fault:
-    """A text that is right, and a wrong one; `file` and `tests` are paths in the repository."""
-
-    file: str
-    what: str
-    old: str
-    new: str
-    tests: tuple[str, ...] = MODEL
-
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
@@ -318,4 +306,5 @@ FAULTS: tuple[Fault, ...] = (
         "return self.exclusive or self._heir is not None",
         ("tests/broker/test_access.py",),
     ),
+    *ADMIN_FAULTS,
 )
