@@ -50,10 +50,9 @@ ADMIN_FAULTS: tuple[Fault, ...] = (
     Fault(
         "broker/magnetar_broker/deletion.py",
         "a deletion is over before everything is gone",
-        "        await self._forget(name)\n        await self._catalogue.delete_partitioned(name)\n"
-        "        await self._end(str(name))\n",
-        "        await self._end(str(name))\n        await self._forget(name)\n"
-        "        await self._catalogue.delete_partitioned(name)\n",
+        "            await for_each(self._engine, await self._catalogue.family(name), self._remove)\n",
+        "            await self._end(str(name))\n"
+        "            await for_each(self._engine, await self._catalogue.family(name), self._remove)\n",
         DELETION,
     ),
     Fault(
