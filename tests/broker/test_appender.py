@@ -1,9 +1,12 @@
 """What is published: answered in order, when it is durable."""
 
+import pytest
+
 from fakes.connection import Receipt, RecordingConnection
 from fakes.logs import BY_THREE
 from fakes.topics import TopicWorld
-from magnetar_broker.producer import ProducerRequest
+from magnetar_broker.producer import Producer, ProducerRequest
+from magnetar_storage.errors import DiskFull, WriterFailed
 
 
 def test_a_run_is_answered_when_it_is_durable() -> None:
@@ -61,3 +64,62 @@ def test_many_producers_at_once_write_into_one_segment() -> None:
     world.clock.pump()
     assert [segment.entries for segment in world.topic.log.segments] == [None]
     assert world.topic.log.end == 3
+
+
+# Before the log has a segment -----------------------------------------------------------
+
+
+def newcomer(world: TopicWorld, connection: RecordingConnection) -> Producer:
+    """One that nobody has made a segment for."""
+    return world.do(world.topic.add_producer(connection, ProducerRequest(1, "p")))
+
+
+def test_the_first_runs_wait_for_a_segment_and_keep_their_order() -> None:
+    world = TopicWorld()
+    connection = RecordingConnection()
+    producer = newcomer(world, connection)
+    gate = world.store.create_gate = world.clock.promise()
+    world.send(producer, b"a")
+    world.send(producer, b"b")
+    world.clock.pump()
+    assert connection.published_entries == 0
+    gate.set_result(None)
+    world.clock.pump()
+    ledger, _ = world.topic.log.position(0)
+    assert [(one.ledger, one.entry) for one in connection.receipts] == [(ledger, 0), (ledger, 1)]
+    assert world.do(world.topic.log.read(0, 9, 99)).payloads == [b"a", b"b"]
+
+
+def test_without_a_segment_the_first_runs_fail_and_the_topic_is_dropped() -> None:
+    world = TopicWorld()
+    connection = RecordingConnection()
+    producer = newcomer(world, connection)
+    world.store.create_failure = DiskFull("no room")
+    world.send(producer, b"a")
+    world.send(producer, b"b")
+    world.clock.pump()
+    assert (connection.receipts, connection.published_entries) == ([], 2)
+    assert (connection.closed_producers, world.dropped) == ([1], [world.topic])
+    world.store.create_failure = None
+    with pytest.raises(WriterFailed, match="was closed"):
+        world.do(world.topic.log.start_writing())
+    world.reload()
+    world.publish(b"c")
+    assert world.topic.log.end == 1
+
+
+def test_a_topic_that_ends_before_it_has_a_segment_drops_what_comes() -> None:
+    world = TopicWorld()
+    connection = RecordingConnection()
+    producer = newcomer(world, connection)
+    gate = world.store.create_gate = world.clock.promise()
+    world.send(producer, b"a")
+    world.clock.pump()
+    ending = world.begin(world.topic.terminate())
+    gate.set_result(None)
+    world.clock.pump()
+    ending.result()
+    world.send(producer, b"b")
+    world.clock.pump()
+    assert (connection.receipts, connection.published_entries) == ([], 2)
+    assert (world.topic.log.end, world.dropped) == (0, [])
