@@ -50,9 +50,9 @@ ADMIN_FAULTS: tuple[Fault, ...] = (
     Fault(
         "broker/magnetar_broker/deletion.py",
         "a deletion is over before everything is gone",
-        "            await for_each(self._engine, await self._catalogue.family(name), self._remove)\n",
+        "            await for_each(self._engine, await self._catalogue.family(name),",
         "            await self._end(str(name))\n"
-        "            await for_each(self._engine, await self._catalogue.family(name), self._remove)\n",
+        "            await for_each(self._engine, await self._catalogue.family(name),",
         DELETION,
     ),
     Fault(
