@@ -99,7 +99,7 @@ class Database:
         for key in keys:
             try:
                 found.append(self.get(key))
-            except StorageError as error:
+            except (StorageError, UnicodeEncodeError) as error:
                 found.append(error)
         return found
 
@@ -175,8 +175,9 @@ class Database:
             ).fetchall()
             return [Change(key, None, next(versions)) for (key,) in sorted(keys)]
         try:
+            write.key.encode()  # whatever is wrong with one is no trouble of the others
             self._check(write.key, write.expect)
-        except BadVersion as refusal:
+        except (BadVersion, UnicodeEncodeError) as refusal:
             return refusal
         if isinstance(write, Put):
             return [self._put(write, next(versions))]

@@ -73,6 +73,23 @@ def test_a_refusal_leaves_the_others_of_its_group_alone(driven: Driven) -> None:
     assert driven.run(driven.store.list("/")) == ["/before", "/behind", "/taken"]
 
 
+def test_a_key_that_is_no_text_is_refused_alone(driven: Driven) -> None:
+    before = start(driven.store.put("/before", b""))
+    refused = [start(driven.store.put("/\ud800", b"")), start(driven.store.delete("/\ud800"))]
+    behind = start(driven.store.put("/behind", b""))
+    driven.settle()
+    for one in refused:
+        with pytest.raises(UnicodeEncodeError):
+            one.result()
+    assert before.result() < behind.result()
+    driven.store._keys = None
+    asked = [start(driven.store.get(key)) for key in ("/\ud800", "/behind")]
+    driven.settle()
+    with pytest.raises(UnicodeEncodeError):
+        asked[0].result()
+    assert asked[1].result() == (b"", behind.result())
+
+
 def test_a_group_without_room_is_not_written_at_all(driven: Driven) -> None:
     driven.run(driven.store.put("/there", b"old"))
     driven.connection.execute("PRAGMA max_page_count=1")
