@@ -70,6 +70,8 @@ class Deletion:
         self._one_tenant = Mutex(engine.clock)
         self._begun: set[str] = set()
         """Full names whose mark is stored, or may be."""
+        self._gone: dict[str, list[TopicName]] = {}
+        """By those names: what listings show until they are told, however often it is tried."""
 
     # What was begun -------------------------------------------------------------------------
 
@@ -128,6 +130,7 @@ class Deletion:
     async def _end(self, name: str) -> None:
         await self._engine.metadata.delete(deletion_key(name))
         self._begun.discard(name)
+        self._gone.pop(name, None)
 
     # Topics ---------------------------------------------------------------------------------
 
@@ -194,13 +197,13 @@ class Deletion:
             await Log.remove(topic_key(name), self._engine)
             await self._end(str(name))
             return  # it is listed for as long as its topic has it
-        gone = await self._members(name)
+        gone = self._gone.setdefault(str(name), await self._members(name))
         if name.is_persistent:
             await for_each(self._engine, await self._catalogue.family(name), self._remove)
         await self._forget(name)
         await self._catalogue.delete_partitioned(name)
-        await self._end(str(name))
         self._tell(gone)
+        await self._end(str(name))
 
     async def _remove(self, name: TopicName) -> None:
         await Log.remove(topic_key(name), self._engine)
@@ -223,8 +226,7 @@ class Deletion:
     async def namespace(self, name: str, force: bool) -> None:
         """Delete a namespace, with its topics if `force`, else `NotEmpty`; durable on return."""
         async with self._one_namespace.held():
-            if name in self._begun:
-                await self._finish_namespace(name)
+            if await self._finish_namespace(name):
                 return
             if not await self._namespaces.has(name):
                 raise NamespaceMissing(f"Namespace {name} does not exist.")
@@ -248,12 +250,14 @@ class Deletion:
             there += await self._catalogue.partitioned_topics(namespace, domain)
         return [topic for topic in there if not topic.is_system]
 
-    async def _finish_namespace(self, name: str) -> None:
+    async def _finish_namespace(self, name: str) -> bool:
+        """End what was begun, if it was: whether the namespace is deleted now."""
         if name not in self._begun:
-            return  # somebody else has ended it, while this was waited for
-        if await self._is_begun(name):
+            return False
+        is_begun = await self._is_begun(name)
+        if is_begun:
             await self._topics.settled(lambda topic: topic.namespace_name == name)
-            gone = await self._catalogue.topics(name)
+            gone = self._gone.setdefault(name, await self._catalogue.topics(name))
             loaded = {topic.name for topic in self._topics if topic.name.namespace_name == name}
             await for_each(
                 self._engine,
@@ -268,9 +272,10 @@ class Deletion:
                     await self._catalogue.delete_partitioned(topic)
             await self._forget(name)
             await self._namespaces.delete(name)
-            await self._end(name)
             self._tell(gone)
+            await self._end(name)
         self._namespaces.reopen(name)
+        return is_begun
 
     async def tenant(self, name: str, force: bool) -> None:
         """Delete a tenant, with its namespaces if `force`, else `NotEmpty`; durable on return."""

@@ -451,3 +451,29 @@ def test_a_tenant_goes_although_a_namespace_of_it_goes_by_itself(steps: int) -> 
     tenant.result()
     assert world.stored(DELETIONS) == []
     assert "/tenant/" not in str([f"{key}/" for key in world.stored("/")])
+
+
+# Tried again, by the same broker ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("writes", range(20))
+@pytest.mark.parametrize("name", [PLAIN, PARTED, "tenant/space"])
+def test_what_is_deleted_in_several_attempts_is_not_listed_any_more(name: Any, writes: int) -> None:
+    world = NamedWorld()
+    namespace = name if isinstance(name, str) else NAMESPACE
+    world.do(world.broker.namespaces.ensure(NamespaceName.parse(namespace)))
+    world.topic(named("plain", namespace))
+    world.part(named("parted", namespace), 3)
+    world.topic(named("parted-partition-1", namespace))
+    before = world.names(namespace)
+    world.writes_left = world.writes + writes
+    with suppress(Unavailable):
+        delete(world, name, force=True)
+    world.writes_left = None
+    with suppress(NamespaceMissing, TopicMissing):
+        delete(world, name, force=True)
+    world.do(world.broker.deletion.resume())
+    assert world.stored(DELETIONS) == []
+    world.do(world.broker.namespaces.ensure(NamespaceName.parse(namespace)))
+    kept = [] if isinstance(name, str) else [one for one in before if name.local not in one]
+    assert world.names(namespace) == kept
