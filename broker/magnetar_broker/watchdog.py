@@ -25,7 +25,7 @@ SCAN_LOOKS = 5
 """Everything is looked at this rarely, in a look; what seems to stall in each look."""
 STALLED_LOOKS = 5
 PAUSE_EVERY = 256
-"""Subscriptions between two turns that are left to the rest of the broker."""
+"""Topics and subscriptions between two turns that are left to the rest of the broker."""
 MAX_LINES = 20
 """Log lines of one look; the rest is told as a number."""
 DEFECT: Final = "none"
@@ -133,7 +133,7 @@ class Watchdog:
             for subscription in list(topic.subscriptions.values()):
                 if subscription not in self._suspects and self._suspicious(subscription):
                     self._suspects[subscription] = Suspect(topic, subscription.sent()[0])
-            since_pause += len(topic.subscriptions)
+            since_pause += 1 + len(topic.subscriptions)
             if since_pause >= PAUSE_EVERY:
                 since_pause = 0
                 await pause(self._engine.clock)

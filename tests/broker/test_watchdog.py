@@ -1,7 +1,7 @@
 """Which subscriptions count as stalled, when that is told, and that a lost wake-up is mended."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,9 +11,11 @@ from fakes.topics import EXCLUSIVE, FAILOVER, SHARED, TopicWorld, entry
 from fakes.world import ManualPromise
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.limits import TopicLimits
+from magnetar_broker.topic import Topic
 from magnetar_broker.watchdog import (
     DEFECT,
     MAX_LINES,
+    PAUSE_EVERY,
     SCAN_LOOKS,
     STALLED_LOOKS,
     STALLS,
@@ -196,6 +198,24 @@ def test_a_stopped_watchdog_looks_no_more(told: Told) -> None:
     world.clock.advance(3 * LONG_ENOUGH)
     assert world.offsets(consumer) == []
     assert told() == []
+
+
+def test_a_look_at_many_topics_that_nobody_subscribed_to_leaves_turns_to_others() -> None:
+    world = TopicWorld()
+    looked = 0
+    turns: list[int] = []
+
+    def topics() -> Iterator[Topic]:
+        nonlocal looked
+        world.clock.soon(lambda: turns.append(looked))
+        for _ in range(3 * PAUSE_EVERY):
+            looked += 1
+            yield world.topic
+
+    Watchdog(world.engine, topics).start()
+    world.clock.advance(SCAN_LOOKS)
+    assert looked == 3 * PAUSE_EVERY
+    assert turns == [PAUSE_EVERY]
 
 
 def test_every_reason_is_either_told_or_idleness() -> None:
