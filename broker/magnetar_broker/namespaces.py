@@ -71,6 +71,7 @@ class Namespaces:
         self._limit = limit
         self._known: set[str] = set()
         self._closed: Counter[str] = Counter()
+        self._deleted = 0
 
     async def start(self) -> None:
         """Make the tenants of namespaces from releases that did not know tenants."""
@@ -82,22 +83,30 @@ class Namespaces:
 
     async def require(self, name: str) -> None:
         """Make sure that a namespace exists and is not being deleted, else `NamespaceMissing`."""
-        if name in self._known:
-            return
-        if not await self.has(name):
-            if not self._auto_create:
-                raise NamespaceMissing(
-                    f"namespace {name} does not exist; create it, or list it in bootstrapNamespaces"
-                )
-            parsed = NamespaceName.parse(name)
-            await self._tenants.check_room(parsed.tenant)
-            await self._check_room(parsed.tenant)
-            await self.ensure(parsed)
-            if self._tenants.is_closed(parsed.tenant):
-                raise NamespaceMissing(f"tenant {parsed.tenant} is being deleted; try again later")
+        while name not in self._known:
+            self._check_open(name)
+            deleted = self._deleted
+            if not await self.has(name):
+                await self._create_by_use(name)
+            self._check_open(name)
+            if self._deleted == deleted:  # else it may be gone again
+                self._known.add(name)
+
+    def _check_open(self, name: str) -> None:
         if name in self._closed:
             raise NamespaceMissing(f"namespace {name} is being made or deleted; try again later")
-        self._known.add(name)
+
+    async def _create_by_use(self, name: str) -> None:
+        if not self._auto_create:
+            raise NamespaceMissing(
+                f"namespace {name} does not exist; create it, or list it in bootstrapNamespaces"
+            )
+        parsed = NamespaceName.parse(name)
+        await self._tenants.check_room(parsed.tenant)
+        await self._check_room(parsed.tenant)
+        await self.ensure(parsed)
+        if self._tenants.is_closed(parsed.tenant):
+            raise NamespaceMissing(f"tenant {parsed.tenant} is being deleted; try again later")
 
     async def has(self, name: str) -> bool:
         """Whether a namespace is stored; always asks the store."""
@@ -187,3 +196,4 @@ class Namespaces:
         """Remove one that is empty; durable on return."""
         await self._metadata.delete(namespace_key(name))
         self._known.discard(name)
+        self._deleted += 1

@@ -1,8 +1,11 @@
 """Tenants and namespaces."""
 
+from typing import Any
+
 import pytest
 
 from fakes.logs import LogWorld
+from fakes.named_worlds import NamedWorld, named
 from magnetar_broker.bundles import Bundles
 from magnetar_broker.errors import AlreadyExists, LimitReached, NamespaceMissing, TenantMissing
 from magnetar_broker.metadata_keys import namespace_key
@@ -142,3 +145,32 @@ def test_nobody_uses_or_makes_a_namespace_that_is_being_deleted() -> None:
     names.all.reopen("tenant/space")
     names.do(names.all.require("tenant/space"))
     assert names.do(names.all.has("tenant/space"))
+
+
+@pytest.mark.parametrize("steps", range(0, 20, 2))
+def test_a_namespace_that_is_deleted_while_it_is_asked_for_is_not_remembered(steps: int) -> None:
+    world = NamedWorld(allow_auto_namespace_creation=False)
+    broker = world.broker
+    world.do(broker.namespaces.ensure(NamespaceName.parse("tenant/space")))
+    listing = world.metadata.list
+    gate = world.clock.promise()
+
+    async def late(*asked: Any, **more: Any) -> list[str]:
+        found = await listing(*asked, **more)
+        await gate
+        return found
+
+    deleting = world.begin(broker.deletion.namespace("tenant/space", force=True))
+    for _ in range(steps):
+        world.clock.step()
+    world.metadata.list = late  # type: ignore[method-assign]
+    asking = world.begin(broker.namespaces.require("tenant/space"))
+    world.metadata.list = listing  # type: ignore[method-assign]
+    world.clock.pump()
+    deleting.result()
+    gate.set_result(None)
+    world.clock.pump()
+    with pytest.raises(NamespaceMissing):
+        asking.result()
+    with pytest.raises(NamespaceMissing):
+        world.do(broker.topic(named("topic", "tenant/space"), create=True))
