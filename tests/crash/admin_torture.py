@@ -22,7 +22,8 @@ from urllib.parse import unquote_plus
 import click
 
 from admin_http import Admin
-from crash.admin_load import AdminLoad, Wrong
+from crash.admin_desk import Wrong
+from crash.admin_load import AdminLoad
 from magnetar_broker.verify import check
 from magnetar_storage.sqlite import FILE, Database
 from running_broker import RunningBroker
@@ -100,6 +101,7 @@ class Trap:
                 self._kill()
 
     def _kill(self) -> None:
+        self._left = -1
         self.sprung.set()
         os.kill(self._pid, signal.SIGKILL)
 

@@ -1,0 +1,139 @@
+"""What namespaces and topics say, and schemas; the books follow."""
+
+import json
+from typing import Any
+
+from crash.admin_books import DROP, KEEP, LogBook, NamespaceBook, Schemas
+from crash.admin_desk import Desk, Wrong
+from crash.admin_eyes import RETENTIONS, count_producers
+
+STRATEGIES = ("ALWAYS_COMPATIBLE", "ALWAYS_INCOMPATIBLE")
+POLICIES: dict[str, tuple[str, str, tuple[object, ...]]] = {
+    "retention": ("retention", "retention", (KEEP, DROP)),
+    "message_ttl": ("messageTTL", "messageTTL?messageTTL=", (3600, 0)),
+    "max_producers": ("maxProducersPerTopic", "maxProducers", (1, 2, 3)),
+    "schema_compatibility": (
+        "schemaCompatibilityStrategy", "schemaCompatibilityStrategy", STRATEGIES
+    ),
+}  # fmt: skip
+"""Paths of namespaces, of topics, and values; what is published is older than any time to live."""
+
+
+class Sayings(Desk):
+    """Namespaces with their policies, and those of topics."""
+
+    def _make_namespace(self) -> None:
+        after = NamespaceBook(exists=True, says={"message_ttl": 3600, "retention": KEEP})
+        body = {"message_ttl_in_seconds": 3600, "retention_policies": RETENTIONS[KEEP]}
+        self._ask("PUT", f"namespaces/{self.namespace}", after, body)
+        self._count("make namespace")
+
+    def _delete_namespace(self) -> None:
+        if self._dice.random() < 0.5:
+            return
+        path = f"namespaces/{self.namespace}?force=true"
+        self._ask("DELETE", path, NamespaceBook())
+        self._count("delete namespace")
+
+    def _say(self) -> None:
+        """What a topic says."""
+        after, name = self.book.copy(), self._family()
+        self._change(after, after.families[name].says, self._path(name), 1)
+
+    def _say_of_all(self) -> None:
+        """What a namespace says."""
+        after = self.book.copy()
+        self._change(after, after.says, f"namespaces/{self.namespace}", 0)
+
+    def _change(self, after: NamespaceBook, says: dict[str, Any], path: str, level: int) -> None:
+        policy = self._dice.choice([*POLICIES])
+        segment, values = POLICIES[policy][level], POLICIES[policy][2]
+        path, is_schema = f"{path}/{segment}", policy == "schema_compatibility"
+        if self._dice.random() < 0.4:
+            says.pop(policy, None)
+            method = "PUT" if is_schema else "DELETE"
+            path, body = path.partition("?")[0], "UNDEFINED" if is_schema else None
+        else:
+            value: Any = self._dice.choice(values)
+            says[policy], method = value, "PUT" if is_schema else "POST"
+            body = RETENTIONS[value] if policy == "retention" else value
+            if path.endswith("="):
+                path, body = f"{path}{value}", None
+        between = after.copy()  # not every subscription yet, or it ended before anybody expired
+        if policy == "message_ttl":
+            self._expire(after)
+        self._ask(method, path, after, body, also=(between,))
+        self._check_producers(policy)
+        self._check_expired(policy)
+        self._count(f"{policy} of a {'topic' if level else 'namespace'}")
+
+    def _expire(self, after: NamespaceBook) -> None:
+        """All messages are too old, and topics that are loaded look when they are told."""
+        for name, family in after.families.items():
+            if after.holds("message_ttl", name) != self.book.holds("message_ttl", name):
+                for log in family.logs.values():
+                    for span in log.subscriptions.values() if log.loaded else ():
+                        if after.holds("message_ttl", name)[0]:
+                            log.pass_all(span)
+
+    def _check_producers(self, policy: str) -> None:
+        """Loaded topics keep to the limit as soon as it was answered."""
+        if policy != "max_producers" or self._flying:
+            return
+        for name, family in self.book.families.items():
+            limit = self.book.holds(policy, name)[0]
+            for index, log in family.logs.items():
+                if log.loaded and not log.terminated and isinstance(limit, int) and limit < 4:
+                    found = count_producers(self._client, self._url(name, index))
+                    if found != limit:
+                        raise Wrong(f"{self._url(name, index)} takes {found} producers of {limit}")
+
+    def _check_expired(self, policy: str) -> None:
+        """Subscriptions of loaded topics have nothing that is too old any more."""
+        if policy != "message_ttl" or self._flying:
+            return
+        for name, family in self.book.families.items():
+            for index, log in family.logs.items():
+                if log.loaded and log.subscriptions and self.book.holds(policy, name)[0]:
+                    self._check_backlogs(self._path(name, index), log)
+
+    def _check_backlogs(self, path: str, log: LogBook) -> None:
+        told = self._admin.get(f"{path}/explainRetention").json["subscriptions"]
+        waiting = {one["name"]: one["unackedEntries"] for one in told}
+        late = [name for name, span in log.subscriptions.items()
+                if waiting[name] and span.low == log.top]  # fmt: skip
+        if late:
+            raise Wrong(f"{path}: {late} wait for messages that are too old: {told}")
+
+    # Schemas ------------------------------------------------------------------------
+
+    def _register(self) -> None:
+        """A new one, or one that is there and keeps its number."""
+        name, after = self._family(), self.book.copy()
+        schemas = after.schemas.setdefault(name, Schemas())
+        known = {data: number for number, data in schemas.versions.items()}
+        data = f"schema {next(self._numbers)}"
+        if known and self._dice.random() < 0.3:
+            data = self._dice.choice([*known])
+        may = not known or self.book.holds("schema_compatibility", name)[0] == STRATEGIES[0]
+        wanted = known.get(data, schemas.next)
+        if may and data not in known:
+            schemas.versions[wanted] = data
+            schemas.next += 1
+        path = f"schemas/{self.namespace}/{name}/schema"
+        refused = () if may or data in known else (409,)
+        answer = self._ask("POST", path, after, {"type": "EXTERNAL", "schema": data},
+                           refusals=refused)  # fmt: skip
+        if refused:
+            if answer.status != 409:
+                raise Wrong(f"{path}: {answer}, though no schema may follow")
+        elif json.loads(answer.body)["version"]["version"] != wanted:
+            raise Wrong(f"{path}: {answer}, expected {wanted}")
+        self._count("register")
+
+    def _forget_schema(self) -> None:
+        name, after = self._family(), self.book.copy()
+        if name in after.schemas and after.schemas[name].versions:
+            after.schemas[name] = Schemas(after.schemas[name].next + 1)
+            self._ask("DELETE", f"schemas/{self.namespace}/{name}/schema", after)
+            self._count("forget schema")
