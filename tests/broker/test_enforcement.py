@@ -252,3 +252,20 @@ def test_nobody_says_anything_for_what_is_not_there() -> None:
     with pytest.raises(NamespaceMissing):
         world.do(world.broker.enforcement.say("public/missing", {MAX_PRODUCERS: 1}))
     assert world.broker.policies.known == 0
+
+
+def test_what_was_forgotten_although_that_seemed_to_fail_is_forgotten() -> None:
+    world = SessionWorld()
+    world.topic()
+    policies, delete = world.broker.policies, world.metadata.delete
+    world.do(world.broker.enforcement.say(NAME, {MAX_PRODUCERS: 1}))
+
+    async def delete_and_fail(*asked: Any) -> None:
+        await delete(*asked)
+        raise Unavailable("the outcome is unknown")
+
+    world.metadata.delete = delete_and_fail  # type: ignore[method-assign]
+    with pytest.raises(Unavailable):
+        world.do(policies.forget(NAME))
+    world.metadata.delete = delete  # type: ignore[method-assign]
+    assert world.do(policies.said(MAX_PRODUCERS, NAME)) is None

@@ -19,7 +19,7 @@ from magnetar_broker.metadata_keys import (
 from magnetar_broker.policies.holding import Holding, Stored
 from magnetar_broker.policies.policy import Policy, Resolved, Said, Subject
 from magnetar_proto.names import TopicName
-from magnetar_storage.errors import BadVersion, Unavailable
+from magnetar_storage.errors import BadVersion, StorageError, Unavailable
 from magnetar_storage.interfaces import ABSENT, MetadataStore, Version
 
 T = TypeVar("T")
@@ -129,7 +129,14 @@ class Policies:
 
     async def forget(self, subject: Subject) -> None:
         """A topic or namespace is deleted: so is what it said; durable on return."""
-        await self._metadata.delete(_key_of(subject))
+        key = _key_of(subject)
+        try:
+            await self._metadata.delete(key)
+        except StorageError:
+            self._learn(subject, None)
+            if self._unread is not None:
+                self._unread.add(key)  # whether it was deleted is known only to the store
+            raise
         self._learn(subject, None)
 
     # The store --------------------------------------------------------------------------------
