@@ -37,7 +37,9 @@ HOT = {
         "rounds",
         "segment",
     ),
-    "broker/magnetar_broker": ("consumer", "limits", "producer", "publish_budget"),
+    "broker/magnetar_broker": ("limits",),
+    "broker/magnetar_broker/publishing": ("producer", "publish_budget"),
+    "broker/magnetar_broker/subscribing": ("consumer",),
     "broker/magnetar_broker/dispatch": (
         "base",
         "chunked",

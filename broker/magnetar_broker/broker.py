@@ -5,12 +5,8 @@ from functools import partial
 from itertools import count
 from typing import TypeVar
 
-from magnetar_broker.catalogue import Catalogue
 from magnetar_broker.chores import Chores
 from magnetar_broker.config import Settings
-from magnetar_broker.counts import TopicCounts
-from magnetar_broker.creation import Creation
-from magnetar_broker.deletion import DELETING, RETRY_SECONDS, Deletion
 from magnetar_broker.enforcement import Enforcement, namespace_of
 from magnetar_broker.errors import (
     AlreadyExists,
@@ -18,21 +14,25 @@ from magnetar_broker.errors import (
     NotReady,
     TopicMissing,
 )
-from magnetar_broker.inactive import INACTIVE, Inactive
+from magnetar_broker.lifetime.inactive import INACTIVE, Inactive
 from magnetar_broker.limits import topic_limits
 from magnetar_broker.lookup_limit import LookupLimit
-from magnetar_broker.namespaces import Namespaces
+from magnetar_broker.names.catalogue import Catalogue
+from magnetar_broker.names.counts import TopicCounts
+from magnetar_broker.names.creation import Creation
+from magnetar_broker.names.deletion import DELETING, RETRY_SECONDS, Deletion
+from magnetar_broker.names.namespaces import Namespaces
+from magnetar_broker.names.stored_names import StoredNames
+from magnetar_broker.names.tenants import Tenants
+from magnetar_broker.names.topic_events import TopicEvents
+from magnetar_broker.names.topic_lists import TopicLists
 from magnetar_broker.non_persistent import NonPersistentTopic
 from magnetar_broker.orphans import present_segments, sweep_and_tell
 from magnetar_broker.ownership import Ownership
 from magnetar_broker.policies import Policies, Subject
-from magnetar_broker.publish_budget import PublishBudget
+from magnetar_broker.publishing.publish_budget import PublishBudget
 from magnetar_broker.schemas.service import Schemas, schema_limits
-from magnetar_broker.stored_names import StoredNames
-from magnetar_broker.tenants import Tenants
 from magnetar_broker.topic import Topic
-from magnetar_broker.topic_events import TopicEvents
-from magnetar_broker.topic_lists import TopicLists
 from magnetar_broker.topics import AnyTopic, Topics
 from magnetar_broker.upkeep import Upkeep
 from magnetar_broker.watchdog import Watchdog

@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable, Iterator
 
 from magnetar_broker.config import Settings
-from magnetar_broker.expiry import expire_messages, expire_subscriptions
+from magnetar_broker.lifetime.expiry import expire_messages, expire_subscriptions
+from magnetar_broker.lifetime.quotas import keep_to_quotas
 from magnetar_broker.non_persistent import NonPersistentTopic
 from magnetar_broker.pauses import pause
-from magnetar_broker.quotas import keep_to_quotas
 from magnetar_broker.topic import Topic
 from magnetar_broker.upkeep import PAUSE_EVERY, Upkeep, each
 from magnetar_storage.log import Engine

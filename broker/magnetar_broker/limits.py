@@ -7,11 +7,10 @@ from typing import Any
 from magnetar_broker.compaction.rules import CompactionRules
 from magnetar_broker.config import Settings
 from magnetar_broker.connection import host_of
-from magnetar_broker.consumer import Consumer
-from magnetar_broker.deduplication import DeduplicationRules
 from magnetar_broker.dispatch.base import DispatchLimits
 from magnetar_broker.dispatch.unacked_budget import UnackedBudget
 from magnetar_broker.errors import ConsumerBusy, NotAllowed
+from magnetar_broker.lifetime.retention import Retention
 from magnetar_broker.policies import (
     AUTO_SUBSCRIPTION_CREATION,
     BACKLOG_QUOTA_AGE,
@@ -36,8 +35,9 @@ from magnetar_broker.policies import (
     QuotaAction,
     SubscriptionType,
 )
-from magnetar_broker.rate_limit import BrokerRates, Rate
-from magnetar_broker.retention import Retention
+from magnetar_broker.publishing.deduplication import DeduplicationRules
+from magnetar_broker.rates.rate_limit import BrokerRates, Rate
+from magnetar_broker.subscribing.consumer import Consumer
 from magnetar_proto.names import TopicName
 
 NO_QUOTA = BacklogQuota(-1, QuotaAction.PRODUCER_REQUEST_HOLD)

@@ -5,8 +5,6 @@ stored, acknowledged, sought or redelivered.
 """
 
 from magnetar_broker.connection import Connection
-from magnetar_broker.consumer import Backlog, Consumer, SubscribeRequest
-from magnetar_broker.consumer_group import EXCLUSIVE, ConsumerGroup
 from magnetar_broker.dispatch.key_selection import KeySharedMeta, SlotOwners
 from magnetar_broker.dispatch.key_shared import slot_owners
 from magnetar_broker.dispatch.selection import RoundRobin, pick_active
@@ -14,9 +12,11 @@ from magnetar_broker.errors import NotReady, UnknownTrouble
 from magnetar_broker.limits import TopicLimits, limits_of
 from magnetar_broker.meter import Meter
 from magnetar_broker.policies import ENCRYPTION_REQUIRED, Policies
-from magnetar_broker.producer import Producer, ProducerRequest, Sends
-from magnetar_broker.producers import Producers
-from magnetar_broker.topic_rates import topic_rates
+from magnetar_broker.publishing.producer import Producer, ProducerRequest, Sends
+from magnetar_broker.publishing.producers import Producers
+from magnetar_broker.rates.topic_rates import topic_rates
+from magnetar_broker.subscribing.consumer import Backlog, Consumer, SubscribeRequest
+from magnetar_broker.subscribing.consumer_group import EXCLUSIVE, ConsumerGroup
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack
 from magnetar_proto.ids import MessageId

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from magnetar_broker.appender import Appender
 from magnetar_broker.errors import NotReady, TopicTerminated
-from magnetar_broker.producers import Producers
-from magnetar_broker.subscription import Subscription
+from magnetar_broker.publishing.appender import Appender
+from magnetar_broker.publishing.producers import Producers
+from magnetar_broker.subscribing.subscription import Subscription
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
 from magnetar_storage.log import Log

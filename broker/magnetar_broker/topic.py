@@ -3,17 +3,16 @@
 import logging
 from collections.abc import Callable, Sequence
 
-from magnetar_broker.appender import Appender
 from magnetar_broker.compaction.topic_compaction import CompactionFigures, TopicCompaction
 from magnetar_broker.connection import Connection
-from magnetar_broker.consumer import Consumer, SubscribeRequest
-from magnetar_broker.deduplication import Deduplication
 from magnetar_broker.delays import TopicDelays
 from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.errors import NotReady
-from magnetar_broker.expiry import expire_messages
 from magnetar_broker.finding import first_since, last_message_id
-from magnetar_broker.idleness import Idleness
+from magnetar_broker.lifetime.expiry import expire_messages
+from magnetar_broker.lifetime.idleness import Idleness
+from magnetar_broker.lifetime.quotas import admit_producer
+from magnetar_broker.lifetime.tidying import tidy
 from magnetar_broker.limits import TopicLimits, limits_of
 from magnetar_broker.metadata_keys import topic_key
 from magnetar_broker.meter import Meter
@@ -24,14 +23,15 @@ from magnetar_broker.policies import (
     ENCRYPTION_REQUIRED,
     Policies,
 )
-from magnetar_broker.producer import Producer, ProducerRequest, Sends
-from magnetar_broker.producers import Producers
-from magnetar_broker.quotas import admit_producer
-from magnetar_broker.sequences import Sequences
-from magnetar_broker.subscriptions import Subscriptions
+from magnetar_broker.publishing.appender import Appender
+from magnetar_broker.publishing.deduplication import Deduplication
+from magnetar_broker.publishing.producer import Producer, ProducerRequest, Sends
+from magnetar_broker.publishing.producers import Producers
+from magnetar_broker.publishing.sequences import Sequences
+from magnetar_broker.rates.topic_rates import topic_rates
+from magnetar_broker.subscribing.consumer import Consumer, SubscribeRequest
+from magnetar_broker.subscribing.subscriptions import Subscriptions
 from magnetar_broker.termination import check_not_terminated, terminate
-from magnetar_broker.tidying import tidy
-from magnetar_broker.topic_rates import topic_rates
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
 from magnetar_storage import sides

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.non_persistent import NonPersistentTopic
 from magnetar_broker.pauses import pause
-from magnetar_broker.subscription import Subscription
+from magnetar_broker.subscribing.subscription import Subscription
 from magnetar_broker.topic import Topic
 from magnetar_storage.log import Engine
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar_broker.access import Access, Claim, Mode, Place
 from magnetar_broker.errors import ProducerBusy, ProducerFenced
+from magnetar_broker.publishing.access import Access, Claim, Mode, Place
 
 WAITING, EXCLUSIVE = Claim(Mode.WAITING), Claim(Mode.EXCLUSIVE)
 SHARED, FENCING = Claim(Mode.SHARED), Claim(Mode.FENCING)

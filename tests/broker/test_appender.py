@@ -5,7 +5,7 @@ import pytest
 from fakes.connection import Receipt, RecordingConnection
 from fakes.logs import BY_THREE
 from fakes.topics import TopicWorld
-from magnetar_broker.producer import Producer, ProducerRequest
+from magnetar_broker.publishing.producer import Producer, ProducerRequest
 from magnetar_storage.errors import DiskFull, WriterFailed
 
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from fakes.logs import LogWorld
 from fakes.topics import EXCLUSIVE, SHARED, TopicWorld, entry
-from magnetar_broker.backlog import PAUSE_EVERY, BacklogCounter
-from magnetar_broker.consumer import Backlog
+from magnetar_broker.subscribing.backlog import PAUSE_EVERY, BacklogCounter
+from magnetar_broker.subscribing.consumer import Backlog
 from magnetar_storage.cursor import Cursor
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.log import Log, RollLimits

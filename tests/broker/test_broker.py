@@ -10,9 +10,7 @@ from fakes.connection import RecordingConnection
 from fakes.logs import BY_THREE, NEVER, LogWorld
 from fakes.world import ManualPromise
 from magnetar_broker.broker import Broker, topic_limits
-from magnetar_broker.catalogue import Partitioned
 from magnetar_broker.config import Settings, TopicType
-from magnetar_broker.consumer import SubscribeRequest
 from magnetar_broker.errors import (
     AlreadyExists,
     BrokerError,
@@ -22,9 +20,11 @@ from magnetar_broker.errors import (
     TooManyRequests,
     TopicMissing,
 )
+from magnetar_broker.names.catalogue import Partitioned
 from magnetar_broker.non_persistent import NonPersistentTopic
 from magnetar_broker.ownership import Owner, SoleOwner
-from magnetar_broker.producer import ProducerRequest, Sends
+from magnetar_broker.publishing.producer import ProducerRequest, Sends
+from magnetar_broker.subscribing.consumer import SubscribeRequest
 from magnetar_broker.topic import Topic
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import DiskFull

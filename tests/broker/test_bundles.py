@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar_broker.bundles import MAX_BUNDLES, Bundles
+from magnetar_broker.names.bundles import MAX_BUNDLES, Bundles
 from magnetar_proto.names import TopicName
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from fakes.logs import LogWorld
 from magnetar_broker import records
-from magnetar_broker.catalogue import Catalogue, Partitioned
 from magnetar_broker.errors import AlreadyExists, TopicMissing
 from magnetar_broker.metadata_keys import partitions_key, topic_key
+from magnetar_broker.names.catalogue import Catalogue, Partitioned
 from magnetar_proto.names import TopicName
 from magnetar_storage.log import Log
 

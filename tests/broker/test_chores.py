@@ -13,7 +13,7 @@ from magnetar_broker.chores import QUOTAS
 from magnetar_broker.config import Settings
 from magnetar_broker.ownership import SoleOwner
 from magnetar_broker.policies import MESSAGE_TTL, RETENTION, Retention
-from magnetar_broker.producer import ProducerRequest
+from magnetar_broker.publishing.producer import ProducerRequest
 from magnetar_broker.topic import Topic
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import DiskFull

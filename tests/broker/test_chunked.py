@@ -7,11 +7,11 @@ import pytest
 from fakes.connection import RecordingConnection
 from fakes.logs import BY_THREE
 from fakes.topics import SHARED, TopicWorld
-from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch import chunked
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.dispatch.shared import Shared
 from magnetar_broker.limits import TopicLimits
+from magnetar_broker.subscribing.consumer import Consumer
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.chunks import Chunk
 from magnetar_proto.entries import encode_entry

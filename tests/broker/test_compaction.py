@@ -9,8 +9,8 @@ from magnetar_broker.compaction.topic_compaction import CompactionStatus
 from magnetar_broker.dispatch.compacted import START_PROPERTY, Start, replaced, shown
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.errors import NotReady
+from magnetar_broker.lifetime.tidying import truncate
 from magnetar_broker.limits import TopicLimits
-from magnetar_broker.tidying import truncate
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import MessageId
 from magnetar_storage import latest_keys, thinning

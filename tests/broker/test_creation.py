@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from fakes.named_worlds import NAMESPACE, NamedWorld, named
-from magnetar_broker.catalogue import Partitioned
 from magnetar_broker.config import TopicType
 from magnetar_broker.errors import (
     AlreadyExists,
@@ -14,6 +13,7 @@ from magnetar_broker.errors import (
     NotAllowed,
     TopicMissing,
 )
+from magnetar_broker.names.catalogue import Partitioned
 from magnetar_broker.policies import AUTO_TOPIC_CREATION, MAX_TOPICS, AutoTopicCreation
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import Unavailable

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from fakes.connection import Receipt, RecordingConnection
 from fakes.topics import TopicWorld, entry
 from magnetar_broker.config import Settings
-from magnetar_broker.deduplication import DeduplicationRules
 from magnetar_broker.errors import NotReady
+from magnetar_broker.lifetime.retention import Retention
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.policies import DEDUPLICATION, DEDUPLICATION_SNAPSHOT_INTERVAL
-from magnetar_broker.producer import Producer, Sends
-from magnetar_broker.retention import Retention
+from magnetar_broker.publishing.deduplication import DeduplicationRules
+from magnetar_broker.publishing.producer import Producer, Sends
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry, parse_metadata
 from magnetar_storage.errors import DiskFull, StorageError, Unavailable

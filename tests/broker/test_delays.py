@@ -7,10 +7,10 @@ import pytest
 
 from fakes.topics import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED, TopicWorld, entry
 from magnetar_broker.config import Settings
-from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.policies import DELAYED_DELIVERY, DelayedDelivery
+from magnetar_broker.subscribing.consumer import Consumer
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.log import RollLimits
 

@@ -17,10 +17,10 @@ from magnetar_broker.errors import (
     TopicMissing,
 )
 from magnetar_broker.metadata_keys import DELETIONS, POLICIES
-from magnetar_broker.namespaces import Namespace
+from magnetar_broker.names.namespaces import Namespace
+from magnetar_broker.names.tenants import Tenant
 from magnetar_broker.pauses import pause
 from magnetar_broker.policies import MAX_PRODUCERS, RETENTION, Retention
-from magnetar_broker.tenants import Tenant
 from magnetar_proto.names import NamespaceName
 from magnetar_storage.errors import Unavailable
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from fakes.sessions import TOPIC, SessionWorld, produce
 from fakes.world import ManualPromise
-from magnetar_broker.catalogue import Partitioned
 from magnetar_broker.config import Settings
 from magnetar_broker.enforcement import TOPICS_A_TURN
 from magnetar_broker.errors import NamespaceMissing, NotReady, TopicMissing
+from magnetar_broker.names.catalogue import Partitioned
 from magnetar_broker.parallel import WIDTH
 from magnetar_broker.policies import (
     DEDUPLICATION,

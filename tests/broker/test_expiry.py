@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fakes.logs import BY_THREE
 from fakes.topics import EXCLUSIVE, KEY_SHARED, SHARED, TopicWorld, entry
 from magnetar_broker.compaction.rules import COMPACTION_CURSOR
-from magnetar_broker.expiry import (
+from magnetar_broker.lifetime.expiry import (
     everybody,
     expire_messages,
     expire_older,

@@ -7,10 +7,10 @@ from fakes.topics import EXCLUSIVE, SHARED, entry
 from fakes.world import ManualClock, ManualTasks, run, start
 from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
-from magnetar_broker.consumer import Backlog, SubscribeRequest
 from magnetar_broker.metrics.figures import PAUSE_EVERY, Figures, gather
 from magnetar_broker.ownership import SoleOwner
-from magnetar_broker.subscription import Subscription
+from magnetar_broker.subscribing.consumer import Backlog, SubscribeRequest
+from magnetar_broker.subscribing.subscription import Subscription
 from magnetar_broker.topic import Topic
 from magnetar_broker.watchdog import Stalls
 from magnetar_proto.names import TopicName

@@ -4,7 +4,7 @@ import pytest
 
 from fakes.connection import RecordingConnection
 from fakes.topics import TopicWorld
-from magnetar_broker.producer import Producer, ProducerRequest
+from magnetar_broker.publishing.producer import Producer, ProducerRequest
 from magnetar_storage.errors import DiskFull, Unavailable
 
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from fakes.connection import RecordingConnection
 from fakes.topics import SHARED, TopicWorld
-from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker, DispatchLimits
 from magnetar_broker.dispatch.holdings import Holdings
+from magnetar_broker.subscribing.consumer import Consumer
 
 
 @dataclass

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar_broker.idleness import WRITTEN_TOGETHER, Idleness
+from magnetar_broker.lifetime.idleness import WRITTEN_TOGETHER, Idleness
 from magnetar_storage.cursor_log import DurableCursor
 
 

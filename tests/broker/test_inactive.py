@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fakes.named_worlds import NamedWorld, named
 from magnetar_broker.config.domains import InactiveMode
-from magnetar_broker.inactive import INACTIVE, Use, is_over
+from magnetar_broker.lifetime.inactive import INACTIVE, Use, is_over
 from magnetar_broker.policies import INACTIVE_TOPICS, RETENTION, InactiveTopics, Retention
 
 UNUSED = Use(producers=False, subscriptions=False, behind=False, entries=True)

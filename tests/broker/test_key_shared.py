@@ -8,13 +8,13 @@ from fakes.connection import RecordingConnection
 from fakes.key_model import keyed
 from fakes.logs import BY_THREE
 from fakes.topics import KEY_SHARED, TopicWorld, entry
-from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch import replay_feed
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.dispatch.key_selection import KeySharedMeta, RangeHalving
 from magnetar_broker.dispatch.key_shared import KeyShared
 from magnetar_broker.errors import ConsumerBusy, ConsumerUnassigned
 from magnetar_broker.limits import TopicLimits
+from magnetar_broker.subscribing.consumer import Consumer
 from magnetar_proto.hashes import range_slot
 from magnetar_storage.errors import Corrupt
 

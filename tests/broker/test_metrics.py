@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from magnetar_broker.compaction.topic_compaction import CompactionFigures
-from magnetar_broker.consumer import Backlog
 from magnetar_broker.metrics.figures import Figures, Load, SubscriptionFigures, TopicFigures
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.metrics.prometheus import render
+from magnetar_broker.subscribing.consumer import Backlog
 from magnetar_broker.version import VERSION
 from magnetar_broker.watchdog import Stalls
 

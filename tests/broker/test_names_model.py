@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from fakes.named_worlds import NamedWorld, named
-from magnetar_broker.bundles import Bundles
-from magnetar_broker.catalogue import Partitioned
 from magnetar_broker.errors import BrokerError
-from magnetar_broker.namespaces import Namespace
+from magnetar_broker.names.bundles import Bundles
+from magnetar_broker.names.catalogue import Partitioned
+from magnetar_broker.names.namespaces import Namespace
 from magnetar_proto.names import NamespaceName, TopicName
 from magnetar_storage.errors import Unavailable
 

@@ -6,11 +6,11 @@ import pytest
 
 from fakes.logs import LogWorld
 from fakes.named_worlds import NamedWorld, named
-from magnetar_broker.bundles import Bundles
 from magnetar_broker.errors import AlreadyExists, LimitReached, NamespaceMissing, TenantMissing
 from magnetar_broker.metadata_keys import namespace_key
-from magnetar_broker.namespaces import Namespace, Namespaces
-from magnetar_broker.tenants import Tenant, Tenants
+from magnetar_broker.names.bundles import Bundles
+from magnetar_broker.names.namespaces import Namespace, Namespaces
+from magnetar_broker.names.tenants import Tenant, Tenants
 from magnetar_proto.names import NamespaceName
 
 SPACE = NamespaceName.parse("tenant/space")

@@ -6,13 +6,13 @@ from fakes.connection import Receipt, RecordingConnection
 from fakes.topics import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED
 from fakes.world import ManualClock, ManualTasks, run, start
 from magnetar_broker.config import Settings
-from magnetar_broker.consumer import Consumer, SubscribeRequest
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.errors import ConsumerBusy, ConsumerUnassigned, MetadataTrouble, UnknownTrouble
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.non_persistent import NonPersistentTopic
 from magnetar_broker.policies import Policies
-from magnetar_broker.producer import ProducerRequest, Sends
+from magnetar_broker.publishing.producer import ProducerRequest, Sends
+from magnetar_broker.subscribing.consumer import Consumer, SubscribeRequest
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack
 from magnetar_proto.entries import encode_entry

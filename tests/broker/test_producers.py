@@ -7,12 +7,12 @@ import pytest
 from fakes.connection import RecordingConnection
 from fakes.sessions import TOPIC, SessionWorld, close_producer, produce
 from fakes.topics import TopicWorld
-from magnetar_broker.access import Claim, Mode
 from magnetar_broker.config import Settings
 from magnetar_broker.errors import BrokerError, NotReady, ProducerBusy, ProducerFenced
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.policies import ENCRYPTION_REQUIRED
-from magnetar_broker.producer import Producer
+from magnetar_broker.publishing.access import Claim, Mode
+from magnetar_broker.publishing.producer import Producer
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_storage.errors import Unavailable
 from raw_client import refused, send_frame

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fakes.sessions import Client, SessionWorld, close_producer, produce
 from fakes.world import ManualPromise
-from magnetar_broker.access import Mode
+from magnetar_broker.publishing.access import Mode
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_storage.errors import DiskFull
 from raw_client import send_frame

@@ -1,6 +1,6 @@
 """The bytes that may wait for the disk."""
 
-from magnetar_broker.publish_budget import PublishBudget
+from magnetar_broker.publishing.publish_budget import PublishBudget
 
 
 def test_it_is_exhausted_at_the_limit() -> None:

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from fakes.connection import RecordingConnection
 from fakes.logs import BY_THREE
 from fakes.topics import EXCLUSIVE, SHARED, TopicWorld, entry
-from magnetar_broker.access import Claim, Mode
 from magnetar_broker.compaction.rules import COMPACTION_CURSOR
 from magnetar_broker.config import Settings
 from magnetar_broker.errors import QuotaExceeded, QuotaHolds
+from magnetar_broker.lifetime.quotas import backlog_bytes, backlog_seconds, keep_to_quotas
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.policies import BacklogQuota, QuotaAction
-from magnetar_broker.quotas import backlog_bytes, backlog_seconds, keep_to_quotas
+from magnetar_broker.publishing.access import Claim, Mode
 from magnetar_proto.names import TopicName
 
 HOLD, RAISE, EVICT = (

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from fakes.connection import RecordingConnection
 from fakes.topics import EXCLUSIVE, SHARED, TopicWorld, entry
+from magnetar_broker.lifetime.retention import Retention
 from magnetar_broker.limits import TopicLimits
-from magnetar_broker.retention import Retention
 from magnetar_proto.ids import MessageId
 from magnetar_storage.log import RollLimits
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar_broker.retention import (
+from magnetar_broker.lifetime.retention import (
     Need,
     Reason,
     Retention,

@@ -7,7 +7,7 @@ from fakes.logs import BY_THREE
 from fakes.topics import EXCLUSIVE, KEY_SHARED, SHARED, TYPES, TopicWorld, entry
 from magnetar_broker.errors import UnknownTrouble
 from magnetar_broker.limits import TopicLimits
-from magnetar_broker.seeking import RETURN_SECONDS
+from magnetar_broker.subscribing.seeking import RETURN_SECONDS
 from magnetar_proto.ids import EARLIEST, LATEST, MessageId
 from magnetar_storage.errors import DiskFull
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar_broker.producer import NO_ID
-from magnetar_broker.sequences import OFF, PIECE_BYTES, Sequences
+from magnetar_broker.publishing.producer import NO_ID
+from magnetar_broker.publishing.sequences import OFF, PIECE_BYTES, Sequences
 
 NAMES = st.sampled_from(["a", "b", "ünïcode", ""])
 ENTRIES = st.lists(

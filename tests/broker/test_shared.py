@@ -8,9 +8,9 @@ import pytest
 from fakes.connection import RecordingConnection
 from fakes.logs import BY_THREE
 from fakes.topics import SHARED, TopicWorld, entry
-from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.limits import TopicLimits
+from magnetar_broker.subscribing.consumer import Consumer
 from magnetar_proto.acks import Ack
 from magnetar_proto.wire import MAX64
 from magnetar_storage.errors import Corrupt

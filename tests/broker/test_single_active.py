@@ -5,10 +5,10 @@ import pytest
 from fakes.connection import RecordingConnection
 from fakes.logs import BY_THREE
 from fakes.topics import EXCLUSIVE, FAILOVER, TopicWorld
-from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.limits import TopicLimits
+from magnetar_broker.subscribing.consumer import Consumer
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry
 from magnetar_proto.hashes import range_slot

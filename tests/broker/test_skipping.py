@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fakes.logs import BY_THREE
 from fakes.topics import KEY_SHARED, SHARED, TopicWorld, entry
 from magnetar_broker.limits import TopicLimits
-from magnetar_broker.skipping import skip_all, skip_messages, skip_runs
+from magnetar_broker.subscribing.skipping import skip_all, skip_messages, skip_runs
 
 counts = st.lists(st.integers(1, 5), min_size=1, max_size=10)
 

@@ -3,10 +3,10 @@
 import pytest
 
 from fakes.world import ManualClock, run
-from magnetar_broker import stored_names
-from magnetar_broker.catalogue import Catalogue, Partitioned
 from magnetar_broker.metadata_keys import topic_key
-from magnetar_broker.stored_names import StoredNames
+from magnetar_broker.names import stored_names
+from magnetar_broker.names.catalogue import Catalogue, Partitioned
+from magnetar_broker.names.stored_names import StoredNames
 from magnetar_proto.names import TopicName
 from magnetar_storage.memory import MemoryMetadata
 

@@ -8,8 +8,8 @@ from fakes.connection import RecordingConnection
 from fakes.logs import BY_THREE
 from fakes.topics import FAILOVER, SHARED, TopicWorld
 from magnetar_broker.errors import MetadataTrouble
+from magnetar_broker.lifetime.retention import Retention
 from magnetar_broker.limits import TopicLimits
-from magnetar_broker.retention import Retention
 
 # Unsubscribing --------------------------------------------------------------------------
 

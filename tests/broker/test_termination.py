@@ -6,9 +6,9 @@ import pytest
 
 from fakes.connection import RecordingConnection
 from fakes.topics import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED, TopicWorld, entry
-from magnetar_broker.access import Claim, Mode
 from magnetar_broker.errors import NotReady, TopicTerminated
-from magnetar_broker.producer import ProducerRequest
+from magnetar_broker.publishing.access import Claim, Mode
+from magnetar_broker.publishing.producer import ProducerRequest
 from magnetar_proto.ids import MessageId
 from magnetar_storage.errors import Unavailable
 

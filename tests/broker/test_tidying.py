@@ -2,10 +2,10 @@
 
 from fakes.logs import BY_THREE
 from fakes.topics import SHARED, TopicWorld, entry
+from magnetar_broker.lifetime.retention import Reason, Retention
+from magnetar_broker.lifetime.tidying import judged, tidy, truncate
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.pauses import pause
-from magnetar_broker.retention import Reason, Retention
-from magnetar_broker.tidying import judged, tidy, truncate
 
 FOR_EVER = TopicLimits(retention=Retention(-1, -1))
 

@@ -6,9 +6,9 @@ from fakes.connection import RecordingConnection
 from fakes.logs import BY_THREE
 from fakes.topics import SHARED, TopicWorld
 from magnetar_broker.errors import NotReady, ProducerBusy
+from magnetar_broker.lifetime.retention import Retention
 from magnetar_broker.limits import TopicLimits
-from magnetar_broker.producer import ProducerRequest
-from magnetar_broker.retention import Retention
+from magnetar_broker.publishing.producer import ProducerRequest
 from magnetar_storage.errors import DiskFull
 
 # Producers ------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Who is told of topics that come and go."""
 
-from magnetar_broker.topic_events import TopicEvents
+from magnetar_broker.names.topic_events import TopicEvents
 from magnetar_proto.names import TopicName
 
 ONE = TopicName.parse("persistent://a/b/one")

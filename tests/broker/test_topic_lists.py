@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.world import ManualClock, ManualPromise, run, start
-from magnetar_broker.topic_events import TopicEvents
-from magnetar_broker.topic_lists import Change, TopicLists
-from magnetar_broker.topic_pattern import TopicPattern
+from magnetar_broker.names.topic_events import TopicEvents
+from magnetar_broker.names.topic_lists import Change, TopicLists
+from magnetar_broker.names.topic_pattern import TopicPattern
 from magnetar_proto.hashes import topics_hash
 from magnetar_proto.names import TopicName
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar_broker.topic_pattern import BadPattern, PatternUnsupported, TopicPattern
+from magnetar_broker.names.topic_pattern import BadPattern, PatternUnsupported, TopicPattern
 
 APPLE = "persistent://a/b/apple"
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.world import ManualClock, run
+from magnetar_broker.names.topic_events import TopicEvents
+from magnetar_broker.names.topic_lists import TopicLists
 from magnetar_broker.session.topic_watcher import TopicWatcher
-from magnetar_broker.topic_events import TopicEvents
-from magnetar_broker.topic_lists import TopicLists
 from magnetar_proto.names import TopicName
 
 NAMES = [f"persistent://a/b/{local}" for local in ("one", "two", "three")]

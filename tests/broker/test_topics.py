@@ -4,7 +4,7 @@ import pytest
 
 from fakes.named_worlds import NamedWorld, named
 from magnetar_broker.errors import NotReady
-from magnetar_broker.producer import ProducerRequest
+from magnetar_broker.publishing.producer import ProducerRequest
 from magnetar_broker.topics import Topics
 from magnetar_storage.errors import DiskFull
 

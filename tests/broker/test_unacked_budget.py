@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.topics import SHARED, TopicWorld
-from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.dispatch.unacked_budget import UnackedBudget
 from magnetar_broker.limits import TopicLimits
+from magnetar_broker.subscribing.consumer import Consumer
 
 
 class Holder:

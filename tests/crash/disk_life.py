@@ -15,7 +15,7 @@ from crash.disk_world import DurableMetadata, World
 from fakes.faulty_disk import FaultyDisk
 from fakes.sides import Numbers
 from fakes.world import ManualPromise, ManualTasks, start
-from magnetar_broker.retention import Need, Retention, deletable_to, verdicts
+from magnetar_broker.lifetime.retention import Need, Retention, deletable_to, verdicts
 from magnetar_storage.cache import EntryCache
 from magnetar_storage.cursor_log import CursorLog, DurableCursor
 from magnetar_storage.errors import StorageError

@@ -9,7 +9,7 @@ from fakes.pace import Pace
 from fakes.topics import FAILOVER, TopicWorld
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.policies import SUBSCRIPTION_DISPATCH_RATE, DispatchRate
-from magnetar_broker.skipping import expire_before, skip_all, skip_messages
+from magnetar_broker.subscribing.skipping import expire_before, skip_all, skip_messages
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry
 from magnetar_proto.ids import MessageId, mask_to_ack_set

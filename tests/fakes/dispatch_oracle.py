@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from fakes.connection import Got, RecordingConnection
 from fakes.pace import Pace
 from fakes.topics import KEY_SHARED, SHARED, TopicWorld
-from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.dispatch.key_shared import KeyShared
 from magnetar_broker.dispatch.selection import pick_active
+from magnetar_broker.subscribing.consumer import Consumer
 from magnetar_proto.ids import ack_set_to_mask
 from magnetar_proto.sticky_key import sticky_key
 

@@ -7,12 +7,12 @@ from typing import Any
 from fakes.connection import RecordingConnection
 from fakes.logs import LogWorld
 from magnetar_broker.broker import Broker
-from magnetar_broker.catalogue import Partitioned
 from magnetar_broker.config import Settings
-from magnetar_broker.consumer import Consumer, SubscribeRequest
 from magnetar_broker.metadata_keys import TOPICS
+from magnetar_broker.names.catalogue import Partitioned
 from magnetar_broker.ownership import SoleOwner
-from magnetar_broker.producer import Producer, ProducerRequest, Sends
+from magnetar_broker.publishing.producer import Producer, ProducerRequest, Sends
+from magnetar_broker.subscribing.consumer import Consumer, SubscribeRequest
 from magnetar_broker.topics import AnyTopic
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import Unavailable

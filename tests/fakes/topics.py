@@ -7,11 +7,11 @@ from fakes.connection import Got, RecordingConnection
 from fakes.logs import NEVER, LogWorld
 from fakes.world import ManualPromise
 from magnetar_broker.config import Settings
-from magnetar_broker.consumer import Consumer, SubscribeRequest
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.policies import Policies
-from magnetar_broker.producer import Producer, ProducerRequest, Sends
-from magnetar_broker.subscription import Subscription
+from magnetar_broker.publishing.producer import Producer, ProducerRequest, Sends
+from magnetar_broker.subscribing.consumer import Consumer, SubscribeRequest
+from magnetar_broker.subscribing.subscription import Subscription
 from magnetar_broker.topic import Topic
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack

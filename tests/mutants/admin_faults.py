@@ -40,7 +40,7 @@ ADMIN_FAULTS: tuple[Fault, ...] = (
         SCHEMAS,
     ),
     Fault(
-        "broker/magnetar_broker/deletion.py",
+        "broker/magnetar_broker/names/deletion.py",
         "what a topic says, and its schema, outlive it",
         "        await self._forget(name)\n"
         "        await self._catalogue.delete_partitioned(name)\n",
@@ -48,7 +48,7 @@ ADMIN_FAULTS: tuple[Fault, ...] = (
         DELETION,
     ),
     Fault(
-        "broker/magnetar_broker/deletion.py",
+        "broker/magnetar_broker/names/deletion.py",
         "a deletion is over before everything is gone",
         "            await for_each(self._engine, await self._catalogue.family(name),",
         "            await self._end(str(name))\n"
@@ -77,14 +77,14 @@ ADMIN_FAULTS: tuple[Fault, ...] = (
         COMPACTION,
     ),
     Fault(
-        "broker/magnetar_broker/retention.py",
+        "broker/magnetar_broker/lifetime/retention.py",
         "only the fastest subscription keeps its messages",
         "slowest = min((need.mark_delete",
         "slowest = max((need.mark_delete",
         ("tests/broker/test_retention.py",),
     ),
     Fault(
-        "broker/magnetar_broker/expiry.py",
+        "broker/magnetar_broker/lifetime/expiry.py",
         "the time to live is half as long",
         "    since_ms = topic.log.engine.clock.now_ms() - seconds * 1000\n",
         "    since_ms = topic.log.engine.clock.now_ms() - seconds * 500\n",

@@ -20,7 +20,7 @@ KEYS = ("tests/broker/test_key_shared.py", "tests/broker/test_key_shared_model.p
 KEY_QUEUES = "broker/magnetar_broker/dispatch/key_queues.py"
 KEY_SHARED = "broker/magnetar_broker/dispatch/key_shared.py"
 SHARED = "broker/magnetar_broker/dispatch/shared.py"
-SUBSCRIPTION = "broker/magnetar_broker/subscription.py"
+SUBSCRIPTION = "broker/magnetar_broker/subscribing/subscription.py"
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
@@ -200,62 +200,62 @@ FAULTS: tuple[Fault, ...] = (
         "        consumer.permits += permits\n",
     ),
     Fault(
-        "broker/magnetar_broker/consumer.py",
+        "broker/magnetar_broker/subscribing/consumer.py",
         "permits leak: an entry costs one more than its messages",
         "self.permits -= messages",
         "self.permits -= messages + 1",
     ),
     Fault(
-        "broker/magnetar_broker/deduplication.py",
+        "broker/magnetar_broker/publishing/deduplication.py",
         "a copy is answered before the first one is durable",
         "self._held.append((self._log.next_offset, call))",
         "self._held.append((0, call))",
         DEDUPLICATION,
     ),
     Fault(
-        "broker/magnetar_broker/sequences.py",
+        "broker/magnetar_broker/publishing/sequences.py",
         "a sequence id is kept as published before it is durable",
         "_NAME.pack(known.stored, known.used_ms",
         "_NAME.pack(known.pushed, known.used_ms",
         ("tests/broker/test_sequences.py",),
     ),
     Fault(
-        "broker/magnetar_broker/deduplication.py",
+        "broker/magnetar_broker/publishing/deduplication.py",
         "entries behind what was kept are not counted again",
         "            await self._catch_up()\n",
         "            self._sequences.cover(self._log.end)\n",
         DEDUPLICATION,
     ),
     Fault(
-        "broker/magnetar_broker/tidying.py",
+        "broker/magnetar_broker/lifetime/tidying.py",
         "entries go that deduplication has not counted durably",
         "        released = await topic.deduplication.released_to(released)\n",
         "",
         DEDUPLICATION,
     ),
     Fault(
-        "broker/magnetar_broker/tidying.py",
+        "broker/magnetar_broker/lifetime/tidying.py",
         "a topic is truncated before everybody's acknowledgements are durable",
         "    await topic.cursors.durable()\n",
         "",
         ("tests/broker/test_tidying.py",),
     ),
     Fault(
-        "broker/magnetar_broker/skipping.py",
+        "broker/magnetar_broker/subscribing/skipping.py",
         "messages expire, and a crash undoes it",
         "    subscription.skip(*runs)\n    await subscription.settled()\n",
         "    subscription.skip(*runs)\n",
         ("tests/broker/test_expiry.py",),
     ),
     Fault(
-        "broker/magnetar_broker/producers.py",
+        "broker/magnetar_broker/publishing/producers.py",
         "a topic's epoch is not stored",
         "await self._home.store_epoch(epoch)",
         "pass",
         ("tests/broker/test_producers.py",),
     ),
     Fault(
-        "broker/magnetar_broker/rate_limit.py",
+        "broker/magnetar_broker/rates/rate_limit.py",
         "who still waits when its turn was over is not called again",
         """        if self._line:
             self._arm()
@@ -264,7 +264,7 @@ FAULTS: tuple[Fault, ...] = (
         RATES,
     ),
     Fault(
-        "broker/magnetar_broker/rate_limit.py",
+        "broker/magnetar_broker/rates/rate_limit.py",
         "who comes later comes first",
         "(not self._line or who is self._turn)",
         "True",
@@ -300,7 +300,7 @@ FAULTS: tuple[Fault, ...] = (
         ("tests/storage/test_log_termination.py",),
     ),
     Fault(
-        "broker/magnetar_broker/access.py",
+        "broker/magnetar_broker/publishing/access.py",
         "who waits is not taken before those that come later",
         "return self.exclusive or self._heir is not None or bool(self._waiting)",
         "return self.exclusive or self._heir is not None",

@@ -6,8 +6,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from magnetar_broker.compaction.rules import COMPACTION_CURSOR, CompactionRules
-from magnetar_broker.consumer import Backlog
 from magnetar_broker.errors import BrokerError
+from magnetar_broker.subscribing.consumer import Backlog
 from magnetar_proto.entries import parse_metadata
 from magnetar_proto.errors import BadMetadata
 from magnetar_proto.ids import MessageId

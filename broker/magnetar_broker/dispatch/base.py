@@ -7,10 +7,10 @@ from enum import StrEnum
 from itertools import accumulate
 from typing import Protocol
 
-from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.dispatch.throttle import Throttle
 from magnetar_broker.dispatch.unacked_budget import UnackedBudget
+from magnetar_broker.subscribing.consumer import Consumer
 from magnetar_proto.ids import mask_to_ack_set
 from magnetar_proto.names import TopicName
 from magnetar_storage.cursor import Cursor

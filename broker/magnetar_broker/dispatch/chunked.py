@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.replay import ReplayQueue
+from magnetar_broker.subscribing.consumer import Consumer
 from magnetar_proto.chunks import Chunk
 from magnetar_storage.cursor import Cursor
 

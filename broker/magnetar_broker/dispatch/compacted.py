@@ -10,9 +10,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import entries_within
 from magnetar_broker.dispatch.frames import FrameCache
+from magnetar_broker.subscribing.consumer import Consumer
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.hashes import range_slot
 from magnetar_proto.ids import mask_to_ack_set

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 
-from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker, DispatchLimits
 from magnetar_broker.dispatch.throttle import UNLIMITED, Throttle
+from magnetar_broker.subscribing.consumer import Consumer
 
 
 class Holdings:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush, nsmallest
 from typing import NamedTuple
 
-from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.key_selection import SlotOwners
+from magnetar_broker.subscribing.consumer import Consumer
 from magnetar_storage.offsets import OffsetSet
 
 

@@ -3,7 +3,6 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker, DispatchLimits, Stream, entries_within, runs_of
 from magnetar_broker.dispatch.chunked import ChunkedMessages
 from magnetar_broker.dispatch.kept import Entry, KeptEntries
@@ -17,6 +16,7 @@ from magnetar_broker.dispatch.key_selection import (
 )
 from magnetar_broker.dispatch.many_active import ManyActive
 from magnetar_broker.dispatch.replay import ReplayQueue, discard_acked
+from magnetar_broker.subscribing.consumer import Consumer
 from magnetar_proto.chunks import chunks_among
 from magnetar_proto.ids import mask_to_ack_set
 from magnetar_proto.sticky_key import sticky_key

@@ -3,12 +3,12 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 
-from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker, Stream, part_of, unacked
 from magnetar_broker.dispatch.feed import Feed
 from magnetar_broker.dispatch.holdings import Holdings
 from magnetar_broker.dispatch.replay import ReplayQueue
 from magnetar_broker.dispatch.replay_feed import ReplayFeed
+from magnetar_broker.subscribing.consumer import Consumer
 from magnetar_storage.interfaces import Run
 from magnetar_storage.offsets import next_in_neither
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Blocker, Stream, entries_within, part_of, runs_of
 from magnetar_broker.dispatch.chunked import ChunkedMessages
 from magnetar_broker.dispatch.many_active import ManyActive
 from magnetar_broker.dispatch.replay import ReplayQueue
 from magnetar_broker.dispatch.replay_feed import ReplayFeed
 from magnetar_broker.dispatch.selection import RoundRobin
+from magnetar_broker.subscribing.consumer import Consumer
 from magnetar_proto.chunks import Chunk, chunks_among
 from magnetar_storage.interfaces import Run
 

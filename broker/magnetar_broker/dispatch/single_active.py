@@ -5,10 +5,10 @@ An Exclusive one may name ranges of slots: then it receives only what has keys i
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from magnetar_broker.consumer import CompactedSource, Consumer
 from magnetar_broker.dispatch.base import Blocker, Stream, entries_within, part_of, unacked
 from magnetar_broker.dispatch.feed import Feed
 from magnetar_broker.dispatch.selection import pick_active
+from magnetar_broker.subscribing.consumer import CompactedSource, Consumer
 from magnetar_proto.hashes import range_slot
 from magnetar_proto.sticky_key import sticky_key
 from magnetar_storage.interfaces import Run

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from magnetar_broker.rate_limit import RateLimit
+from magnetar_broker.rates.rate_limit import RateLimit
 
 UNLIMITED = 1 << 62
 CAUGHT_UP_ENTRIES = 1000

@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 from magnetar_broker.broker import Broker
 from magnetar_broker.compaction.topic_compaction import CompactionFigures
-from magnetar_broker.consumer import Backlog
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.non_persistent import NonPersistentSubscription, NonPersistentTopic
 from magnetar_broker.pauses import pause
-from magnetar_broker.subscription import Subscription
+from magnetar_broker.subscribing.consumer import Backlog
+from magnetar_broker.subscribing.subscription import Subscription
 from magnetar_broker.topic import Topic
 from magnetar_broker.watchdog import Stalls
 from magnetar_storage.errors import StorageError

@@ -6,6 +6,7 @@ from magnetar_broker.config.domains import (
     SchemaCompatibility,
     SubscriptionType,
 )
+from magnetar_broker.lifetime.retention import Retention
 from magnetar_broker.policies.document import policies_json, said_in_policies_json
 from magnetar_broker.policies.holding import Holding
 from magnetar_broker.policies.policy import Origin, Policy, Resolved, Said, Subject
@@ -52,7 +53,6 @@ from magnetar_broker.policies.values import (
     PublishRate,
     SubscribeRate,
 )
-from magnetar_broker.retention import Retention
 
 __all__ = [
     "AUTO_SUBSCRIPTION_CREATION",

@@ -2,6 +2,7 @@
 
 from magnetar_broker.config import Settings, TopicType
 from magnetar_broker.config.domains import SchemaCompatibility, SubscriptionType
+from magnetar_broker.lifetime.retention import Retention
 from magnetar_broker.policies import values
 from magnetar_broker.policies.forms import LONG, ByName, Flag, OneOf, SomeOf, Whole
 from magnetar_broker.policies.policy import Policy
@@ -14,7 +15,6 @@ from magnetar_broker.policies.values import (
     PublishRate,
     SubscribeRate,
 )
-from magnetar_broker.retention import Retention
 
 
 def _limit(name: str, meaning: str, setting: str, of_topic: bool = True) -> Policy[int]:

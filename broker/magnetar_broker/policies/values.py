@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from magnetar_broker.config.domains import InactiveMode, QuotaAction, TopicType
+from magnetar_broker.lifetime.retention import Retention
 from magnetar_broker.policies.forms import (
     ANY_INT,
     ANY_LONG,
@@ -14,7 +15,6 @@ from magnetar_broker.policies.forms import (
     Text,
     Whole,
 )
-from magnetar_broker.retention import Retention
 
 
 class DelayedDelivery(NamedTuple):

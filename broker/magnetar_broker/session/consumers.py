@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 
-from magnetar_broker.consumer import Consumer, SubscribeRequest
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.errors import (
     BrokerError,
@@ -18,6 +17,7 @@ from magnetar_broker.errors import (
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.session.schemas import is_idle, sent_schema, takes_any
 from magnetar_broker.session.session import Session
+from magnetar_broker.subscribing.consumer import Consumer, SubscribeRequest
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName

@@ -2,10 +2,10 @@
 
 from functools import partial
 
-from magnetar_broker.access import Claim, Mode
 from magnetar_broker.errors import BrokerError, MetadataTrouble, NotReady
 from magnetar_broker.policies import ENCRYPTION_REQUIRED
-from magnetar_broker.producer import Producer, ProducerRequest
+from magnetar_broker.publishing.access import Claim, Mode
+from magnetar_broker.publishing.producer import Producer, ProducerRequest
 from magnetar_broker.session.schemas import sent_schema
 from magnetar_broker.session.session import Session
 from magnetar_proto import PulsarApi_pb2 as pb

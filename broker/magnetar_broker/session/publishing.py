@@ -11,8 +11,8 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from magnetar_broker.connection import Connection
-from magnetar_broker.producer import Producer, Sends
-from magnetar_broker.publish_budget import PublishBudget
+from magnetar_broker.publishing.producer import Producer, Sends
+from magnetar_broker.publishing.publish_budget import PublishBudget
 from magnetar_broker.session.read_gate import Reading
 from magnetar_broker.session.slots import Slots
 from magnetar_proto import PulsarApi_pb2 as pb

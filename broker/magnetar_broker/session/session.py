@@ -11,13 +11,13 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
 from magnetar_broker.broker import Broker
-from magnetar_broker.consumer import Consumer
 from magnetar_broker.errors import BrokerError, NotAllowed, as_refusal
 from magnetar_broker.session.publishing import Publishing
 from magnetar_broker.session.read_gate import ReadGate, Reading
 from magnetar_broker.session.slots import Slots
 from magnetar_broker.session.throttled import Throttled
 from magnetar_broker.session.topic_watcher import TopicWatcher
+from magnetar_broker.subscribing.consumer import Consumer
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack, decode_ack
 from magnetar_proto.commands import FIELDS, MAX31, NO_REQUEST, decode, encode

@@ -4,14 +4,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from magnetar_broker.errors import LimitReached, MetadataTrouble, NotAllowed
-from magnetar_broker.session.session import Session
-from magnetar_broker.session.topic_watcher import TopicWatcher
-from magnetar_broker.topic_pattern import (
+from magnetar_broker.names.topic_pattern import (
     BadPattern,
     PatternUnsupported,
     TopicPattern,
     without_domain,
 )
+from magnetar_broker.session.session import Session
+from magnetar_broker.session.topic_watcher import TopicWatcher
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.hashes import topics_hash
 from magnetar_proto.names import NamespaceName

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from magnetar_broker.topic_lists import Change, TopicList
+from magnetar_broker.names.topic_lists import Change, TopicList
 from magnetar_proto import PulsarApi_pb2 as pb
 
 

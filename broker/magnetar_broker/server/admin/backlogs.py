@@ -14,8 +14,8 @@ from magnetar_broker.server.admin.site import (
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response
 from magnetar_broker.server.http.table import Route
-from magnetar_broker.skipping import skip_all
-from magnetar_broker.subscription import Subscription
+from magnetar_broker.subscribing.skipping import skip_all
+from magnetar_broker.subscribing.subscription import Subscription
 from magnetar_broker.topic import Topic
 
 

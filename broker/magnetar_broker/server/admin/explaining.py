@@ -3,6 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
+from magnetar_broker.lifetime.quotas import backlog_bytes
+from magnetar_broker.lifetime.retention import Reason, Verdict
+from magnetar_broker.lifetime.tidying import judged
 from magnetar_broker.policies import (
     BACKLOG_QUOTA_AGE,
     BACKLOG_QUOTA_SIZE,
@@ -11,9 +14,6 @@ from magnetar_broker.policies import (
     SUBSCRIPTION_EXPIRATION,
     Policy,
 )
-from magnetar_broker.quotas import backlog_bytes
-from magnetar_broker.retention import Reason, Verdict
-from magnetar_broker.tidying import judged
 from magnetar_broker.topic import Topic
 from magnetar_storage.log_record import Segment
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from magnetar_broker.chores import QUOTAS
 from magnetar_broker.errors import UnknownTrouble
-from magnetar_broker.expiry import everybody, expire_older
+from magnetar_broker.lifetime.expiry import everybody, expire_older
+from magnetar_broker.lifetime.tidying import truncate
 from magnetar_broker.server.admin.explaining import explained
 from magnetar_broker.server.admin.loading import loaded, partitions_of
 from magnetar_broker.server.admin.positions import place_of
@@ -15,9 +16,8 @@ from magnetar_broker.server.admin.site import TOPIC, Handler, Site, parts_of, se
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
-from magnetar_broker.skipping import expire_through, place_in, skip_all, skip_messages
-from magnetar_broker.subscription import Subscription
-from magnetar_broker.tidying import truncate
+from magnetar_broker.subscribing.skipping import expire_through, place_in, skip_all, skip_messages
+from magnetar_broker.subscribing.subscription import Subscription
 from magnetar_broker.topic import Topic
 
 SUBSCRIPTION = f"/admin/v2/{TOPIC}/subscription/{{subscription}}"

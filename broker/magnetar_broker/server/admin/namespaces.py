@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from magnetar_broker.broker import Broker
-from magnetar_broker.bundles import Bundles, is_range
 from magnetar_broker.errors import BrokerError
-from magnetar_broker.namespaces import Namespace, is_name
+from magnetar_broker.names.bundles import Bundles, is_range
+from magnetar_broker.names.namespaces import Namespace, is_name
 from magnetar_broker.parallel import for_each
 from magnetar_broker.policies.document import policies_json, said_in_policies_json
 from magnetar_broker.policies.forms import OutOfRange

@@ -25,7 +25,7 @@ from magnetar_broker.server.admin.site import (
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
-from magnetar_broker.skipping import place_in
+from magnetar_broker.subscribing.skipping import place_in
 from magnetar_broker.topic import Topic
 from magnetar_broker.topics import AnyTopic
 from magnetar_proto.names import TopicName

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from magnetar_broker.broker import Broker
-from magnetar_broker.namespaces import is_name
+from magnetar_broker.names.namespaces import is_name
+from magnetar_broker.names.tenants import Tenant
 from magnetar_broker.server.admin.site import (
     Handler,
     Site,
@@ -16,7 +17,6 @@ from magnetar_broker.server.admin.site import (
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
-from magnetar_broker.tenants import Tenant
 
 
 async def tenants(site: Site, request: Request) -> Response:

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from magnetar_broker.broker import Broker
-from magnetar_broker.catalogue import Partitioned
 from magnetar_broker.errors import LimitReached
+from magnetar_broker.names.catalogue import Partitioned
+from magnetar_broker.names.topic_properties import check_keys
 from magnetar_broker.server.admin.loading import partitions_of
 from magnetar_broker.server.admin.site import (
     DOMAIN,
@@ -27,7 +28,6 @@ from magnetar_broker.server.admin.site import (
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
-from magnetar_broker.topic_properties import check_keys
 from magnetar_proto.names import TopicName
 
 MAX_PARTITIONS = 10_000

@@ -9,9 +9,9 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Protocol
 
+from magnetar_broker.names.topic_events import TopicEvents
+from magnetar_broker.names.topic_pattern import TopicPattern
 from magnetar_broker.pauses import pause
-from magnetar_broker.topic_events import TopicEvents
-from magnetar_broker.topic_pattern import TopicPattern
 from magnetar_proto.hashes import topics_hash
 from magnetar_proto.names import TopicName
 from magnetar_storage.world import Clock

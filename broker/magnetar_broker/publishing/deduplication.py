@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from magnetar_broker.errors import NotReady
-from magnetar_broker.producer import Sends
-from magnetar_broker.sequences import OFF, Sequences
+from magnetar_broker.publishing.producer import Sends
+from magnetar_broker.publishing.sequences import OFF, Sequences
 from magnetar_proto.chunks import chunk_of, chunks_among
 from magnetar_proto.entries import parse_metadata
 from magnetar_proto.errors import BadMetadata

@@ -4,12 +4,12 @@ import logging
 from typing import Protocol
 
 from magnetar_broker.compaction.rules import COMPACTION_CURSOR
-from magnetar_broker.idleness import Idleness
+from magnetar_broker.lifetime.idleness import Idleness
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.policies import SUBSCRIPTION_EXPIRATION, Policies
-from magnetar_broker.skipping import expire_before
-from magnetar_broker.subscription import Subscription
-from magnetar_broker.subscriptions import Subscriptions
+from magnetar_broker.subscribing.skipping import expire_before
+from magnetar_broker.subscribing.subscription import Subscription
+from magnetar_broker.subscribing.subscriptions import Subscriptions
 from magnetar_proto.names import TopicName
 from magnetar_storage.cursor_log import CursorLog, DurableCursor
 from magnetar_storage.log import Log

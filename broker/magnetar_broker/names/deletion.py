@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from urllib.parse import unquote_plus
 
-from magnetar_broker.catalogue import Catalogue
 from magnetar_broker.errors import (
     AlreadyExists,
     InUse,
@@ -27,11 +26,12 @@ from magnetar_broker.metadata_keys import (
     topic_key,
     topic_of_names,
 )
-from magnetar_broker.namespaces import Namespaces
+from magnetar_broker.names.catalogue import Catalogue
+from magnetar_broker.names.namespaces import Namespaces
+from magnetar_broker.names.tenants import Tenants
+from magnetar_broker.names.topic_events import TopicEvents
 from magnetar_broker.parallel import for_each
 from magnetar_broker.records import keys_under
-from magnetar_broker.tenants import Tenants
-from magnetar_broker.topic_events import TopicEvents
 from magnetar_broker.topics import AnyTopic, Topics
 from magnetar_proto.names import DOMAINS, TopicName
 from magnetar_storage.errors import StorageError

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from magnetar_broker.bundles import Bundles
 from magnetar_broker.errors import AlreadyExists, LimitReached, NamespaceMissing
 from magnetar_broker.metadata_keys import NAMESPACES, namespace_key
+from magnetar_broker.names.bundles import Bundles
+from magnetar_broker.names.tenants import Tenants
 from magnetar_broker.records import (
     Fields,
     change_record,
@@ -16,7 +17,6 @@ from magnetar_broker.records import (
     keys_under,
     read_record,
 )
-from magnetar_broker.tenants import Tenants
 from magnetar_proto.errors import InvalidTopicName
 from magnetar_proto.names import NamespaceName
 from magnetar_storage.interfaces import MetadataStore

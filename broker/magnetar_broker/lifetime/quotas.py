@@ -21,10 +21,10 @@ from magnetar_broker.policies import (
     Policy,
     QuotaAction,
 )
-from magnetar_broker.producers import Producers
-from magnetar_broker.skipping import skip_runs
-from magnetar_broker.subscription import Subscription
-from magnetar_broker.subscriptions import Subscriptions
+from magnetar_broker.publishing.producers import Producers
+from magnetar_broker.subscribing.skipping import skip_runs
+from magnetar_broker.subscribing.subscription import Subscription
+from magnetar_broker.subscribing.subscriptions import Subscriptions
 from magnetar_proto.names import TopicName
 from magnetar_storage.log import Log
 from magnetar_storage.offsets import next_in_neither

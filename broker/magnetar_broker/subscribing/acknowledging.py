@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from magnetar_broker.consumer import Consumer
 from magnetar_broker.dispatch.base import Dispatcher
-from magnetar_broker.subscribed_topic import SubscribedTopic
+from magnetar_broker.subscribing.consumer import Consumer
+from magnetar_broker.subscribing.subscribed_topic import SubscribedTopic
 from magnetar_proto.ids import ack_set_to_mask
 from magnetar_storage.cursor import Cursor
 from magnetar_storage.log import Log

@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator
 from urllib.parse import unquote_plus
 
-from magnetar_broker.catalogue import Catalogue
 from magnetar_broker.metadata_keys import topics_of
+from magnetar_broker.names.catalogue import Catalogue
 from magnetar_proto.names import PARTITION_SUFFIX, SYSTEM_NAMESPACE, TopicName
 from magnetar_storage.interfaces import MetadataStore
 

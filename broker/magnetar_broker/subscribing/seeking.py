@@ -2,11 +2,11 @@
 
 from typing import Protocol
 
-from magnetar_broker.acknowledging import cut
 from magnetar_broker.dispatch.base import Dispatcher
 from magnetar_broker.dispatch.compacted import CompactedReading, Start
 from magnetar_broker.errors import UnknownTrouble
-from magnetar_broker.subscribed_topic import SubscribedTopic
+from magnetar_broker.subscribing.acknowledging import cut
+from magnetar_broker.subscribing.subscribed_topic import SubscribedTopic
 from magnetar_proto.ids import MessageId, ack_set_to_mask
 from magnetar_storage.cursor import Cursor
 from magnetar_storage.cursor_log import DurableCursor

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from magnetar_broker.access import SHARED, Claim
 from magnetar_broker.connection import Connection
 from magnetar_broker.errors import BrokerError
+from magnetar_broker.publishing.access import SHARED, Claim
 from magnetar_proto.sends import encode_receipts
 
 NO_ID = -(1 << 63)

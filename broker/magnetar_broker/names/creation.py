@@ -4,18 +4,18 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 
-from magnetar_broker.catalogue import Catalogue, Partitioned
 from magnetar_broker.compaction.rules import COMPACTION_CURSOR
 from magnetar_broker.config import Settings
-from magnetar_broker.counts import TopicCounts
-from magnetar_broker.deletion import Deletion
 from magnetar_broker.errors import AlreadyExists, BrokerError, NotAllowed, TopicMissing
 from magnetar_broker.metadata_keys import topic_key
-from magnetar_broker.namespaces import Namespaces
+from magnetar_broker.names.catalogue import Catalogue, Partitioned
+from magnetar_broker.names.counts import TopicCounts
+from magnetar_broker.names.deletion import Deletion
+from magnetar_broker.names.namespaces import Namespaces
+from magnetar_broker.names.topic_events import TopicEvents
 from magnetar_broker.parallel import for_each
 from magnetar_broker.policies import AUTO_TOPIC_CREATION, MAX_TOPICS, Policies
 from magnetar_broker.topic import Topic
-from magnetar_broker.topic_events import TopicEvents
 from magnetar_broker.topics import Topics
 from magnetar_proto.names import TopicName
 from magnetar_storage.cursor_log import CursorLog, read_cursors

@@ -3,9 +3,9 @@
 from functools import partial
 from typing import Protocol
 
-from magnetar_broker.deduplication import Deduplication
 from magnetar_broker.delays import TopicDelays
-from magnetar_broker.producer import Sends
+from magnetar_broker.publishing.deduplication import Deduplication
+from magnetar_broker.publishing.producer import Sends
 from magnetar_storage.cursor_log import CursorLog
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log import Log

@@ -7,11 +7,11 @@ from typing import Protocol
 
 from magnetar_broker.compaction.rules import COMPACTION_CURSOR
 from magnetar_broker.connection import Connection
-from magnetar_broker.consumer import Consumer, SubscribeRequest
 from magnetar_broker.dispatch.compacted import Start
 from magnetar_broker.errors import BrokerError, NotAllowed, SubscriptionMissing, UnknownTrouble
-from magnetar_broker.subscribed_topic import SubscribedTopic
-from magnetar_broker.subscription import Subscription
+from magnetar_broker.subscribing.consumer import Consumer, SubscribeRequest
+from magnetar_broker.subscribing.subscribed_topic import SubscribedTopic
+from magnetar_broker.subscribing.subscription import Subscription
 from magnetar_storage.cursor import Cursor
 from magnetar_storage.errors import StorageError
 

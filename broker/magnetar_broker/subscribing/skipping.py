@@ -7,7 +7,7 @@ acknowledge it, and do not get it again.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from magnetar_broker.subscription import Subscription
+from magnetar_broker.subscribing.subscription import Subscription
 from magnetar_proto.ids import MessageId
 from magnetar_storage.log import Log
 

@@ -12,7 +12,7 @@ which entries are counted in it; entries behind that offset are read again.
 from collections.abc import Callable, Collection, Iterable, Sequence
 from struct import Struct
 
-from magnetar_broker.producer import NO_ID
+from magnetar_broker.publishing.producer import NO_ID
 from magnetar_proto.wire import to_signed64
 
 _HEAD = Struct("<qI")

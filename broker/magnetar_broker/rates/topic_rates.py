@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from magnetar_broker.bucket import Bucket
 from magnetar_broker.connection import Connection, host_of
-from magnetar_broker.consumer import SubscribeRequest
 from magnetar_broker.errors import NotAllowed
 from magnetar_broker.limits import TopicLimits
 from magnetar_broker.meter import Meter
@@ -22,8 +20,10 @@ from magnetar_broker.policies import (
     Policies,
     SubscribeRate,
 )
-from magnetar_broker.producer import Sends
-from magnetar_broker.rate_limit import Rate, RateLimit
+from magnetar_broker.publishing.producer import Sends
+from magnetar_broker.rates.bucket import Bucket
+from magnetar_broker.rates.rate_limit import Rate, RateLimit
+from magnetar_broker.subscribing.consumer import SubscribeRequest
 from magnetar_proto.names import TopicName
 from magnetar_storage.world import Clock
 

@@ -4,10 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from magnetar_broker.acknowledging import ack_each, ack_up_to
-from magnetar_broker.backlog import BacklogCounter
-from magnetar_broker.consumer import Backlog, Consumer, SubscribeRequest
-from magnetar_broker.consumer_group import EXCLUSIVE, ConsumerGroup
 from magnetar_broker.dispatch.base import Blocker, Dispatcher, Stream
 from magnetar_broker.dispatch.compacted import CompactedReading, Start
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
@@ -15,8 +11,12 @@ from magnetar_broker.dispatch.key_shared import KeyShared
 from magnetar_broker.dispatch.shared import Shared
 from magnetar_broker.dispatch.single_active import SingleActive
 from magnetar_broker.dispatch.throttle import Throttle
-from magnetar_broker.seeking import seek, seek_to_id, seek_to_time
-from magnetar_broker.subscribed_topic import SubscribedTopic
+from magnetar_broker.subscribing.acknowledging import ack_each, ack_up_to
+from magnetar_broker.subscribing.backlog import BacklogCounter
+from magnetar_broker.subscribing.consumer import Backlog, Consumer, SubscribeRequest
+from magnetar_broker.subscribing.consumer_group import EXCLUSIVE, ConsumerGroup
+from magnetar_broker.subscribing.seeking import seek, seek_to_id, seek_to_time
+from magnetar_broker.subscribing.subscribed_topic import SubscribedTopic
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack
 from magnetar_proto.ids import MessageId

@@ -8,8 +8,8 @@ that others get between, and a chunk is counted again only when it has changed.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from magnetar_broker.consumer import Backlog
 from magnetar_broker.pauses import pause
+from magnetar_broker.subscribing.consumer import Backlog
 from magnetar_proto.entries import publish_time
 from magnetar_proto.errors import BadMetadata
 from magnetar_storage.cursor import Cursor

@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Protocol
 from magnetar_broker.compaction.topic_compaction import TopicCompaction
 from magnetar_broker.dispatch.base import Delays
 from magnetar_broker.dispatch.frames import FrameCache
-from magnetar_broker.idleness import Idleness
+from magnetar_broker.lifetime.idleness import Idleness
 from magnetar_broker.limits import TopicLimits
-from magnetar_broker.topic_rates import TopicRates
+from magnetar_broker.rates.topic_rates import TopicRates
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
 from magnetar_storage.cursor_log import CursorLog
 from magnetar_storage.log import Log
 
 if TYPE_CHECKING:
-    from magnetar_broker.subscription import Subscription
+    from magnetar_broker.subscribing.subscription import Subscription
 
 
 class Siblings(Protocol):

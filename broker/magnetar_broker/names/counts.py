@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
-from magnetar_broker.catalogue import Catalogue
 from magnetar_broker.errors import LimitReached
-from magnetar_broker.topic_events import TopicEvents
+from magnetar_broker.names.catalogue import Catalogue
+from magnetar_broker.names.topic_events import TopicEvents
 from magnetar_proto.names import TopicName
 from magnetar_storage.mutex import Mutex
 from magnetar_storage.world import Clock

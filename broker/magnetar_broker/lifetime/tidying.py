@@ -2,11 +2,11 @@
 
 from typing import Protocol
 
-from magnetar_broker.deduplication import Deduplication
 from magnetar_broker.delays import TopicDelays
+from magnetar_broker.lifetime.retention import Need, Verdict, deletable_to, released_to, verdicts
 from magnetar_broker.limits import TopicLimits
-from magnetar_broker.retention import Need, Verdict, deletable_to, released_to, verdicts
-from magnetar_broker.subscriptions import Subscriptions
+from magnetar_broker.publishing.deduplication import Deduplication
+from magnetar_broker.subscribing.subscriptions import Subscriptions
 from magnetar_storage.cursor_log import CursorLog
 from magnetar_storage.log import Log
 from magnetar_storage.thinnable import needed_by

@@ -6,14 +6,14 @@ Time counts from one look to the next: not what a clock says, nor while the topi
 import logging
 from dataclasses import dataclass
 
-from magnetar_broker.catalogue import Catalogue
 from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import InactiveMode
-from magnetar_broker.deletion import Deletion
 from magnetar_broker.errors import BrokerError
+from magnetar_broker.lifetime.retention import Retention
+from magnetar_broker.names.catalogue import Catalogue
+from magnetar_broker.names.deletion import Deletion
 from magnetar_broker.pauses import pause
 from magnetar_broker.policies import INACTIVE_TOPICS, RETENTION, InactiveTopics, Policies
-from magnetar_broker.retention import Retention
 from magnetar_broker.topic import Topic
 from magnetar_broker.topics import AnyTopic, Topics
 from magnetar_broker.upkeep import PAUSE_EVERY, each

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Protocol
 
-from magnetar_broker.access import Access, Mode, Place
 from magnetar_broker.connection import host_of
 from magnetar_broker.errors import (
     BrokerError,
@@ -12,7 +11,8 @@ from magnetar_broker.errors import (
     ProducerFenced,
     as_refusal,
 )
-from magnetar_broker.producer import Producer
+from magnetar_broker.publishing.access import Access, Mode, Place
+from magnetar_broker.publishing.producer import Producer
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import StorageError
 from magnetar_storage.mutex import Mutex

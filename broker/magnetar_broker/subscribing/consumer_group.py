@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from magnetar_broker.consumer import Consumer, SubscribeRequest
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.errors import ConsumerBusy, ConsumerUnassigned, MetadataTrouble
+from magnetar_broker.subscribing.consumer import Consumer, SubscribeRequest
 from magnetar_proto import PulsarApi_pb2 as pb
 
 SubType = pb.CommandSubscribe.SubType

@@ -1,0 +1,1 @@
+"""How long messages, subscriptions and topics stay."""
