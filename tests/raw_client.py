@@ -44,8 +44,12 @@ class RawClient:
         self._waiting: deque[Received] = deque()
         self._last_request = 0
         if handshake:
-            self.send(pb.CommandConnect(client_version="raw", protocol_version=version))
-            self.connected = self.expect(Kind.CONNECTED)
+            try:
+                self.send(pb.CommandConnect(client_version="raw", protocol_version=version))
+                self.connected = self.expect(Kind.CONNECTED)
+            except BaseException:
+                self._socket.close()
+                raise
 
     def __enter__(self) -> "RawClient":
         return self
