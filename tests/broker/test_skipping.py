@@ -1,6 +1,10 @@
 """Skipping messages that nobody acknowledged."""
 
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from sys import getsizeof
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +13,9 @@ from hypothesis import strategies as st
 from fakes.logs import BY_THREE
 from fakes.topics import KEY_SHARED, SHARED, TopicWorld, entry
 from magnetar_broker.limits import TopicLimits
-from magnetar_broker.subscribing.skipping import skip_all, skip_messages, skip_runs
+from magnetar_broker.subscribing.parts import MOST_MESSAGES, without_lowest
+from magnetar_broker.subscribing.skipping import place_in, skip_all, skip_messages, skip_runs
+from magnetar_proto.ids import MessageId
 
 counts = st.lists(st.integers(1, 5), min_size=1, max_size=10)
 
@@ -120,3 +126,63 @@ def test_what_waited_to_come_again_waits_no_more() -> None:
     assert world.subscription().dispatcher.in_replay == 3
     world.do(skip_messages(world.subscription(), 2))
     assert world.subscription().dispatcher.in_replay == 1
+
+
+# What a producer claims ---------------------------------------------------------------------
+
+CLAIMED = (1 << 31) - 1
+LITTLE = 1 << 20
+"""Bytes; a mask of what is claimed takes 256 times as many."""
+
+
+@contextmanager
+def kept_small(world: TopicWorld) -> Iterator[None]:
+    """Meanwhile little memory is taken, and little is known of parts of batches then."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < LITTLE
+    finally:
+        tracemalloc.stop()
+    assert sum(map(getsizeof, world.subscription().cursor.partial.values())) < LITTLE
+
+
+@pytest.mark.parametrize("ack_set", [(0b10,), (-1,) * (MOST_MESSAGES // 64 + 1)])
+@pytest.mark.parametrize("cumulative", [False, True])
+def test_no_part_of_what_cannot_be_is_acknowledged(
+    cumulative: bool, ack_set: tuple[int, ...]
+) -> None:
+    world = world_of([2, CLAIMED])
+    consumer = world.subscribe(permits=10)
+    with kept_small(world):
+        world.ack(consumer, 1, ack_set=ack_set, cumulative=cumulative)
+    cursor = world.subscription().cursor
+    assert (cursor.mark_delete, cursor.partial) == (0 if cumulative else -1, {})
+    world.ack(consumer, 1, cumulative=True)
+    assert cursor.mark_delete == 1
+
+
+def test_what_cannot_be_is_skipped_and_sought_as_a_whole() -> None:
+    world = world_of([2, CLAIMED, 1])
+    consumer = world.subscribe()
+    message = MessageId(*world.topic.log.position(1))._replace(batch_index=1_000_000)
+    with kept_small(world):
+        assert world.do(place_in(world.topic.log, message, behind=True)) == (1, None)
+        world.do(consumer.subscription.seek_to_id(message, (0b10,)))
+        assert world.subscription().cursor.mark_delete == 0
+        world.do(skip_messages(world.subscription(), 1_000_000_000))
+    assert (world.subscription().cursor.mark_delete, left_of(world, [2, 0, 1])) == (1, [0, 0, 1])
+
+
+def test_the_largest_batch_has_parts() -> None:
+    world = world_of([MOST_MESSAGES])
+    world.do(skip_messages(world.subscription(), MOST_MESSAGES - 1))
+    assert world.subscription().cursor.partial == {0: 1 << MOST_MESSAGES - 1}
+
+
+@given(st.integers(0, 1 << 200), st.integers(0, 210))
+def test_the_lowest_of_a_mask_go_first(mask: int, count: int) -> None:
+    expected = mask
+    for _ in range(count):
+        expected &= expected - 1
+    assert without_lowest(mask, count) == expected

@@ -5,10 +5,9 @@ from typing import Protocol
 
 from magnetar_broker.dispatch.base import Dispatcher
 from magnetar_broker.subscribing.consumer import Consumer
+from magnetar_broker.subscribing.parts import mask_of
 from magnetar_broker.subscribing.subscribed_topic import SubscribedTopic
-from magnetar_proto.ids import ack_set_to_mask
 from magnetar_storage.cursor import Cursor
-from magnetar_storage.log import Log
 
 
 class Acknowledged(Protocol):
@@ -64,7 +63,10 @@ def _ack_batch(
     offset = topic.log.offset_of(ledger, entry)
     if offset is None or not topic.limits.batch_index_acks:
         return
-    cursor.ack_batch(offset, mask_of(topic.log, offset, ack_set))
+    mask = mask_of(topic.log, offset, ack_set)
+    if mask is None:
+        return
+    cursor.ack_batch(offset, mask)
     left = cursor.partial.get(offset, 0).bit_count()
     subscription.dispatcher.acked(consumer, offset, left)
 
@@ -81,16 +83,6 @@ def ack_up_to(
         cursor.ack_up_to(offset)
         return
     cursor.ack_up_to(offset - 1)
-    if topic.limits.batch_index_acks:
-        cursor.ack_batch(offset, mask_of(topic.log, offset, ack_set))
-
-
-def mask_of(log: Log, offset: int, ack_set: tuple[int, ...]) -> int:
-    """An ack set without bits for messages that the entry does not have, as far as known."""
-    return cut(log, offset, ack_set_to_mask(ack_set))
-
-
-def cut(log: Log, offset: int, mask: int) -> int:
-    """A mask without such bits."""
-    messages = log.messages_at(offset)
-    return mask if messages is None else mask & ((1 << messages) - 1)
+    mask = mask_of(topic.log, offset, ack_set) if topic.limits.batch_index_acks else None
+    if mask is not None:
+        cursor.ack_batch(offset, mask)

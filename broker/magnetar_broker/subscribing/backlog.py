@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from magnetar_broker.pauses import pause
 from magnetar_broker.subscribing.consumer import Backlog
+from magnetar_broker.subscribing.parts import whole, without_lowest
 from magnetar_proto.entries import publish_time
 from magnetar_proto.errors import BadMetadata
 from magnetar_storage.cursor import Cursor
@@ -106,8 +107,10 @@ class BacklogCounter:
         over = messages - await self._before(first, low, counts)
         if low >= self._log.end or over <= 0:
             return low, None
-        whole = (1 << await counts.between(low, low + 1)) - 1
-        return low, _without_lowest(self._cursor.partial.get(low, whole), over)
+        mask = whole(await counts.between(low, low + 1))
+        if mask is None:
+            return low + 1, None
+        return low, without_lowest(self._cursor.partial.get(low, mask), over)
 
     async def _before(self, first: int, stop: int, counts: "ChunkCounts") -> int:
         messages = await counts.sum(list(_missing(self._cursor.acked, first, stop)))
@@ -249,10 +252,3 @@ def _window(start: int, first: int, end: int) -> int:
     """The bits of a chunk that lie from `first` to before `end`."""
     low, high = max(first - start, 0), min(end - start, SIZE)
     return (1 << high) - (1 << low)
-
-
-def _without_lowest(mask: int, count: int) -> int:
-    """A mask without so many of its lowest bits."""
-    for _ in range(count):
-        mask &= mask - 1
-    return mask

@@ -5,9 +5,9 @@ from typing import Protocol
 from magnetar_broker.dispatch.base import Dispatcher
 from magnetar_broker.dispatch.compacted import CompactedReading, Start
 from magnetar_broker.errors import UnknownTrouble
-from magnetar_broker.subscribing.acknowledging import cut
+from magnetar_broker.subscribing.parts import mask_of
 from magnetar_broker.subscribing.subscribed_topic import SubscribedTopic
-from magnetar_proto.ids import MessageId, ack_set_to_mask
+from magnetar_proto.ids import MessageId
 from magnetar_storage.cursor import Cursor
 from magnetar_storage.cursor_log import DurableCursor
 from magnetar_storage.world import Promise
@@ -42,7 +42,7 @@ async def seek_to_id(subscription: Movable, position: MessageId, ack_set: tuple[
     if subscription.reading is not None:
         offset = await subscription.topic.compaction.offset_at(position)
     exact = log.offset_of(position.ledger, position.entry) == offset
-    await seek(subscription, offset, ack_set_to_mask(ack_set) if ack_set and exact else None)
+    await seek(subscription, offset, mask_of(log, offset, ack_set) if ack_set and exact else None)
 
 
 async def seek_to_time(subscription: Movable, timestamp_ms: int) -> None:
@@ -82,7 +82,7 @@ def _move(subscription: Movable, offset: int, mask: int | None) -> None:
     if subscription.reading is not None:
         subscription.reading.start = Start(offset, cursor.mark_delete)
     if mask is not None:
-        cursor.ack_batch(offset, cut(log, offset, mask))
+        cursor.ack_batch(offset, mask)
     for consumer in dispatcher.receivers():
         consumer.disconnect()
     dispatcher.rewind()

@@ -7,6 +7,7 @@ acknowledge it, and do not get it again.
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from magnetar_broker.subscribing.parts import whole
 from magnetar_broker.subscribing.subscription import Subscription
 from magnetar_proto.ids import MessageId
 from magnetar_storage.log import Log
@@ -73,4 +74,5 @@ async def place_in(log: Log, message: MessageId, behind: bool) -> Place:
     gone = message.batch_index + behind if in_batch else messages * behind
     if gone >= messages:
         return Place(offset + 1, None)
-    return Place(offset, ((1 << messages) - 1) >> gone << gone if gone else None)
+    mask = whole(messages)
+    return Place(offset, mask >> gone << gone if gone and mask is not None else None)
