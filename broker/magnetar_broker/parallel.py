@@ -1,6 +1,6 @@
 """The same work for many things, some of them at a time: what waits for the disk waits together."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection
 from typing import TypeVar
 
 from magnetar_storage.log import Engine
@@ -11,7 +11,7 @@ WIDTH = 64
 
 
 async def for_each(
-    engine: Engine, things: Iterable[T], work: Callable[[T], Awaitable[None]]
+    engine: Engine, things: Collection[T], work: Callable[[T], Awaitable[None]]
 ) -> None:
     """Do `work` for each; of several errors one is raised, after all have been tried."""
     left = iter(things)
@@ -27,7 +27,7 @@ async def for_each(
         finally:
             ended.set_result(None)
 
-    workers = [engine.clock.promise() for _ in range(WIDTH)]
+    workers = [engine.clock.promise() for _ in range(min(WIDTH, len(things)))]
     for ended in workers:
         engine.tasks.spawn(worker(ended))
     for ended in workers:

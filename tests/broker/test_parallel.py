@@ -1,5 +1,8 @@
 """The same work for many things, some of them at a time."""
 
+from collections.abc import Coroutine
+from typing import Any
+
 import pytest
 
 from fakes.logs import LogWorld
@@ -42,6 +45,24 @@ def test_what_storage_refuses_stops_no_other() -> None:
     with pytest.raises(Unavailable, match="no room for 1"):
         world.do(for_each(world.engine, range(10), work))
     assert sorted(done) == [0, 2, 4, 6, 8]
+
+
+@pytest.mark.parametrize("things", [0, 1, WIDTH - 1, WIDTH + 1])
+def test_there_are_no_more_tasks_than_things(things: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = LogWorld()
+    spawn, spawned = world.tasks.spawn, list[object]()
+
+    def counted(work: Coroutine[Any, Any, None]) -> None:
+        spawned.append(work)
+        spawn(work)
+
+    monkeypatch.setattr(world.tasks, "spawn", counted)
+
+    async def work(thing: int) -> None:
+        assert thing < things
+
+    world.do(for_each(world.engine, range(things), work))
+    assert len(spawned) == min(things, WIDTH)
 
 
 def test_nothing_is_done_for_nothing() -> None:
