@@ -52,7 +52,11 @@ class TopicCounts:
             if tally is None:
                 tally = _Tally()
                 tally.stop = self._events.watch(namespace, tally.heard)
-                tally.learn(await self._catalogue.topics(namespace))
+                try:
+                    tally.learn(await self._catalogue.topics(namespace))
+                except BaseException:
+                    tally.stop()
+                    raise
                 self._tallies[namespace] = tally
             return tally
 
