@@ -244,7 +244,7 @@ class Deletion:
 
     async def _contents(self, namespace: str) -> list[TopicName]:
         await self._topics.settled(lambda topic: topic.namespace_name == namespace)
-        there = [topic.name for topic in self._topics if topic.name.namespace_name == namespace]
+        there = [topic.name for topic in self._topics.of_namespace(namespace)]
         there += await self._catalogue.logs(namespace)
         for domain in DOMAINS:
             there += await self._catalogue.partitioned_topics(namespace, domain)
@@ -258,7 +258,7 @@ class Deletion:
         if is_begun:
             await self._topics.settled(lambda topic: topic.namespace_name == name)
             gone = self._gone.setdefault(name, await self._catalogue.topics(name))
-            loaded = {topic.name for topic in self._topics if topic.name.namespace_name == name}
+            loaded = {topic.name for topic in self._topics.of_namespace(name)}
             await for_each(
                 self._engine,
                 sorted(loaded.union(await self._catalogue.logs(name))),

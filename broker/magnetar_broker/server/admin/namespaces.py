@@ -1,6 +1,6 @@
 """Namespaces: their life, and their bundles."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from magnetar_broker.broker import Broker
@@ -191,7 +191,7 @@ async def unload(site: Site, request: Request) -> Response:
     """Close all topics of a namespace; clients come back by themselves."""
     broker = serving(site)
     name = await existing_namespace(broker, request)
-    await _unload(broker, lambda topic: topic.namespace_name == name)
+    await _unload(broker, [topic.name for topic in broker.topics.of_namespace(name)])
     return Response(status=204)
 
 
@@ -206,17 +206,15 @@ async def unload_bundle(site: Site, request: Request) -> Response:
         raise Refused(400, f"{bundle} is not a bundle: expected something like {bundles.first}")
     if bundle not in bundles:
         raise Refused(412, f"{bundle} is not a bundle of {name}: see its bundles")
-    await _unload(
-        broker, lambda topic: topic.namespace_name == name and bundles.of(topic) == bundle
-    )
+    names = [topic.name for topic in broker.topics.of_namespace(name)]
+    await _unload(broker, [topic for topic in names if bundles.of(topic) == bundle])
     return Response(status=204)
 
 
-async def _unload(broker: Broker, is_meant: Callable[[TopicName], bool]) -> None:
+async def _unload(broker: Broker, names: list[TopicName]) -> None:
     async def one(topic: TopicName) -> None:
         await broker.topics.unload(topic)
 
-    names = [topic.name for topic in broker.topics if is_meant(topic.name)]
     await for_each(broker.engine, names, one)
 
 
