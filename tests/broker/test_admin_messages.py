@@ -307,7 +307,7 @@ def test_what_is_kept_is_explained(broker: RunningBroker, stage: Stage) -> None:
     assert TopicName.parse(answer["topic"]).is_persistent
     assert answer["policies"]["retention"] == {
         "value": {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0},
-        "saidBy": "broker",
+        "saidBy": "settings defaultRetentionTimeInMinutes, defaultRetentionSizeInMB",
     }
     assert [one["name"] for one in answer["subscriptions"]] == ["sub"]
     assert answer["warnings"] == []

@@ -289,10 +289,10 @@ def test_where_it_comes_from(broker: RunningBroker, namespace: str) -> None:
     assert told["max_producers"] == {
         "value": 5,
         "origin": "namespace",
-        "said_by": f"namespace {namespace}",
+        "saidBy": f"namespace {namespace}",
     }
-    assert told["message_ttl"]["said_by"] == f"topic persistent://{namespace}/topic"
-    assert told["max_consumers"]["said_by"] == "settings maxConsumersPerTopic"
+    assert told["message_ttl"]["saidBy"] == f"topic persistent://{namespace}/topic"
+    assert told["max_consumers"]["saidBy"] == "settings maxConsumersPerTopic"
     above = _object(Path(broker, f"namespaces/{namespace}/policies/explain").says())
     assert above["message_ttl"]["origin"] == "broker"
 

@@ -299,9 +299,9 @@ def test_explained_in_words() -> None:
     assert told["max_producers"] == {
         "value": 5,
         "origin": "namespace",
-        "said_by": f"namespace {NAMESPACE}",
+        "saidBy": f"namespace {NAMESPACE}",
     }
-    assert told["deduplication"]["said_by"] == f"topic {NAME}"
-    assert told["message_ttl"]["said_by"] == "settings ttlDurationDefaultInSeconds"
+    assert told["deduplication"]["saidBy"] == f"topic {NAME}"
+    assert told["message_ttl"]["saidBy"] == "settings ttlDurationDefaultInSeconds"
     assert "max_topics" not in told
     assert "max_message_size" not in world.do(explained(found, NAMESPACE))

@@ -9,7 +9,7 @@ from magnetar_broker.policies.table import TABLE
 
 
 async def explained(policies: Policies, subject: Subject) -> dict[str, Any]:
-    """`{policy: {value, origin, said_by}}` of all that a namespace or topic can say."""
+    """`{policy: {value, origin, saidBy}}` of all that a namespace or topic can say."""
     answer = {}
     for name, policy in TABLE.items():
         if policy.of_namespace if isinstance(subject, str) else policy.of_topic:
@@ -17,7 +17,7 @@ async def explained(policies: Policies, subject: Subject) -> dict[str, Any]:
             answer[name] = {
                 "value": policy.form.encode(resolved.value),
                 "origin": str(resolved.origin),
-                "said_by": said_by(policy, resolved, subject),
+                "saidBy": said_by(policy, resolved, subject),
             }
     return answer
 

@@ -14,6 +14,7 @@ from magnetar_broker.policies import (
     SUBSCRIPTION_EXPIRATION,
     Policy,
 )
+from magnetar_broker.policies.explain import said_by
 from magnetar_broker.topic import Topic
 from magnetar_storage.log_record import Segment
 
@@ -64,8 +65,12 @@ def _warnings(topic: Topic) -> Iterator[str]:
 
 
 def _policy(topic: Topic, policy: Policy[Any]) -> dict[str, Any]:
-    value, origin = topic.policies.resolve(policy, topic.name)
-    return {"value": policy.form.encode(value), "saidBy": str(origin)}
+    resolved = topic.policies.resolve(policy, topic.name)
+    return {"value": policy.form.encode(resolved.value), "saidBy": _said_by(topic, policy)}
+
+
+def _said_by(topic: Topic, policy: Policy[Any]) -> str:
+    return said_by(policy, topic.policies.resolve(policy, topic.name), topic.name)
 
 
 def _segment(topic: Topic, segment: Segment, verdict: Verdict) -> dict[str, Any]:
@@ -96,7 +101,7 @@ def _reason(topic: Topic, segment: Segment, verdict: Verdict, reason: Reason) ->
         told |= {
             "untilMs": verdict.until_ms,
             "orUntilSoManyBytesCome": verdict.room,
-            "saidBy": str(topic.policies.resolve(RETENTION, topic.name).origin),
+            "saidBy": _said_by(topic, RETENTION),
         }
     return told | {"why": _WHY[reason]}
 

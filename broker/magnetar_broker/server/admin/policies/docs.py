@@ -44,11 +44,11 @@ and who says so; `GET {ns}/policies/explain` does the same for topics that say n
 ```
 $ curl -s http://localhost:8080/admin/v2/persistent/public/default/orders/policies/explain
 {"retention": {"value": {"retentionTimeInMinutes": 1440, "retentionSizeInMB": -1},
-               "origin": "namespace", "said_by": "namespace public/default"},
+               "origin": "namespace", "saidBy": "namespace public/default"},
  "max_producers": {"value": 1, "origin": "topic",
-                   "said_by": "topic persistent://public/default/orders"},
+                   "saidBy": "topic persistent://public/default/orders"},
  "message_ttl": {"value": 0, "origin": "broker",
-                 "said_by": "settings ttlDurationDefaultInSeconds"}, ...}
+                 "saidBy": "settings ttlDurationDefaultInSeconds"}, ...}
 ```
 
 ## All policies
