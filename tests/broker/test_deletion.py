@@ -434,6 +434,35 @@ def test_a_tenant_that_is_being_deleted_is_not_made_anew() -> None:
     world.do(broker.namespaces.create(NamespaceName.parse("tenant/new"), Namespace()))
 
 
+def test_what_is_refused_when_it_goes_on_stops_no_other(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = NamedWorld()
+    broker = world.broker
+    for name in ("refused", "willing"):
+        world.do(broker.namespaces.ensure(NamespaceName.parse(f"{name}/space")))
+        world.writes_left = world.writes + 1  # the mark
+        with pytest.raises(Unavailable):
+            delete(world, name, force=True)
+        world.writes_left = None
+    delete_tenant = broker.tenants.delete
+
+    async def refuse(name: str) -> None:
+        if name == "refused":
+            raise NotEmpty("there is something still")
+        await delete_tenant(name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(broker.tenants, "delete", refuse)
+        world.do(broker.deletion.resume())
+    assert [one.getMessage() for one in caplog.records if one.levelname == "WARNING"] == [
+        "the deletion of refused goes on later: there is something still"
+    ]
+    assert "willing" not in world.do(broker.tenants.names())
+    world.do(broker.deletion.resume())
+    assert "refused" not in world.do(broker.tenants.names())
+
+
 @pytest.mark.parametrize("steps", range(0, 24, 3))
 def test_a_tenant_goes_although_a_namespace_of_it_goes_by_itself(steps: int) -> None:
     world = NamedWorld()
@@ -477,3 +506,23 @@ def test_what_is_deleted_in_several_attempts_is_not_listed_any_more(name: Any, w
     world.do(world.broker.namespaces.ensure(NamespaceName.parse(namespace)))
     kept = [] if isinstance(name, str) else [one for one in before if name.local not in one]
     assert world.names(namespace) == kept
+
+
+def test_an_end_that_was_stored_although_it_seemed_not_is_one() -> None:
+    world = NamedWorld()
+    world.part(PARTED, 1)
+    assert world.names() == ["parted-partition-0"]
+    remove = world.metadata.delete
+
+    async def lost(key: str, *asked: Any) -> None:
+        await remove(key, *asked)
+        if key.startswith(DELETIONS):
+            raise Unavailable("it was written, but nobody knows")
+
+    world.metadata.delete = lost  # type: ignore[method-assign]
+    with pytest.raises(Unavailable):
+        delete(world, PARTED)
+    world.metadata.delete = remove  # type: ignore[method-assign]
+    world.part(PARTED, 3)
+    delete(world, PARTED)
+    assert world.names() == []

@@ -1,5 +1,6 @@
 """Which topics count as inactive, and what becomes of them."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from fakes.named_worlds import NamedWorld, named
 from magnetar_broker.config.domains import InactiveMode
 from magnetar_broker.lifetime.inactive import INACTIVE, Use, is_over
+from magnetar_broker.metadata_keys import topic_policies_key
 from magnetar_broker.policies import INACTIVE_TOPICS, RETENTION, InactiveTopics, Retention
 
 UNUSED = Use(producers=False, subscriptions=False, behind=False, entries=True)
@@ -94,6 +96,22 @@ def test_policies_and_settings_switch_it_off_and_on() -> None:
     rule = InactiveTopics(True, WITHOUT, 1)
     world.do(world.broker.enforcement.say(PLAIN, {INACTIVE_TOPICS: rule}))
     assert look(world, 2) == ["other"]
+
+
+def test_a_rule_that_cannot_be_read_keeps_its_topic_and_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = NamedWorld()
+    for local in ("before", "damaged", "later"):
+        world.topic(named(local))
+    damaged = json.dumps({INACTIVE_TOPICS.name: "never"}).encode()
+    world.do(world.metadata.put(topic_policies_key(named("damaged")), damaged))
+    world.restart()
+    for local in ("before", "damaged", "later"):
+        world.topic(named(local))
+    assert look(world, 2) == ["damaged"]
+    told = {one.getMessage() for one in caplog.records if one.levelname == "WARNING"}
+    assert any("damaged is inactive cannot be told" in one for one in told)
 
 
 def test_system_topics_stay() -> None:

@@ -12,11 +12,10 @@ from magnetar_broker.errors import BrokerError
 from magnetar_broker.lifetime.retention import Retention
 from magnetar_broker.names.catalogue import Catalogue
 from magnetar_broker.names.deletion import Deletion
-from magnetar_broker.pauses import pause
 from magnetar_broker.policies import INACTIVE_TOPICS, RETENTION, InactiveTopics, Policies
 from magnetar_broker.topic import Topic
 from magnetar_broker.topics import AnyTopic, Topics
-from magnetar_broker.upkeep import PAUSE_EVERY, each
+from magnetar_broker.upkeep import each
 from magnetar_proto.names import TopicName
 from magnetar_storage.world import Clock
 
@@ -85,12 +84,13 @@ class Inactive:
         """Delete what is over."""
         seconds = self._settings.broker_delete_inactive_topics_frequency_seconds
         present = list(self._topics)
-        over = []
-        for count, topic in enumerate(present, 1):
+        over: list[AnyTopic] = []
+
+        async def count(topic: AnyTopic) -> None:
             if self._counted(topic, seconds):
                 over.append(topic)
-            if count % PAUSE_EVERY == 0:
-                await pause(self._clock)
+
+        await each(self._clock, present, count, "whether %s is inactive cannot be told: %s")
         for topic in self._idle.keys() - set(present):
             del self._idle[topic]
         await each(self._clock, over, self._delete, "inactive %s was not deleted: %s")

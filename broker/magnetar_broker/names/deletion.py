@@ -13,6 +13,7 @@ from urllib.parse import unquote_plus
 
 from magnetar_broker.errors import (
     AlreadyExists,
+    BrokerError,
     InUse,
     NamespaceMissing,
     NotEmpty,
@@ -87,11 +88,11 @@ class Deletion:
         await self.resume()
 
     async def resume(self) -> None:
-        """Go on with all that was interrupted; trouble with storage is for the next time."""
+        """Go on with all that was interrupted; what fails, or is refused, is for the next time."""
         for name in sorted(self._begun):
             try:
                 await self._settle(name)
-            except StorageError as error:
+            except (BrokerError, StorageError) as error:
                 logger.warning("the deletion of %s goes on later: %s", name, error)
 
     async def settle(self, topic: TopicName) -> None:
@@ -122,13 +123,16 @@ class Deletion:
         await self._engine.metadata.put(deletion_key(name), b"{}")
 
     async def _is_begun(self, name: str) -> bool:
-        """Whether it is to be deleted indeed: storing the mark may have failed."""
+        """Whether it is to be deleted indeed: the mark may not be stored, or be gone already."""
         if name in self._begun and await self._engine.metadata.get(deletion_key(name)) is None:
-            self._begun.discard(name)
+            self._ended(name)
         return name in self._begun
 
     async def _end(self, name: str) -> None:
         await self._engine.metadata.delete(deletion_key(name))
+        self._ended(name)
+
+    def _ended(self, name: str) -> None:
         self._begun.discard(name)
         self._gone.pop(name, None)
 
