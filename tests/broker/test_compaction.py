@@ -6,7 +6,7 @@ from fakes.compacting import Compacting, Sent
 from fakes.keyed import Message, batch_entry, single_entry
 from magnetar_broker.compaction.rules import COMPACTION_CURSOR, CompactionRules
 from magnetar_broker.compaction.topic_compaction import CompactionStatus
-from magnetar_broker.dispatch.compacted import START_PROPERTY, Start, replaced, shown
+from magnetar_broker.dispatch.compacted import RETRY_SECONDS, START_PROPERTY, Start, replaced, shown
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.errors import NotReady
 from magnetar_broker.lifetime.tidying import truncate
@@ -136,6 +136,31 @@ def test_a_topic_that_is_truncated_meanwhile_keeps_what_is_left(
     assert truncated.done()
     assert slow.topic.log.first_offset == 14
     assert {message.value for _, _, message in slow.read()} >= {b"%d" % n for n in range(15, 20)}
+
+
+def test_damage_that_lasts_is_logged_once_until_it_changes(
+    world: Compacting, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.send_all(numbered(0, 20))
+    world.compact()
+    world.do(truncate(world.topic))
+    asked = {"durable": False, "start": MessageId(-1, -1), "read_compacted": True}
+
+    def errors() -> int:
+        world.clock.advance(10 * RETRY_SECONDS)
+        return sum(one.levelname == "ERROR" for one in caplog.records)
+
+    world.store.read_failure = Unavailable("one trouble")
+    consumer = world.subscribe(permits=100, **asked)
+    assert (errors(), errors()) == (1, 1)
+    world.store.read_failure = Unavailable("another one")
+    assert (errors(), errors()) == (2, 2)
+    world.store.read_failure = None
+    world.clock.advance(RETRY_SECONDS)
+    assert world.got(consumer)
+    world.store.read_failure = Unavailable("another one")
+    world.nack(consumer)
+    assert (errors(), errors()) == (3, 3), "it was well meanwhile"
 
 
 def test_who_asks_for_the_end_of_a_log_that_is_gone_hears_of_compacted_messages(

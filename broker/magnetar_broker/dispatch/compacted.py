@@ -85,6 +85,8 @@ class CompactedReading:
         self._ahead = NOTHING  # all that there is from one offset to before another
         self._ahead_from = self._ahead_to = 0
         self._reading = False
+        self._told = ""
+        """What the log of events has heard last of a failure that lasts."""
 
     def first(self) -> int:
         """The offset to begin at after the cursor was moved, or the consumer changed."""
@@ -185,13 +187,16 @@ class CompactedReading:
             return
         finally:
             self._reading = False
+        self._told = ""
         self._ahead, self._ahead_from = found or NOTHING, offset
         self._ahead_to = found.offsets[-1] + 1 if found else horizon
         self._ready()
 
     def _failed(self, offset: int, error: StorageError) -> None:
-        logger.error("compacted data of %s cannot be read from offset %d: %s",
-                     self._log.key, offset, error)  # fmt: skip
+        trouble = f"compacted data of {self._log.key} cannot be read from offset {offset}: {error}"
+        if trouble != self._told:
+            logger.error("%s", trouble)
+            self._told = trouble
         self.failure = error
         self._log.engine.clock.later(RETRY_SECONDS, self._try_again)
 
