@@ -47,7 +47,7 @@ from magnetar_broker.subscribing.skipping import skip_all
 from magnetar_broker.topic import Topic
 from magnetar_broker.topics import AnyTopic
 from magnetar_proto.names import NamespaceName, TopicName
-from magnetar_storage.errors import Fenced, Unavailable
+from magnetar_storage.errors import Fenced, StorageError, Unavailable
 
 TENANT, NAMESPACE = "tenant", "tenant/space"
 PARTED = named("parted", NAMESPACE)
@@ -60,7 +60,7 @@ ACCESSES = ("get", "put", "delete", "list")
 WRITES = ("put", "delete")
 FAILURES = 0.1
 """Of all writes."""
-SEEDS = 100
+SEEDS = 400
 
 
 class Races(NamedWorld):
@@ -232,10 +232,10 @@ class Races(NamedWorld):
             for _ in range(self.dice.choice((0, 0, 1, 3, 8, 30))):
                 self.clock.step()
         self.clock.pump()
-        refusals = (BrokerError, Unavailable, Fenced) if self.failing else (BrokerError,)
+        refusals = (BrokerError, StorageError if self.failing else Fenced)
         for answer in begun:
             assert answer.done(), "nobody will ever answer"
-            with suppress(*refusals):  # others were faster, or it could not be written
+            with suppress(*refusals):  # others were faster, or it could not be stored
                 answer.result()
         self.failing = False
         self.do(self.broker.deletion.resume())
