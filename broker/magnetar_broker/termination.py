@@ -10,6 +10,7 @@ from magnetar_broker.subscribing.subscription import Subscription
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
 from magnetar_storage.log import Log
+from magnetar_storage.positions import NOWHERE
 
 
 class Home(Protocol):
@@ -26,7 +27,7 @@ class Home(Protocol):
 
 
 async def terminate(topic: Home) -> MessageId:
-    """Let nothing be published any more, ever; the last message's id.  Durable on return.
+    """Let nothing be published any more, ever; the id of what was last then.  Durable on return.
 
     What was appended before is answered.  What comes meanwhile is not: its producers are sent
     away, and learn the reason when they come back.  If it cannot be recorded the topic is dropped.
@@ -37,9 +38,7 @@ async def terminate(topic: Home) -> MessageId:
         topic.producers.disconnect()
         for subscription in list(topic.subscriptions.values()):
             subscription.tell_end()
-    if topic.log.end == topic.log.first_offset:
-        return MessageId(-1, -1)
-    return MessageId(*topic.log.position(topic.log.end - 1))
+    return MessageId(*(topic.log.record.terminated_at or NOWHERE))
 
 
 def check_not_terminated(topic: Home) -> None:

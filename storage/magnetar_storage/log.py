@@ -112,7 +112,8 @@ class Log(RecordedLog):
             if writer is not None:
                 await self._settle(writer)
                 self._open_entries = self._open_bytes = 0
-            await self.commit(lambda record: replace(record, terminated=True))
+            last = self.position(self.end - 1) if self.end > self.first_offset else None
+            await self.commit(lambda record: replace(record, terminated=True, terminated_at=last))
             self.terminated = True
         except StorageError as error:
             self.fail(error)

@@ -82,6 +82,8 @@ class LogRecord:
     compacted: Compacted | None = None
     terminated: bool = False
     """Nothing will ever be appended any more."""
+    terminated_at: tuple[SegmentId, int] | None = None
+    """The position of the last entry then, if there was one; it is kept when the entry goes."""
 
     @property
     def stored(self) -> set[SegmentId]:
@@ -165,6 +167,8 @@ class LogRecord:
             fields["compacted"] = asdict(self.compacted)
         if not self.terminated:
             del fields["terminated"]
+        if self.terminated_at is None:
+            del fields["terminated_at"]
         return json.dumps({"version": self._version()} | fields).encode()
 
     def _version(self) -> int:
@@ -191,9 +195,10 @@ class LogRecord:
             properties = dict(fields.pop("properties", {}))
             compacted = Compacted.decode(fields.pop("compacted", None))
             terminated = fields.pop("terminated", False) is True
+            last = _position(fields.pop("terminated_at", None))
             return cls(
                 segments=segments, delay_segments=delays, trash=trash, properties=properties,
-                compacted=compacted, terminated=terminated, **_numbers(fields),
+                compacted=compacted, terminated=terminated, terminated_at=last, **_numbers(fields),
             )  # fmt: skip
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise Corrupt(key, 0, f"the metadata record cannot be read: {error}") from error
@@ -209,6 +214,13 @@ def _numbers(fields: dict[str, Any]) -> dict[str, Any]:
 
 def _ids(values: Iterable[Any]) -> tuple[SegmentId, ...]:
     return tuple(_numbers({"id": value})["id"] for value in values)
+
+
+def _position(value: Iterable[Any] | None) -> tuple[SegmentId, int] | None:
+    if value is None:
+        return None
+    ledger, entry = _ids(value)
+    return ledger, entry
 
 
 def _joined(one: Segment, other: Segment) -> Segment:

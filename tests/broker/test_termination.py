@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from fakes.connection import RecordingConnection
+from fakes.logs import BY_THREE
 from fakes.topics import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED, TopicWorld, entry
 from magnetar_broker.errors import NotReady, TopicTerminated
+from magnetar_broker.lifetime.tidying import truncate
 from magnetar_broker.publishing.access import Claim, Mode
 from magnetar_broker.publishing.producer import ProducerRequest
 from magnetar_proto.ids import MessageId
@@ -34,6 +36,18 @@ def test_the_last_message_is_told_and_nothing_more_is_taken() -> None:
         assert terminated(world) == last, "again"
         world.crash()
     assert world.topic.log.end == 2
+
+
+def test_the_last_message_is_told_again_when_it_is_gone() -> None:
+    world = TopicWorld(roll=BY_THREE)
+    world.publish(*(entry(time) for time in range(5)))
+    last = terminated(world)
+    assert last == MessageId(*world.topic.log.position(4))
+    world.do(truncate(world.topic))
+    assert world.topic.log.segments == ()
+    for _ in range(2):
+        assert terminated(world) == last
+        world.crash()
 
 
 def test_an_empty_topic() -> None:

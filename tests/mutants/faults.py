@@ -295,7 +295,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "storage/magnetar_storage/log.py",
         "the end of a topic is not durable",
-        "            await self.commit(lambda record: replace(record, terminated=True))\n",
+        "            await self.commit(lambda record: replace(record, terminated=True, terminated_at=last))\n",
         "",
         ("tests/storage/test_log_termination.py",),
     ),

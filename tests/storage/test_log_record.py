@@ -18,6 +18,12 @@ def test_the_record_survives_encoding() -> None:
     assert LogRecord.decode(KEY, log.record.encode()) == log.record
 
 
+def test_the_record_of_a_terminated_log_survives_encoding() -> None:
+    for last in (None, (3, 7)):
+        record = LogRecord(terminated=True, terminated_at=last)
+        assert LogRecord.decode(KEY, record.encode()) == record
+
+
 @pytest.mark.parametrize(
     ("value", "why"),
     [
@@ -33,6 +39,8 @@ def test_the_record_survives_encoding() -> None:
             "kept is 1.5",
         ),
         (b'{"version": 1, "segments": [], "trash": [], "surprise": 0}', "cannot be read"),
+        (b'{"version": 4, "segments": [], "trash": [], "terminated_at": [1]}', "cannot be read"),
+        (b'{"version": 4, "segments": [], "trash": [], "terminated_at": [1, ""]}', "id is "),
         (b'{"version": 5, "segments": [], "trash": [], "surprise": 0}', "record version 5"),
     ],
 )
