@@ -10,7 +10,7 @@ from magnetar_broker.orphans import present_segments, sweep, sweep_and_tell
 def test_only_empty_segments_that_nobody_lists_are_deleted() -> None:
     world = TopicWorld()
     world.publish(entry(1))
-    world.subscribe("sub")
+    world.subscribe()
     listed = world.do(present_segments(world.engine))
     empty = world.do(world.store.create())
     used = world.do(world.store.create())
@@ -37,7 +37,7 @@ def left_over_cursors(world: TopicWorld) -> int:
 def test_cursors_that_nobody_lists_are_deleted() -> None:
     world = TopicWorld()
     world.publish(entry(1))
-    world.subscribe("sub")
+    world.subscribe()
     listed = world.do(present_segments(world.engine))
     left_over = left_over_cursors(world)
     candidates = world.do(present_segments(world.engine))
@@ -49,7 +49,7 @@ def test_cursors_that_nobody_lists_are_deleted() -> None:
 def test_cursors_that_nobody_lists_stay_while_a_topic_lacks_its_own() -> None:
     world = TopicWorld()
     world.publish(entry(1))
-    world.subscribe("sub")
+    world.subscribe()
     left_over = left_over_cursors(world)
     listed = world.topic.log.cursor_segment
     assert listed is not None
