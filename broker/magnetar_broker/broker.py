@@ -72,7 +72,7 @@ class Broker:
         self.ready = False
         self.connections = self.connections_total = 0
         self._connections_from: Counter[str] = Counter()
-        self.topics = Topics(engine.clock, settings.max_concurrent_topic_load_request)
+        self.topics = Topics(engine, settings.max_concurrent_topic_load_request)
         self.deletion = Deletion(
             engine,
             self.tenants,

@@ -6,11 +6,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from magnetar_broker.errors import NotReady
 from magnetar_broker.non_persistent import NonPersistentTopic
+from magnetar_broker.parallel import for_each
 from magnetar_broker.topic import Topic
 from magnetar_broker.turnstile import Turnstile
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import StorageError
-from magnetar_storage.world import Clock, Promise
+from magnetar_storage.log import Engine
+from magnetar_storage.world import Promise
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +22,7 @@ AnyTopic = Topic | NonPersistentTopic
 class Topics:
     """One per broker.  Iterating gives those that are loaded now, whatever comes or goes then."""
 
-    def __init__(self, clock: Clock, loads: int = 0) -> None:
+    def __init__(self, engine: Engine, loads: int = 0) -> None:
         """`loads` is how many may be opened at a time, 0 for any number."""
         self.serving = False
         """Whether topics may be opened."""
@@ -28,8 +30,9 @@ class Topics:
         """How many were, ever."""
         self.on_opened: Callable[[], None] = lambda: None
         """Called when one more is."""
-        self._clock = clock
-        self._loads = Turnstile(clock, loads)
+        self._engine = engine
+        self._clock = engine.clock
+        self._loads = Turnstile(engine.clock, loads)
         self._loaded: dict[TopicName, AnyTopic] = {}
         self._of_namespace: dict[str, dict[TopicName, AnyTopic]] = {}
         self._busy: dict[TopicName, Promise] = {}
@@ -169,11 +172,13 @@ class Topics:
         """Send every client away and seal every topic; nothing is opened any more."""
         self.serving = False
         await self.settled(lambda name: True)
-        for topic in self:
-            try:
-                await topic.close()
-            except StorageError as error:
-                logger.error("%s could not be sealed; it recovers at the next start: %s",
-                          topic.name, error)  # fmt: skip
+        await for_each(self._engine, list(self), _seal)
         self._loaded.clear()
         self._of_namespace.clear()
+
+
+async def _seal(topic: AnyTopic) -> None:
+    try:
+        await topic.close()
+    except StorageError as error:
+        logger.error("%s could not be sealed; it recovers at the next start: %s", topic.name, error)

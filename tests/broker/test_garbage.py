@@ -29,7 +29,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.world = NamedWorld()
-        self.topics = Topics(self.world.clock)
+        self.topics = Topics(self.world.engine)
         self.topics.serving = True
         self.garbage = Garbage(self.topics)
         self.left: WeakSet[Any] = WeakSet()

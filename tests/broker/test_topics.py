@@ -13,7 +13,7 @@ PLAIN, PARTED = named("plain"), named("parted")
 
 def test_one_at_a_time_for_a_name() -> None:
     world = NamedWorld()
-    topics = Topics(world.clock)
+    topics = Topics(world.engine)
     gates = {word: world.clock.promise() for word in "abc"}
     order: list[str] = []
 
@@ -43,7 +43,7 @@ def test_one_at_a_time_for_a_name() -> None:
 
 def test_waiting_for_all_that_is_meant() -> None:
     world = NamedWorld()
-    topics = Topics(world.clock)
+    topics = Topics(world.engine)
     gate = world.clock.promise()
 
     async def work() -> None:
