@@ -1,11 +1,14 @@
 # Magnetar: everything a newcomer needs. `make help` lists it.
 SHELL := /bin/bash
 PYTHON ?= python3
-VENV := .venv
+VENV ?= .venv
+# Test processes side by side: as many as the machine has processors.
+WORKERS ?= logical
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PYTEST := $(BIN)/pytest -n $(WORKERS)
 
-.PHONY: help setup java run test check compiled test-compiled pure torture-disk bench record-conformance fuzz torture torture-admin soak proto docs clean model mutants
+.PHONY: help setup java run test test-fast test-all coverage check compiled test-compiled test-package test-portable package pure torture-disk bench record-conformance fuzz torture torture-admin soak proto docs clean model mutants
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -18,7 +21,7 @@ $(STAMP): pyproject.toml
 	@$(PYTHON) -m venv $(VENV) \
 	  || { echo "Python's venv module is missing: on Debian, apt-get install python3-venv"; exit 1; }
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet -e '.[dev]'
+	MAGNETAR_BUILD=pure $(BIN)/pip install --quiet -e '.[dev]'
 	@touch $@
 
 java: ## Install Java for Spark from the system's packages where it is missing
@@ -33,14 +36,41 @@ check: setup ## Style, types and layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: check pure java ## Every check and every test
-	$(BIN)/pytest
+test: check pure java ## Every check and every kind of test, in some minutes: before a commit
+	$(PYTEST)
+
+test-fast: setup pure ## Tests without a broker process, Java, Go or Spark, in seconds: after an edit
+	$(PYTEST) --effort fast -m "not daemon"
+
+test-all: check pure java ## Every test with all its examples, seeds and kills, pure and compiled
+	$(PYTEST) --effort all
+	$(MAKE) compiled
+	$(PYTEST) --effort all
+	$(MAKE) pure
+	$(MAKE) test-portable test-package
+
+# The floors are a little below what is reached: lower one only with a reason in the commit.
+coverage: setup pure ## Branch coverage of protocol, storage and dispatch, each with a floor
+	$(PYTEST) -m "not daemon" --cov --cov-report= tests/proto tests/storage tests/broker
+	@for floor in proto/magnetar_proto:97 storage/magnetar_storage:97 broker/magnetar_broker/dispatch:97; do \
+	  echo "--- $${floor%:*}, at least $${floor#*:} %"; \
+	  $(BIN)/coverage report --include="$${floor%:*}/*" --fail-under="$${floor#*:}" || exit 1; \
+	done
 
 compiled: setup ## Compile the hot modules with mypyc, beside their sources (needs a C compiler)
 	$(BIN)/python scripts/compile.py
 
 test-compiled: compiled ## The tests of protocol, storage and broker on the compiled modules
-	$(BIN)/pytest tests/proto tests/storage tests/broker
+	$(PYTEST) tests/proto tests/storage tests/broker
+
+test-package: setup ## Build sdist and wheel, install the wheel elsewhere and use it (needs a C compiler)
+	$(BIN)/pytest tests/packaging/test_build_hook.py tests/packaging/installed_wheel.py
+
+test-portable: setup ## The tests of storage with the system calls that every platform has
+	MAGNETAR_DISK_CALLS=portable $(PYTEST) tests/storage
+
+package: setup ## Build dist/: the source distribution, and the wheel compiled for this platform
+	MAGNETAR_BUILD=compiled $(BIN)/python -m build
 
 pure: ## Remove what was compiled
 	find proto storage broker -name '*.so' -delete
@@ -49,43 +79,43 @@ torture-disk: setup ## Power losses on a simulated disk: POINTS=100000 SEED=0 JO
 	cd tests && ../$(BIN)/python -m crash.disk_torture \
 	  --points $(or $(POINTS),100000) --seed $(or $(SEED),0) --jobs $(or $(JOBS),1)
 
-mutants: setup ## Take each sync, check and order out, one at a time: do the tests notice? (ONLY=text)
+mutants: setup ## Remove each sync, check and ordering in turn, and list those that no test notices (ONLY=text)
 	PYTHONPATH=tests $(BIN)/python -m mutants --only "$(ONLY)"
 
-model: setup ## Any history of a subscription against a model: EXAMPLES=5000 for each type
-	DISPATCH_EXAMPLES=$(or $(EXAMPLES),5000) $(BIN)/pytest --timeout 0 tests/broker/test_dispatch_model.py
+model: setup ## Random histories of subscriptions against a model: EXAMPLES=5000 for each type
+	DISPATCH_EXAMPLES=$(or $(EXAMPLES),5000) $(BIN)/pytest --timeout 0 tests/broker/dispatch/test_dispatch_model.py
 
-bench: setup ## Measure beside the floor (PEER=pulsar: and the original; ROWS=publish,latency ROUNDS=3)
+bench: setup ## Benchmark against the floor (PEER=pulsar: and Apache Pulsar; ROWS=publish,latency ROUNDS=3)
 	$(BIN)/python -m bench $(if $(PEER),--peer $(PEER)) $(if $(ROWS),--rows $(ROWS)) \
 	  $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(BEFORE),--before $(BEFORE)) $(BENCH)
 
 SIDE ?= original
-record-conformance: setup ## Record what Apache Pulsar says to tests/conformance (needs Java and Maven)
+record-conformance: setup ## Record Apache Pulsar's answers to the dialogues of tests/conformance (needs Java and Maven)
 	PYTHONPATH=tests $(BIN)/python -m conformance.record $(SIDE) $(GROUPS)
 
 MINUTES ?= 10
-fuzz: setup ## Feed parsers, stores and a broker what nobody sends: MINUTES=10 TARGET=name
+fuzz: setup ## Feed malformed input to parsers, stores and a broker: MINUTES=10 TARGET=name
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/pip install --quiet -e '.[fuzz]'
 	@PYTHONPATH=tests $(BIN)/python -m fuzz run --minutes $(MINUTES) $(if $(TARGET),--target $(TARGET))
 
 torture: setup ## Kill the broker CYCLES times under load and compare (SEED=s repeats a run)
 	@cd tests && ../$(BIN)/python -m crash.torture --cycles $(or $(CYCLES),100) $(if $(SEED),--seed $(SEED))
 
-torture-admin: setup ## Kill it CYCLES times while topics, policies and schemas come and go (SEED=s)
+torture-admin: setup ## Kill it CYCLES times while topics, policies and schemas are created and deleted (SEED=s)
 	@cd tests && ../$(BIN)/python -m crash.admin_torture --cycles $(or $(CYCLES),100) $(if $(SEED),--seed $(SEED))
 
 soak: MINUTES = 30
-soak: setup ## Half speed for MINUTES with clients that come and go: does anything grow?
+soak: setup ## Half speed for MINUTES with clients that connect and leave; fails if memory or files grow
 	@cd tests && ../$(BIN)/python -m crash.soak --minutes $(MINUTES)
 
-proto: setup ## Generate the protocol classes anew from PulsarApi.proto
+proto: setup ## Regenerate the protocol classes from PulsarApi.proto
 	$(BIN)/python -m grpc_tools.protoc -I proto/magnetar_proto \
 	  --python_out=proto/magnetar_proto --pyi_out=proto/magnetar_proto PulsarApi.proto
 
-docs: setup ## Generate docs/configuration.md and docs/policies.md anew from what is declared, docs/differences.md from the traces
+docs: setup ## Regenerate docs/configuration.md and docs/policies.md from the declarations, docs/differences.md from the traces
 	$(BIN)/python -m magnetar_broker.config.docs > docs/configuration.md
 	$(BIN)/python -m magnetar_broker.server.admin.policies.docs > docs/policies.md
 	PYTHONPATH=tests $(BIN)/python -m conformance.docs
 
-clean: pure ## Remove what the build made (not ./data)
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+clean: pure ## Remove everything that was built (not ./data)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage dist build

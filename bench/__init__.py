@@ -1,1 +1,1 @@
-"""What Magnetar costs, measured beside a bare server that does the least one must."""
+"""Benchmarks of Magnetar beside the floor, a bare server that only appends and syncs."""

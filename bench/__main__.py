@@ -15,7 +15,7 @@ from bench.contest import Contest
 from bench.outcome import Results
 from bench.probe import probe_sync
 from bench.rows import ROWS, Row, crash_row
-from bench.servers import SERVERS, MagnetarBefore
+from bench.servers import SERVERS, MagnetarBefore, compile_copy
 from bench.table import marks, table
 
 RESULTS_DIR = Path(__file__).parent / "results"
@@ -52,20 +52,38 @@ def chosen(rows: str, gigabytes: int) -> dict[str, Row]:
 @click.command()
 @click.option("--rows", default=",".join(name for name, row in ROWS.items() if not row.asked),
               show_default=True,
-              help="With commas; `publish` stands for all that begin so.")  # fmt: skip
+              help="Rows, separated by commas; a prefix selects all it begins.")  # fmt: skip
 @click.option("--rounds", default=3, show_default=True, type=click.IntRange(1))
-@click.option("--quick", is_flag=True, help="A tenth of the messages, one round if not told.")
-@click.option("--seconds", default=10.0, show_default=True, help="The longest measurement.")
-@click.option("--peer", type=click.Choice(list(PEERS)), help="Measure the original, too.")
+@click.option(
+    "--quick", is_flag=True, help="A tenth of the messages; one round unless --rounds is given."
+)
+@click.option(
+    "--seconds",
+    default=10.0,
+    show_default=True,
+    help="Maximum length of a measurement, in seconds.",
+)
+@click.option(
+    "--peer", type=click.Choice(list(PEERS)), help="Also measure this peer: the original."
+)
 @click.option("--servers", default="magnetar,floor", show_default=True,
-              help="Which, with commas.")  # fmt: skip
+              help="Servers to measure, separated by commas.")  # fmt: skip
 @click.option("--before", type=click.Path(path_type=Path, exists=True),
-              help="Another working tree of Magnetar to measure, too.")  # fmt: skip
-@click.option("--gigabytes", default=0, help="Start after kill -9 with so much data, too.")
+              help="Also measure the Magnetar of this other working tree.")  # fmt: skip
+@click.option(
+    "--compiled",
+    is_flag=True,
+    help="Also measure a compiled copy of this working tree, the form of wheels.",
+)
+@click.option(
+    "--gigabytes",
+    default=0,
+    help="Also measure the start after kill -9 with this much data, in GB.",
+)
 @click.option("--json", "json_path", type=click.Path(path_type=Path, dir_okay=False),
-              help="Where to write the results; default: bench/results/<time>.json.")  # fmt: skip
+              help="File to write the results to; default: bench/results/<time>.json.")  # fmt: skip
 @click.option("--dir", "parent", type=click.Path(path_type=Path, file_okay=False, exists=True),
-              help="Keeps the servers' data meanwhile; default: bench/results.")  # fmt: skip
+              help="Directory for the servers' data; default: bench/results.")  # fmt: skip
 @click.pass_context
 def main(
     context: click.Context,
@@ -76,6 +94,7 @@ def main(
     peer: str | None,
     servers: str,
     before: Path | None,
+    compiled: bool,
     gigabytes: int,
     json_path: Path | None,
     parent: Path | None,
@@ -86,7 +105,8 @@ def main(
         rounds = 1
     if before is not None:
         MagnetarBefore.tree = before.resolve()
-    named = {*servers.split(","), *PEERS.get(peer or "", []), *(["before"] if before else [])}
+    named = {*servers.split(","), *PEERS.get(peer or "", [])}
+    named |= {name for name, asked in (("before", before), ("compiled", compiled)) if asked}
     if named - set(SERVERS):
         raise click.BadParameter("no such server", param_hint="--servers")
     names = [name for name in SERVERS if name in named]
@@ -96,6 +116,8 @@ def main(
     with tempfile.TemporaryDirectory(prefix="data-", dir=parent or RESULTS_DIR) as temporary:
         directory = Path(temporary)
         results = Results(machine(directory), rounds, scale, gigabytes)
+        if "compiled" in named:
+            compile_copy(directory / "compiled")
         with Contest(names, directory, scale, seconds) as contest:
             for measured in contest.run(selected, rounds, lambda text: click.echo(text, err=True)):
                 results.add(*measured)

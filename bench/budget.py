@@ -1,4 +1,4 @@
-"""`python -m bench.budget ROW`: where the server's CPU time of one message goes, from a profile.
+"""`python -m bench.budget ROW`: the server's CPU time of one message by function, from a profile.
 
 Needs py-spy, which looks 200 times a second which function of the server holds the interpreter's
 lock while the row is measured.  The CPU time is shared out in proportion; so what a thread does
@@ -80,7 +80,7 @@ def self_times(profile: str) -> tuple[Counter[str], Counter[str]]:
 
 
 def by_step(functions: Counter[str]) -> Counter[str]:
-    """The same samples by what the functions are for."""
+    """The samples of `functions` summed by step."""
     steps: Counter[str] = Counter()
     for name, count in functions.items():
         step = next((step for step, pattern in STEPS if re.search(pattern, name)), OTHERS)
@@ -103,10 +103,15 @@ def shares(counted: Counter[str], cpu_us: float, shown: int) -> str:
 @click.command()
 @click.argument("row", type=click.Choice([key for key, row in ROWS.items() if not row.fresh]))
 @click.option("--before", type=click.Path(path_type=Path, exists=True),
-              help="Profile another working tree.")  # fmt: skip
-@click.option("--seconds", default=10.0, show_default=True, help="The longest measurement.")
+              help="Profile the Magnetar of this other working tree.")  # fmt: skip
+@click.option(
+    "--seconds",
+    default=10.0,
+    show_default=True,
+    help="Maximum length of a measurement, in seconds.",
+)
 def main(row: str, before: Path | None, seconds: float) -> None:
-    """Measure a row on Magnetar and print where its CPU time goes."""
+    """Measure a row on Magnetar and print its CPU time by function."""
     if before is not None:
         MagnetarBefore.tree = before.resolve()
     with tempfile.TemporaryDirectory() as temporary:

@@ -1,4 +1,4 @@
-"""Compaction: how fast it is, what it takes, and what publishers beside it notice."""
+"""Benchmark of compaction: its speed, CPU and memory, and the latency of a publisher meanwhile."""
 
 import asyncio
 import http.client
@@ -75,10 +75,10 @@ async def _publish_until(connection: Connection, end: asyncio.Event) -> list[flo
     while not end.is_set():
         answered = connection.promise()
 
-        def told(count: int, last: Command, promise: "asyncio.Future[None]" = answered) -> None:
+        def answer(count: int, last: Command, promise: "asyncio.Future[None]" = answered) -> None:
             promise.set_result(None)
 
-        connection.on_receipts = told
+        connection.on_receipts = answer
         began = time.perf_counter()
         connection.write_all(writes[0].buffers)
         await answered
@@ -94,11 +94,11 @@ async def _compacted(http_port: int, topic: str) -> None:
         raise LoadError(f"the compaction of {topic} did not begin: {status}")
     while True:
         _, text = await asyncio.to_thread(_ask, http_port, "GET", path)
-        said = json.loads(text)
-        if said["status"] == "SUCCESS":
+        state = json.loads(text)
+        if state["status"] == "SUCCESS":
             return
-        if said["status"] != "RUNNING":
-            raise LoadError(f"{topic} was not compacted: {said}")
+        if state["status"] != "RUNNING":
+            raise LoadError(f"{topic} was not compacted: {state}")
         await asyncio.sleep(LOOK_SECONDS)
 
 
@@ -111,7 +111,7 @@ def _ask(http_port: int, method: str, path: str) -> tuple[int, bytes]:
 
 
 def _loads(shape: Shape, messages: int) -> Iterator[Load]:
-    """All messages, some at a time; keys come in an order that says nothing."""
+    """All messages, some at a time; keys come in random order."""
     random, sent = Random(7), 0
     while sent < messages:
         count = min(PORTION, messages - sent)

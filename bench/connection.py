@@ -1,4 +1,7 @@
-"""A client's connection that costs little: receipts and messages are counted, not decoded."""
+"""A cheap client connection: receipts and messages are counted, not decoded.
+
+It reads frames itself instead of with the tests' clients: what they decode would be measured too.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -36,14 +39,14 @@ class Command(NamedTuple):
 
 
 class Connection(asyncio.Protocol):
-    """When it is lost or refused something, whoever waits on it gets a `LoadError`."""
+    """A client's connection; pending calls fail with `LoadError` if it is lost or refused."""
 
     def __init__(self) -> None:
         self.on_receipts: Callable[[int, Command], None] = self._unexpected
-        """Takes how many came, and the last of them."""
+        """Called with the number of receipts, and the last of them."""
         self.on_messages: Callable[[int, Command], None] = self._unexpected
         self.on_message: Callable[[Command], None] | None = None
-        """Takes each message, before `on_messages` hears of some."""
+        """Called with each message, before `on_messages`."""
         self.on_writable: Callable[[], None] = lambda: None
         self.writable = True
         self._update: asyncio.Future[pb.CommandWatchTopicUpdate] | None = None
@@ -109,10 +112,10 @@ class Connection(asyncio.Protocol):
             self.fail(f"unexpected answer: {command}")
 
     def _unexpected(self, *_: object) -> None:
-        self.fail("a receipt or a message nobody waits for")
+        self.fail("an unexpected receipt or message")
 
     def fail(self, why: str) -> None:
-        """Whoever waits gets a `LoadError`."""
+        """Fail all pending calls with a `LoadError`."""
         for future in list(self._waiting):
             if not future.done():
                 future.set_exception(LoadError(why))
@@ -125,7 +128,7 @@ class Connection(asyncio.Protocol):
         return future
 
     def update(self) -> "asyncio.Future[pb.CommandWatchTopicUpdate]":
-        """What a watcher of topics will be told next."""
+        """The next update of a watcher of topics."""
         self._update = self.promise()
         return self._update
 
@@ -138,7 +141,7 @@ class Connection(asyncio.Protocol):
         self._transport.writelines(buffers)
 
     def close(self) -> None:
-        """Close without telling the server."""
+        """Close the socket without closing producers and consumers first."""
         self._transport.close()
 
     def request_id(self) -> int:
@@ -151,7 +154,7 @@ class Connection(asyncio.Protocol):
         return await self.ask(getattr(command, "request_id", 0), encode(command))
 
     async def ask(self, request_id: int, data: bytes) -> pb.BaseCommand:
-        """The same for a command that is already encoded."""
+        """As `call`, for a command that is already encoded."""
         future = self._replies[request_id] = self.promise()
         self.write(data)
         return cast(pb.BaseCommand, await future)

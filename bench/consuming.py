@@ -78,7 +78,7 @@ class Receiver:
 class EachReceiver:
     """Takes messages, `permits` ahead, and acknowledges each, those of one read together.
 
-    `took` is told of the ids of the entries, a read at a time.
+    `took` gets the ids of the entries of each read.
     """
 
     def __init__(

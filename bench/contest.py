@@ -1,4 +1,4 @@
-"""Servers take turns: every row on every server, again and again."""
+"""Runs every row on every server in turn, for a number of rounds."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ class Contest:
         self._stack.close()
 
     def run(
-        self, rows: dict[str, Row], rounds: int, tell: Callable[[str], None]
+        self, rows: dict[str, Row], rounds: int, report: Callable[[str], None]
     ) -> Iterator[tuple[str, str, Measures | str]]:
         """Row, server and what was measured, in turn; or why it could not be."""
         for key, row in rows.items():
@@ -50,12 +50,12 @@ class Contest:
                 for name in self.names:
                     if row.brokers and name == FLOOR:
                         continue
-                    tell(f"{row.title}: round {number + 1} of {rounds}, {name}")
+                    report(f"{row.title}: round {number + 1} of {rounds}, {name}")
                     try:
                         yield key, name, self._measure(key, row, name)
                     except (LoadError, RuntimeError, TimeoutError) as error:
                         reason = f"{type(error).__name__}: {error}"
-                        tell(f"FAILED: {reason}")
+                        report(f"FAILED: {reason}")
                         yield key, name, reason
 
     def _measure(self, key: str, row: Row, name: str) -> Measures:

@@ -1,4 +1,4 @@
-"""What it costs to look for messages that are sent again."""
+"""Benchmark of deduplication: publishing with it and without."""
 
 from dataclasses import replace
 

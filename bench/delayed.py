@@ -1,4 +1,4 @@
-"""Very many delayed messages: publishing them, keeping them, and a crash with them."""
+"""Benchmark of millions of delayed messages: publishing, memory, delivery after a crash."""
 
 import time
 from collections.abc import Iterator

@@ -34,7 +34,7 @@ JOINED_BYTES = 4 << 10
 """Entries up to this size, on average, are joined before they are written."""
 IOV_MAX = 1024
 SWITCH_INTERVAL_SECONDS = 0.0005
-"""The same as the broker's: how long a thread back from the disk waits for the loop."""
+"""As in the broker: how long a thread back from the disk waits for the loop."""
 MAX_MESSAGE_SIZE = 5 << 20
 MAX_FRAME = MAX_MESSAGE_SIZE + (64 << 10)
 LEDGER = 1

@@ -1,4 +1,4 @@
-"""What is sent: SEND frames, encoded before any clock starts."""
+"""The load: SEND frames, encoded before any clock starts."""
 
 import random
 import time
@@ -36,7 +36,7 @@ class Shape:
     keys: int = 0
     """How many different keys the entries have; 0 is none."""
     numbered: bool = False
-    """Whether a batch tells the ids of its first and its last message, instead of counting one."""
+    """Whether a batch carries the sequence ids of its first and last message, instead of one."""
 
     @property
     def id_step(self) -> int:

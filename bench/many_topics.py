@@ -1,4 +1,4 @@
-"""Very many topics: opening them, keeping them, and touching each after a restart."""
+"""Benchmark of many topics: opening them, memory, first messages, and reopening after a restart."""
 
 import asyncio
 import time
@@ -59,7 +59,7 @@ def many_topics(trial: Trial, topics: int) -> Measures:
 
 
 async def _at_rest(trial: Trial, count: int, before: float) -> Measures:
-    """What the topics cost while nobody does anything."""
+    """What the topics cost while clients are idle."""
     await asyncio.sleep(SETTLING_SECONDS)
     kib = (trial.server.live_mib() - before) * 1024 / count
     used, began = sum(cpu_seconds(trial.server.pid)), time.perf_counter()
@@ -71,7 +71,7 @@ async def _at_rest(trial: Trial, count: int, before: float) -> Measures:
 async def open_producers(
     trial: Trial, stack: AsyncExitStack, names: list[str], publish: bool
 ) -> None:
-    """Look each topic up, open a producer, and publish a message if so told."""
+    """Look each topic up, open a producer, and publish a message if `publish`."""
     connections = [
         await stack.enter_async_context(connected(trial.server.port)) for _ in range(CONNECTIONS)
     ]

@@ -10,7 +10,7 @@ from bench.table import EXTRAS, HEADINGS, TITLES, words
 
 BEGIN, END = "<!-- bench: begin -->\n", "<!-- bench: end -->\n"
 SHORT = ("msg_per_s", "cpu_us", "peak_mib")
-"""Of a load, the measures that are told."""
+"""The measures of a load that are shown."""
 
 
 def line(cells: list[str]) -> str:
@@ -23,7 +23,7 @@ def table_of(head: list[str], rows: list[list[str]]) -> str:
     return "".join(map(line, [head, rule, *rows]))
 
 
-def told(results: Results, row: str, server: str) -> str:
+def cell(results: Results, row: str, server: str) -> str:
     """The medians that matter, in one cell."""
     named = [HEADINGS[measure] for measure in SHORT]
     columns = [
@@ -42,7 +42,7 @@ def report(results: Results) -> str:
     rows = []
     for key, row in results.rows.items():
         ratios = [results.ratio(key, "msg_per_s", other) for other in others]
-        cells = [told(results, key, server) for server in servers]
+        cells = [cell(results, key, server) for server in servers]
         rows.append([row.title, *cells, *("" if r is None else f"{r:.2f}" for r in ratios)])
     head = ["", *(TITLES[s] for s in servers), *(f"rate / {TITLES[o]}" for o in others)]
     verdicts = [
@@ -72,7 +72,7 @@ def replaced(text: str, generated: str) -> str:
 @click.command()
 @click.argument("results", type=click.Path(path_type=Path, exists=True))
 @click.option("--into", type=click.Path(path_type=Path, exists=True),
-              help="A document to put the tables in, between its markers.")  # fmt: skip
+              help="Document whose tables to replace, between its markers.")  # fmt: skip
 def main(results: Path, into: Path | None) -> None:
     """Print the tables of a run as Markdown, or put them into a document."""
     generated = report(Results.load(results))

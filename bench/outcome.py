@@ -1,4 +1,4 @@
-"""What was measured, in all rounds, and whether it reaches its marks."""
+"""Results of all rounds, and whether they reach their targets (marks)."""
 
 import json
 from dataclasses import asdict, dataclass, field

@@ -1,4 +1,4 @@
-"""A pattern over very many topics: listing them, subscribing to all, and hearing of a new one."""
+"""Benchmark of topic patterns: listing, subscribing, and notification of a new topic."""
 
 import re
 import time
@@ -83,13 +83,13 @@ async def _seen_ms(
         await open_producer(producing, name, number + 1)
         made = time.perf_counter()
         if list((await update).new_topics) != [name]:
-            raise LoadError(f"the watcher was told of another topic than {name}")
+            raise LoadError(f"the watcher was notified of another topic than {name}")
         taken.append((time.perf_counter() - made) * 1000)
     return taken
 
 
 def _subscribe(trial: Trial, pattern: str) -> None:
-    """Return when the client says that it is subscribed."""
+    """Return when the client reports that it is subscribed."""
     client = pulsar.Client(
         f"pulsar://127.0.0.1:{trial.server.port}",
         operation_timeout_seconds=TIMEOUT_MS // 1000,

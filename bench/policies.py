@@ -1,4 +1,4 @@
-"""From setting a policy over HTTP to the first client that meets it, with many topics loaded."""
+"""Benchmark of policies: time from setting one over HTTP until clients are subject to it."""
 
 import asyncio
 import http.client
@@ -18,7 +18,7 @@ FEWEST_CHANGES = 20
 
 
 class Namespace:
-    """One that is made for this, with what it says of the number of producers."""
+    """A namespace created for the measurement, with its limit of producers."""
 
     def __init__(self, http_port: int, name: str) -> None:
         self.name = name

@@ -32,7 +32,7 @@ class Publisher:
         connection.on_writable = self._write
 
     async def publish(self, load: Load, seconds: float) -> int:
-        """Send a load that goes on where the last one ended, or what of it can be sent in time.
+        """Send a load that continues the last one, as much of it as can be sent in time.
 
         All that was sent is answered on return, and counted in entries.
         """

@@ -49,7 +49,7 @@ class Row:
     measure: Callable[[Trial], Measures]
     marks: tuple[Mark, ...] = ()
     fresh: bool = False
-    """Also a server that is slow to start is started anew for it."""
+    """Every server is restarted for it, also one that is slow to start."""
     asked: bool = False
     """Takes long: it is measured only where it is named."""
     brokers: bool = False

@@ -45,7 +45,7 @@ class Trial:
     def run(
         self, work: Callable[[], Awaitable[Measures]], stall_seconds: float = STALL_SECONDS
     ) -> Measures:
-        """In a loop of its own, with no collector at work; TimeoutError if nothing goes on."""
+        """Run in a new event loop, garbage collector off; TimeoutError if it takes too long."""
 
         async def bounded() -> Measures:
             async with asyncio.timeout(self.seconds * 2 + stall_seconds):

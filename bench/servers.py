@@ -35,7 +35,7 @@ class Server(ABC):
         self.started_at = 0.0
         """When its process was started, in seconds of `time.perf_counter`."""
         self.healthy_ms = 0.0
-        """From then until it said that it was ready, and was healthy."""
+        """From then until it reported that it was ready, and was healthy."""
 
     def __enter__(self) -> "Server":
         self.start()
@@ -105,7 +105,7 @@ class Server(ABC):
 
 
 class BannerServer(Server):
-    """A child process that says on its standard output where it listens."""
+    """A child process that prints its addresses on standard output."""
 
     SERVICE_URL = re.compile(r"^  clients +pulsar://[^:]+:(\d+)$", re.MULTILINE)
     HTTP_URL = re.compile(r"^  HTTP +http://[^:]+:(\d+)$", re.MULTILINE)
@@ -186,7 +186,7 @@ class Magnetar(BannerServer):
 
 
 class MagnetarBefore(Magnetar):
-    """The same from another working tree, with the same installed libraries."""
+    """Magnetar from another working tree, with the same installed libraries."""
 
     tree = ROOT
 
@@ -194,6 +194,23 @@ class MagnetarBefore(Magnetar):
         super().__init__(data_dir)
         roots = ("proto", "storage", "broker", "client")
         self.environment["PYTHONPATH"] = os.pathsep.join(str(self.tree / root) for root in roots)
+
+
+class MagnetarCompiled(MagnetarBefore):
+    """This working tree in the form of wheels: `compile_copy` has compiled a copy of it."""
+
+
+def compile_copy(target: Path) -> None:
+    """Compile a copy of this working tree's sources in `target`, for `MagnetarCompiled` to run.
+
+    CalledProcessError if there is no C compiler, or compiling fails; takes some minutes.
+    """
+    for root in ("proto", "storage", "broker", "client", "scripts"):
+        pure = shutil.ignore_patterns("*.so", "__pycache__")
+        shutil.copytree(ROOT / root, target / root, ignore=pure)
+    shutil.copy(ROOT / "pyproject.toml", target)
+    subprocess.run([sys.executable, "scripts/compile.py"], cwd=target, check=True)
+    MagnetarCompiled.tree = target
 
 
 class Floor(BannerServer):
@@ -248,11 +265,11 @@ class Pulsar(Server):
 
     def live_mib(self) -> float:
         """Of the heap, after a collection: what is resident was claimed at the start."""
-        told = subprocess.run(
+        listed = subprocess.run(
             ["jcmd", str(self.pid), "GC.class_histogram"], stdout=subprocess.PIPE, text=True,
             check=True,
         )  # fmt: skip
-        return int(told.stdout.split()[-1]) / MIB
+        return int(listed.stdout.split()[-1]) / MIB
 
     def forget(self, topic: str) -> None:
         path = f"/admin/v2/{topic.replace('://', '/')}/unload"
@@ -275,6 +292,7 @@ class PulsarFsync(Pulsar):
 
 SERVERS: dict[str, type[Server]] = {
     "magnetar": Magnetar,
+    "compiled": MagnetarCompiled,
     "before": MagnetarBefore,
     "floor": Floor,
     "pulsar-fsync": PulsarFsync,
@@ -284,12 +302,12 @@ SERVERS: dict[str, type[Server]] = {
 
 
 def await_health(http_port: int) -> None:
-    """Return when the health check says so; RuntimeError after a minute."""
+    """Return when the health check succeeds; RuntimeError after a minute."""
     _await(lambda: _is_healthy(http_port), "healthy")
 
 
 def _await(holds: Callable[[], bool], what: str) -> None:
-    """Ask a server until it says so: it tells nobody by itself."""
+    """Poll a server until `holds` is true; RuntimeError after `HEALTH_SECONDS`."""
     give_up = time.perf_counter() + HEALTH_SECONDS
     while not holds():
         if time.perf_counter() > give_up:
@@ -317,6 +335,6 @@ def _request(http_port: int, method: str, path: str, body: str | None = None) ->
 
 
 def free_port() -> int:
-    """One that nobody listens on now."""
+    """A port that is free at the moment."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         return int(listening.getsockname()[1])

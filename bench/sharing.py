@@ -81,7 +81,7 @@ def share(
 
 
 def share_by_key(trial: Trial, shape: Shape, entries: int, consumers: int) -> Measures:
-    """The same with Key_Shared, between two runs with Shared: how its rate and CPU compare."""
+    """Measure Key_Shared between two runs with Shared, and compare rate and CPU."""
     measure = partial(share, trial, shape, entries, consumers)
     before = measure(SHARED, f"{trial.topic}-before")
     by_key = measure(KEY_SHARED)

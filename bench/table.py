@@ -8,12 +8,13 @@ from bench.outcome import Results, Verdict
 
 TITLES = {
     "magnetar": "Magnetar",
+    "compiled": "Magnetar compiled",
     "before": "Magnetar before",
     "floor": "floor",
     "pulsar-fsync": "Pulsar, fsync",
     "pulsar": "Pulsar, no fsync",
 }
-REFERENCES = ("before", "floor", "pulsar-fsync", "pulsar")
+REFERENCES = ("compiled", "before", "floor", "pulsar-fsync", "pulsar")
 CELL = Callable[[float], str]
 
 

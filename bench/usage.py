@@ -1,4 +1,4 @@
-"""What a server costs while something is measured: CPU and memory of its processes."""
+"""CPU and memory of a server's processes during a measurement."""
 
 import time
 from dataclasses import dataclass

@@ -1,16 +1,20 @@
-"""`make compiled`: the modules on the way of every message, compiled with mypyc.
+"""Compiles the modules that every message passes through, with mypyc.
 
-The extension modules lie beside their sources and are imported instead of them.  They are
-optional: the sources are the reference, and the same tests run on both.
+`make compiled` puts the extension modules beside their sources, where Python imports them instead
+of the sources; `build_hook.py` puts them into wheels.  The sources are the reference: they work
+without being compiled, and the same tests run on both forms.
 """
 
 import ast
+import contextlib
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from mypyc.build import mypycify
-from setuptools import Distribution
+from setuptools import Distribution, Extension
 from setuptools.command.build_ext import build_ext
+from setuptools.errors import BaseError, CCompilerError
 
 ROOT = Path(__file__).parents[1]
 SOURCE_ROOTS = ("proto", "storage", "broker")
@@ -27,24 +31,22 @@ HOT = {
         "sticky_key",
         "wire",
     ),
-    "storage/magnetar_storage": (
-        "cache",
+    "storage/magnetar_storage/local": (
         "journal",
-        "local_segment",
-        "offsets",
-        "ranges",
         "record",
         "rounds",
-        "segment",
+        "segment_file",
+        "segment_writer",
     ),
-    "broker/magnetar_broker": ("limits",),
-    "broker/magnetar_broker/publishing": ("producer", "publish_budget"),
-    "broker/magnetar_broker/subscribing": ("consumer",),
+    "storage/magnetar_storage/log": ("cache", "log", "log_state", "offset_set", "ranges"),
+    "broker/magnetar_broker/limits": ("topic_limits",),
+    "broker/magnetar_broker/publishing": ("appender", "producer", "publish_budget", "throttling"),
     "broker/magnetar_broker/dispatch": (
         "base",
         "chunked",
-        "holdings",
-        "kept",
+        "consumer",
+        "unacked_messages",
+        "read_ahead_buffer",
         "key_queues",
         "key_selection",
         "key_shared",
@@ -55,56 +57,101 @@ HOT = {
         "single_active",
         "unacked_budget",
     ),
-    "broker/magnetar_broker/session": ("publishing", "read_gate"),
+    "broker/magnetar_broker/subscribing": ("acknowledging", "batch_masks"),
+    "broker/magnetar_broker/topic": ("delivery",),
+    "broker/magnetar_broker/session": ("acks", "entry_checks", "output", "publishing", "read_gate"),
 }
 """Modules by directory: those that a profile of publishing or dispatching names, and those that
-share classes with them; none with a coroutine that handles exceptions (`check`)."""
+share classes with them.  What a module must avoid to be listed here is in `check`."""
 GROUP = "magnetar_compiled"
 """All of them are one library, so that they call each other directly."""
+PROBE = "#include <Python.h>\nPyMODINIT_FUNC PyInit_probe(void) { return NULL; }\n"
+
+
+class NotCompilable(Exception):
+    """A module would behave differently when compiled."""
 
 
 def check(source: str) -> None:
-    """SystemExit for a module that would behave otherwise when compiled.
+    """NotCompilable for a module that would behave differently when compiled.
 
-    An exception that a compiled coroutine handled, or that passed its `finally`, is raised again
-    by later ones (mypyc 2.4).
+    mypyc 2.4 keeps an exception that a coroutine handled, or that passed through its `finally`,
+    and raises it again in coroutines that run later.  So no coroutine of a compiled module may
+    contain `try`, `with` or `async with`.
     """
     for node in ast.walk(ast.parse((ROOT / source).read_text())):
         if isinstance(node, ast.AsyncFunctionDef) and any(
-            isinstance(inner, ast.Try | ast.With | ast.AsyncWith) for inner in ast.walk(node)
+            isinstance(inner, ast.Try | ast.TryStar | ast.With | ast.AsyncWith)
+            for inner in ast.walk(node)
         ):
-            raise SystemExit(f"{source}: the coroutine {node.name} handles exceptions")
+            raise NotCompilable(
+                f"{source}: the coroutine {node.name} handles exceptions, which mypyc compiles "
+                "wrongly: move it to a module that is not listed in scripts/compile.py"
+            )
 
 
-def build() -> int:
-    """Compile, and put the results in place; returns how many modules they are."""
+def why_no_compiler() -> str | None:
+    """The reason why this machine cannot compile extension modules; None if it can."""
+    with TemporaryDirectory() as directory:
+        source = Path(directory, "probe.c")
+        source.write_text(PROBE)
+        try:
+            _build([Extension("probe", [str(source)])], Path(directory))
+        except (BaseError, CCompilerError) as error:
+            return str(error)
+    return None
+
+
+def compile_to(target: Path, work: Path) -> list[Path]:
+    """Compile into `target`, laid out as installed packages; returns paths relative to it.
+
+    `work` is for files that a later run can reuse.
+    """
     sources = [f"{directory}/{name}.py" for directory, names in HOT.items() for name in names]
     for source in sources:
         check(source)
-    extensions = mypycify(
-        ["--config-file=pyproject.toml", *sources],
-        opt_level="2",
-        debug_level="0",
-        group_name=GROUP,
-        target_dir="build/mypyc",
-    )
-    with TemporaryDirectory() as target:
+    with contextlib.chdir(ROOT):  # mypy finds its configuration and the packages from here
+        extensions = mypycify(
+            ["--config-file=pyproject.toml", f"--cache-dir={work / 'mypy'}", *sources],
+            opt_level="2",
+            debug_level="0",
+            group_name=GROUP,
+            target_dir=str(work / "mypyc"),
+        )
+        _build(extensions, target)
+    return sorted(path.relative_to(target) for path in target.rglob("*.so"))
+
+
+def _build(extensions: list[Extension], target: Path) -> None:
+    """Run the C compiler; its objects do not stay."""
+    with TemporaryDirectory() as objects:
         command = build_ext(Distribution({"name": "magnetar", "ext_modules": extensions}))
-        command.build_lib, command.build_temp = target, f"{target}/objects"
+        command.build_lib, command.build_temp = str(target), objects
         command.ensure_finalized()
         command.run()
-        for made in Path(target).rglob("*.so"):
-            _home(made.relative_to(target)).write_bytes(made.read_bytes())
-    return len(sources)
 
 
-def _home(module: Path) -> Path:
-    """Where a module belongs: in its package, or what is in none beside the first package."""
+def _beside_source(module: Path) -> Path:
+    """Where a checkout has a module; the library of the group is beside the first package."""
     for root in SOURCE_ROOTS:
         if (ROOT / root / module.parts[0]).is_dir():
             return ROOT / root / module
     return ROOT / SOURCE_ROOTS[0] / module
 
 
+def main() -> None:
+    """`make compiled`."""
+    if why := why_no_compiler():
+        sys.exit(f"compiling needs a C compiler and Python's header files: {why}")
+    with TemporaryDirectory() as target:
+        try:
+            modules = compile_to(Path(target), ROOT / "build")
+        except NotCompilable as error:
+            sys.exit(str(error))
+        for module in modules:
+            _beside_source(module).write_bytes(Path(target, module).read_bytes())
+    print(f"compiled {len(modules)} modules; make pure removes them")
+
+
 if __name__ == "__main__":
-    print(f"compiled {build()} modules; make pure removes them")
+    main()

@@ -5,7 +5,7 @@ import json
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-TIMEOUT_SECONDS = 30.0
+TIMEOUT_SECONDS = 60.0
 
 
 class Serving(Protocol):

@@ -4,7 +4,7 @@ import time
 
 from admin_http import Admin, Serving
 
-DEADLINE_SECONDS = 30.0
+DEADLINE_SECONDS = 60.0
 LOOK_SECONDS = 0.02
 
 

@@ -1,38 +1,102 @@
-"""Fixtures for all tests."""
+"""Fixtures, options and Hypothesis profiles for all tests."""
 
+import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import Phase, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
+import effort
 from running_broker import RunningBroker
 
-# Nothing is said about durations: machines differ, and so do their hours.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
-# For who asks whether a test fails, and not by how little.
-settings.register_profile("unshrunk", phases=[Phase.explicit, Phase.reuse, Phase.generate])
+OF_ONE_WORKER = ("clients/test_java.py", "clients/test_go.py", "spark/test_spark_end_to_end.py")
+"""Test files that build a program or start a JVM: once is enough, and two builds would collide."""
+DAEMON_FIXTURES = frozenset({"broker", "make_broker"})
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--cycles", type=int, default=25, help="how many times tests/crash kills the broker"
+        "--effort",
+        choices=tuple(effort.PARTS),
+        default="default",
+        help="how many examples, seeds and kills the random tests try (tests/effort.py)",
     )
+    parser.addoption(
+        "--cycles",
+        type=int,
+        help="how many times tests/crash/test_kill9.py kills the broker (default: by --effort)",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Before Hypothesis loads the profile of --hypothesis-profile, which wins."""
+    effort.choose(config.getoption("effort"))
+    # No deadline: machines differ, and so does their load. The blob printed with a failure
+    # repeats it on another machine: @reproduce_failure(...), as Hypothesis words it.
+    settings.register_profile(
+        "untimed", deadline=None, print_blob=True, max_examples=effort.examples(100)
+    )
+    settings.load_profile("untimed")
+    # For the mutants: what matters is that a test fails, not the smallest input that fails it.
+    settings.register_profile("unshrunk", phases=[Phase.explicit, Phase.reuse, Phase.generate])
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever asks for a daemon by fixture is marked so; other tests mark themselves."""
+    for item in items:
+        if not DAEMON_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.daemon)
+
+
+class Distribution(LoadScopeScheduling):
+    """Each worker takes the next test as it becomes free; files of one worker are taken whole."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return file if file.endswith(OF_ONE_WORKER) else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    return Distribution(config, log)
+
+
+@pytest.fixture
+def collector_off() -> Iterator[None]:
+    """No garbage collection during a test that parses Python.
+
+    On CPython 3.11 `ast.parse` fails with "AST constructor recursion depth mismatch" if it is
+    called while another call runs (python/cpython#106905).  The collector can cause that: it may
+    run inside `ast.parse` and finalize what another test left, and reporting an exception of the
+    finalizer formats a traceback, which parses.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    yield
+    if was_enabled:
+        gc.enable()
 
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """One real daemon for the whole run; tests use topics of their own and leave it running."""
     data = tmp_path_factory.mktemp("broker") / "data"
-    running = RunningBroker(data, activeConsumerFailoverDelayTimeMillis="0").start()
+    running = RunningBroker(
+        data,
+        activeConsumerFailoverDelayTimeMillis="0",
+        magnetarAllowAutoNamespaceCreation="true",  # tests use namespaces of their own
+    ).start()
     yield running
     running.close()
 
 
 @pytest.fixture
 def make_broker(tmp_path: Path) -> Iterator[Callable[..., RunningBroker]]:
-    """Daemons of one test, each with settings of its own, to be stopped and killed at will."""
+    """Start daemons for one test, each with its own settings, to be stopped and killed at will."""
     made: list[RunningBroker] = []
 
     def make(**settings: str) -> RunningBroker:

@@ -1,4 +1,9 @@
-"""The smallest client of the protocol: blocking, explicit, and able to break every rule."""
+"""The raw client of tests: blocking, explicit, and able to break every rule of the protocol.
+
+`FrameSocket` alone serves the traces of `conformance`, which read many connections in one thread.
+Loads do not use it: `crash.wire` and `bench.connection` run on asyncio, since thousands of
+messages are under way at a time there.
+"""
 
 import socket
 from collections import deque
@@ -13,9 +18,9 @@ from magnetar_proto.entries import encode_entry
 from magnetar_proto.frames import FrameDecoder, encode_frame
 from magnetar_proto.ids import MessageId
 
-TIMEOUT_SECONDS = 20.0
+TIMEOUT_SECONDS = 60.0
 MAX_FRAME = 16 << 20
-READ_BYTES = 1 << 16
+READ_BYTES = 1 << 18
 
 Kind = pb.BaseCommand
 
@@ -32,6 +37,47 @@ class Received(NamedTuple):
     entry: bytes
 
 
+class FrameSocket:
+    """A connection to a broker on this machine that sends bytes and receives frames."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), TIMEOUT_SECONDS)
+        self._decoder = FrameDecoder(MAX_FRAME)
+
+    def fileno(self) -> int:
+        """The socket, to be watched."""
+        return self._socket.fileno()
+
+    def send(self, data: bytes) -> None:
+        """Send anything; `Closed` if the broker has closed the connection."""
+        try:
+            self._socket.sendall(data)
+        except (ConnectionError, BrokenPipeError) as error:
+            raise Closed(str(error)) from error
+
+    def read(self) -> list[Received]:
+        """Wait for bytes; the frames that they complete.  `Closed` at the end of the stream."""
+        try:
+            data = self._socket.recv(READ_BYTES)
+        except ConnectionError as error:
+            raise Closed(str(error)) from error
+        if not data:
+            raise Closed("end of stream")
+        frames = [
+            Received(kind, getattr(decode(buf, start, mid), FIELDS[kind]), buf[mid:end])
+            for kind, buf, start, mid, end in self._decoder.feed(data)
+        ]
+        assert self._decoder.error is None, self._decoder.error
+        return frames
+
+    def shutdown(self, how: int) -> None:
+        """Close one half of the connection, or both, also under a waiting `read`."""
+        self._socket.shutdown(how)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
 class RawClient:
     """One connection.  PINGs are answered while something is awaited, unless `mute`."""
 
@@ -39,8 +85,7 @@ class RawClient:
         self, port: int, handshake: bool = True, mute: bool = False, version: int = 21
     ) -> None:
         self.mute = mute
-        self._socket = socket.create_connection(("127.0.0.1", port), TIMEOUT_SECONDS)
-        self._decoder = FrameDecoder(MAX_FRAME)
+        self._socket = FrameSocket(port)
         self._waiting: deque[Received] = deque()
         self._last_request = 0
         if handshake:
@@ -77,10 +122,7 @@ class RawClient:
 
     def send_bytes(self, data: bytes) -> None:
         """Send anything; `Closed` when the broker does not listen any more."""
-        try:
-            self._socket.sendall(data)
-        except (ConnectionError, BrokenPipeError) as error:
-            raise Closed(str(error)) from error
+        self._socket.send(data)
 
     def finish_sending(self) -> None:
         """Close the outgoing half only."""
@@ -116,16 +158,7 @@ class RawClient:
             self._read()
 
     def _read(self) -> None:
-        try:
-            data = self._socket.recv(READ_BYTES)
-        except ConnectionError as error:
-            raise Closed(str(error)) from error
-        if not data:
-            raise Closed("end of stream")
-        for kind, buf, start, mid, end in self._decoder.feed(data):
-            command = getattr(decode(buf, start, mid), FIELDS[kind])
-            self._waiting.append(Received(kind, command, buf[mid:end]))
-        assert self._decoder.error is None, self._decoder.error
+        self._waiting.extend(self._socket.read())
 
     def expect(self, kind: int) -> Any:
         """The next command of a kind."""
@@ -175,13 +208,14 @@ class RawClient:
         self.send_bytes(send_frame(sequence_id, payload, producer_id))
         receipt = self.expect(Kind.SEND_RECEIPT)
         assert receipt.sequence_id == sequence_id
-        return receipt.message_id
+        found: pb.MessageIdData = receipt.message_id
+        return found
 
     def subscribe(
         self,
         topic: str,
         subscription: str = "sub",
-        sub_type: int = pb.CommandSubscribe.Exclusive,
+        sub_type: pb.CommandSubscribe.SubType = pb.CommandSubscribe.Exclusive,
         consumer_id: int = 1,
         **fields: Any,
     ) -> Any:
@@ -265,7 +299,8 @@ def send_frame_of(entry: bytes, sequence_id: int, producer_id: int = 1, **fields
 def send_error(client: RawClient, frame: bytes) -> pb.CommandSendError:
     """Send a message that is refused, and how it is."""
     client.send_bytes(frame)
-    return client.expect(Kind.SEND_ERROR)
+    error: pb.CommandSendError = client.expect(Kind.SEND_ERROR)
+    return error
 
 
 def refused(answer: Any, code: int, *words: str) -> None:

@@ -1,33 +1,17 @@
 """The real daemon, in a process of its own, for tests to drive, kill and start again."""
 
-import contextlib
 import os
-import random
 import re
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
+from ports import free_ports
+
 STOP_SECONDS = 60
 CLIENTS = re.compile(r"^  clients +(\S+)$", re.MULTILINE)
 HTTP = re.compile(r"^  HTTP +(\S+)$", re.MULTILINE)
-PORTS = range(10_000, 32_768)
-"""None that a system gives to a client's end of a connection: that one could not be bound again."""
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on; no connection takes one of them while the broker is down."""
-    ports: list[int] = []
-    with contextlib.ExitStack() as listening:
-        for port in random.SystemRandom().sample(PORTS, len(PORTS)):
-            with contextlib.suppress(OSError):
-                listening.enter_context(socket.create_server(("127.0.0.1", port)))
-                ports.append(port)
-            if len(ports) == count:
-                return ports
-    raise OSError(f"fewer than {count} ports from {PORTS.start} to {PORTS.stop - 1} are free")
 
 
 class RunningBroker:

@@ -1,50 +1,50 @@
-"""The broker: its parts, and the rules for loading and creating a topic."""
+"""The broker: composes its parts, and opens topics for sessions and HTTP handlers."""
 
 from collections import Counter
 from functools import partial
 from itertools import count
-from typing import TypeVar
 
-from magnetar_broker.chores import Chores
-from magnetar_broker.config import Settings
-from magnetar_broker.enforcement import Enforcement, namespace_of
-from magnetar_broker.errors import (
+from magnetar_broker.base.errors import (
     AlreadyExists,
     NamespaceMissing,
     NotReady,
     TopicMissing,
 )
-from magnetar_broker.lifetime.inactive import INACTIVE, Inactive
-from magnetar_broker.limits import topic_limits
-from magnetar_broker.lookup_limit import LookupLimit
+from magnetar_broker.base.periodic_jobs import PeriodicJobs
+from magnetar_broker.config import Settings
+from magnetar_broker.lifetime.orphans import present_segments, sweep_and_log
+from magnetar_broker.limits.lookup_limit import LookupLimit
+from magnetar_broker.limits.shared_limits import shared_limits
+from magnetar_broker.limits.topic_limits import topic_limits
+from magnetar_broker.maintenance import Maintenance
 from magnetar_broker.names.catalogue import Catalogue
 from magnetar_broker.names.counts import TopicCounts
 from magnetar_broker.names.creation import Creation
 from magnetar_broker.names.deletion import DELETING, RETRY_SECONDS, Deletion
+from magnetar_broker.names.inactive import INACTIVE, Inactive
 from magnetar_broker.names.namespaces import Namespaces
+from magnetar_broker.names.ownership import Ownership
 from magnetar_broker.names.stored_names import StoredNames
 from magnetar_broker.names.tenants import Tenants
 from magnetar_broker.names.topic_events import TopicEvents
 from magnetar_broker.names.topic_lists import TopicLists
-from magnetar_broker.non_persistent import NonPersistentTopic
-from magnetar_broker.orphans import present_segments, sweep_and_tell
-from magnetar_broker.ownership import Ownership
-from magnetar_broker.policies import Policies, Subject
+from magnetar_broker.policies.policy import Subject
+from magnetar_broker.policies.resolver import Policies
 from magnetar_broker.publishing.publish_budget import PublishBudget
 from magnetar_broker.schemas.service import Schemas, schema_limits
-from magnetar_broker.topic import Topic
-from magnetar_broker.topics import AnyTopic, Topics
-from magnetar_broker.upkeep import Upkeep
+from magnetar_broker.topic.loaded_topics import AnyTopic, Topics
+from magnetar_broker.topic.non_persistent import NonPersistentTopic
+from magnetar_broker.topic.policy_enforcement import Enforcement, namespace_of
+from magnetar_broker.topic.topic import Topic
 from magnetar_broker.watchdog import Watchdog
 from magnetar_proto.names import NamespaceName, TopicName
-from magnetar_storage.log import Engine
+from magnetar_storage.log.engine import Engine
 
-T = TypeVar("T")
 SYSTEM_NAMESPACES = ("public/default", "pulsar/system")
 
 
 class Broker:
-    """One per process.  Sessions and HTTP routes come here for topics."""
+    """One per process.  `start` it before clients are served, `close` it once at the end."""
 
     def __init__(self, settings: Settings, engine: Engine, ownership: Ownership) -> None:
         self.settings = settings
@@ -60,6 +60,7 @@ class Broker:
         )
         self.catalogue = Catalogue(engine.metadata)
         self.limits = topic_limits(settings)
+        self.shared_limits = shared_limits(settings)
         self.policies = Policies(engine.metadata, settings)
         self.schemas = Schemas(
             engine.metadata, engine.clock, self.policies, schema_limits(settings)
@@ -80,7 +81,7 @@ class Broker:
             self.catalogue,
             self.topics,
             self.events,
-            self._forget,
+            self._delete_belongings,
         )
         self.creation = Creation(
             settings,
@@ -98,24 +99,25 @@ class Broker:
         )
         self._started_ms = engine.clock.now_ms()
         self.watchdog = Watchdog(engine, lambda: iter(self.topics))
-        self.upkeep = Upkeep(engine)
-        self._enlist()
+        self.jobs = PeriodicJobs(engine)
+        self._register_jobs()
         self._names = count()
         self._lookups = LookupLimit(settings.max_concurrent_lookup_request)
 
-    def _enlist(self) -> None:
-        """Give upkeep its jobs."""
+    def _register_jobs(self) -> None:
+        """Register every periodic job."""
         settings, clock = self.settings, self.engine.clock
-        self.upkeep.every(RETRY_SECONDS, DELETING, self.deletion.resume)
+        self.jobs.every(RETRY_SECONDS, DELETING, self.deletion.resume)
         inactive = Inactive(
             settings, clock, self.policies, self.catalogue, self.topics, self.deletion
         )
         seconds = settings.broker_delete_inactive_topics_frequency_seconds
-        self.upkeep.every(seconds, INACTIVE, inactive.look)
-        Chores(settings, self.engine, lambda: iter(self.topics)).enlist(self.upkeep)
+        self.jobs.every(seconds, INACTIVE, inactive.look)
+        Maintenance(settings, self.engine, lambda: iter(self.topics)).register(self.jobs)
 
     async def start(self) -> None:
-        """Make the namespaces that must exist; clients may come afterwards."""
+        """Load what is kept in memory and create missing namespaces; clients can connect then."""
+        # Listed before the first topic can create a segment: only these can be orphans.
         present = await present_segments(self.engine)
         await self.namespaces.start()
         await self.policies.start()
@@ -123,70 +125,70 @@ class Broker:
         for name in (*SYSTEM_NAMESPACES, *self.settings.bootstrap_namespaces):
             await self.namespaces.ensure(NamespaceName.parse(name))
         self.ready = self.topics.serving = True
-        self.upkeep.start()
+        self.jobs.start()
         self.watchdog.start()
-        self.engine.tasks.spawn(sweep_and_tell(self.engine, present))
+        self.engine.tasks.spawn(sweep_and_log(self.engine, present))
 
     async def close(self) -> None:
-        """Send every client away and seal every topic."""
+        """Disconnect every producer and consumer, and seal every topic."""
         self.ready = False
-        self.upkeep.stop()
+        self.jobs.stop()
         self.watchdog.stop()
         await self.topics.close()
 
     def connected(self, host: str) -> None:
-        """A client came; it is told in its handshake if it is one too many."""
+        """A client connected; its handshake is refused if that exceeds a limit."""
         self.connections += 1
         self.connections_total += 1
         self._connections_from[host] += 1
 
     def disconnected(self, host: str) -> None:
-        """A client left."""
+        """A client's connection ended."""
         self.connections -= 1
         self._connections_from[host] -= 1
         if not self._connections_from[host]:
             del self._connections_from[host]
 
     def connections_from(self, host: str) -> int:
-        """How many clients are there from one address."""
+        """The number of open connections from one address."""
         return self._connections_from[host]
 
     def producer_name(self) -> str:
-        """A name for a producer that brought none; unique in this cluster."""
+        """A name for a producer without one; unique in this cluster."""
         return f"{self.settings.cluster_name}-{self._started_ms}-{next(self._names)}"
 
     def lookup(self) -> LookupLimit:
-        """Counts a lookup while it lasts; `TooManyRequests` above the limit."""
+        """A context that counts a lookup; entering it raises `TooManyRequests` at the limit."""
         return self._lookups
 
     # Topics -----------------------------------------------------------------------
 
     async def topic(self, name: TopicName, create: bool) -> AnyTopic:
-        """The topic, loaded; created when `create` and the settings allow it.
+        """The topic, loaded; created if `create` is set and policies allow it.
 
-        Raises the refusal that PRODUCER and SUBSCRIBE answer with.
+        Raises the `BrokerError` that PRODUCER and SUBSCRIBE are answered with.
         """
         topic = self.topics.get(name)
         if topic is not None:
             return topic
-        await self.deletion.settle(name)
+        await self.deletion.topics.settle(name)
         return await self.topics.load(name, partial(self._open, name, create))
 
-    async def make_volatile(self, name: TopicName) -> None:
-        """Have a non-persistent topic; `AlreadyExists` if there is one."""
+    async def create_non_persistent(self, name: TopicName) -> None:
+        """Create a non-persistent topic; `AlreadyExists` if it is loaded."""
         if name in self.topics:
-            raise AlreadyExists("This topic already exists")
-        await self.topics.load(name, partial(self._made, name))
+            raise AlreadyExists(f"{name} exists: choose another name")
+        await self.topics.load(name, partial(self._create_non_persistent, name))
 
-    async def _made(self, name: TopicName) -> AnyTopic:
+    async def _create_non_persistent(self, name: TopicName) -> AnyTopic:
         await self.creation.check_name(name)
         await self.policies.load(name)
-        topic = await self._opened(name, create=True)
+        topic = await self._load(name, create=True)
         assert topic is not None
         return topic
 
     async def exists(self, name: TopicName) -> bool:
-        """Whether there is such a topic, partitioned or not, loaded or not."""
+        """Whether the topic exists, partitioned or not, loaded or not."""
         return (
             name in self.topics
             or await self.catalogue.exists(name)
@@ -194,66 +196,72 @@ class Broker:
         )
 
     async def _require(self, subject: Subject) -> None:
-        """The refusal for a topic or namespace that does not exist or is being deleted."""
+        """Raise the refusal for a topic or namespace that does not exist or is being deleted."""
         namespace = namespace_of(subject)
         if self.namespaces.is_closed(namespace):
-            raise NotReady(f"namespace {namespace} is being deleted; try again")
+            raise NotReady(f"namespace {namespace} is being created or deleted: retry")
         if isinstance(subject, str):
             if not await self.namespaces.has(namespace):
-                raise NamespaceMissing(f"Namespace {namespace} does not exist")
+                raise NamespaceMissing(f"namespace {namespace} does not exist: create it first")
         else:
-            self.deletion.check(subject)
+            self.deletion.pending.check(subject)
             if not await self.exists(subject):
-                raise TopicMissing(f"Topic {subject} not found")
+                raise TopicMissing(f"topic {subject} does not exist: check the name, or create it")
 
     async def partitions(self, name: TopicName, create: bool) -> int:
-        """What PARTITIONED_METADATA answers; 0 for a topic without partitions."""
+        """The number of partitions; 0 for a topic without.  See `Creation.partitions`."""
         return await self.creation.partitions(name, create)
 
     async def _open(self, name: TopicName, create: bool) -> AnyTopic:
         await self.creation.check_name(name)
         if not await self.ownership.owns(name):
-            raise NotReady(f"{name} is not served by this broker; look it up again")
+            raise NotReady(f"{name} is not served by this broker: look it up again")
         await self.policies.load(name)
         async with self.creation.by_use(name, create) as may_create:
-            topic = await self._opened(name, may_create)
+            topic = await self._load(name, may_create)
             if topic is None:
-                raise TopicMissing(f"{name} does not exist and may not be created automatically")
+                raise TopicMissing(
+                    f"topic {name} does not exist, and using it does not create it "
+                    "(allowAutoTopicCreation): create it first"
+                )
             return topic
 
-    async def _opened(self, name: TopicName, create: bool) -> AnyTopic | None:
+    async def _load(self, name: TopicName, create: bool) -> AnyTopic | None:
         engine = self.engine
         if name.is_persistent:
             return await Topic.open(
-                name, engine, create, self.limits, self.policies, self.topics.drop
-            )
+                name, engine, create, self.limits, self.shared_limits, self.policies,
+                self.topics.drop,
+            )  # fmt: skip
         if create:
-            return NonPersistentTopic(name, self.limits, self.policies, engine.clock, engine.tasks)
+            return NonPersistentTopic(
+                name, self.limits, self.shared_limits, self.policies, engine.clock, engine.tasks
+            )
         return None
 
-    async def _forget(self, subject: Subject) -> None:
-        """A topic or namespace is deleted: so is what it had besides."""
-        await self.enforcement.forget(subject)
+    async def _delete_belongings(self, subject: Subject) -> None:
+        """Delete the policies and schemas of a deleted topic or namespace."""
+        await self.enforcement.delete(subject)
         if isinstance(subject, str):
             await self.schemas.delete_namespace(subject)
         elif not await self._has_twin(subject):
             await self.schemas.delete(subject)
 
     async def _has_twin(self, name: TopicName) -> bool:
-        """Whether there is a topic of this name in the other domain: the two share a schema."""
+        """Whether a topic of this name exists in the other domain: the two share one schema."""
         domain = "non-persistent" if name.is_persistent else "persistent"
         twin = TopicName(domain, name.tenant, name.namespace, name.local)
         if twin in self.topics or await self.catalogue.partitions(twin):
             return True
         return twin.is_persistent and await self.catalogue.exists(twin)
 
-    async def names(self, namespace: str, persistent: bool, volatile: bool) -> list[str]:
-        """Topics of a namespace: stored ones, and loaded ones that are not stored."""
+    async def names(self, namespace: str, persistent: bool, non_persistent: bool) -> list[str]:
+        """The topics of a namespace: persistent ones, and loaded non-persistent ones."""
         stored = (await self.lists.of(namespace)).names if persistent else []
-        return [*(self.volatile_names(namespace) if volatile else ()), *stored]
+        return [*(self.non_persistent_names(namespace) if non_persistent else ()), *stored]
 
-    def volatile_names(self, namespace: str) -> list[str]:
-        """Loaded topics of a namespace that are not stored, in order."""
+    def non_persistent_names(self, namespace: str) -> list[str]:
+        """The loaded non-persistent topics of a namespace, sorted."""
         return sorted(
             str(topic.name)
             for topic in self.topics.of_namespace(namespace)

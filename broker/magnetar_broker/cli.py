@@ -18,12 +18,26 @@ OPTION_KEYS = {
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
-    """What both commands take; the command line wins over the file and the environment."""
+    """The options of both commands; they take precedence over environment and file."""
     for option in (
-        click.option("--bind", metavar="ADDR", help="Address to listen on; 127.0.0.1 if not told."),
-        click.option("--http-port", type=int, help="Port for HTTP; 0 takes any."),
-        click.option("--port", type=int, help="Port for clients; 0 takes any."),
-        click.option("--data-dir", metavar="DIR", help="Where everything is kept."),
+        click.option(
+            "--bind",
+            metavar="ADDR",
+            help="Address to listen on. Default: bindAddress, 127.0.0.1 if unset.",
+        ),
+        click.option(
+            "--http-port",
+            type=int,
+            help="Port for HTTP; 0 takes any free port. Default: webServicePort.",
+        ),
+        click.option(
+            "--port",
+            type=int,
+            help="Port for clients; 0 takes any free port. Default: brokerServicePort.",
+        ),
+        click.option(
+            "--data-dir", metavar="DIR", help="The data directory. Default: magnetarDataDirectory."
+        ),
     ):
         command = option(command)
     return command
@@ -33,7 +47,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--conf", metavar="FILE", help="A configuration file such as conf/standalone.conf.")
 @_options
 def standalone(conf: str | None, **options: object) -> None:
-    """Start a broker with all it needs in this process; every setting has a default."""
+    """Start a broker in this process; without a configuration file, all settings have defaults."""
     _start(conf, options)
 
 
@@ -41,25 +55,25 @@ def standalone(conf: str | None, **options: object) -> None:
 @click.option("--conf", metavar="FILE", required=True, help="The broker's configuration file.")
 @_options
 def broker(conf: str, **options: object) -> None:
-    """Start a broker as a configuration file says."""
+    """Start a broker with the settings of a configuration file."""
     _start(conf, options)
 
 
 CANNOT_CHECK = 2
-"""Exit code of `verify`; 1 says that there is damage."""
+"""Exit code of `verify`; 0 is no damage, 1 is damage."""
 
 
 @click.command()
 @click.argument("data_dir")
-@click.option("--json", "machine", is_flag=True, help="One JSON object instead of a table.")
+@click.option("--json", "machine", is_flag=True, help="Print one JSON object instead of a table.")
 def verify(data_dir: str, machine: bool) -> None:
-    """Check every record in DATA_DIR while no broker uses it; nothing is changed.
+    """Check every record in DATA_DIR. No broker may use it; nothing is changed.
 
-    Exits with 0 if all is well, 1 if there is damage, 2 if it cannot be checked.
+    Exits with 0 if there is no damage, 1 if there is damage, 2 if it cannot be checked.
     """
-    from magnetar_broker.verify import as_json, as_text, check  # noqa: PLC0415 (not for --help)
-
     try:
+        from magnetar_broker.verify import as_json, as_text, check  # noqa: PLC0415 (not for --help)
+
         report = check(data_dir, with_progress=not machine)
     except (StorageError, OSError) as error:
         click.echo(f"cannot check {data_dir}: {error}", err=True)
@@ -69,12 +83,17 @@ def verify(data_dir: str, machine: bool) -> None:
 
 
 def _start(conf: str | None, options: dict[str, object]) -> None:
-    gc.disable()  # what a start makes stays; the daemon switches it on when it is ready
-    from magnetar_broker.server.daemon import serve  # noqa: PLC0415 (heavy, and not for --help)
-
+    gc.disable()  # nothing that the start creates is garbage; the daemon enables it when ready
     overrides = {OPTION_KEYS[name]: str(v) for name, v in options.items() if v is not None}
     try:
+        from magnetar_broker.server.daemon import serve  # noqa: PLC0415 (heavy; not for --help)
+
         settings, warnings = load(conf, os.environ, overrides)
         serve(settings, warnings)
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"the module {error.name} is not installed: install magnetar again, "
+            "with its dependencies"
+        ) from error
     except (ConfigError, StorageError, OSError) as error:
         raise click.ClickException(str(error)) from error

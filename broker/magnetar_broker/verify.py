@@ -1,4 +1,4 @@
-"""What `magnetar verify` does: check a data directory offline, and say what is wrong with it."""
+"""The command `magnetar verify`: checks a data directory offline and reports damage."""
 
 import json
 import os
@@ -11,13 +11,13 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from magnetar_broker.metadata_keys import TOPICS, topic_of
-from magnetar_storage import layout
-from magnetar_storage.disk import ReadOnlyDisk
+from magnetar_broker.base.metadata_keys import TOPICS, topic_of
 from magnetar_storage.errors import Corrupt
-from magnetar_storage.sqlite import FILE as METADATA_FILE
-from magnetar_storage.sqlite import Database, check_log
-from magnetar_storage.verify import Problem, Progress, Report, size_of, verify
+from magnetar_storage.local import layout
+from magnetar_storage.metadata.sqlite import FILE as METADATA_FILE
+from magnetar_storage.metadata.sqlite import Database, check_log
+from magnetar_storage.verify.verify import Problem, Progress, Report, size_of, verify
+from magnetar_storage.world.disk import ReadOnlyDisk
 
 PAGE = 1000
 SHOW_PROGRESS_FROM_BYTES = 256 << 20
@@ -25,28 +25,30 @@ COLUMNS = ("file", "offset", "segment", "entries", "topic", "what")
 
 
 def check(data_dir: str, with_progress: bool) -> Report:
-    """Check a data directory that nobody uses; `StorageError` if that cannot be done."""
+    """Check a data directory; `StorageError` if a broker uses it or it cannot be read."""
     disk = ReadOnlyDisk(data_dir)
     lock = disk.lock(layout.LOCK_FILE)
     try:
-        records, trouble = _log_records(disk)
+        records, damage = _log_records(disk)
         with _progress(size_of(disk) if with_progress else 0) as progress:
             report = verify(disk, records, progress)
     finally:
         lock.close()
-    report.problems[:0] = trouble
+    report.problems[:0] = damage
     report.problems[:] = [_named(problem) for problem in report.problems]
     return report
 
 
 def _log_records(disk: ReadOnlyDisk) -> tuple[dict[str, bytes] | None, list[Problem]]:
-    """The topics' records by key, or why there are none.
+    """The topics' records by key; None and the reason if the metadata is damaged or missing.
 
-    SQLite writes to what it opens, so it gets a copy.
+    SQLite writes to the files that it opens, so it opens a copy.
     """
     names = [name for name in disk.list("") if name.startswith(METADATA_FILE)]
     if METADATA_FILE not in names:
-        return None, [Problem(METADATA_FILE, 0, "the file is missing: no topic is known")]
+        return None, [
+            Problem(METADATA_FILE, 0, "the file is missing: the names of all topics are lost")
+        ]
     with TemporaryDirectory() as directory:
         for name in names:
             shutil.copy(disk.path_of(name), directory)
@@ -70,13 +72,13 @@ def _values(database: Database) -> Iterator[tuple[str, bytes]]:
 
 
 def _named(problem: Problem) -> Problem:
-    """With the topic's name in place of its key."""
+    """The problem with the topic's name in place of its metadata key."""
     return problem if problem.topic is None else replace(problem, topic=topic_of(problem.topic))
 
 
 @contextmanager
 def _progress(size: int) -> Iterator[Progress]:
-    """A bar on a terminal, where there is much to do."""
+    """A progress bar, on a terminal and for large directories."""
     if size < SHOW_PROGRESS_FROM_BYTES or not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -85,14 +87,14 @@ def _progress(size: int) -> Iterator[Progress]:
 
 
 def as_json(report: Report) -> str:
-    """The report for a program."""
+    """The report as one JSON object."""
     problems = [asdict(problem) | {"entries": problem.entries} for problem in report.problems]
     counts = {name: getattr(report, name) for name in ("topics", "segments", "entries", "bytes")}
     return json.dumps({"damaged": report.damaged, "checked": counts, "problems": problems})
 
 
 def as_text(report: Report) -> str:
-    """The report for a person: a table if there is anything to tell, and a last line."""
+    """The report as text: a table of the problems, if any, and a summary."""
     lines = _table([_row(problem) for problem in report.problems]) if report.problems else []
     damaged = [problem for problem in report.problems if problem.damage]
     lost = sum(problem.entries for problem in damaged)

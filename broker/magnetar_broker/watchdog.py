@@ -1,8 +1,8 @@
-"""Looks whether every subscription that could deliver does.
+"""The watchdog: checks that every subscription that could deliver does.
 
-A subscription is *stalled* when for five seconds it had messages and consumers and sent
-nothing, for a reason that is not idleness.  It is logged once, and again when it goes on.
-If not even the dispatcher knows a reason that is a defect: then it is woken.
+A subscription is *stalled* when for five seconds it had messages and consumers and sent nothing,
+for a reason that is not idleness.  A stall is logged once, and its end once.  A subscription that
+delivers as soon as it is woken was stalled by a defect of the broker: a call was lost.
 """
 
 import logging
@@ -11,46 +11,46 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from magnetar_broker.base.turns import yield_turn
 from magnetar_broker.dispatch.base import Blocker
-from magnetar_broker.non_persistent import NonPersistentTopic
-from magnetar_broker.pauses import pause
 from magnetar_broker.subscribing.subscription import Subscription
-from magnetar_broker.topic import Topic
-from magnetar_storage.log import Engine
+from magnetar_broker.topic.non_persistent import NonPersistentTopic
+from magnetar_broker.topic.topic import Topic
+from magnetar_storage.log.engine import Engine
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS = 1.0
-SCAN_LOOKS = 5
-"""Everything is looked at this rarely, in a look; what seems to stall in each look."""
-STALLED_LOOKS = 5
+CHECK_SECONDS = 1.0
+SCAN_CHECKS = 5
+"""Every fifth check scans all subscriptions; the others only those that may be stalled."""
+STALLED_CHECKS = 5
 PAUSE_EVERY = 256
-"""Topics and subscriptions between two turns that are left to the rest of the broker."""
+"""Topics and subscriptions scanned before the loop is yielded to other work."""
 MAX_LINES = 20
-"""Log lines of one look; the rest is told as a number."""
+"""Log lines of one check; the others are logged as a number."""
 DEFECT: Final = "none"
-"""What stands for the blocker where nothing was in the way."""
+"""The blocker's label for a stall without a reason, a defect of the broker."""
 
 STALLS: Final = {
     Blocker.SLOW_CONNECTION: "its consumers have permits and do not read from their connections",
-    Blocker.UNACKED_CONSUMER: "every consumer holds as many unacknowledged messages as it may "
+    Blocker.UNACKED_CONSUMER: "every consumer reached its limit of unacknowledged messages "
     "(maxUnackedMessagesPerConsumer)",
-    Blocker.UNACKED_SUBSCRIPTION: "it has as many unacknowledged messages as it may "
+    Blocker.UNACKED_SUBSCRIPTION: "it reached its limit of unacknowledged messages "
     "(maxUnackedMessagesPerSubscription)",
-    Blocker.UNACKED_BROKER: "the broker has as many unacknowledged messages as it may "
+    Blocker.UNACKED_BROKER: "the broker reached its limit of unacknowledged messages "
     "(maxUnackedMessagesPerBroker)",
     Blocker.DRAINING_KEY: "the next keys are held unacknowledged by their former consumers",
-    Blocker.LOOK_AHEAD: "as many entries as may wait do so, for consumers that take none",
-    Blocker.NO_OWNER: "no consumer has asked for the next keys",
-    Blocker.CHUNK: "the next chunks belong to messages whose consumer takes no more",
-    Blocker.READING: "its entries are being read, and do not come",
+    Blocker.LOOK_AHEAD: "the limit of entries that wait for consumers without permits is reached",
+    Blocker.NO_OWNER: "no STICKY consumer has subscribed to the hash range of the next keys",
+    Blocker.CHUNK: "the next chunks belong to messages whose consumer has no permits",
+    Blocker.READING: "a read of its next entries does not complete",
     Blocker.DAMAGE: "its next entries cannot be read",
 }
-"""What is told of a stall.  All other reasons are idleness: somebody does not want any."""
+"""What is logged of a stall, by its reason.  All other reasons are idleness, not stalls."""
 
 
 def idle(subscription: Subscription) -> bool:
-    """Whether it is plain without asking why that there is nothing to do."""
+    """Whether there is nothing to deliver; a cheap test before the dispatcher's `blocker`."""
     dispatcher = subscription.dispatcher
     caught_up = dispatcher.read_offset >= subscription.topic.log.end and not dispatcher.in_replay
     return caught_up or not subscription.consumers
@@ -58,17 +58,17 @@ def idle(subscription: Subscription) -> bool:
 
 @dataclass
 class Suspect:
-    """A subscription that may be stalled."""
+    """A subscription that may be stalled, and how many messages it had sent when first seen."""
 
     topic: Topic
     sent: int
-    looks: int = 0
-    told: Blocker | None = None
-    """What was logged, if anything."""
+    checks: int = 0
+    logged: Blocker | None = None
+    """The reason that was logged; None before the stall was."""
 
 
 class Stalls(NamedTuple):
-    """Stalls for one reason: subscriptions at present, and how often there was one."""
+    """The stalls of one reason: subscriptions stalled now, and stalls since the start."""
 
     blocker: str
     now: int
@@ -76,7 +76,7 @@ class Stalls(NamedTuple):
 
 
 class Watchdog:
-    """One for a broker."""
+    """One per broker; `start` once, `stop` once."""
 
     def __init__(
         self, engine: Engine, topics: Callable[[], Iterator[Topic | NonPersistentTopic]]
@@ -86,119 +86,119 @@ class Watchdog:
         self._engine = engine
         self._topics = topics
         self._suspects: dict[Subscription, Suspect] = {}
-        self._looks = self._lines = 0
+        self._checks = self._lines = 0
         self._stopped = False
 
     def stalls(self) -> list[Stalls]:
-        """All that there can be, and how many there are."""
+        """The stalls by reason; every possible reason is in it."""
         now = self.stalled
         return [Stalls(kind, now[kind], self.stalled_total[kind]) for kind in (*STALLS, DEFECT)]
 
     @property
     def stalled(self) -> Counter[str]:
-        """Subscriptions that are stalled at present, by blocker."""
-        return Counter(one.told for one in self._suspects.values() if one.told is not None)
+        """Subscriptions that are stalled now, by blocker."""
+        return Counter(one.logged for one in self._suspects.values() if one.logged is not None)
 
     def start(self) -> None:
-        """Look from now on."""
-        self._engine.clock.later(LOOK_SECONDS, lambda: self._engine.tasks.spawn(self._look()))
+        """Schedule the next check."""
+        self._engine.clock.later(CHECK_SECONDS, lambda: self._engine.tasks.spawn(self._check()))
 
     def stop(self) -> None:
-        """Look no more."""
+        """Make no further checks."""
         self._stopped = True
 
-    # Looking --------------------------------------------------------------------------
+    # Checking --------------------------------------------------------------------------
 
-    async def _look(self) -> None:
+    async def _check(self) -> None:
         self._lines = 0
         try:
             for subscription in list(self._suspects):
                 self._watch(subscription)
-            self._looks += 1
-            if self._looks % SCAN_LOOKS == 0:
+            self._checks += 1
+            if self._checks % SCAN_CHECKS == 0:
                 await self._scan()
             if self._lines > MAX_LINES:
                 more = self._lines - MAX_LINES
-                logger.warning("%d subscriptions more changed between stalled and not", more)
+                logger.warning("%d further subscriptions became stalled or recovered", more)
         finally:
             if not self._stopped:
                 self.start()
 
     async def _scan(self) -> None:
         """Find new suspects."""
-        since_pause = 0
+        since_yield = 0
         for topic in self._topics():
             if not isinstance(topic, Topic):
                 continue
             for subscription in list(topic.subscriptions.values()):
                 if subscription not in self._suspects and self._suspicious(subscription):
                     self._suspects[subscription] = Suspect(topic, subscription.sent()[0])
-            since_pause += 1 + len(topic.subscriptions)
-            if since_pause >= PAUSE_EVERY:
-                since_pause = 0
-                await pause(self._engine.clock)
+            since_yield += 1 + len(topic.subscriptions)
+            if since_yield >= PAUSE_EVERY:
+                since_yield = 0
+                await yield_turn(self._engine.clock)
 
     @staticmethod
     def _suspicious(subscription: Subscription) -> bool:
-        return not idle(subscription) and subscription.why_not_delivering() in STALLS
+        return not idle(subscription) and subscription.dispatcher.blocker() in STALLS
 
     def _watch(self, subscription: Subscription) -> None:
-        """Look at a suspect again."""
+        """Check a suspect again."""
         suspect = self._suspects[subscription]
-        gone = suspect.topic.subscriptions.get(subscription.name) is not subscription
-        if gone or subscription.sent()[0] != suspect.sent or not self._suspicious(subscription):
+        deleted = suspect.topic.subscriptions.get(subscription.name) is not subscription
+        if deleted or subscription.sent()[0] != suspect.sent or not self._suspicious(subscription):
             del self._suspects[subscription]
-            if suspect.told is not None:
-                self._tell_recovery(subscription, gone)
+            if suspect.logged is not None:
+                self._log_recovery(subscription, deleted)
             return
-        suspect.looks += 1
-        if suspect.looks < STALLED_LOOKS:
+        suspect.checks += 1
+        if suspect.checks < STALLED_CHECKS:
             return
-        blocker = subscription.why_not_delivering()
-        if suspect.told is None and blocker is Blocker.READING and self._woken(subscription):
+        blocker = subscription.dispatcher.blocker()
+        if suspect.logged is None and blocker is Blocker.READING and self._woken(subscription):
             del self._suspects[subscription]
-        elif suspect.told is not blocker:
-            suspect.told = blocker
+        elif suspect.logged is not blocker:
+            suspect.logged = blocker
             self.stalled_total[blocker] += 1
-            self._tell_stall(subscription, blocker, suspect.looks)
+            self._log_stall(subscription, blocker, suspect.checks)
 
     def _woken(self, subscription: Subscription) -> bool:
-        """Wake it; True if that helped, so that nothing was in its way but a forgotten call."""
+        """Wake it; True if it sent something then, so that only a call to wake it was missing."""
         before = subscription.sent()[0]
         subscription.wake()
         if subscription.sent()[0] == before:
             return False
         self.stalled_total[DEFECT] += 1
-        if self._may_tell():
+        if self._may_log():
             logger.error(
-                "subscription %s of %s could deliver and did not; it was woken.  "
-                "This is a defect of the broker: please report it",
+                "subscription %s of %s could deliver and did not, until it was woken: "
+                "a defect of the broker, please report it",
                 subscription.name, subscription.topic.name,
             )  # fmt: skip
         return True
 
-    # Telling --------------------------------------------------------------------------
+    # Logging --------------------------------------------------------------------------
 
-    def _may_tell(self) -> bool:
+    def _may_log(self) -> bool:
         self._lines += 1
         return self._lines <= MAX_LINES
 
-    def _tell_stall(self, subscription: Subscription, blocker: Blocker, looks: int) -> None:
-        if not self._may_tell():
+    def _log_stall(self, subscription: Subscription, blocker: Blocker, checks: int) -> None:
+        if not self._may_log():
             return
         consumers = list(subscription.consumers)
         logger.warning(
             "subscription %s of %s has sent nothing for %d s although it has messages "
-            "(%s: %s).  %d entries are not acknowledged, %d of them wait to be sent again; "
-            "%d consumers have %d permits and hold %d messages",
-            subscription.name, subscription.topic.name, int(looks * LOOK_SECONDS),
-            blocker, STALLS[blocker], subscription.unacked_entries(),
+            "(%s: %s): %d entries are not acknowledged, %d of them wait for redelivery; "
+            "%d consumers have %d permits and hold %d unacknowledged messages",
+            subscription.name, subscription.topic.name, int(checks * CHECK_SECONDS),
+            blocker, STALLS[blocker], subscription.counter.entries(),
             subscription.dispatcher.in_replay, len(consumers),
             sum(max(consumer.permits, 0) for consumer in consumers),
             sum(consumer.unacked for consumer in consumers),
         )  # fmt: skip
 
-    def _tell_recovery(self, subscription: Subscription, gone: bool) -> None:
-        if self._may_tell():
-            how = "is gone" if gone else "is stalled no longer"
+    def _log_recovery(self, subscription: Subscription, deleted: bool) -> None:
+        if self._may_log():
+            how = "was deleted" if deleted else "delivers again"
             logger.info("subscription %s of %s %s", subscription.name, subscription.topic.name, how)

@@ -1,4 +1,4 @@
-"""What has been acknowledged and not yet told to the broker. Pure.
+"""Acknowledgements that were not sent to the broker yet. Pure.
 
 A batch is one entry to the broker: it is acknowledged as a whole, or by a bitset of the
 messages that are *not* acknowledged yet.
@@ -32,7 +32,7 @@ class AckTracker:
         self._cumulative: Ack | None = None
 
     def __len__(self) -> int:
-        """How many entries wait to be told to the broker."""
+        """How many entries have acknowledgements to send."""
         return len(self._whole) + len(self._partial) + (self._cumulative is not None)
 
     def ack(self, messages: Iterable[Message]) -> None:
@@ -46,6 +46,12 @@ class AckTracker:
             else:
                 self._whole.add(entry.position)
 
+    def ack_entry(self, position: Position) -> None:
+        """Acknowledge a whole entry, whatever it holds."""
+        self._unacked.pop(position, None)
+        self._partial.discard(position)
+        self._whole.add(position)
+
     def _ack_in_batch(self, entry: Entry, acked: int) -> None:
         position = entry.position
         unacked = self._unacked.get(position, entry.unacked) & ~acked
@@ -53,9 +59,7 @@ class AckTracker:
             self._unacked[position] = unacked
             self._partial.add(position)
         else:
-            self._unacked.pop(position, None)
-            self._partial.discard(position)
-            self._whole.add(position)
+            self.ack_entry(position)
 
     def ack_up_to(self, message: Message) -> None:
         """Acknowledge everything up to the message, itself included."""
@@ -96,7 +100,7 @@ class AckTracker:
                 self._partial.add((ledger, entry))
 
     def begin_anew(self) -> None:
-        """Entries will be delivered again, and the broker says what is left of each batch."""
+        """Entries will be delivered again, each with an ack set of what is left of its batch."""
         self._unacked = {position: self._unacked[position] for position in self._partial}
 
 

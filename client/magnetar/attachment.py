@@ -20,7 +20,7 @@ from magnetar.settings import Settings
 class Attachment:
     """Registers through `register(connection)`, first in `open` and again after every loss.
 
-    `register` must be repeatable.  When registering anew fails for good, `failed(error)` is
+    `register` must be repeatable.  When registering again fails for good, `failed(error)` is
     called and that is the end.
     """
 
@@ -49,7 +49,7 @@ class Attachment:
         await Retry(self._settings).in_time(self._attach, f"opening {self._topic}")
 
     def detached(self, connection: Connection) -> None:
-        """The registration on this connection is over: register anew, in the background."""
+        """The registration on this connection has ended: register again, in the background."""
         if connection is self._candidate:
             self._candidate = None
         if connection is not self.connection:
@@ -60,7 +60,10 @@ class Attachment:
             self._reattaching = asyncio.create_task(self._reattach())
 
     async def ready(self) -> Connection:
-        """The connection, once registered; raises why there will be none. Bound it in time."""
+        """The connection, once registered; raises the error if there will be none.
+
+        Waits without limit: the caller sets a timeout.
+        """
         while self.connection is None:
             if self.error is not None:
                 raise self.error
@@ -84,7 +87,7 @@ class Attachment:
             self._give_up(error)
             self._failed(error)
         except Exception as error:
-            failure = Closed(f"{self._topic}: registering anew failed: {error!r}")
+            failure = Closed(f"{self._topic}: registering again failed: {error!r}")
             failure.__cause__ = error
             self._give_up(failure)
             self._failed(failure)
@@ -105,6 +108,6 @@ class Attachment:
 
 
 def _may_come_back(error: MagnetarError) -> bool:
-    # Busy: the broker may not have noticed yet that our former connection is gone.
+    # Busy: the broker may not have noticed yet that our former connection is closed.
     # QuotaExceeded: the broker closed us to hold us back, and room may come.
     return error.retriable or isinstance(error, Busy | QuotaExceeded)

@@ -26,7 +26,7 @@ COMPRESSIONS: dict[str, int] = {
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """When a batch is full, and how long it may wait to become so."""
+    """When a batch is full, and how long it waits for more messages."""
 
     max_messages: int = 1000
     max_bytes: int = 128 * 1024
@@ -34,7 +34,9 @@ class BatchLimits:
 
     def __post_init__(self) -> None:
         if self.max_messages < 1 or self.max_bytes < 1 or self.max_delay_ms < 0:
-            raise ValueError(f"batch limits must be positive: {self}")
+            raise ValueError(
+                f"{self}: max_messages and max_bytes must be at least 1, max_delay_ms at least 0"
+            )
 
 
 BATCHED = BatchLimits()
@@ -52,18 +54,18 @@ class Batch:
         self.done = done
         """Ledger and entry once the broker stored it, or why it did not."""
         self.is_noticed = False
-        """Did somebody look at the outcome?  A failure that nobody saw is raised by `flush`."""
+        """Whether the application has seen the outcome; `flush` raises failures it has not."""
         self.messages: list[bytes | Outgoing] = []
         self.size = 0
 
     def add(self, message: bytes | Outgoing) -> int:
-        """Take a message; its index in the batch."""
+        """Append a message; returns its index in the batch."""
         self.size += size_of(message)
         self.messages.append(message)
         return len(self.messages) - 1
 
     def has_room(self, message: bytes | Outgoing, limits: BatchLimits) -> bool:
-        """May the message join?  A first message always may."""
+        """Whether the message fits; the first one always does."""
         if not self.messages:
             return True
         return (
@@ -72,7 +74,7 @@ class Batch:
         )
 
     def is_full(self, limits: BatchLimits) -> bool:
-        """Must it be sent now?"""
+        """Whether the batch must be sent now."""
         return len(self.messages) >= limits.max_messages or self.size >= limits.max_bytes
 
 
@@ -85,7 +87,7 @@ def size_of(message: bytes | Outgoing) -> int:
 
 
 def rides_alone(message: bytes | Outgoing) -> bool:
-    """Must the message be an entry by itself?  The broker delays whole entries."""
+    """Whether the message must be an entry by itself: the broker delays whole entries."""
     return not isinstance(message, bytes) and message.deliver_at_ms > 0
 
 

@@ -1,4 +1,4 @@
-"""The `magnetar` command: its own commands, and those of other packages."""
+"""The `magnetar` command: `produce` and `consume`, and what packages add as entry points."""
 
 from importlib.metadata import EntryPoint, entry_points
 
@@ -28,23 +28,25 @@ def _registered() -> dict[str, EntryPoint]:
 
 
 def _load(entry_point: EntryPoint) -> click.Command:
-    """The command, or one that says how to install what it lacks."""
+    """The command, or one that explains which module is missing."""
     try:
         command: click.Command = entry_point.load()
     except ModuleNotFoundError as error:
-        return _unavailable(entry_point.name, str(error.name))
+        return _unavailable(entry_point, str(error.name))
     return command
 
 
-def _unavailable(name: str, missing: str) -> click.Command:
+def _unavailable(entry_point: EntryPoint, missing: str) -> click.Command:
+    package = "magnetar" if entry_point.dist is None else entry_point.dist.name
     text = (
-        f"`magnetar {name}` needs {missing}, which is not installed: pip install 'magnetar[broker]'"
+        f"`magnetar {entry_point.name}` needs the module {missing}, which is not installed: "
+        f"install {package} again, with its dependencies"
     )
 
     @click.command(
-        name,
+        entry_point.name,
         help=text,
-        short_help="Not installed: pip install 'magnetar[broker]'",
+        short_help=f"Not usable: the module {missing} is not installed.",
         context_settings={"ignore_unknown_options": True},
     )
     @click.argument("arguments", nargs=-1)

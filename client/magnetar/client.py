@@ -1,4 +1,4 @@
-"""The client: makes producers, consumers and readers that share connections."""
+"""The client: opens producers, consumers and readers that share connections."""
 
 import asyncio
 import itertools
@@ -14,7 +14,7 @@ from magnetar.consumer import Consumer
 from magnetar.inbox import Inbox
 from magnetar.lookup import find_partitions
 from magnetar.messages import Entry, Message
-from magnetar.partition_consumer import PartitionConsumer, Subscription
+from magnetar.partition_consumer import FAIL, PartitionConsumer, Subscription
 from magnetar.partition_producer import PartitionProducer, ProducerOptions
 from magnetar.pool import Pool
 from magnetar.producer import Producer
@@ -48,7 +48,7 @@ P = TypeVar("P", bound=_Part)
 
 
 class Client(Closing):
-    """Made by `connect`; `async with` closes it and everything it made."""
+    """Created by `connect`; `async with` closes it and everything it opened."""
 
     def __init__(self, service_url: str, settings: Settings) -> None:
         self.service_url = service_url
@@ -98,7 +98,8 @@ class Client(Closing):
         """A consumer; type is exclusive, shared, failover or key_shared.
 
         `initial_position`, latest or earliest, is where a new subscription starts.  `options`
-        are further fields of Subscription.
+        are further fields of Subscription: among them `queue_size`, and `on_unreadable`, what
+        happens to an entry that cannot be decoded: fail (the default), skip or discard.
         """
         chosen = Subscription(
             subscription,
@@ -117,12 +118,14 @@ class Client(Closing):
         *,
         inclusive: bool = False,
         queue_size: int = 1000,
+        on_unreadable: str = FAIL,
     ) -> Reader:
         """A reader of what follows `start`, with it if `inclusive`; EARLIEST and LATEST too.
 
         A real id has a meaning in one partition only: name that partition as the topic.
+        `on_unreadable` is what happens to an entry that cannot be decoded: fail or skip.
         """
-        chosen = _reading(start, inclusive, queue_size)
+        chosen = _reading(start, inclusive, queue_size, on_unreadable)
         inbox: Inbox[Message] = Inbox()
         return Reader(topic, await self._consumers(topic, chosen, inbox, Entry.messages), inbox)
 
@@ -133,18 +136,22 @@ class Client(Closing):
         *,
         inclusive: bool = False,
         queue_size: int = 1000,
+        on_unreadable: str = FAIL,
     ) -> EntryReader:
         """A reader of undecoded entries; the topic must be one partition or not partitioned."""
-        chosen = _reading(start, inclusive, queue_size)
+        chosen = _reading(start, inclusive, queue_size, on_unreadable)
         inbox: Inbox[Entry] = Inbox()
         parts = await self._consumers(topic, chosen, inbox, lambda entry: [entry])
         if len(parts) > 1:
             await gather_all(part.close() for part in parts)
-            raise ValueError(f"{topic} has {len(parts)} partitions: name one of them")
+            raise ValueError(
+                f"{topic} has {len(parts)} partitions: an entry reader reads one, such as "
+                f"{parts[0].topic}"
+            )
         return EntryReader(parts[0], inbox)
 
     async def close(self) -> None:
-        """Close everything the client made; raises the first failure of doing so."""
+        """Close everything the client opened; raises the first failure."""
         try:
             await gather_all(part.close() for part in list(self._parts))
         finally:
@@ -179,9 +186,12 @@ class Client(Closing):
             async with asyncio.TaskGroup() as group:
                 for part in parts:
                     group.create_task(part.open())
-        except* Exception as errors:
+        except BaseException as error:  # also a cancellation: some parts may be open by then
             await asyncio.gather(*(part.close() for part in parts), return_exceptions=True)
-            raise _first(errors) from None
+            # Not `except*`: before Python 3.11.4 it wraps what is raised in it in another group.
+            if isinstance(error, ExceptionGroup):
+                raise _first(error) from None
+            raise
         self._parts.update(parts)
         return parts
 
@@ -194,12 +204,15 @@ def connect(service_url: str, **settings: float) -> Client:
     return Client(service_url, Settings(**settings))  # type: ignore[arg-type]
 
 
-def _reading(start: MessageId, inclusive: bool, queue_size: int) -> Subscription:
+def _reading(
+    start: MessageId, inclusive: bool, queue_size: int, on_unreadable: str
+) -> Subscription:
     return Subscription(
         f"reader-{uuid.uuid4().hex[:10]}",
         start=start,
         start_inclusive=inclusive,
         queue_size=queue_size,
+        on_unreadable=on_unreadable,
     )
 
 
@@ -209,9 +222,8 @@ def _choice(known: dict[str, int], name: str, what: str) -> int:
     return known[name]
 
 
-def _first(errors: BaseExceptionGroup[Exception]) -> Exception:
-    error: BaseException = errors
-    while isinstance(error, BaseExceptionGroup):
+def _first(errors: ExceptionGroup[Exception]) -> Exception:
+    error: Exception = errors
+    while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
-    assert isinstance(error, Exception)  # what `except* Exception` caught
     return error

@@ -1,4 +1,4 @@
-"""What is closed at the end of an `async with`."""
+"""Base class of objects that are closed at the end of an `async with`."""
 
 from abc import ABC, abstractmethod
 from types import TracebackType
@@ -6,11 +6,11 @@ from typing import Self
 
 
 class Closing(ABC):
-    """Closes itself when the block ends, however it ends."""
+    """Closes itself when the block ends, with or without an error."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Finish what is under way and give everything back."""
+        """Finish what is pending and release every resource."""
 
     async def __aenter__(self) -> Self:
         return self

@@ -16,6 +16,7 @@ from magnetar.client import INITIAL_POSITIONS, SUBSCRIPTION_TYPES, connect
 from magnetar.consumer import Consumer
 from magnetar.errors import MagnetarError, OperationTimeout
 from magnetar.messages import Message, Outgoing
+from magnetar.partition_consumer import FAIL, ON_UNREADABLE
 from magnetar_proto.errors import InvalidTopicName
 
 DEFAULT_URL = "pulsar://localhost:6650"
@@ -28,7 +29,7 @@ _url = click.option(
 )
 _timeout = click.option(
     "--timeout", "timeout_s", type=click.FloatRange(0, min_open=True), default=10.0,
-    show_default=True, help="Seconds to wait for the broker.",
+    show_default=True, help="Time limit of a request to the broker, in seconds.",
 )  # fmt: skip
 
 
@@ -38,12 +39,24 @@ _timeout = click.option(
 @_url
 @_timeout
 @click.option("--key", help="Key of every message.")
-@click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="Repeatable.")
-@click.option("--count", type=click.IntRange(1), help="Send so many generated messages.")
 @click.option(
-    "--size", type=click.IntRange(0), default=100, show_default=True, help="Bytes of each of them."
+    "--property",
+    "properties",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Property of every message; repeatable.",
 )
-@click.option("--rate", type=click.FloatRange(0, min_open=True), help="Messages a second, at most.")
+@click.option("--count", type=click.IntRange(1), help="Number of messages to generate and send.")
+@click.option(
+    "--size",
+    type=click.IntRange(0),
+    default=100,
+    show_default=True,
+    help="Size of a generated message, in bytes.",
+)
+@click.option(
+    "--rate", type=click.FloatRange(0, min_open=True), help="Maximum number of messages a second."
+)
 @click.option("--compression", type=click.Choice(list(COMPRESSIONS)), default="none")
 def produce(
     topic: str,
@@ -87,7 +100,7 @@ def produce(
 
 
 def _values(messages: tuple[str, ...], count: int | None, size: int) -> Iterator[bytes] | None:
-    """What to send; None for what standard input says."""
+    """The messages to send; None for the lines of standard input."""
     if count is not None:
         return (b"%0*d" % (size, index) if size else b"" for index in range(count))
     return (message.encode() for message in messages) if messages else None
@@ -144,13 +157,16 @@ def _property(text: str) -> tuple[str, str]:
 @click.option("--type", "kind", type=click.Choice(list(SUBSCRIPTION_TYPES)), default="exclusive")
 @click.option("--position", type=click.Choice(list(INITIAL_POSITIONS)), default="earliest",
               show_default=True, help="Where a new subscription starts.")  # fmt: skip
-@click.option("--count", type=click.IntRange(1), help="Stop after so many messages.")
+@click.option("--count", type=click.IntRange(1), help="Number of messages after which to stop.")
 @click.option("--follow", is_flag=True, help="Wait for more messages until interrupted.")
 @click.option(
     "--wait", "wait_s", type=click.FloatRange(0, min_open=True), default=2.0, show_default=True,
-    help="Without --follow: stop when none came for so many seconds.",
+    help="Without --follow: seconds without a message after which to stop.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--on-unreadable", type=click.Choice(ON_UNREADABLE), default=FAIL, show_default=True,
+              help="What to do with an entry that cannot be decoded: exit with an error, skip it, "
+              "or skip it and acknowledge it.")  # fmt: skip
 def consume(
     topic: str,
     url: str,
@@ -162,6 +178,7 @@ def consume(
     follow: bool,
     wait_s: float,
     as_json: bool,
+    on_unreadable: str,
 ) -> None:
     """Receive, print and acknowledge messages."""
     form = _json_line if as_json else _text_line
@@ -169,7 +186,11 @@ def consume(
     async def run() -> None:
         async with connect(url, operation_timeout_s=timeout_s) as client:
             consumer = await client.subscribe(
-                topic, subscription, type=kind, initial_position=position
+                topic,
+                subscription,
+                type=kind,
+                initial_position=position,
+                on_unreadable=on_unreadable,
             )
             shown = 0
             async for batch in _batches(consumer, count, None if follow else wait_s):
@@ -177,7 +198,8 @@ def consume(
                     click.echo(form(message))
                 consumer.ack(batch)
                 shown += len(batch)
-            click.echo(f"{shown} messages", err=True)
+            left_out = f", {consumer.unreadable} entries unreadable" if consumer.unreadable else ""
+            click.echo(f"{shown} messages{left_out}", err=True)
 
     _run(run())
 
@@ -233,7 +255,7 @@ def _json_line(message: Message) -> str:
 
 
 def _run(work: Coroutine[Any, Any, None]) -> None:
-    """Run it, and say what went wrong as a person wants to read it."""
+    """Run it; an error becomes one line on standard error instead of a traceback."""
     try:
         asyncio.run(work)
     except (MagnetarError, InvalidTopicName, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Doing the same for every partition."""
+"""Running one operation for every partition."""
 
 import asyncio
 from collections.abc import Coroutine, Iterable
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 async def gather_all(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run all to their end, whatever happens to some; then their results, or the first error."""
+    """Wait for all, also when some fail; then return their results, or raise the first error."""
     outcomes = await asyncio.gather(*coroutines, return_exceptions=True)
     results: list[T] = []
     for outcome in outcomes:

@@ -1,4 +1,4 @@
-"""One connection to one broker: requests, their answers, and whom the other frames are for."""
+"""One connection to one broker: matches answers to requests, routes other frames by id."""
 
 import asyncio
 import itertools
@@ -28,7 +28,7 @@ Kind = pb.BaseCommand
 
 
 class ProducerEnd(Protocol):
-    """What a connection tells a producer that is registered on it."""
+    """The callbacks of a producer that is registered on a connection."""
 
     def receipt_rcvd(
         self, connection: "Connection", sequence_id: int, ledger: int, entry: int
@@ -39,21 +39,21 @@ class ProducerEnd(Protocol):
         """The broker refused a batch."""
 
     def detached(self, connection: "Connection", error: MagnetarError) -> None:
-        """The registration is over; register anew."""
+        """The registration has ended; register again."""
 
 
 class ConsumerEnd(Protocol):
-    """What a connection tells a consumer that is registered on it."""
+    """The callbacks of a consumer that is registered on a connection."""
 
     def entry_rcvd(self, delivery: Delivery, entry: bytes) -> None:
         """An entry: the bytes behind the command, verbatim."""
 
     def detached(self, connection: "Connection", error: MagnetarError) -> None:
-        """The registration is over; register anew."""
+        """The registration has ended; register again."""
 
 
 class Connection(asyncio.Protocol):
-    """Made by `open`; over when `is_open` is false, and then every end has been told."""
+    """Created by `open`; once `is_open` is false, `detached` of every end has been called."""
 
     def __init__(self, address: Address, settings: Settings) -> None:
         self.address = address
@@ -75,7 +75,7 @@ class Connection(asyncio.Protocol):
 
     @classmethod
     async def open(cls, address: Address, settings: Settings, proxy_to: str = "") -> Self:
-        """Connect and shake hands; `proxy_to` is the broker a proxy shall forward to."""
+        """Connect and shake hands; `proxy_to` is the broker that a proxy forwards to."""
         loop = asyncio.get_running_loop()
         connection = None
         try:
@@ -153,8 +153,8 @@ class Connection(asyncio.Protocol):
                 f"{self._settings.operation_timeout_s:g} s"
             ) from None
 
-    def tell(self, command: Any) -> None:
-        """Send a command that has a `request_id` when nobody waits for the answer."""
+    def send_only(self, command: Any) -> None:
+        """Send a command that has a `request_id`, and ignore its answer."""
         if self.is_open:
             command.request_id = next(self._request_ids)
             self.write(encode(command))
@@ -188,7 +188,7 @@ class Connection(asyncio.Protocol):
         for answer in (self._connected, *self._answers.values()):
             if not answer.done():
                 answer.set_exception(self._error)
-                answer.exception()  # marks it as seen: an abandoned request is no news
+                answer.exception()  # marks it as retrieved: asyncio logs no abandoned request
         ends: list[ProducerEnd | ConsumerEnd]
         ends = [*self._producers.values(), *self._consumers.values()]
         self._producers.clear()
@@ -297,7 +297,7 @@ class Connection(asyncio.Protocol):
         if consumer is not None:
             consumer.detached(self, ConnectionLost(f"{self.address} closed the consumer"))
 
-    # A kind that is absent carries news this client has no use for.
+    # Frames of other kinds are ignored.
     _HANDLERS: ClassVar[dict[int, Callable[["Connection", bytes, int, int, int], None]]] = {
         Kind.SEND_RECEIPT: _on_receipt,
         Kind.MESSAGE: _on_message,

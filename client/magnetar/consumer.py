@@ -14,7 +14,7 @@ _source_of = attrgetter("source")
 
 
 class Consumer(Closing):
-    """Receives from a subscription; made by `Client.subscribe`, closed by `close`."""
+    """Receives from a subscription; created by `Client.subscribe`, closed by `close`."""
 
     def __init__(
         self,
@@ -28,18 +28,27 @@ class Consumer(Closing):
         self._partitions = partitions
         self._inbox = inbox
 
+    @property
+    def unreadable(self) -> int:
+        """How many entries could not be decoded since the consumer was opened."""
+        return sum(partition.unreadable for partition in self._partitions)
+
     async def receive(self, timeout_s: float | None = None) -> Message:
-        """The next message; None waits for ever, else OperationTimeout when none came."""
+        """The next message; None waits for ever, else OperationTimeout when none came.
+
+        Raises `Unreadable`, once, in the place of an entry that cannot be decoded, unless
+        `on_unreadable` leaves such entries out.
+        """
         return (await self._inbox.take(1, timeout_s))[0]
 
     async def receive_batch(
         self, max_messages: int = 1000, timeout_s: float | None = None
     ) -> list[Message]:
-        """All that has arrived, at most so many; waits as `receive` does for the first."""
+        """All that have arrived, at most `max_messages`; waits for the first as `receive`."""
         return await self._inbox.take(max_messages, timeout_s)
 
     def ack(self, messages: Message | Iterable[Message]) -> None:
-        """Acknowledge one or many, each by itself; `flush` waits until the broker has it."""
+        """Acknowledge one or many, individually; `flush` waits until the broker stored it."""
         if isinstance(messages, Message):
             messages.source.ack((messages,))
             return

@@ -1,12 +1,12 @@
-"""What the client may raise.
+"""The errors that the client raises.
 
 MagnetarError
 ├── Closed                   the client, producer, consumer or reader was closed
 ├── OperationTimeout         no answer in time, also a TimeoutError; the outcome is unknown
-├── ConnectionLost           the connection failed; retried until a timeout says otherwise
-├── QueueFull                the producer has as many unanswered messages as it may have
+├── ConnectionLost           the connection failed; retried until the operation times out
+├── QueueFull                the producer has as many pending messages as its options allow
 ├── MessageTooLarge          nothing was sent; send less, or raise the broker's limit
-├── Unreadable               a message arrived that this client cannot decode
+├── Unreadable               an entry arrived that cannot be decoded; `message_id` names it
 └── BrokerError              the broker refused; `code` is the number on the wire
     ├── NotReady             the topic is moving or loading: retried
     ├── Busy                 another producer or consumer holds the name or subscription
@@ -23,6 +23,7 @@ MagnetarError
 from typing import ClassVar
 
 from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.ids import MessageId
 
 
 class MagnetarError(Exception):
@@ -42,7 +43,7 @@ class OperationTimeout(MagnetarError, TimeoutError):
 
 
 class ConnectionLost(MagnetarError):
-    """The connection could not be made, or it broke."""
+    """The connection could not be established, or it broke."""
 
     retriable = True
 
@@ -56,11 +57,19 @@ class MessageTooLarge(MagnetarError):
 
 
 class Unreadable(MagnetarError):
-    """A message cannot be decoded by this client; the text names it and says why."""
+    """An entry is damaged, encrypted, chunked or compressed in an unknown way.
+
+    `receive` and `read` raise it once, in the entry's place; the next call continues behind it.
+    The option `on_unreadable` of consumers and readers skips such entries instead.
+    """
+
+    def __init__(self, text: str, message_id: MessageId) -> None:
+        super().__init__(text)
+        self.message_id = message_id
 
 
 class BrokerError(MagnetarError):
-    """The broker refused; the text is the broker's own, followed by what one can do."""
+    """The broker refused; the text is the broker's own, followed by the remedy."""
 
     remedy: ClassVar[str] = ""
 
@@ -79,13 +88,13 @@ class NotReady(BrokerError):
 
 
 class Busy(BrokerError):
-    """Somebody else holds what was asked for."""
+    """Another producer or consumer has the name, topic or subscription."""
 
     remedy = "choose another name, a shared subscription type, or close the other one"
 
 
 class NotFound(BrokerError):
-    """It does not exist, and the broker may not create it."""
+    """It does not exist, and the broker is not allowed to create it."""
 
     remedy = "create it first, or allow automatic creation in the broker's configuration"
 

@@ -1,15 +1,17 @@
-"""What was received and not yet taken by the application."""
+"""The queue between the connections and the application."""
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import islice, takewhile
 from typing import Generic, Protocol, TypeVar
 
 from magnetar.errors import MagnetarError, OperationTimeout
 
 
 class Source(Protocol):
-    """Who put something into an inbox, and wants to hear when it is taken."""
+    """The partition that puts items into an inbox."""
 
     def taken(self, permits: int) -> None:
         """The application took items worth so many messages."""
@@ -27,38 +29,67 @@ class Item(Protocol):
 T = TypeVar("T", bound=Item)
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Takes the place of an item that could not be decoded: `take` raises the error, once."""
+
+    error: MagnetarError
+    source: Source
+    permits: int
+
+
 class Inbox(Generic[T]):
     """A queue that several partitions fill; permits bound it, not the queue itself."""
 
     def __init__(self) -> None:
-        self._items: deque[T] = deque()
+        self._items: deque[T | Failure] = deque()
+        self._failures = 0
+        """How many of the items are failures: without any, `take` looks at none of them."""
         self._changed = asyncio.Event()
         self._error: MagnetarError | None = None
+        self._on_demand: list[Callable[[], None]] = []
+
+    def on_demand(self, ask: Callable[[], None]) -> None:
+        """Call `ask` whenever the application waits for an item: at first, and after each wake."""
+        self._on_demand.append(ask)
+
+    def wake(self) -> None:
+        """Have the application ask again if it waits: what was asked for did not come."""
+        self._changed.set()
 
     def put(self, items: Iterable[T]) -> None:
-        """Append; wakes who waits."""
+        """Append, and wake those that wait."""
         self._items.extend(items)
         self._changed.set()
 
+    def put_failure(self, failure: Failure) -> None:
+        """Append an error that `take` raises once everything before it was taken."""
+        self._items.append(failure)
+        self._failures += 1
+        self._changed.set()
+
     def drop(self, source: Source) -> int:
-        """Forget what this source put: it will be delivered again; how many permits that is."""
-        dropped = [item.permits for item in self._items if item.source is source]
+        """Remove the items of this source, which are delivered again; returns their permits."""
+        dropped = [item for item in self._items if item.source is source]
         if dropped:
             self._items = deque(item for item in self._items if item.source is not source)
-        return sum(dropped)
+            self._failures -= sum(isinstance(item, Failure) for item in dropped)
+        return sum(item.permits for item in dropped)
 
     def fail(self, error: MagnetarError) -> None:
-        """Raise this to whoever asks, once what is queued has been taken."""
+        """Raise this from every `take`, once what is queued has been taken."""
         if self._error is None:
             self._error = error
         self._changed.set()
 
     async def take(self, max_items: int, timeout_s: float | None) -> list[T]:
-        """At least one item and at most so many; OperationTimeout when none came in time."""
+        """At least one item and at most so many; OperationTimeout when none came in time.
+
+        A `Failure` is raised alone, by the call that finds it at the head of the queue.
+        """
         if not self._items:
             await self._wait(timeout_s)
-        items = self._items
-        taken = [items.popleft() for _ in range(min(max_items, len(items)))]
+        taken = self._take_readable(max_items) if self._failures else self._pop(max_items)
         permits: dict[Source, int] = {}
         for item in taken:
             source = item.source
@@ -67,12 +98,29 @@ class Inbox(Generic[T]):
             source.taken(count)
         return taken
 
+    def _pop(self, max_items: int) -> list[T]:
+        items = self._items
+        return [items.popleft() for _ in range(min(max_items, len(items)))]  # type: ignore[misc]
+
+    def _take_readable(self, max_items: int) -> list[T]:
+        """Pop the items before the first failure; if it is at the head, raise its error."""
+        head = self._items[0]
+        if isinstance(head, Failure):
+            self._items.popleft()
+            self._failures -= 1
+            head.source.taken(head.permits)
+            raise head.error
+        readable = takewhile(lambda item: not isinstance(item, Failure), self._items)
+        return self._pop(sum(1 for _ in islice(readable, max_items)))
+
     async def _wait(self, timeout_s: float | None) -> None:
         try:
             async with asyncio.timeout(timeout_s):
                 while not self._items:
                     if self._error is not None:
                         raise self._error
+                    for ask in self._on_demand:
+                        ask()
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from google.protobuf.unknown_fields import UnknownFieldSet
+
 from magnetar.errors import Unreadable
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.batch import decode_batch
@@ -15,6 +17,8 @@ from magnetar_proto.ids import MessageId, ack_set_to_mask
 
 MAX_INFLATED_BYTES = 128 * 1024 * 1024
 """No entry is decompressed to more than this."""
+MAX_BATCH_MESSAGES = MAX_INFLATED_BYTES // 4
+"""No readable batch has more messages: each takes four bytes for the size of its metadata."""
 LAST_BATCH_INDEX = 2**31 - 1
 """No message of a batch has a higher index."""
 
@@ -145,7 +149,7 @@ class Entry:
         ack_set: Sequence[int] = (),
         source: Any = None,
     ) -> None:
-        """`position` is ledger, entry, partition; Unreadable if the head is damaged."""
+        """`position` is ledger, entry, partition; Unreadable if checksum or metadata is wrong."""
         self.topic = topic
         self.ledger, self.entry, self.partition = position
         self.redelivery_count = redelivery_count
@@ -153,11 +157,14 @@ class Entry:
         self.source = source
         self._data = data
         if not verify_checksum(data, 0, len(data)):
-            raise Unreadable(f"{self} is damaged: its checksum does not match")
+            raise self.unreadable("is damaged: its checksum does not match")
         try:
             self.metadata, self._body_start = parse_metadata(data)
         except BadMetadata as error:
-            raise Unreadable(f"{self} has no readable metadata: {error}") from error
+            raise self.unreadable(f"has no readable metadata: {error}") from error
+        count = self.metadata.num_messages_in_batch
+        if not 0 < count <= MAX_BATCH_MESSAGES:  # it would become a number of permits
+            raise self.unreadable(f"has no readable metadata: a batch of {count} messages")
 
     @property
     def position(self) -> tuple[int, int]:
@@ -183,18 +190,21 @@ class Entry:
         """The decompressed payload: one message's value, or a batch body; Unreadable if not."""
         metadata = self.metadata
         if metadata.encryption_keys:
-            raise Unreadable(f"{self} is encrypted, and this client has no keys")
+            raise self.unreadable("is encrypted, and this client has no keys")
         if metadata.num_chunks_from_msg > 1:
-            raise Unreadable(f"{self} is part of a chunked message, which this client cannot join")
+            raise self.unreadable("is part of a chunked message, which this client cannot join")
         payload = self._data[self._body_start :]
         if metadata.compression == pb.NONE:
+            # An unknown compression reads as none at all: proto2 sets the field aside.
+            if metadata.uncompressed_size != len(payload) and _has_unknown_compression(metadata):
+                raise self.unreadable("is compressed in a way that this client does not know")
             return payload
         try:
             return decompress(
                 metadata.compression, payload, metadata.uncompressed_size, MAX_INFLATED_BYTES
             )
         except BadCompression as error:
-            raise Unreadable(f"{self} cannot be decompressed: {error}") from error
+            raise self.unreadable(f"cannot be decompressed: {error}") from error
 
     def messages(self) -> list[Message]:
         """Its messages without those acknowledged before; Unreadable if it cannot be decoded."""
@@ -204,7 +214,7 @@ class Entry:
         try:
             batch = decode_batch(body, self.metadata.num_messages_in_batch)
         except BadBatch as error:
-            raise Unreadable(f"{self} is not a batch: {error}") from error
+            raise self.unreadable(f"is not a batch: {error}") from error
         unacked = self.unacked
         return [
             Message(value, about, self, index)
@@ -212,8 +222,18 @@ class Entry:
             if unacked >> index & 1 and not about.compacted_out
         ]
 
+    def unreadable(self, why: str) -> Unreadable:
+        """The error to raise when the entry cannot be decoded; `why` continues its name."""
+        return Unreadable(f"{self} {why}", MessageId(self.ledger, self.entry, -1, self.partition))
+
     def __repr__(self) -> str:
         return f"entry {self.ledger}:{self.entry} of {self.topic}"
+
+
+def _has_unknown_compression(metadata: pb.MessageMetadata) -> bool:
+    unknown = UnknownFieldSet(metadata)
+    numbers = (unknown[index].field_number for index in range(len(unknown)))
+    return pb.MessageMetadata.COMPRESSION_FIELD_NUMBER in numbers
 
 
 def decoded_key(about: pb.SingleMessageMetadata | pb.MessageMetadata) -> str | bytes | None:

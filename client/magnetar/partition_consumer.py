@@ -16,7 +16,7 @@ from magnetar.errors import (
     OperationTimeout,
     Unreadable,
 )
-from magnetar.inbox import Inbox
+from magnetar.inbox import Failure, Inbox
 from magnetar.messages import LAST_BATCH_INDEX, Entry, Message
 from magnetar.pool import Pool
 from magnetar.retry import Retry
@@ -34,12 +34,24 @@ MAX_ACKS = 1000
 WHOLE_ENTRY = LAST_BATCH_INDEX + 1
 """A batch index behind every message of an entry."""
 
+FAIL, SKIP, DISCARD = "fail", "skip", "discard"
+ON_UNREADABLE = (FAIL, SKIP, DISCARD)
+"""What may happen to an entry that cannot be decoded.
+
+fail: `receive` raises `Unreadable` in its place; the next call continues behind it.
+skip: it is left out.
+discard: it is left out and acknowledged, so that the broker does not deliver it again.
+
+With fail and skip it stays unacknowledged: the broker delivers it again to the next consumer.
+Each one is counted, and logged with its message id and the reason.
+"""
+
 T = TypeVar("T", bound=Message | Entry)
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What is subscribed to, and how; ValueError names what cannot be."""
+    """Options of a subscription; ValueError names the value that is not possible."""
 
     name: str
     type: int = pb.CommandSubscribe.Exclusive
@@ -50,14 +62,24 @@ class Subscription:
     """Where a reader starts, each time; None for a durable subscription."""
     start_inclusive: bool = False
     queue_size: int = 1000
-    """Messages that may be received ahead of the application; 0 receives none at all."""
+    """The limit of messages received ahead of the application.
+
+    0 asks each partition for one message when `receive` finds none, and never before.
+    """
+    on_unreadable: str = FAIL
+    """What happens to an entry that cannot be decoded; see `ON_UNREADABLE`."""
     ack_delay_ms: float = 100.0
-    """How long acknowledgements wait for company."""
+    """How long an acknowledgement waits for others, to be sent in one command."""
     properties: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.queue_size < 0:
-            raise ValueError("queue_size must not be negative")
+            raise ValueError(f"queue_size is {self.queue_size}: it must not be negative")
+        if self.on_unreadable not in ON_UNREADABLE:
+            raise ValueError(
+                f"on_unreadable {self.on_unreadable!r} is unknown; "
+                f"known are {', '.join(ON_UNREADABLE)}"
+            )
 
 
 class PartitionConsumer(Generic[T]):
@@ -86,12 +108,18 @@ class PartitionConsumer(Generic[T]):
         self._unpack = unpack
         self._loop = asyncio.get_running_loop()
         self._attachment = Attachment(pool, settings, topic, self._register, self._inbox.fail)
-        # Ids of a topic that is not persistent say nothing about order.
+        # Ids of a topic that is not persistent do not define an order.
         self._resumes = subscription.start is not None and TopicName.parse(topic).is_persistent
         self._resume_at = subscription.start
         self._seen = _seen_before(subscription)
+        self.unreadable = 0
+        """How many entries could not be decoded."""
         self._queued_permits = 0
         self._owed_permits = 0
+        self._granted_permits = 0
+        """With queue_size=0: what the broker may still send; below zero after a batch."""
+        if subscription.queue_size == 0:
+            inbox.on_demand(self._demand)
         self._acks = AckTracker()
         self._ack_timer: asyncio.TimerHandle | None = None
         self._unconfirmed: set[asyncio.Future[Any]] = set()
@@ -174,7 +202,8 @@ class PartitionConsumer(Generic[T]):
 
     def taken(self, permits: int) -> None:
         self._queued_permits -= permits
-        self._return_permits(permits)
+        if self._subscription.queue_size:
+            self._return_permits(permits)
 
     def _return_permits(self, permits: int) -> None:
         self._owed_permits += permits
@@ -185,44 +214,89 @@ class PartitionConsumer(Generic[T]):
             connection.write(encode_flow(self._id, self._owed_permits))
             self._owed_permits = 0
 
+    def _demand(self) -> None:
+        """With queue_size=0: have the broker send one entry, unless it was asked already."""
+        connection = self._attachment.connection
+        if connection is not None and self._granted_permits <= 0:
+            # A batch takes more permits than were granted: make up for the difference.
+            connection.write(encode_flow(self._id, 1 - self._granted_permits))
+            self._granted_permits = 1
+
+    def _left_out(self, permits: int) -> None:
+        """Messages of an entry were received that the application never takes."""
+        if self._subscription.queue_size:
+            self._return_permits(permits)
+        else:
+            self._inbox.wake()
+
     # -- for the connection
 
     def entry_rcvd(self, delivery: Delivery, data: bytes) -> None:
-        position = (delivery.ledger, delivery.entry, self._partition)
+        position = (delivery.ledger, delivery.entry)
+        entry_permits = 1  # the most likely count if the metadata, which holds it, is damaged
         try:
             entry = Entry(
                 self.topic,
-                position,
+                (*position, self._partition),
                 data,
                 redelivery_count=delivery.redelivery_count,
                 ack_set=delivery.ack_set,
                 source=self,
             )
+            entry_permits = entry.permits
             items = self._unseen(entry)
         except Unreadable as error:
-            self._inbox.fail(error)
+            self._unreadable_rcvd(error, position, entry_permits)
             return
         permits = sum(item.permits for item in items)
         self._queued_permits += permits
+        self._granted_permits -= entry_permits
         self._inbox.put(items)
-        if permits < entry.permits:
-            self._return_permits(entry.permits - permits)
+        if permits < entry_permits:
+            self._left_out(entry_permits - permits)
 
     def detached(self, connection: Connection, error: MagnetarError) -> None:
+        # A broker answers no ACK for a consumer that it has closed: they are sent again.
+        for answer in list(self._unconfirmed):
+            answer.cancel()
         self._attachment.detached(connection)
 
     def _unseen(self, entry: Entry) -> list[T]:
         """What the entry holds, without what lies before the start or was received before."""
         if not self._resumes:
             return self._unpack(entry)
-        if entry.position < self._seen[:2]:
+        if self._is_seen(entry.position):
             return []
         items = self._unpack(entry)
         if entry.position == self._seen[:2]:
             items = [item for item in items if item.batch_index > self._seen[2]]
-        self._seen = (*entry.position, WHOLE_ENTRY)
-        self._resume_at = MessageId(*entry.position)
+        self._see(entry.position)
         return items
+
+    def _is_seen(self, position: tuple[int, int]) -> bool:
+        return self._resumes and (*position, LAST_BATCH_INDEX) <= self._seen
+
+    def _see(self, position: tuple[int, int]) -> None:
+        self._seen = (*position, WHOLE_ENTRY)
+        self._resume_at = MessageId(*position)
+
+    def _unreadable_rcvd(self, error: Unreadable, position: tuple[int, int], permits: int) -> None:
+        self._granted_permits -= permits
+        if self._is_seen(position):
+            self._left_out(permits)
+            return
+        if self._resumes:
+            self._see(position)
+        self.unreadable += 1
+        logger.warning("%s (on_unreadable=%s)", error, self._subscription.on_unreadable)
+        if self._subscription.on_unreadable == FAIL:
+            self._queued_permits += permits
+            self._inbox.put_failure(Failure(error, self, permits))
+            return
+        if self._subscription.on_unreadable == DISCARD:
+            self._acks.ack_entry(position)
+            self._schedule_acks()
+        self._left_out(permits)
 
     # -- registration
 
@@ -234,7 +308,7 @@ class PartitionConsumer(Generic[T]):
                 await self._pin_latest(connection)
         except BaseException:
             connection.remove_consumer(self._id)
-            connection.tell(pb.CommandCloseConsumer(consumer_id=self._id))
+            connection.send_only(pb.CommandCloseConsumer(consumer_id=self._id))
             raise
         if not self._resumes:
             # The broker delivers again what is not acknowledged.
@@ -243,9 +317,12 @@ class PartitionConsumer(Generic[T]):
         # Acknowledgements come first: what they name is then not delivered again.
         self._send_acks_on(connection)
         self._owed_permits = 0
+        self._granted_permits = 0
         permits = self._subscription.queue_size - self._queued_permits
         if permits > 0:
             connection.write(encode_flow(self._id, permits))
+        # With queue_size=0 an application that waits asks again, once this method has returned.
+        self._inbox.wake()
 
     def _subscribe_command(self) -> pb.CommandSubscribe:
         subscription = self._subscription
@@ -306,15 +383,13 @@ class PartitionConsumer(Generic[T]):
         self, connection: Connection, kind: int, acks: list[Ack], answer: asyncio.Future[Any]
     ) -> None:
         self._unconfirmed.discard(answer)
-        error = answer.exception()
-        if error is None:
-            return
-        if not connection.is_open:
+        error = None if answer.cancelled() else answer.exception()
+        if answer.cancelled() or (error is not None and not connection.is_open):
             self._acks.restore(acks, is_cumulative=kind == pb.CommandAck.Cumulative)
-            return
-        logger.warning("%s refused an acknowledgement: %s", self.topic, error)
-        if isinstance(error, MagnetarError):
-            self._ack_error = error
+        elif error is not None:
+            logger.warning("%s refused an acknowledgement: %s", self.topic, error)
+            if isinstance(error, MagnetarError):
+                self._ack_error = error
 
 
 def _seen_before(subscription: Subscription) -> tuple[int, int, int]:

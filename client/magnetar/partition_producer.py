@@ -1,4 +1,4 @@
-"""Sends messages to one partition: batches, sequence ids, receipts, and sending again."""
+"""Sends messages to one partition: batches, sequence ids, receipts and resending."""
 
 import asyncio
 import time
@@ -36,15 +36,15 @@ from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import MessageId
 
 MAX_FAILURES_KEPT = 100
-"""Failed batches that `flush` looks through for one that nobody noticed."""
+"""Latest failed batches: `flush` raises the first whose failure the application has not seen."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerOptions:
-    """How a producer sends; ValueError names what cannot be."""
+    """How a producer sends; ValueError names the value that is not possible."""
 
     name: str | None = None
-    """Unique on the topic; the broker chooses one when there is none."""
+    """Unique on the topic; the broker generates one if it is None."""
     compression: str = "none"
     batching: BatchLimits = BATCHED
     max_pending_messages: int = 10_000
@@ -56,9 +56,12 @@ class ProducerOptions:
             known = ", ".join(COMPRESSIONS)
             raise ValueError(f"compression {self.compression!r} is unknown; known are {known}")
         if self.max_pending_messages < 1 or self.max_pending_bytes < 1:
-            raise ValueError("a producer needs room for at least one pending message")
+            raise ValueError(
+                "max_pending_messages and max_pending_bytes must be at least 1, but are "
+                f"{self.max_pending_messages} and {self.max_pending_bytes}"
+            )
         if self.send_timeout_s <= 0:
-            raise ValueError("send_timeout_s must be positive")
+            raise ValueError(f"send_timeout_s must be above 0, but is {self.send_timeout_s}")
 
 
 class Receipt:
@@ -86,11 +89,11 @@ class Receipt:
         return self._batch.done.done()
 
     def notice(self) -> None:
-        """Take the outcome for seen: `flush` will not raise it."""
+        """Mark the outcome as seen: `flush` will not raise it."""
         self._batch.is_noticed = True
 
     def id(self) -> MessageId:
-        """The MessageId of a message that was stored; raises what went wrong otherwise."""
+        """The MessageId, if the message was stored; raises the failure otherwise."""
         self._batch.is_noticed = True
         ledger, entry = self._batch.done.result()
         index = self._index if len(self._batch.messages) > 1 else -1
@@ -154,25 +157,25 @@ class PartitionProducer:
         await self._attachment.open()
 
     def has_room(self) -> bool:
-        """May one more message become pending?"""
+        """Whether one more message may become pending."""
         return (
             self._pending_messages < self._options.max_pending_messages
             and self._pending_bytes < self._options.max_pending_bytes
         )
 
     async def room(self) -> None:
-        """Wait for room; it comes at the latest when what is pending times out."""
+        """Wait until `has_room`, at most until a pending message times out."""
         while not self.has_room() and self._error is None:
             self._room.clear()
             self.send_batch_now()
             await self._room.wait()
 
     def is_between_batches(self) -> bool:
-        """Would the next message begin a new batch?"""
+        """Whether the next message would begin a new batch."""
         return not self._batch.messages
 
     def add(self, message: bytes | Outgoing) -> Receipt:
-        """Take a message for sending, in order; QueueFull when there is no room."""
+        """Enqueue a message, to be sent in order; QueueFull when there is no room."""
         if self._error is not None:
             raise self._error
         if not self.has_room():
@@ -191,7 +194,7 @@ class PartitionProducer:
         return receipt
 
     def send_batch_now(self) -> None:
-        """Send what is waiting for company."""
+        """Send the batch that is being filled without waiting for more messages."""
         if self._batch_timer is not None:
             self._batch_timer.cancel()
             self._batch_timer = None
@@ -200,7 +203,7 @@ class PartitionProducer:
             self._send(batch)
 
     async def flush(self) -> None:
-        """Wait for every receipt; raises the first failure that nobody has seen yet."""
+        """Wait for every receipt; raises the first failure that the application has not seen."""
         self.send_batch_now()
         if self._pending:
             await asyncio.wait([pending.batch.done for pending in self._pending])
@@ -210,7 +213,7 @@ class PartitionProducer:
             unseen[0].done.result()
 
     async def close(self) -> None:
-        """Flush, then deregister; what flushing raises is raised."""
+        """Flush, then deregister; raises what `flush` raises."""
         try:
             if self._error is None:
                 await self.flush()
@@ -255,7 +258,7 @@ class PartitionProducer:
         elif isinstance(error, NotAllowed) and self._is_first(refusal.sequence_id):
             self._give_up_first(error)
         else:
-            # The broker's view of this producer is in doubt: begin anew and send all again.
+            # The broker's view of this producer is unknown: reconnect and resend what is pending.
             connection.close(ConnectionLost(f"{connection.address} refused a message: {error}"))
 
     def detached(self, connection: Connection, error: MagnetarError) -> None:
@@ -276,7 +279,7 @@ class PartitionProducer:
             reply: pb.CommandProducerSuccess = await connection.request(command)
         except BaseException:
             connection.remove_producer(self._id)
-            connection.tell(pb.CommandCloseProducer(producer_id=self._id))
+            connection.send_only(pb.CommandCloseProducer(producer_id=self._id))
             raise
         self._epoch += 1
         if self._sender is None:
@@ -332,7 +335,7 @@ class PartitionProducer:
         self._release(batch)
         self._failed.append(batch)
         batch.done.set_exception(error)
-        batch.done.exception()  # `flush` reports what nobody awaited, not asyncio
+        batch.done.exception()  # marks it as retrieved: `flush` reports it, not asyncio
 
     def _release(self, batch: Batch) -> None:
         self._pending_messages -= len(batch.messages)
@@ -353,7 +356,7 @@ class PartitionProducer:
             self._expiry = self._loop.call_at(self._pending[0].deadline_s, self._expire)
 
     def _end(self, error: MagnetarError) -> None:
-        """Refuse everything from now on, and what is pending too."""
+        """Fail every pending message, and refuse all later ones, with this error."""
         self._error = error
         if self._batch_timer is not None:
             self._batch_timer.cancel()

@@ -1,4 +1,4 @@
-"""The client's connections: one for each broker, made when it is first needed."""
+"""The client's connections: one for each broker, opened on first use."""
 
 import asyncio
 

@@ -12,7 +12,7 @@ from magnetar_proto.ids import MessageId
 
 
 class Producer(Closing):
-    """Sends to a topic; made by `Client.producer`, closed by `close` or `async with`.
+    """Sends to a topic; created by `Client.producer`, closed by `close` or `async with`.
 
     Messages of one key go to one partition in order; messages without key take turns, a batch
     at a time.
@@ -62,7 +62,7 @@ class Producer(Closing):
         return [receipt.id() for receipt in receipts]
 
     async def flush(self) -> None:
-        """Wait until everything sent is stored; raises the first failure that nobody has seen."""
+        """Wait until all is stored; raises the first failure that the application has not seen."""
         await gather_all(partition.flush() for partition in self._partitions)
 
     async def close(self) -> None:

@@ -11,7 +11,7 @@ from magnetar_proto.ids import MessageId
 
 
 class Reader(Closing):
-    """Reads messages in order, by partition; made by `Client.reader`, closed by `close`."""
+    """Reads messages in order, by partition; created by `Client.reader`, closed by `close`."""
 
     def __init__(
         self, topic: str, partitions: Sequence[PartitionConsumer[Message]], inbox: Inbox[Message]
@@ -20,14 +20,23 @@ class Reader(Closing):
         self._partitions = partitions
         self._inbox = inbox
 
+    @property
+    def unreadable(self) -> int:
+        """How many entries could not be decoded since the reader was opened."""
+        return sum(partition.unreadable for partition in self._partitions)
+
     async def read(self, timeout_s: float | None = None) -> Message:
-        """The next message; None waits for ever, else OperationTimeout when none came."""
+        """The next message; None waits for ever, else OperationTimeout when none came.
+
+        Raises `Unreadable`, once, in the place of an entry that cannot be decoded, unless
+        `on_unreadable` leaves such entries out.
+        """
         return (await self.read_batch(1, timeout_s))[0]
 
     async def read_batch(
         self, max_messages: int = 1000, timeout_s: float | None = None
     ) -> list[Message]:
-        """All that has arrived, at most so many; waits as `read` does for the first."""
+        """All messages that have arrived, at most `max_messages`; waits for the first as `read`."""
         messages = await self._inbox.take(max_messages, timeout_s)
         # The broker counts what a reader has not acknowledged as its backlog.
         for last in {message.topic: message for message in messages}.values():

@@ -1,4 +1,4 @@
-"""Trying again what may succeed later."""
+"""Retries operations that failed for a temporary reason, until they time out."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -35,7 +35,7 @@ class Retry:
             await asyncio.sleep(backoff.pause_s())
 
     async def in_time(self, attempt: Callable[[], Awaitable[T]], what: str) -> T:
-        """The same within the operation timeout; OperationTimeout tells the last failure."""
+        """`for_ever` within the operation timeout; OperationTimeout names the last failure."""
         limit_s = self._settings.operation_timeout_s
         try:
             async with asyncio.timeout(limit_s):

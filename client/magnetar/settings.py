@@ -1,4 +1,4 @@
-"""How long the client waits, and where it finds the broker."""
+"""Timeouts of the client, and the service URL."""
 
 from dataclasses import dataclass
 
@@ -7,14 +7,14 @@ DEFAULT_PORT = 6650
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Limits that hold for one client; every wait ends by one of them."""
+    """Timeouts of one client; every wait for the broker ends by one of them."""
 
     connect_timeout_s: float = 10.0
     """Opening the socket and the handshake."""
     operation_timeout_s: float = 30.0
     """One request, and opening a producer, consumer or reader with all its retries."""
     keepalive_s: float = 30.0
-    """A connection that was silent this long is probed; silent twice as long, it is closed."""
+    """After this long without a frame a connection is probed by a PING; after twice, closed."""
     backoff_first_ms: int = 100
     backoff_max_ms: int = 10_000
 
@@ -31,7 +31,7 @@ class Address:
 
 
 def parse_service_url(url: str) -> tuple[Address, ...]:
-    """`pulsar://host[:port][,host[:port]...]` as addresses; ValueError says what is wrong."""
+    """`pulsar://host[:port][,host[:port]...]` as addresses; ValueError if it is malformed."""
     scheme, separator, rest = url.partition("://")
     if scheme == "pulsar+ssl":
         raise ValueError(f"{url}: TLS is not supported by this client yet; use a pulsar:// URL")

@@ -1,4 +1,4 @@
-"""ACK to and from bytes, by hand: `commands` says how."""
+"""ACK to and from bytes, with a hand-written codec; `commands` describes its rules."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

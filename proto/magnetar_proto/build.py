@@ -1,4 +1,4 @@
-"""How this copy runs: `make compiled` turns the hot modules into machine code."""
+"""Whether this process runs compiled modules (`make compiled`, wheels) or pure Python."""
 
 from importlib.util import find_spec
 from typing import Final

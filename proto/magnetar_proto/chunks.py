@@ -1,4 +1,4 @@
-"""Chunks: entries that are parts of a message which was too large for one."""
+"""Chunks: entries that hold the parts of a message too large for one entry."""
 
 import re
 from collections.abc import Sequence
@@ -14,18 +14,18 @@ from magnetar_proto.entries import (
 from magnetar_proto.errors import BadMetadata
 
 TAG: Final = re.compile(rb"\xd8\x01")
-"""In the metadata of every chunk: that of num_chunks_from_msg."""
+"""The tag of num_chunks_from_msg, which the metadata of every chunk has."""
 SMALL: Final = 256
-"""Entries up to this size, on average, are searched as wholes, all together."""
+"""Entries up to this mean size are joined and searched together, payloads included."""
 
 
 class Chunk(NamedTuple):
-    """Which part of which message."""
+    """Identifies a part of a chunked message."""
 
     uuid: bytes
-    """The same for all chunks of a message."""
+    """Identifies the message: equal in all its chunks."""
     number: int
-    """From 0."""
+    """The index of the chunk, from 0."""
     of: int
 
     @property
@@ -35,7 +35,7 @@ class Chunk(NamedTuple):
 
 
 def chunks_among(entries: Sequence[bytes]) -> dict[int, Chunk]:
-    """The chunks by their indexes, in order: nearly always none, and nearly nothing is parsed."""
+    """The chunks among entries, by index.  There are nearly always none, so little is parsed."""
     if sum(map(len, entries)) <= SMALL * len(entries) and not TAG.search(b"".join(entries)):
         return {}
     found = {
@@ -54,7 +54,7 @@ def _metadata_end(entry: bytes) -> int:
 
 
 def chunk_of(entry: bytes) -> Chunk | None:
-    """What chunk an entry is; None for any other, and for what cannot be read."""
+    """The chunk that an entry is; None if it is none or its metadata cannot be read."""
     try:
         metadata, _ = parse_metadata(entry)
     except BadMetadata:

@@ -1,11 +1,10 @@
 """Commands: BaseCommand to and from bytes, through the generated classes.
 
 SEND, SEND_RECEIPT, MESSAGE, ACK and FLOW, which come by the hundred thousand a second, also have
-codecs written by hand, in `sends`, `deliveries` and `acks`. Those read the layouts that clients and
-brokers really write, fields in order; anything else (other order, unknown fields, huge varints)
-takes the way through the generated classes, so that both readings always agree. None of those
-layouts but an ACK as a whole reaches 128 bytes, which is why a single byte is read where a size
-stands: a longer one cannot lead to the expected end.
+hand-written codecs, in `sends`, `deliveries` and `acks`. Those decode the layout that clients and
+brokers write, fields in order; anything else (other order, unknown fields, huge varints) is left to
+the generated classes, so that both always agree. No such layout but that of an ACK as a whole
+reaches 128 bytes, so a size is read as a single byte: a longer one cannot lead to the expected end.
 
 Decoders, there too, take `buf, start, mid` as a Frame has them and raise BadCommand; encoders raise
 LocalError. Ledger and entry ids are signed: -1 travels as 2**64 - 1.
@@ -91,7 +90,7 @@ def _is_text(message: Message) -> bool:
 
 
 def decode_as(kind: int, buf: bytes, start: int, mid: int) -> pb.BaseCommand:
-    """A complete command that must be of this type: what the decoders written by hand fall to."""
+    """A complete command that must be of this type: the fallback of the hand-written decoders."""
     command = decode(buf, start, mid)
     if command.type != kind:
         raise BadCommand(f"a command of type {command.type}, expected {kind}")

@@ -1,5 +1,8 @@
-"""Payload compression. A declared size is never trusted: what inflates to anything else is refused,
-and nothing larger than the declared size is ever inflated."""
+"""Payload compression and decompression, by the types of the protocol.
+
+A declared size is never trusted: data that inflates to another size is refused, and nothing
+larger than the declared size is ever inflated.
+"""
 
 import zlib
 from collections.abc import Callable
@@ -28,7 +31,7 @@ def compress(kind: int, data: bytes) -> bytes:
 def decompress(kind: int, data: bytes, uncompressed_size: int, limit: int) -> bytes:
     """Exactly `uncompressed_size` bytes, or BadCompression: also when that exceeds `limit`.
 
-    Data of type NONE comes back as it is; its declared size, which may be absent, is not looked at.
+    Data of type NONE is returned unchanged; its declared size, which may be absent, is ignored.
     """
     codec = _CODECS.get(kind)
     if codec is None:

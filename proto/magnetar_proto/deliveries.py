@@ -1,4 +1,4 @@
-"""MESSAGE and FLOW to and from bytes, by hand: `commands` says how."""
+"""MESSAGE and FLOW to and from bytes, with hand-written codecs; see `commands`."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -74,7 +74,7 @@ def encode_scattered(
     partition: int,
     payloads: Sequence[bytes],
 ) -> list[bytes]:
-    """The same for entries of one ledger that do not follow each other, the lowest first."""
+    """The MESSAGE frames of entries of one ledger that are not consecutive, in ascending order."""
     fields = _Fields.of(consumer_id, ledger, partition, None)
     out: list[bytes] = []
     at, stop = 0, len(entries)

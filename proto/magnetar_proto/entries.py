@@ -29,13 +29,13 @@ CHECKED_MAGIC: Final = 0x0E01
 METADATA_AT: Final = 10
 CHECKED_FROM: Final = 6
 DELIVER_AT_TAG: Final = b"\x98\x01"
-"""Field 19 of the metadata, deliver_at_time: rare, so its bytes are looked for before parsing."""
+"""Field 19 of the metadata, deliver_at_time: rare, so its bytes are searched before parsing."""
 _DELAYED: Final = re.compile(
     rb"\x10[\x80-\xff]{0,9}[\0-\x7f]\x18[\x80-\xff]{0,9}[\0-\x7f]\x98\x01([\x80-\xff]{5}[\x01-\x7f])"
 )
 """What mostly follows a producer's name: sequence id, publish time, and a time of this century."""
 _MORE: Final = sum(128 << 7 * byte for byte in range(5))
-"""The bits of such a varint that say that more follows."""
+"""The continuation bits of such a varint."""
 # Above this many bytes a view is cheaper than a copy.
 COPY_LIMIT: Final = 4096
 
@@ -106,7 +106,8 @@ def publish_time(entry: bytes) -> int:
 def deliver_at_ms(entry: bytes) -> int | None:
     """When its producer wants the entry delivered, in milliseconds since the epoch; None: at once.
 
-    BadMetadata if it may say so and cannot be read.  Nearly all entries are not parsed.
+    BadMetadata if the metadata seems to have a time and cannot be read.  Nearly all entries are
+    recognized as having none without being parsed.
     """
     stop = len(entry)
     if stop > METADATA_AT + 2:

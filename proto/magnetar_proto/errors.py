@@ -1,4 +1,4 @@
-"""What the protocol layer may raise.
+"""The errors of the protocol layer.
 
 ProtocolError
 ├── RemoteError          the peer broke the rules: close the connection
@@ -14,11 +14,11 @@ ProtocolError
 
 
 class ProtocolError(Exception):
-    """Base of everything this package raises on purpose."""
+    """Base of all errors that this package raises."""
 
 
 class RemoteError(ProtocolError):
-    """The peer broke the rules; the connection is over."""
+    """The peer violated the protocol; close the connection."""
 
 
 class BadFrame(RemoteError):
@@ -46,8 +46,8 @@ class BadCompression(RemoteError):
 
 
 class LocalError(ProtocolError):
-    """We broke the rules; nothing was encoded."""
+    """The caller violated the protocol; nothing was encoded."""
 
 
 class InvalidTopicName(ProtocolError, ValueError):
-    """Text that does not name a topic or a namespace."""
+    """Text that is not the name of a topic or a namespace."""

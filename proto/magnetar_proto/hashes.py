@@ -38,7 +38,7 @@ def java_string_hash(text: str) -> int:
 
 
 def topics_hash(names: Iterable[str]) -> str:
-    """What tells whether a list of full topic names changed; "00000000" for an empty list.
+    """A hash that shows whether a list of full topic names changed; "00000000" if it is empty.
 
     CRC32C over the sorted names joined by commas, printed as hexadecimal, lowest byte first.
     """

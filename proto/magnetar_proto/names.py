@@ -12,6 +12,8 @@ from magnetar_proto.errors import InvalidTopicName
 DOMAINS: Final = ("persistent", "non-persistent")
 DEFAULT_NAMESPACE: Final = "public/default"
 SYSTEM_NAMESPACE: Final = "pulsar/system"
+HEARTBEAT: Final = "heartbeat"
+"""The topic of the system's namespace that a broker's health check publishes to."""
 PARTITION_SUFFIX: Final = "-partition-"
 MAX_PARTITION: Final = (1 << 31) - 1
 
@@ -54,7 +56,7 @@ class TopicName:
     """`tenant/namespace`."""
 
     def __post_init__(self) -> None:
-        # Asked for many times, and the same for many topics.
+        # Used often, and equal for many topics: interned, so that they share one string.
         object.__setattr__(self, "namespace_name", sys.intern(f"{self.tenant}/{self.namespace}"))
 
     @staticmethod
@@ -100,14 +102,15 @@ class TopicName:
 
     @property
     def is_system(self) -> bool:
-        """Whether the broker keeps its own state here: hidden from listings, never collected."""
+        """Whether it is used by the broker itself: hidden from lists, never deleted as inactive."""
         local = _split_partition(self.local)[0]
         if local in ("__change_events", "__transaction_buffer_snapshot"):
             return True
         if local.endswith("__transaction_pending_ack"):
             return True
         return self.namespace_name == SYSTEM_NAMESPACE and (
-            local == "transaction_coordinator_assign" or local.startswith("__transaction_log_")
+            local in (HEARTBEAT, "transaction_coordinator_assign")
+            or local.startswith("__transaction_log_")
         )
 
 
@@ -125,7 +128,7 @@ def _parse_topic(text: str) -> TopicName:
     tenant, namespace, local = parts
     if not _PART.fullmatch(tenant) or not _PART.fullmatch(namespace):
         raise InvalidTopicName(
-            f"{text!r}: tenant and namespace are made of letters, digits and -=:._"
+            f"{text!r}: expected letters, digits and -=:._ in tenant and namespace"
         )
     if not local.strip():
         raise InvalidTopicName(f"{text!r} has a blank topic name")

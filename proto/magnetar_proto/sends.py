@@ -1,4 +1,4 @@
-"""SEND and SEND_RECEIPT to and from bytes, by hand: `commands` says how."""
+"""SEND and SEND_RECEIPT to and from bytes, with hand-written codecs; see `commands`."""
 
 from collections.abc import Sequence
 from struct import Struct
@@ -43,7 +43,7 @@ def decode_send(buf: bytes, start: int, mid: int) -> tuple[int, int, int, int] |
     """(producer_id, sequence_id, num_messages, highest_sequence_id, 0 if absent).
 
     num_messages is 0 for a chunk.
-    None when the command says more (is_chunk aside): transaction, marker, message id. Use `decode`.
+    None if it has other fields than these and is_chunk, such as a transaction: use `decode` then.
     """
     try:
         head, size, field_1, producer_id, field_2 = SEND_START.unpack_from(buf, start)

@@ -10,7 +10,7 @@ from magnetar_proto.entries import METADATA_AT, parse_metadata, text_bytes
 from magnetar_proto.errors import BadMetadata
 
 NO_KEY: Final = b"NONE_KEY"
-"""What an entry has whose metadata cannot be read."""
+"""The key of an entry whose metadata cannot be read."""
 
 # How nearly every entry with a key begins: checksum, size of the metadata below 65536, name of the
 # producer, sequence id, publish time, and the size of the key.
@@ -20,7 +20,7 @@ _UP_TO_KEY: Final = re.compile(
     rb"\x10[\x80-\xff]{0,9}[\0-\x7f]\x18[\x80-\xff]{0,9}[\0-\x7f]\x32[\0-\x7f]",
     re.DOTALL,
 )
-# What says that another field than the key, or another reading of it, counts.
+# Tags of the fields that replace the key, or change how it is decoded.
 _ORDERING_KEY: Final = b"\x92\x01"
 _BASE64: Final = b"\x88\x01"
 
@@ -28,7 +28,7 @@ _BASE64: Final = b"\x88\x01"
 def sticky_key(entry: bytes) -> bytes:
     """The ordering key; else the key, decoded if it is in base64; else producer and sequence id.
 
-    A batch goes by what its metadata says, which is the key of its first message.
+    A batch has the key in its metadata, which is that of its first message.
     """
     found = _UP_TO_KEY.match(entry)
     if found is not None:

@@ -51,7 +51,7 @@ def decode_varint(buf: bytes, pos: int) -> tuple[int, int]:
 
 
 def decode_varint_tail(buf: bytes, pos: int, first: int) -> tuple[int, int]:
-    """Finish a varint whose first byte, already read, says that more follow at `pos`."""
+    """Finish a varint whose first byte was read and which continues at `pos`."""
     byte = buf[pos]
     value = first & 127 | (byte & 127) << 7
     if byte < 128:

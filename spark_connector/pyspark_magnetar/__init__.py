@@ -4,6 +4,10 @@ PySpark imports every module named `pyspark_*` to look for data sources: install
 makes `format("pulsar")` work.  Therefore nothing heavy is imported here.
 """
 
-from pyspark_magnetar.source import DefaultSource, MagnetarSource
+from pyspark_magnetar.extras import require
+
+require("pyspark.sql.datasource")
+
+from pyspark_magnetar.source import DefaultSource, MagnetarSource  # noqa: E402
 
 __all__ = ["DefaultSource", "MagnetarSource"]

@@ -11,7 +11,6 @@ from struct import error as StructError
 
 from google.protobuf.message import DecodeError
 
-from magnetar.errors import Unreadable
 from magnetar.messages import Entry, decoded_key
 from magnetar_proto import PulsarApi_pb2 as pb
 
@@ -46,14 +45,14 @@ def split_batch(entry: Entry) -> tuple[list[bytes], list[tuple[int, Extras]]]:
             if extra is not None:
                 extras.append((index, extra))
     except (StructError, DecodeError) as error:
-        raise Unreadable(f"{entry} is not a batch: {error}") from error
+        raise entry.unreadable(f"is not a batch: {error}") from error
     if pos != len(body):
-        raise Unreadable(f"{entry} is not a batch: it ends at byte {pos} of {len(body)}")
+        raise entry.unreadable(f"is not a batch: it ends at byte {pos} of {len(body)}")
     return values, extras
 
 
 def extras_of(about: pb.SingleMessageMetadata | pb.MessageMetadata) -> Extras | None:
-    """What the metadata says; None when it says nothing."""
+    """The extras in the metadata; None if there are none."""
     compacted = isinstance(about, pb.SingleMessageMetadata) and about.compacted_out
     key = decoded_key(about)
     found = Extras(

@@ -26,10 +26,10 @@ class Bridge:
 
 
 def bridge_to(service_url: str) -> Bridge:
-    """This process's bridge to a broker, made when it is first needed.
+    """This process's bridge to a broker, created on first use.
 
-    Spark reuses its worker processes, so connections outlive a task; a forked process makes its
-    own.
+    Spark reuses its worker processes, so connections outlive a task; a forked process creates
+    its own.
     """
     return _bridge(service_url, os.getpid())
 

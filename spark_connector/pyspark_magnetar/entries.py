@@ -18,7 +18,7 @@ EntryLists = AsyncGenerator[list[magnetar.Entry], None]
 
 
 def read_range(bridge: Bridge, wanted: Range) -> Iterator[list[magnetar.Entry]]:
-    """Lists of consecutive entries, together exactly the range; DataLoss if its end is gone."""
+    """Lists of consecutive entries, together exactly the range; DataLoss if its end was deleted."""
     lists = _read_range(bridge.client, wanted)
     try:
         while entries := bridge.run(_next(lists)):
@@ -75,7 +75,7 @@ async def _require_end(reader: magnetar.EntryReader, wanted: Range) -> None:
 def _lost(wanted: Range, why: str) -> DataLoss:
     ledger, entry = wanted.end
     return DataLoss(
-        f"{wanted.topic}: the batch ends with entry {ledger}:{entry}, which is gone: {why}. "
-        "Retention removed it or the topic was created anew; keep messages longer, and start "
+        f"{wanted.topic}: the batch ends with entry {ledger}:{entry}, which was deleted: {why}. "
+        "Retention deleted it, or the topic was recreated; keep messages longer, and start "
         "the query with a new checkpoint"
     )

@@ -26,7 +26,7 @@ class Offset:
 
     @classmethod
     def from_json(cls, offset: Mapping[str, Any]) -> Self:
-        """ValueError if another version of this package wrote it, or nobody did."""
+        """ValueError if its version is not the one this package writes."""
         if offset.get("v") != VERSION:
             raise ValueError(
                 f"this checkpoint has offsets of version {offset.get('v')!r}, and this connector "
@@ -71,7 +71,9 @@ def ranges(start: Offset, end: Offset) -> list[Range]:
     for topic in sorted(end.positions):
         begin = start.positions.get(topic, end.began_at.get(topic))
         if begin is None:
-            raise ValueError(f"the offset does not say where {topic} began: it is damaged")
+            raise ValueError(
+                f"the offset has no start position of {topic}: the checkpoint is damaged"
+            )
         if begin < end.positions[topic]:
             found.append(Range(topic, begin, end.positions[topic]))
     return found

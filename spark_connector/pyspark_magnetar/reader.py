@@ -93,7 +93,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Partitions that appear in a running query were empty when it began: none is skipped.
         if self._options.start == "latest" and not current.positions:
             return current.advanced(last, new)
-        assert self._tail is not None  # made when `last` was asked for
+        assert self._tail is not None  # created by `_ask_last`, which returned `last`
         bridge = bridge_to(self._options.service_url)
         return current.advanced(last, bridge.run(self._tail.first_positions(new)))
 
@@ -120,5 +120,5 @@ class BatchReader(DataSourceReader):
 
 def read_split(options: ReadOptions, split: InputPartition) -> Iterator["RecordBatch"]:
     """The messages of one split, in the executor that was given it."""
-    assert isinstance(split, Split)  # Spark hands back what `partitions` made
+    assert isinstance(split, Split)  # Spark passes what `partitions` returned
     return record_batches(read_range(bridge_to(options.service_url), split.wanted))

@@ -147,8 +147,8 @@ def _without_compacted(
 ) -> tuple[list[bytes], list[tuple[int, Extras]], list[int]]:
     """The messages that compaction left, and their indexes in the batch."""
     described = dict(extras)
-    gone = {index for index, extra in extras if extra.is_compacted_out}
-    indexes = [index for index in range(len(values)) if index not in gone]
+    removed = {index for index, extra in extras if extra.is_compacted_out}
+    indexes = [index for index in range(len(values)) if index not in removed]
     kept = [values[index] for index in indexes]
     moved = [(row, described[index]) for row, index in enumerate(indexes) if index in described]
     return kept, moved, indexes

@@ -47,13 +47,13 @@ SINK_TYPES: dict[str, tuple[type[DataType], ...]] = {
 
 
 def require_source_schema(schema: StructType) -> None:
-    """ValueError unless it is the source's own: the user may not give another."""
+    """ValueError unless it is `SCHEMA`: the source has no other."""
     if schema.fieldNames() != SCHEMA.fieldNames():
         raise ValueError("format('pulsar') has a fixed schema: leave out .schema(...) and select")
 
 
 def require_sink_schema(schema: StructType) -> StructType:
-    """The schema, if the sink can write it; ValueError says which column is in the way."""
+    """The schema, if the sink can write it; ValueError names the column that it cannot."""
     if VALUE not in schema.fieldNames():
         raise ValueError(f"a column {VALUE!r} of type binary or string is needed")
     for column in schema.fields:

@@ -10,10 +10,12 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 
+from pyspark_magnetar.extras import require
+
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-# Spark imports this module in every session, also where nobody reads from a broker: everything
+# Spark imports this module in every session, also in those that read from no broker: everything
 # else is imported where it is needed.
 # ruff: noqa: PLC0415
 
@@ -34,6 +36,7 @@ class DefaultSource(DataSource):
         return SCHEMA
 
     def reader(self, schema: "StructType") -> DataSourceReader:
+        require("pyarrow")
         from pyspark_magnetar.options import ReadOptions
         from pyspark_magnetar.reader import BatchReader
         from pyspark_magnetar.schema import require_source_schema
@@ -42,6 +45,7 @@ class DefaultSource(DataSource):
         return BatchReader(ReadOptions.parse(self.options, default_start="earliest"))
 
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
+        require("pyarrow")
         from pyspark_magnetar.options import ReadOptions
         from pyspark_magnetar.reader import StreamReader
         from pyspark_magnetar.schema import require_source_schema
@@ -50,6 +54,7 @@ class DefaultSource(DataSource):
         return StreamReader(ReadOptions.parse(self.options, default_start="latest"))
 
     def writer(self, schema: "StructType", overwrite: bool) -> DataSourceWriter:
+        require("pyarrow")
         from pyspark_magnetar.options import WriteOptions
         from pyspark_magnetar.schema import require_sink_schema
         from pyspark_magnetar.writer import BatchWriter, require_append
@@ -58,6 +63,7 @@ class DefaultSource(DataSource):
         return BatchWriter(WriteOptions.parse(self.options), require_sink_schema(schema))
 
     def streamWriter(self, schema: "StructType", overwrite: bool) -> DataSourceStreamWriter:
+        require("pyarrow")
         from pyspark_magnetar.options import WriteOptions
         from pyspark_magnetar.schema import require_sink_schema
         from pyspark_magnetar.writer import StreamWriter, require_append
@@ -67,7 +73,7 @@ class DefaultSource(DataSource):
 
 
 class MagnetarSource(DefaultSource):
-    """The same as `format("magnetar")`, where a Java connector already has the other name.
+    """`DefaultSource` as `format("magnetar")`, for when a Java connector has the name pulsar.
 
     It must be registered: `spark.dataSource.register(MagnetarSource)`.
     """

@@ -1,4 +1,4 @@
-"""Where a topic's partitions begin and end now."""
+"""The first and the last entry of each partition of a topic."""
 
 import time
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ FIRST_ENTRY_S = 30.0
 
 
 class DataLoss(magnetar.MagnetarError):
-    """Messages that the query still has to read are not there any more."""
+    """Messages that the query still has to read were deleted."""
 
 
 class Tail:
@@ -42,7 +42,7 @@ class Tail:
         }
 
     async def first_positions(self, last: Mapping[str, Position]) -> dict[str, Position]:
-        """What stands before the first entry of each partition in `last`."""
+        """The position before the first entry of each partition in `last`."""
         found = await gather_all(
             self._before_first(partition) for partition, end in last.items() if end[1] >= 0
         )
@@ -61,5 +61,5 @@ def require_kept(topic: str, read: Position, last: Position) -> None:
     if last[1] >= 0 and last < read:
         raise DataLoss(
             f"{topic} ends at {last[0]}:{last[1]}, but the query has read {read[0]}:{read[1]}: the "
-            "topic was deleted and created anew; start the query with a new checkpoint"
+            "topic was deleted and recreated; start the query with a new checkpoint"
         )

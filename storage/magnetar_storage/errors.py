@@ -1,11 +1,11 @@
-"""What storage may answer instead of a result.
+"""The errors that storage raises.
 
     StorageError
-    ├── NoSegment           it is not there (and should it be, that is data loss)
+    ├── NoSegment           the segment does not exist (if it should, its data is lost)
     ├── Unavailable         the outcome is unknown, or the store cannot work now
     │   ├── DiskFull        nothing was written; works again when there is room
-    │   └── WriterFailed    this writer is dead; open the log anew
-    ├── Fenced              somebody else recovered this segment: we own it no longer
+    │   └── WriterFailed    this writer cannot be used any more; open the log again
+    ├── Fenced              another owner recovered this segment: this one must stop
     ├── Corrupt             bytes on disk are not what was written
     ├── BadVersion          a metadata key changed since it was read
     └── DataDirLocked       another process works on this data directory
@@ -19,10 +19,13 @@ from typing import Self
 
 
 class StorageError(Exception):
-    """Base of everything storage raises on purpose."""
+    """Base of all errors that storage raises deliberately."""
 
     def again(self) -> Self:
-        """The same for one more who is refused; what is raised twice keeps both their stacks."""
+        """A copy, caused by this one, for a further caller that is refused.
+
+        An exception object that is raised twice would collect the stacks of both callers.
+        """
         fresh = copy(self)
         fresh.__cause__ = self
         return fresh
@@ -33,11 +36,11 @@ class NoSegment(StorageError):
 
 
 class Unavailable(StorageError):
-    """The outcome is unknown or the store cannot work at present; nothing may be concluded."""
+    """The outcome is unknown or the store cannot work at present; conclude nothing from it."""
 
 
 class DiskFull(Unavailable):
-    """No room was left; the write did not happen and nothing was acknowledged."""
+    """There was no room; nothing was written and nothing was acknowledged."""
 
 
 class WriterFailed(Unavailable):
@@ -45,11 +48,11 @@ class WriterFailed(Unavailable):
 
 
 class Fenced(StorageError):
-    """Another owner recovered the segment; this writer must stop and never acknowledge again."""
+    """Another owner recovered the segment or changed the record; stop, and acknowledge nothing."""
 
 
 class BadVersion(StorageError):
-    """The key's version is not the expected one: read it again and decide anew."""
+    """The key's version is not the expected one: read it again, then decide what to write."""
 
 
 class DataDirLocked(StorageError):

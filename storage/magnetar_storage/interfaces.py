@@ -1,4 +1,4 @@
-"""What a storage engine is: segments of entries, and versioned metadata.
+"""The interface of a storage engine: segments of entries, and versioned metadata.
 
 Local disk, object stores and BookKeeper must all fit behind these classes.  One
 conformance suite (`tests/storage/test_conformance.py`) runs against every driver:
@@ -7,7 +7,7 @@ conformance suite (`tests/storage/test_conformance.py`) runs against every drive
 2. after `recover` returns, no append on the old writer is reported durable;
 3. concurrent recoveries agree on the end;
 4. appends never reported may survive a recovery, but without gaps or reordering;
-5. one failed append fails all later ones: the writer is dead, and the caller rolls over;
+5. one failed append fails all later ones of its writer; the caller must open the log again;
 6. missing (`NoSegment`), unknown (`Unavailable`) and damaged (`Corrupt`) are three answers;
 7. a `seal` whose outcome is unknown is settled by `recover`.
 """
@@ -18,10 +18,10 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from magnetar_storage.errors import StorageError
-from magnetar_storage.world import Done
+from magnetar_storage.world.runtime import Done
 
 SegmentId = int
-"""Names a segment for ever: ids only grow and are never used again (the wire's ledger id)."""
+"""Identifies a segment: ids only grow and are never reused (the wire's ledger id)."""
 
 
 class Run(NamedTuple):
@@ -33,7 +33,7 @@ class Run(NamedTuple):
 
 
 class Sealed(NamedTuple):
-    """The settled end of a segment; `entries - 1` is its last entry's id."""
+    """The final size of a segment; `entries - 1` is its last entry's id."""
 
     entries: int
     messages: int
@@ -42,7 +42,7 @@ class Sealed(NamedTuple):
 
 
 class SegmentWriter(Protocol):
-    """The only one who may append to a segment."""
+    """The single writer of a segment."""
 
     @property
     def segment(self) -> SegmentId: ...
@@ -55,9 +55,10 @@ class SegmentWriter(Protocol):
         """Queue a run of entries and return the first one's id (ids are 0, 1, 2...).
 
         `counts[i]` is how many messages entry i holds; the store only adds them up.
-        `done(None)` comes when the whole run is durable, in the order of the appends;
-        `done(error)` when it is not, and then for every later append too.  The sequences
-        belong to the writer from here on.  A callback a run, not a future an entry.
+        `done(None)` is called when the whole run is durable, in the order of the appends;
+        `done(error)` if it failed, and then for every later append too.  The caller must not
+        change the sequences any more.  There is one callback per run, since a future per entry
+        would cost more than the append itself.
         """
 
     async def seal(self) -> Sealed:
@@ -68,17 +69,17 @@ class SegmentReader(Protocol):
     """Reads one segment, sealed or growing; never past the last durable entry."""
 
     async def read(self, first: int, max_entries: int, max_bytes: int) -> Run:
-        """Entries from `first` on: at least one if there is any, else an empty run.
+        """Entries from `first` on: at least one if one exists, else an empty run.
 
-        Raises `Corrupt` when the first entry asked for is damaged; damage further on
-        ends the run before it.
+        Raises `Corrupt` if the first entry is damaged; a run ends before a later damaged
+        entry.
         """
 
     def messages_before(self, entry: int) -> int:
         """How many messages entries 0..entry-1 hold; `entry` may be one past the last."""
 
     def close(self) -> None:
-        """Give back what the reader holds."""
+        """Release the reader's resources."""
 
 
 class SegmentStore(Protocol):
@@ -86,7 +87,7 @@ class SegmentStore(Protocol):
 
     @property
     def trouble(self) -> StorageError | None:
-        """Why nothing can be appended at present; None while all is well."""
+        """Why nothing can be appended at present; None while appending works."""
 
     @property
     def is_failing(self) -> bool:
@@ -102,10 +103,10 @@ class SegmentStore(Protocol):
         """A reader of an existing segment, else `NoSegment`."""
 
     async def delete(self, segment: SegmentId) -> None:
-        """Remove the segment; removing it twice is no error."""
+        """Delete the segment; a segment that does not exist is no error."""
 
     def segments(self) -> AsyncIterator[SegmentId]:
-        """Every segment there is, for finding orphans."""
+        """All segments of the store, for finding orphans."""
 
     async def close(self) -> None:
         """Make everything durable, checkpoint, and release the data directory."""
@@ -116,7 +117,7 @@ Version = int
 
 
 class Absent(Enum):
-    """What `expect` says of a key that must not exist yet."""
+    """Passed as `expect`: the key must not exist yet."""
 
     ABSENT = "absent"
 
@@ -148,7 +149,7 @@ RESYNC = Resync.RESYNC
 
 @dataclass(frozen=True)
 class Lease:
-    """Keys put under a lease vanish when its holder stops renewing it."""
+    """Keys put under a lease are deleted when its owner stops renewing it."""
 
     id: str
 
@@ -157,7 +158,7 @@ class MetadataStore(Protocol):
     """Small values under paths such as `/topics/...`, each with a version.
 
     Single-key compare-and-set is all there is: it fits SQLite, etcd, ZooKeeper.
-    Nothing per message ever comes here.
+    It is never used per message.
     """
 
     async def get(self, key: str) -> Versioned | None:
@@ -170,13 +171,13 @@ class MetadataStore(Protocol):
         expect: Version | Absent | None = None,
         lease: Lease | None = None,
     ) -> Version:
-        """Write durably if the key is as expected (None: whatever it is), else `BadVersion`.
+        """Write durably if the key is at version `expect` (None: at any), else `BadVersion`.
 
         `Unavailable` means the outcome is unknown: read the key to find out.
         """
 
     async def delete(self, key: str, expect: Version | None = None) -> None:
-        """Remove the key if it is as expected; a missing key is no error unless expected."""
+        """Delete the key if it is at version `expect` (None: at any, and it may be missing)."""
 
     async def list(self, prefix: str, after: str = "", limit: int = 1000) -> list[str]:
         """Keys that start with `prefix` and sort after `after`, in order."""

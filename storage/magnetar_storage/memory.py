@@ -1,4 +1,4 @@
-"""Both stores in memory: for tests, simulation and topics that need not survive.
+"""Segments and metadata in memory: for tests, simulation and topics that need not survive.
 
 "Durable" means confirmed at the end of the present turn, in the order of the appends.
 """
@@ -26,9 +26,9 @@ from magnetar_storage.interfaces import (
     Version,
     Versioned,
 )
-from magnetar_storage.sorted_keys import SortedKeys
-from magnetar_storage.watch import Watchers
-from magnetar_storage.world import Clock, Done
+from magnetar_storage.metadata.sorted_keys import SortedKeys
+from magnetar_storage.metadata.watch import Watchers
+from magnetar_storage.world.runtime import Clock, Done
 
 
 class MemorySegment:
@@ -117,7 +117,7 @@ class MemoryReader:
         return self._content.messages[entry]
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""
 
 
 class MemoryStore:
@@ -226,11 +226,15 @@ class MemoryMetadata:
         present = self._values.get(key)
         if isinstance(expect, Absent):
             if present is not None:
-                raise BadVersion(f"{key} exists, at version {present.version}")
+                raise BadVersion(
+                    f"{key}: expected no such key, but it is at version {present.version}"
+                )
         elif present is None:
-            raise BadVersion(f"{key} does not exist, version {expect} was expected")
+            raise BadVersion(f"{key}: expected version {expect}, but the key does not exist")
         elif present.version != expect:
-            raise BadVersion(f"{key} is at version {present.version}, not {expect}")
+            raise BadVersion(
+                f"{key}: expected version {expect}, but it is at version {present.version}"
+            )
 
     def _remove(self, key: str) -> None:
         if self._values.pop(key, None) is None:

@@ -1,4 +1,4 @@
-"""The broker: loading and creating topics, dropping them, upkeep, closing."""
+"""The broker: loading and creating topics, dropping them, maintenance, closing."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -9,26 +9,29 @@ import pytest
 from fakes.connection import RecordingConnection
 from fakes.logs import BY_THREE, NEVER, LogWorld
 from fakes.world import ManualPromise
-from magnetar_broker.broker import Broker, topic_limits
-from magnetar_broker.config import Settings, TopicType
-from magnetar_broker.errors import (
+from magnetar_broker.base.errors import (
     AlreadyExists,
     BrokerError,
     NamespaceMissing,
     NotAllowed,
     NotReady,
+    TenantMissing,
     TooManyRequests,
     TopicMissing,
 )
+from magnetar_broker.broker import Broker
+from magnetar_broker.config import Settings, TopicType
+from magnetar_broker.config.listeners import ListenerUrls
+from magnetar_broker.dispatch.consumer import SubscribeRequest
+from magnetar_broker.limits.topic_limits import topic_limits
 from magnetar_broker.names.catalogue import Partitioned
-from magnetar_broker.non_persistent import NonPersistentTopic
-from magnetar_broker.ownership import Owner, SoleOwner
+from magnetar_broker.names.ownership import Owner, SoleOwner
 from magnetar_broker.publishing.producer import ProducerRequest, Sends
-from magnetar_broker.subscribing.consumer import SubscribeRequest
-from magnetar_broker.topic import Topic
+from magnetar_broker.topic.non_persistent import NonPersistentTopic
+from magnetar_broker.topic.topic import Topic
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import DiskFull
-from magnetar_storage.log import RollLimits
+from magnetar_storage.log.engine import RollLimits
 
 NAME = TopicName.parse("persistent://public/default/topic")
 VOLATILE = TopicName.parse("non-persistent://public/default/topic")
@@ -42,7 +45,7 @@ class NobodysOwner(SoleOwner):
         return False
 
     async def locate(self, topic: TopicName, authoritative: bool) -> Owner:
-        return Owner("pulsar://elsewhere:6650", False)
+        return Owner(ListenerUrls("pulsar://elsewhere:6650"), False)
 
 
 class BrokerWorld(LogWorld):
@@ -66,7 +69,7 @@ class BrokerWorld(LogWorld):
     def publish(self, topic: Topic, *payloads: bytes) -> RecordingConnection:
         connection = RecordingConnection()
         producer = self.do(
-            topic.add_producer(connection, ProducerRequest(1, self.broker.producer_name()))
+            topic.producers.add(connection, ProducerRequest(1, self.broker.producer_name()))
         )
         sends = Sends(producer)
         sends.payloads, sends.counts = list(payloads), [1] * len(payloads)
@@ -104,7 +107,7 @@ def test_a_topic_is_loaded_once_however_many_ask() -> None:
 def test_who_waits_for_a_load_that_fails_tries_itself() -> None:
     world = BrokerWorld(allow_auto_topic_creation=True)
     gate = world.clock.promise()
-    world.metadata.get = slow(world.metadata.get, gate)  # type: ignore[method-assign]
+    world.metadata.get = slow(world.metadata.get, gate)  # type: ignore[assignment]
     without = world.begin(world.broker.topic(NAME, False))
     creating = world.begin(world.broker.topic(NAME, True))
     gate.set_result(None)
@@ -139,9 +142,11 @@ def test_kinds_of_topics_can_be_switched_off() -> None:
 
 
 def test_a_namespace_is_needed() -> None:
-    world = BrokerWorld(allow_auto_namespace_creation=False, bootstrap_namespaces=("mine/here",))
+    world = BrokerWorld(bootstrap_namespaces=("mine/here",))
     elsewhere = TopicName.parse("persistent://their/own/topic")
-    world.refused(elsewhere, NamespaceMissing)
+    assert "PUT /admin/v2/tenants/their " in world.refused(elsewhere, TenantMissing)
+    elsewhere = TopicName.parse("persistent://mine/own/topic")
+    assert "PUT /admin/v2/namespaces/mine/own " in world.refused(elsewhere, NamespaceMissing)
     world.topic(TopicName.parse("persistent://mine/here/topic"))
 
 
@@ -233,7 +238,7 @@ def test_of_a_plain_and_a_partitioned_topic_made_at_once_the_first_one_wins(
             world.broker.creation.partitioned(name, Partitioned(3)),
         )
         gate = world.clock.promise()
-        world.metadata.put = slow(world.metadata.put, gate)  # type: ignore[method-assign]
+        world.metadata.put = slow(world.metadata.put, gate)  # type: ignore[assignment]
         asking = [world.begin(one) for one in ((plain, parted) if plain_first else (parted, plain))]
         gate.set_result(None)
         world.clock.pump()
@@ -276,7 +281,7 @@ def test_names_of_producers_differ() -> None:
     assert len(names) == 101
 
 
-# Failing, upkeep, the end ---------------------------------------------------------------
+# Failing, maintenance, the end ---------------------------------------------------------------
 
 
 def test_a_topic_whose_log_failed_is_loaded_anew() -> None:
@@ -331,10 +336,10 @@ def test_a_defect_does_not_end_the_tidying() -> None:
     world = BrokerWorld(roll=BY_THREE, retention_check_interval_in_seconds=10)
     topic = world.topic()
     world.publish(topic, b"a", b"b", b"c")
-    tidy, topic.tidy = topic.tidy, broken  # type: ignore[method-assign]
+    tidy, topic.delays.tidy = topic.delays.tidy, broken  # type: ignore[method-assign]
     with pytest.raises(ZeroDivisionError):
         world.clock.advance(10)
-    topic.tidy = tidy  # type: ignore[method-assign]
+    topic.delays.tidy = tidy  # type: ignore[method-assign]
     world.clock.advance(10)
     assert topic.log.first_offset == 3
 
@@ -361,7 +366,7 @@ def test_rates_are_measured() -> None:
     world = BrokerWorld(stats_update_frequency_in_secs=2)
     topic = world.topic()
     request = SubscribeRequest("sub", 0, 1, "c")
-    consumer = world.do(topic.subscribe(RecordingConnection(), request))
+    consumer = world.do(topic.subscriptions.subscribe(RecordingConnection(), request))
     consumer.subscription.flow(consumer, 100)
     world.publish(topic, b"abc", b"def")
     world.clock.advance(2)
@@ -390,7 +395,7 @@ def test_closing_waits_for_what_is_being_loaded() -> None:
     world.do(world.broker.close())
     world.start()
     gate = world.clock.promise()
-    world.metadata.get = slow(world.metadata.get, gate)  # type: ignore[method-assign]
+    world.metadata.get = slow(world.metadata.get, gate)  # type: ignore[assignment]
     loading = world.begin(world.broker.topic(NAME, True))
     closing = world.begin(world.broker.close())
     assert not closing.done()
@@ -412,7 +417,7 @@ def test_a_topic_that_cannot_be_sealed_is_reported_and_recovered_later(
     async def fail(writer: object) -> None:
         raise DiskFull("no room")
 
-    world.topic().log._settle = fail  # type: ignore[method-assign]
+    world.topic().log.rollover.settle = fail  # type: ignore[method-assign]
     world.do(world.broker.close())
     assert "could not be sealed" in caplog.text
     assert connection.closed_producers == [1]

@@ -1,6 +1,5 @@
 """`magnetar verify` on the directory of a real broker."""
 
-import asyncio
 import hashlib
 import json
 from collections.abc import Callable
@@ -22,17 +21,13 @@ def run(directory: Path, *options: str) -> Result:
 
 
 @pytest.fixture
-def stopped(make_broker: Callable[..., RunningBroker]) -> Path:
+async def stopped(make_broker: Callable[..., RunningBroker]) -> Path:
     """The directory of a broker that was killed with a topic and a subscription."""
     running = make_broker()
-
-    async def fill() -> None:
-        async with connect(running.service_url) as client:
-            await client.subscribe(TOPIC, "reader")
-            producer = await client.producer(TOPIC)
-            await producer.send_batch([PAYLOAD, PAYLOAD])
-
-    asyncio.run(fill())
+    async with connect(running.service_url) as client:
+        await client.subscribe(TOPIC, "reader")
+        producer = await client.producer(TOPIC)
+        await producer.send_batch([PAYLOAD, PAYLOAD])
     running.kill()
     return running.data_dir
 

@@ -10,21 +10,21 @@ from fakes.connection import RecordingConnection
 from fakes.topics import EXCLUSIVE, FAILOVER, SHARED, TopicWorld, entry
 from fakes.world import ManualPromise
 from magnetar_broker.dispatch.base import Blocker
-from magnetar_broker.limits import TopicLimits
-from magnetar_broker.topic import Topic
+from magnetar_broker.limits.topic_limits import TopicLimits
+from magnetar_broker.topic.topic import Topic
 from magnetar_broker.watchdog import (
     DEFECT,
     MAX_LINES,
     PAUSE_EVERY,
-    SCAN_LOOKS,
-    STALLED_LOOKS,
+    SCAN_CHECKS,
+    STALLED_CHECKS,
     STALLS,
     Stalls,
     Watchdog,
 )
 from magnetar_storage.errors import Corrupt
 
-LONG_ENOUGH = SCAN_LOOKS + STALLED_LOOKS
+LONG_ENOUGH = SCAN_CHECKS + STALLED_CHECKS
 
 
 class WatchedWorld(TopicWorld):
@@ -58,14 +58,14 @@ def test_a_full_consumer_is_told_once_with_its_numbers_and_again_when_it_goes_on
     world = WatchedWorld(TopicLimits(max_unacked_per_consumer=3))
     consumer = world.subscribe(sub_type=SHARED, permits=100)
     world.publish(entry(1), entry(2), entry(3), entry(4), entry(5))
-    world.clock.advance(STALLED_LOOKS - 1)
+    world.clock.advance(STALLED_CHECKS - 1)
     assert told() == []
     world.clock.advance(LONG_ENOUGH)
     (line,) = told()
     assert line.startswith(f"WARNING subscription sub of {world.name} has sent nothing for 5 s")
     assert "(unacked_consumer: " in line and "maxUnackedMessagesPerConsumer" in line
-    assert "5 entries are not acknowledged, 0 of them wait to be sent again" in line
-    assert line.endswith("1 consumers have 97 permits and hold 3 messages")
+    assert "5 entries are not acknowledged, 0 of them wait for redelivery" in line
+    assert line.endswith("1 consumers have 97 permits and hold 3 unacknowledged messages")
     assert world.dog.stalled == world.dog.stalled_total == {"unacked_consumer": 1}
     assert Stalls("unacked_consumer", 1, 1) in world.dog.stalls()
     assert Stalls(DEFECT, 0, 0) in world.dog.stalls()
@@ -73,7 +73,7 @@ def test_a_full_consumer_is_told_once_with_its_numbers_and_again_when_it_goes_on
     assert told() == []
     world.ack(consumer, 0, 1, 2)
     world.clock.advance(1)
-    assert told() == [f"INFO subscription sub of {world.name} is stalled no longer"]
+    assert told() == [f"INFO subscription sub of {world.name} delivers again"]
     assert (world.dog.stalled, world.dog.stalled_total) == ({}, {"unacked_consumer": 1})
 
 
@@ -83,14 +83,14 @@ def test_idleness_is_no_stall(told: Told, sub_type: int) -> None:
     world.publish(entry(1))
     consumer = world.subscribe(sub_type=sub_type, earliest=True)
     world.clock.advance(LONG_ENOUGH)
-    assert world.subscription().why_not_delivering() is Blocker.NO_PERMITS
+    assert world.subscription().dispatcher.blocker() is Blocker.NO_PERMITS
     world.flow(consumer, 9)
     world.clock.advance(LONG_ENOUGH)
-    assert world.subscription().why_not_delivering() is Blocker.CAUGHT_UP
+    assert world.subscription().dispatcher.blocker() is Blocker.CAUGHT_UP
     consumer.close()
     world.publish(entry(2))
     world.clock.advance(LONG_ENOUGH)
-    assert world.subscription().why_not_delivering() is Blocker.NO_CONSUMER
+    assert world.subscription().dispatcher.blocker() is Blocker.NO_CONSUMER
     assert (told(), world.dog.stalled_total) == ([], {})
 
 
@@ -104,7 +104,7 @@ def test_a_client_that_does_not_read_is_a_stall_until_it_leaves(told: Told) -> N
     assert "slow_connection" in told()[0]
     consumer.close()
     world.clock.advance(1)
-    assert told() == [f"INFO subscription sub of {world.name} is stalled no longer"]
+    assert told() == [f"INFO subscription sub of {world.name} delivers again"]
 
 
 def test_a_subscription_that_delivers_now_and_then_is_not_stalled(told: Told) -> None:
@@ -112,7 +112,7 @@ def test_a_subscription_that_delivers_now_and_then_is_not_stalled(told: Told) ->
     consumer = world.subscribe(sub_type=SHARED, permits=100)
     world.publish(*(entry(n) for n in range(20)))
     for offset in range(15):
-        world.clock.advance(STALLED_LOOKS - 1)
+        world.clock.advance(STALLED_CHECKS - 1)
         world.ack(consumer, offset)
     assert (told(), world.dog.stalled_total) == ([], {})
 
@@ -169,9 +169,9 @@ def test_a_stalled_subscription_that_is_removed_is_forgotten(told: Told) -> None
     world.clock.advance(LONG_ENOUGH)
     told()
     subscription = world.subscription()
-    world.do(world.topic.subscriptions.remove(subscription))
+    world.do(subscription.delete())
     world.clock.advance(1)
-    assert told() == [f"INFO subscription sub of {world.name} is gone"]
+    assert told() == [f"INFO subscription sub of {world.name} was deleted"]
     assert world.dog.stalled == {}
 
 
@@ -185,7 +185,7 @@ def test_many_stalls_at_once_do_not_flood_the_log(told: Told) -> None:
     world.clock.advance(LONG_ENOUGH)
     lines = told()
     assert len(lines) == MAX_LINES + 1
-    assert "7 subscriptions more" in lines[-1]
+    assert "7 further subscriptions" in lines[-1]
     assert world.dog.stalled == {"slow_connection": MAX_LINES + 7}
 
 
@@ -213,7 +213,7 @@ def test_a_look_at_many_topics_that_nobody_subscribed_to_leaves_turns_to_others(
             yield world.topic
 
     Watchdog(world.engine, topics).start()
-    world.clock.advance(SCAN_LOOKS)
+    world.clock.advance(SCAN_CHECKS)
     assert looked == 3 * PAUSE_EVERY
     assert turns == [PAUSE_EVERY]
 

@@ -130,5 +130,5 @@ def test_properties_count_towards_the_size() -> None:
 
 @pytest.mark.parametrize("wrong", [{"max_messages": 0}, {"max_bytes": 0}, {"max_delay_ms": -1.0}])
 def test_limits_that_cannot_be(wrong: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match="must be positive"):
+    with pytest.raises(ValueError, match="must be at least 1"):
         BatchLimits(**wrong)

@@ -140,6 +140,21 @@ def test_a_command_whose_package_is_missing_says_how_to_install_it(
     runner = CliRunner()
     result = runner.invoke(cli.main, ["lost", "--port", "1"])
     assert result.exit_code == 1
-    assert "needs a_package_that_is_not_there" in result.output
-    assert "pip install 'magnetar[broker]'" in result.output
+    assert "needs the module a_package_that_is_not_there" in result.output
+    assert "install magnetar again, with its dependencies" in result.output
     assert "lost" in runner.invoke(cli.main, ["--help"]).output
+
+
+def test_a_broker_without_one_of_its_libraries_names_it(tmp_path: Path) -> None:
+    hidden = "import sys; sys.modules['h11'] = None"
+    program = f"{hidden}; from magnetar.cli import main; main()"
+    result = subprocess.run(
+        [sys.executable, "-c", program, "standalone", "--data-dir", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert result.returncode == 1
+    assert "the module h11 is not installed: install magnetar again" in result.stderr
+    assert "Traceback" not in result.stderr

@@ -1,7 +1,8 @@
 """A connection fed by hand: answers, refusals, silence, and a peer that breaks the rules."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -45,23 +46,20 @@ class End:
         self.told.append(("detached", type(error)))
 
 
-def connected(
-    script: Callable[[Connection, Wire], Coroutine[Any, Any, None]], **settings: float
-) -> None:
-    """Run the script with a connection on which nothing was said yet."""
-
-    async def run() -> None:
-        connection = Connection(Address("broker", 1), Settings(**settings))  # type: ignore[arg-type]
-        wire = Wire(connection)
-        connection.connection_made(wire)
-        await script(connection, wire)
+@asynccontextmanager
+async def connected(**settings: float) -> AsyncIterator[tuple[Connection, Wire]]:
+    """A connection before its handshake, closed at the end."""
+    connection = Connection(Address("broker", 1), Settings(**settings))  # type: ignore[arg-type]
+    wire = Wire(connection)
+    connection.connection_made(wire)
+    try:
+        yield connection, wire
+    finally:
         connection.close()
 
-    asyncio.run(run())
 
-
-def test_answers_find_their_requests_in_any_order() -> None:
-    async def script(connection: Connection, wire: Wire) -> None:
+async def test_answers_find_their_requests_in_any_order() -> None:
+    async with connected() as (connection, wire):
         first, second = (
             asyncio.create_task(connection.request(pb.CommandLookupTopic(topic=topic)))
             for topic in ("a", "b")
@@ -78,11 +76,9 @@ def test_answers_find_their_requests_in_any_order() -> None:
         assert (await first).brokerServiceUrl == "pulsar://a"
         assert (await second).brokerServiceUrl == "pulsar://b"
 
-    connected(script)
 
-
-def test_a_refusal_reaches_only_its_request() -> None:
-    async def script(connection: Connection, wire: Wire) -> None:
+async def test_a_refusal_reaches_only_its_request() -> None:
+    async with connected() as (connection, wire):
         connection._connected.set_result(pb.CommandConnected(server_version="x"))
         asked = asyncio.create_task(connection.request(pb.CommandUnsubscribe(consumer_id=1)))
         await asyncio.sleep(0)
@@ -99,11 +95,9 @@ def test_a_refusal_reaches_only_its_request() -> None:
             await asked
         assert connection.is_open
 
-    connected(script)
 
-
-def test_an_error_about_the_connection_ends_it() -> None:
-    async def script(connection: Connection, wire: Wire) -> None:
+async def test_an_error_about_the_connection_ends_it() -> None:
+    async with connected() as (connection, wire):
         connection._connected.set_result(pb.CommandConnected(server_version="x"))
         asked = asyncio.create_task(connection.request(pb.CommandUnsubscribe(consumer_id=1)))
         await asyncio.sleep(0)
@@ -114,11 +108,9 @@ def test_an_error_about_the_connection_ends_it() -> None:
             await asked
         assert wire.is_closed
 
-    connected(script)
 
-
-def test_no_answer_is_a_timeout_that_names_the_request() -> None:
-    async def script(connection: Connection, wire: Wire) -> None:
+async def test_no_answer_is_a_timeout_that_names_the_request() -> None:
+    async with connected(operation_timeout_s=0.01) as (connection, _):
         with pytest.raises(
             OperationTimeout, match=r"broker:1 did not answer CommandSeek within 0\.01 s"
         ):
@@ -126,19 +118,15 @@ def test_no_answer_is_a_timeout_that_names_the_request() -> None:
         await asyncio.sleep(0)
         assert not connection._answers, "the request is forgotten"
 
-    connected(script, operation_timeout_s=0.01)
 
-
-def test_ping_is_answered() -> None:
-    async def script(connection: Connection, wire: Wire) -> None:
+async def test_ping_is_answered() -> None:
+    async with connected() as (connection, wire):
         connection.data_received(encode(pb.CommandPing()))
         assert [command.type for command in wire.take()] == [pb.BaseCommand.PONG]
 
-    connected(script)
 
-
-def test_a_silent_peer_is_probed_and_then_left() -> None:
-    async def script(connection: Connection, wire: Wire) -> None:
+async def test_a_silent_peer_is_probed_and_then_left() -> None:
+    async with connected(keepalive_s=1000) as (connection, wire):
         end = End()
         connection.add_consumer(1, end)
         connection._probe()
@@ -154,8 +142,6 @@ def test_a_silent_peer_is_probed_and_then_left() -> None:
         assert not connection.is_open
         assert end.told == [("detached", ConnectionLost)]
 
-    connected(script, keepalive_s=1000)
-
 
 @pytest.mark.parametrize(
     "garbage",
@@ -165,8 +151,8 @@ def test_a_silent_peer_is_probed_and_then_left() -> None:
         b"\x00\x00\x00\x06\x00\x00\x00\x02\x08\x07",
     ],
 )
-def test_a_peer_that_breaks_the_rules_is_left(garbage: bytes) -> None:
-    async def script(connection: Connection, wire: Wire) -> None:
+async def test_a_peer_that_breaks_the_rules_is_left(garbage: bytes) -> None:
+    async with connected() as (connection, wire):
         end = End()
         connection.add_producer(1, end)
         good = pb.CommandSendReceipt(producer_id=1, sequence_id=5)
@@ -179,11 +165,9 @@ def test_a_peer_that_breaks_the_rules_is_left(garbage: bytes) -> None:
         with pytest.raises(ConnectionLost, match="is closed"):
             connection.expect()
 
-    connected(script)
 
-
-def test_frames_reach_their_ends_even_in_pieces() -> None:
-    async def script(connection: Connection, wire: Wire) -> None:
+async def test_frames_reach_their_ends_even_in_pieces() -> None:
+    async with connected() as (connection, _):
         producer, consumer = End(), End()
         connection.add_producer(1, producer)
         connection.add_consumer(2, consumer)
@@ -201,11 +185,9 @@ def test_frames_reach_their_ends_even_in_pieces() -> None:
         assert consumer.told == [("entry", 7, 8, payload)]
         assert producer.told == [("refused", 9, "no")]
 
-    connected(script)
 
-
-def test_what_the_broker_closes_is_told_once() -> None:
-    async def script(connection: Connection, wire: Wire) -> None:
+async def test_what_the_broker_closes_is_told_once() -> None:
+    async with connected() as (connection, _):
         producer, consumer = End(), End()
         connection.add_producer(1, producer)
         connection.add_consumer(2, consumer)
@@ -216,11 +198,9 @@ def test_what_the_broker_closes_is_told_once() -> None:
         connection.close()
         assert producer.told == consumer.told == [("detached", ConnectionLost)]
 
-    connected(script)
 
-
-def test_a_refused_ack_is_an_error() -> None:
-    async def script(connection: Connection, wire: Wire) -> None:
+async def test_a_refused_ack_is_an_error() -> None:
+    async with connected() as (connection, _):
         request_id, answer = connection.expect()
         connection.data_received(
             encode(
@@ -231,5 +211,3 @@ def test_a_refused_ack_is_an_error() -> None:
         )
         with pytest.raises(BrokerError, match="NotAllowedError: no"):
             await answer
-
-    connected(script)

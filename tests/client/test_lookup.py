@@ -1,6 +1,5 @@
 """Finding the broker of a topic: redirects, proxies and refusals."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -44,49 +43,49 @@ class Brokers:
         return self.others[url]
 
 
-def answer(kind: "Lookup.LookupType.ValueType", url: str, **more: Any) -> Lookup:
+def answer(kind: "Lookup.LookupType", url: str, **more: Any) -> Lookup:
     return Lookup(request_id=1, response=kind, brokerServiceUrl=url, **more)
 
 
-def find(brokers: Brokers) -> Connection:
-    return asyncio.run(find_broker(cast(Pool, brokers), TOPIC))
+async def find(brokers: Brokers) -> Connection:
+    return await find_broker(cast(Pool, brokers), TOPIC)
 
 
-def test_redirects_are_followed_with_the_given_authority() -> None:
+async def test_redirects_are_followed_with_the_given_authority() -> None:
     two = Broker([answer(Lookup.Connect, "three", proxy_through_service_url=True)])
     three = Broker([])
     one = Broker([answer(Lookup.Redirect, "two", authoritative=True)])
     brokers = Brokers(one, two=two, three=three)
-    assert find(brokers) is cast(Connection, three)
+    assert await find(brokers) is cast(Connection, three)
     assert not one.asked[0].authoritative
     assert two.asked[0].authoritative
     assert brokers.through_proxy == [False, True]
 
 
-def test_endless_redirects_end() -> None:
+async def test_endless_redirects_end() -> None:
     lost = Broker([answer(Lookup.Redirect, "lost") for _ in range(MAX_REDIRECTS)])
     with pytest.raises(NotReady, match="20 redirects"):
-        find(Brokers(lost, lost=lost))
+        await find(Brokers(lost, lost=lost))
 
 
-def test_a_refusal_says_why() -> None:
+async def test_a_refusal_says_why() -> None:
     refusing = Broker([answer(Lookup.Failed, "", error=pb.TopicNotFound, message="gone")])
     with pytest.raises(NotFound, match="gone"):
-        find(Brokers(refusing))
+        await find(Brokers(refusing))
 
 
-def partitions(topic: str, *answers: Any) -> list[str]:
-    return asyncio.run(find_partitions(cast(Pool, Brokers(Broker(answers))), topic))
+async def partitions(topic: str, *answers: Any) -> list[str]:
+    return await find_partitions(cast(Pool, Brokers(Broker(answers))), topic)
 
 
-def test_partitions_have_names() -> None:
+async def test_partitions_have_names() -> None:
     kind = pb.CommandPartitionedTopicMetadataResponse
-    assert partitions("t", kind(request_id=1, partitions=0)) == [TOPIC]
-    assert partitions("t", kind(request_id=1, partitions=2)) == [
+    assert await partitions("t", kind(request_id=1, partitions=0)) == [TOPIC]
+    assert await partitions("t", kind(request_id=1, partitions=2)) == [
         f"{TOPIC}-partition-0",
         f"{TOPIC}-partition-1",
     ]
-    assert partitions(f"{TOPIC}-partition-5") == [f"{TOPIC}-partition-5"], "nobody is asked"
+    assert await partitions(f"{TOPIC}-partition-5") == [f"{TOPIC}-partition-5"], "nobody is asked"
     refused = kind(request_id=1, response=kind.Failed, error=pb.TopicNotFound, message="gone")
     with pytest.raises(NotFound, match="gone"):
-        partitions("t", refused)
+        await partitions("t", refused)

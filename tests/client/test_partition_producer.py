@@ -1,7 +1,8 @@
 """A producer of one partition, and what its broker may answer."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -77,7 +78,7 @@ class Scene:
         answer.message_id.CopyFrom(MessageId(1, entry).to_pb())
         self.connection.data_received(encode(answer))
 
-    def refuse(self, sequence_id: int, code: "pb.ServerError.ValueType") -> None:
+    def refuse(self, sequence_id: int, code: "pb.ServerError") -> None:
         self.connection.data_received(
             encode(
                 pb.CommandSendError(
@@ -87,19 +88,20 @@ class Scene:
         )
 
 
-def play(script: Callable[[Scene], Coroutine[Any, Any, None]], **options: Any) -> None:
-    async def run() -> None:
-        scene = Scene(**options)
-        await scene.register()
-        await script(scene)
+@asynccontextmanager
+async def play(**options: Any) -> AsyncIterator[Scene]:
+    """A scene with a registered producer, which is closed at the end."""
+    scene = Scene(**options)
+    await scene.register()
+    try:
+        yield scene
+    finally:
         scene.producer._end(Closed("the scene is over"))
         await scene.producer._attachment.close()
 
-    asyncio.run(run())
 
-
-def test_receipts_come_in_order_and_repeated_ones_are_harmless() -> None:
-    async def script(scene: Scene) -> None:
+async def test_receipts_come_in_order_and_repeated_ones_are_harmless() -> None:
+    async with play() as scene:
         receipts = [scene.producer.add(b"x") for _ in range(3)]
         assert scene.sent() == [0, 1, 2]
         scene.receipt(0, entry=10)
@@ -109,22 +111,18 @@ def test_receipts_come_in_order_and_repeated_ones_are_harmless() -> None:
         assert [await receipt for receipt in receipts[:2]] == [MessageId(1, 10), MessageId(1, 11)]
         assert scene.connection.is_open
 
-    play(script)
 
-
-def test_a_receipt_out_of_turn_ends_the_connection_and_nothing_is_believed() -> None:
-    async def script(scene: Scene) -> None:
+async def test_a_receipt_out_of_turn_ends_the_connection_and_nothing_is_believed() -> None:
+    async with play() as scene:
         receipt = scene.producer.add(b"x")
         scene.producer.add(b"y")
         scene.receipt(1, entry=10)
         assert not scene.connection.is_open
         assert not receipt.done()
 
-    play(script)
 
-
-def test_unanswered_messages_are_sent_again_under_the_same_name_and_numbers() -> None:
-    async def script(scene: Scene) -> None:
+async def test_unanswered_messages_are_sent_again_under_the_same_name_and_numbers() -> None:
+    async with play() as scene:
         for _ in range(3):
             scene.producer.add(b"x")
         scene.receipt(0, entry=10)
@@ -139,24 +137,19 @@ def test_unanswered_messages_are_sent_again_under_the_same_name_and_numbers() ->
             scene.receipt(sequence_id, entry=sequence_id)
         assert await waiting == MessageId(1, 3)
 
-    play(script)
+
+async def test_numbers_go_on_where_the_broker_says() -> None:
+    scene = Scene()
+    asked = await scene.register(last_sequence_id=41)
+    assert not asked.HasField("producer_name")
+    assert not asked.user_provided_producer_name
+    scene.producer.add(b"x")
+    assert scene.sent() == [42]
+    await scene.producer._attachment.close()
 
 
-def test_numbers_go_on_where_the_broker_says() -> None:
-    async def run() -> None:
-        scene = Scene()
-        asked = await scene.register(last_sequence_id=41)
-        assert not asked.HasField("producer_name")
-        assert not asked.user_provided_producer_name
-        scene.producer.add(b"x")
-        assert scene.sent() == [42]
-        await scene.producer._attachment.close()
-
-    asyncio.run(run())
-
-
-def test_what_is_not_allowed_fails_alone() -> None:
-    async def script(scene: Scene) -> None:
+async def test_what_is_not_allowed_fails_alone() -> None:
+    async with play() as scene:
         refused, other = scene.producer.add(b"x"), scene.producer.add(b"y")
         scene.refuse(0, pb.NotAllowedError)
         scene.receipt(1, entry=3)
@@ -165,11 +158,9 @@ def test_what_is_not_allowed_fails_alone() -> None:
         assert await other == MessageId(1, 3)
         await scene.producer.flush()
 
-    play(script)
 
-
-def test_flush_raises_what_nobody_saw() -> None:
-    async def script(scene: Scene) -> None:
+async def test_flush_raises_what_nobody_saw() -> None:
+    async with play() as scene:
         seen = scene.producer.add(b"x")
         scene.producer.add(b"y")
         scene.refuse(0, pb.NotAllowedError)
@@ -180,11 +171,9 @@ def test_flush_raises_what_nobody_saw() -> None:
             await scene.producer.flush()
         await scene.producer.flush()
 
-    play(script)
 
-
-def test_a_terminated_topic_ends_the_producer() -> None:
-    async def script(scene: Scene) -> None:
+async def test_a_terminated_topic_ends_the_producer() -> None:
+    async with play() as scene:
         receipts = [scene.producer.add(b"x") for _ in range(2)]
         scene.refuse(0, pb.TopicTerminatedError)
         for receipt in receipts:
@@ -193,22 +182,18 @@ def test_a_terminated_topic_ends_the_producer() -> None:
         with pytest.raises(TopicTerminated):
             scene.producer.add(b"y")
 
-    play(script)
-
 
 @pytest.mark.parametrize("code", [pb.ChecksumError, pb.PersistenceError, pb.UnknownError])
-def test_other_refusals_begin_anew(code: "pb.ServerError.ValueType") -> None:
-    async def script(scene: Scene) -> None:
+async def test_other_refusals_begin_anew(code: "pb.ServerError") -> None:
+    async with play() as scene:
         receipt = scene.producer.add(b"x")
         scene.refuse(0, code)
         assert not scene.connection.is_open
         assert not receipt.done()
 
-    play(script)
 
-
-def test_room_is_counted_in_messages_and_bytes() -> None:
-    async def script(scene: Scene) -> None:
+async def test_room_is_counted_in_messages_and_bytes() -> None:
+    async with play(max_pending_bytes=1000) as scene:
         scene.producer.add(bytes(500))
         scene.producer.add(bytes(500))
         with pytest.raises(QueueFull, match="2 messages to topic have no receipt"):
@@ -220,22 +205,18 @@ def test_room_is_counted_in_messages_and_bytes() -> None:
         await waiting
         assert scene.producer.has_room()
 
-    play(script, max_pending_bytes=1000)
 
-
-def test_no_receipt_in_time() -> None:
-    async def script(scene: Scene) -> None:
+async def test_no_receipt_in_time() -> None:
+    async with play(send_timeout_s=0.01) as scene:
         receipt = scene.producer.add(b"x")
         with pytest.raises(OperationTimeout, match=r"within 0\.01 s; whether .* is unknown"):
             await receipt
         scene.receipt(0, entry=9)
         assert scene.connection.is_open, "a late receipt is no offence"
 
-    play(script, send_timeout_s=0.01)
 
-
-def test_messages_wait_for_company_only_while_others_are_on_the_way() -> None:
-    async def script(scene: Scene) -> None:
+async def test_messages_wait_for_company_only_while_others_are_on_the_way() -> None:
+    async with play(batching=BatchLimits(max_delay_ms=60_000)) as scene:
         scene.producer.add(b"first")
         scene.producer.add(b"same turn")
         assert scene.sent() == []
@@ -247,36 +228,29 @@ def test_messages_wait_for_company_only_while_others_are_on_the_way() -> None:
         scene.receipt(0, entry=0)
         assert scene.sent() == [2], "nothing is on the way any more"
 
-    play(script, batching=BatchLimits(max_delay_ms=60_000))
 
-
-def test_a_registration_that_fails_is_taken_back() -> None:
-    async def run() -> None:
-        scene = Scene()
-        registering = asyncio.create_task(scene.producer._register(scene.connection))
-        await asyncio.sleep(0)
-        asked = scene.wire.take()[0].producer
-        scene.connection.data_received(
-            encode(
-                pb.CommandError(
-                    request_id=asked.request_id, error=pb.ServiceNotReady, message="later"
-                )
-            )
+async def test_a_registration_that_fails_is_taken_back() -> None:
+    scene = Scene()
+    registering = asyncio.create_task(scene.producer._register(scene.connection))
+    await asyncio.sleep(0)
+    asked = scene.wire.take()[0].producer
+    scene.connection.data_received(
+        encode(
+            pb.CommandError(request_id=asked.request_id, error=pb.ServiceNotReady, message="later")
         )
-        with pytest.raises(MagnetarError, match="later"):
-            await registering
-        assert [command.type for command in scene.wire.take()] == [pb.BaseCommand.CLOSE_PRODUCER]
-
-    asyncio.run(run())
+    )
+    with pytest.raises(MagnetarError, match="later"):
+        await registering
+    assert [command.type for command in scene.wire.take()] == [pb.BaseCommand.CLOSE_PRODUCER]
 
 
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
         ({"compression": "rar"}, "known are none, lz4"),
-        ({"max_pending_messages": 0}, "room for at least one"),
-        ({"max_pending_bytes": 0}, "room for at least one"),
-        ({"send_timeout_s": 0}, "must be positive"),
+        ({"max_pending_messages": 0}, "must be at least 1"),
+        ({"max_pending_bytes": 0}, "must be at least 1"),
+        ({"send_timeout_s": 0}, "must be above 0, but is 0"),
     ],
 )
 def test_options_that_cannot_be(wrong: dict[str, Any], why: str) -> None:

@@ -50,6 +50,7 @@ def main(language: str, *names: str) -> None:
             return made
 
         shared = make(stack)
+        driver: go_driver.GoDriver | java_driver.JavaDriver
         if language == "go":
             driver, scenarios = go_driver.GoDriver(), go_driver.scenarios()
         else:

@@ -6,6 +6,9 @@ from clients import builds
 from clients.go_driver import GoDriver, scenarios
 from clients.stage import Stage
 
+# The first test builds the program, from sources and downloads: minutes on a fresh machine.
+pytestmark = [pytest.mark.daemon, pytest.mark.timeout(1200)]
+
 MISSING = builds.missing("go")
 
 if MISSING:

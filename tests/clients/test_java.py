@@ -8,6 +8,9 @@ from clients import builds
 from clients.java_driver import JavaDriver, scenarios
 from clients.stage import Stage
 
+# The first test builds the program, from sources and downloads: minutes on a fresh machine.
+pytestmark = [pytest.mark.daemon, pytest.mark.timeout(1200)]
+
 MISSING = builds.missing("java", "javac", "mvn")
 
 if MISSING:

@@ -30,6 +30,7 @@ def _label(trace: NamedTrace) -> str:
     return f"{trace.group}.{trace.name}"
 
 
+@pytest.mark.daemon
 @pytest.mark.parametrize("trace", TRACES, ids=_label)
 def test_magnetar_says_what_was_recorded(trace: NamedTrace, target: Target) -> None:
     side = ORIGINAL if trace.difference is None else MAGNETAR

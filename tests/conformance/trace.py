@@ -6,7 +6,6 @@ their PINGs answered, so that two clients can take part in one thread.
 
 import json
 import selectors
-import socket
 import time
 import urllib.error
 import urllib.request
@@ -19,14 +18,11 @@ from typing import Any, NamedTuple
 from conformance.rest import ask, shown, told
 from conformance.transcript import Roles
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import FIELDS, decode, encode
+from magnetar_proto.commands import FIELDS, encode
 from magnetar_proto.entries import encode_entry
-from magnetar_proto.frames import FrameDecoder
-from raw_client import Received, metadata, send_frame_of
+from raw_client import Closed, FrameSocket, Received, metadata, send_frame_of
 
 TIMEOUT_SECONDS = 20.0
-MAX_FRAME = 16 << 20
-READ_BYTES = 1 << 18
 NAMESPACE = "public/default"
 TOPICS_IN_ALL_BUNDLES = 40
 ATTEMPTS = 1000
@@ -64,8 +60,7 @@ class Voice:
         self.published: list[pb.MessageIdData] = []
         """The ids of its messages, as the receipts of `publishes` have them."""
         self._trace = trace
-        self._socket = socket.create_connection(("127.0.0.1", trace.target.port), TIMEOUT_SECONDS)
-        self._decoder = FrameDecoder(MAX_FRAME)
+        self._socket = FrameSocket(trace.target.port)
         self._waiting: deque[Received] = deque()
         self._last_request = 0
         self._told_enough: set[int] = set()
@@ -183,7 +178,8 @@ class Voice:
         entry = encode_entry(metadata(sequence_id, num_messages_in_batch=messages), payload)
         self.sends_entry(sequence_id, entry, num_messages=messages, **fields)
         [receipt] = self.hears(Kind.SEND_RECEIPT)
-        return receipt.message_id
+        found: pb.MessageIdData = receipt.message_id
+        return found
 
     def subscribes(
         self, sub_type: pb.CommandSubscribe.SubType = EXCLUSIVE, consumer_id: int = 1, **fields: Any
@@ -232,22 +228,17 @@ class Voice:
     def read(self) -> None:
         """Take what has come; PINGs are answered at once."""
         try:
-            data = self._socket.recv(READ_BYTES)
-        except ConnectionError:
-            data = b""
-        if not data:
+            frames = self._socket.read()
+        except Closed:
             self._waiting.append(Received(0, None, b""))
             self.hang_up()
             return
-        for kind, buf, start, mid, end in self._decoder.feed(data):
-            command = getattr(decode(buf, start, mid), FIELDS[kind])
-            frame = Received(kind, command, buf[mid:end])
-            if kind == Kind.PING and not self.mute:
+        for frame in frames:
+            if frame.kind == Kind.PING and not self.mute:
                 self._tell(frame)
                 self._send(pb.CommandPong())
             else:
                 self._waiting.append(frame)
-        assert self._decoder.error is None, self._decoder.error
 
     def settle(self) -> bool:
         """Write down all that comes until nothing more does; whether anything did."""
@@ -270,8 +261,8 @@ class Voice:
 
     def _send_bytes(self, data: bytes) -> None:
         if not self.closed:
-            with suppress(ConnectionError):  # that it is closed is noted when it is read
-                self._socket.sendall(data)
+            with suppress(Closed):  # noted when it is read
+                self._socket.send(data)
 
     def _hear(self, wanted: Callable[[Received], bool]) -> Any:
         frame = self._await(wanted)

@@ -1,5 +1,7 @@
 """Everything that a namespace has, read by clients and over HTTP."""
 
+from typing import Any
+
 from admin_http import Admin
 from crash.admin_books import (
     DROP,
@@ -84,7 +86,7 @@ class Eyes:
             terminated,
         )
 
-    def _read(self, client: RawClient, topic: str, name: str, **fields: bool) -> list[int]:
+    def _read(self, client: RawClient, topic: str, name: str, **fields: Any) -> list[int]:
         """The numbers of all that a new consumer gets, in order."""
         self._consumers += 1
         consumer = self._consumers

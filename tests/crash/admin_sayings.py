@@ -49,6 +49,7 @@ class Sayings(Desk):
         policy = self._dice.choice([*POLICIES])
         segment, values = POLICIES[policy][level], POLICIES[policy][2]
         path, is_schema = f"{path}/{segment}", policy == "schema_compatibility"
+        body: Any
         if self._dice.random() < 0.4:
             says.pop(policy, None)
             method = "PUT" if is_schema else "DELETE"

@@ -25,7 +25,7 @@ from admin_http import Admin
 from crash.admin_desk import Wrong
 from crash.admin_load import AdminLoad
 from magnetar_broker.verify import check
-from magnetar_storage.sqlite import FILE, Database
+from magnetar_storage.metadata.sqlite import FILE, Database
 from running_broker import RunningBroker
 
 SETTINGS = {

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from functools import partial
 
 from crash.disk_model import TopicModel
-from magnetar_storage.cursor_log import CursorLog
-from magnetar_storage.delay_index import DelayIndex
+from magnetar_storage.cursors.attached_state import DELAYS
+from magnetar_storage.cursors.cursor_log import CursorLog
+from magnetar_storage.delays.delay_index import DelayIndex
+from magnetar_storage.delays.recent_delays import RecentDelays
 from magnetar_storage.errors import StorageError
-from magnetar_storage.log import Log
-from magnetar_storage.recent_delays import RecentDelays
-from magnetar_storage.sides import DELAYS
+from magnetar_storage.log.log import Log
 
 RUN = 4
 """So few delays in memory that runs are written and merged all the time."""
@@ -39,7 +39,7 @@ class Delays:
         cls, model: TopicModel, log: Log, cursors: CursorLog, recent: RecentDelays
     ) -> "Delays":
         """`recent` is the side that `cursors` was opened with."""
-        changed = partial(cursors.side_changed, DELAYS)
+        changed = partial(cursors.state_changed, DELAYS)
         return cls(model, log, await DelayIndex.open(log, recent, changed, _forgot, RUN))
 
     def check(self) -> None:

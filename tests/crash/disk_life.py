@@ -12,22 +12,23 @@ from typing import Any
 from crash.disk_delays import LATEST, Delays
 from crash.disk_model import CursorModel, State, TopicModel
 from crash.disk_world import DurableMetadata, World
+from fakes.attached_states import Numbers
 from fakes.faulty_disk import FaultyDisk
-from fakes.sides import Numbers
 from fakes.world import ManualPromise, ManualTasks, start
-from magnetar_broker.lifetime.retention import Need, Retention, deletable_to, verdicts
-from magnetar_storage.cache import EntryCache
-from magnetar_storage.cursor_log import CursorLog, DurableCursor
+from magnetar_broker.policies.retention import Need, Retention, deletable_to, verdicts
+from magnetar_storage.cursors.attached_state import DEDUPLICATION, DELAYS
+from magnetar_storage.cursors.cursor_log import CursorLog, DurableCursor
+from magnetar_storage.cursors.needed import needed_by
+from magnetar_storage.delays.recent_delays import RecentDelays
 from magnetar_storage.errors import StorageError
-from magnetar_storage.limits import Limits
-from magnetar_storage.local import LocalStore
-from magnetar_storage.log import Engine, Log, RollLimits
+from magnetar_storage.local.limits import Limits
+from magnetar_storage.local.store import LocalStore
+from magnetar_storage.log.cache import EntryCache
+from magnetar_storage.log.engine import Engine, RollLimits
+from magnetar_storage.log.log import Log
+from magnetar_storage.log.offset_set import OffsetSet
 from magnetar_storage.memory import MemoryMetadata
-from magnetar_storage.offsets import OffsetSet
-from magnetar_storage.recent_delays import RecentDelays
-from magnetar_storage.sides import DEDUPLICATION, DELAYS
-from magnetar_storage.thinnable import needed_by
-from magnetar_storage.world import Done
+from magnetar_storage.world.runtime import Done
 
 NAMES = ("a", "b", "c")
 CACHE_BYTES = 200
@@ -128,7 +129,7 @@ class Life:
         found: dict[int, tuple[bytes, int]] = {}
         offset = log.first_offset
         while True:
-            run = self.world.drive(log.read(offset, 1 + self._dice.randrange(9), 300))
+            run = self.world.drive(log.entries.read(offset, 1 + self._dice.randrange(9), 300))
             if not run.payloads:
                 break
             assert run.first >= offset
@@ -161,8 +162,8 @@ class Life:
         """A run of entries, now and then larger than a round of the journal."""
         if not topic.idle:
             return
-        if topic.log._writer is None:
-            self._begin(topic, topic.log.start_writing())
+        if topic.log.writer is None:
+            self._begin(topic, topic.log.rollover.start_writing())
             self._finish(topic)
         dice, model = self._dice, topic.model
         size = 1 if self._uniform else _size(dice)
@@ -233,7 +234,7 @@ class Life:
         topic.side.put(key, value)
         number = model.put(key, value)
         told = self._told(partial(model.history.durable, number))
-        topic.cursors.side_changed(DEDUPLICATION, told if dice.random() < 0.5 else None)
+        topic.cursors.state_changed(DEDUPLICATION, told if dice.random() < 0.5 else None)
 
     def seek(self, topic: Topic) -> None:
         chosen = self._cursor(topic)
@@ -271,7 +272,7 @@ class Life:
     def roll(self, topic: Topic) -> None:
         """The open segment has become old: another one is begun."""
         self.world.clock.set_forward(self._engine.roll.max_age_ms)
-        topic.log.roll_if_due()
+        topic.log.rollover.roll_if_due()
 
     def tidy(self, topic: Topic) -> None:
         """Delete what a broker would that retains nothing."""

@@ -138,7 +138,7 @@ class TopicModel:
     trim_asked: int = 0
     """The first offset is between the two."""
     unneeded: set[int] = field(default_factory=set)
-    """Offsets that no cursor needed when the log was thinned: they may be gone."""
+    """Offsets that no cursor needed when the log was rewritten: they may be gone."""
     cursors: dict[str, CursorModel] = field(default_factory=dict)
     side: SideModel = field(default_factory=SideModel)
     released_to: int = 0

@@ -26,9 +26,9 @@ from crash.disk_model import TopicModel
 from crash.disk_world import InlineWorld, SteppedWorld
 from fakes.faulty_disk import Crash, FaultyDisk
 from magnetar_storage.errors import Unavailable
-from magnetar_storage.limits import Limits
+from magnetar_storage.local.limits import Limits
 from magnetar_storage.memory import MemoryMetadata
-from magnetar_storage.verify import verify
+from magnetar_storage.verify.verify import verify
 
 LIMITS = (
     Limits(

@@ -11,8 +11,8 @@ from fakes.faulty_disk import Crash, FaultyDisk
 from fakes.world import InlineWorkers, ManualClock, ManualPromise, run, start
 from magnetar_storage.interfaces import Absent, Lease, Version, Versioned
 from magnetar_storage.memory import MemoryMetadata
-from magnetar_storage.sorted_keys import SortedKeys
-from magnetar_storage.world import Workers
+from magnetar_storage.metadata.sorted_keys import SortedKeys
+from magnetar_storage.world.runtime import Workers
 
 T = TypeVar("T")
 
@@ -89,7 +89,7 @@ class SteppedWorker:
         self._may_go.release()
         self._stopped.acquire()
 
-    def pause(self, what: str, name: str) -> None:
+    def yield_turn(self, what: str, name: str) -> None:
         """Called by the job itself, in its thread."""
         if not self._killed:
             self.waits_for = what, name
@@ -169,7 +169,7 @@ class SteppedWorld:
         if self._running is None:
             self._point(what, name)
         else:
-            self._running.pause(what, name)
+            self._running.yield_turn(what, name)
 
 
 class DurableMetadata(MemoryMetadata):

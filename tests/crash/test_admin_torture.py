@@ -5,12 +5,12 @@ from collections.abc import Callable
 import pytest
 
 from crash.admin_torture import SETTINGS, AdminTorture
+from effort import part_of
 from running_broker import RunningBroker
 
-CYCLES = 15
+CYCLES = part_of(30)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(0)
 def test_kill_9_while_everything_changes(make_broker: Callable[..., RunningBroker]) -> None:
     summary = AdminTorture(make_broker(**SETTINGS), seed=6, cycles=CYCLES).go()

@@ -5,13 +5,13 @@ from collections.abc import Callable
 import pytest
 
 from crash.disk_torture import History, torture
+from effort import seeds
 from fakes.faulty_disk import FaultyDisk
 
 POINTS = 300
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(15, least=2))
 def test_power_losses_lose_nothing_and_invent_nothing(seed: int) -> None:
     total = torture(1000 * seed, POINTS, jobs=1, progress=lambda _: None)
     assert not total.failures, total.failures[0]

@@ -5,15 +5,15 @@ from collections.abc import Callable
 import pytest
 
 from crash.torture import SETTINGS, Torture
+from effort import part_of
 from running_broker import RunningBroker
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(0)
 def test_kill_9_under_load(
     make_broker: Callable[..., RunningBroker], request: pytest.FixtureRequest
 ) -> None:
-    cycles = request.config.getoption("--cycles")
+    cycles = request.config.getoption("--cycles") or part_of(25)
     summary = Torture(make_broker(**SETTINGS), seed=0, cycles=cycles).go()
     print(summary)
     report = summary.report

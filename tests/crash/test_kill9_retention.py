@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from admin_http import Admin
+from effort import part_of
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import parse_metadata
 from raw_client import Closed, RawClient
@@ -20,7 +21,7 @@ SETTINGS = {
     "managedLedgerMinLedgerRolloverTimeMinutes": "0",
     "retentionCheckIntervalInSeconds": "1",
 }
-CYCLES = 5
+CYCLES = part_of(9, least=3)
 LOST = (OSError, http.client.HTTPException, Closed)
 """What a client sees of a kill."""
 
@@ -90,7 +91,6 @@ def kill(broker: RunningBroker, killed: threading.Event) -> None:
     broker.kill()
 
 
-@pytest.mark.slow
 def test_kill_9_while_segments_roll_over_and_go(make_broker: Callable[..., RunningBroker]) -> None:
     broker = make_broker(**SETTINGS)
     dice, books, confirmed = Random(1), Books(), 0

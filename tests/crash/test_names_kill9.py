@@ -6,10 +6,11 @@ from collections.abc import Callable
 import pytest
 
 from admin_http import Admin
+from effort import part_of
 from running_broker import RunningBroker
 
 TOPICS = 40
-KILLS = 3
+KILLS = part_of(6, least=2)
 
 
 def _segments(broker: RunningBroker) -> int:

@@ -9,6 +9,8 @@ from magnetar_proto import PulsarApi_pb2 as pb
 from raw_client import RawClient
 from running_broker import RunningBroker
 
+pytestmark = pytest.mark.daemon
+
 ROUNDS, TOPICS, SCHEMAS = 3, 3, 30
 Told = dict[tuple[str, bytes], int]
 """The version that was answered for a schema of a topic."""
@@ -61,15 +63,14 @@ def check(broker: RunningBroker, told: Told) -> None:
             latest = raw.request(pb.CommandGetSchema(request_id=0, topic=topic(number)))
             if latest.error_code == pb.TopicNotFound:
                 continue  # nothing was registered in time
-            for version in range(numbered(latest.schema_version) + 1):
-                packed = struct.pack(">q", version)
+            for registered in range(numbered(latest.schema_version) + 1):
+                packed = struct.pack(">q", registered)
                 get = pb.CommandGetSchema(request_id=0, topic=topic(number), schema_version=packed)
                 data = raw.request(get).schema.schema_data
                 assert data and data not in seen, "each version is whole, and registered once"
-                seen[data] = version
+                seen[data] = registered
 
 
-@pytest.mark.slow
 def test_what_was_answered_is_there_with_its_number(tmp_path: Path) -> None:
     broker = RunningBroker(tmp_path / "data", schemaCompatibilityStrategy="ALWAYS_COMPATIBLE")
     told: Told = {}

@@ -1,9 +1,10 @@
 """What clients see while the daemon lacks room or file descriptors, or waits for a dead client."""
 
+import http.client
 import resource
 import select
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import count
 
 import psutil
@@ -35,7 +36,7 @@ def limited(broker: RunningBroker, what: int, least: int) -> Iterator[None]:
 
 def publish(client: RawClient, numbers: Iterator[int], messages: int, size: int) -> list[int]:
     """Publish one after the other; the numbers that were confirmed before the broker gave up."""
-    confirmed = []
+    confirmed: list[int] = []
     for number in (next(numbers) for _ in range(messages)):
         client.send_bytes(send_frame(number, b"x" * size))
         answer = client.await_frame(
@@ -86,6 +87,25 @@ def test_no_room_for_a_while(make_broker: Make) -> None:
     assert "Traceback" not in broker.log
 
 
+def test_the_health_check_shows_that_there_is_no_room(make_broker: Make) -> None:
+    broker = make_broker()
+    assert health(broker) == (200, "ok")
+    with limited(broker, resource.RLIMIT_FSIZE, 1):
+        status, reason = health(broker)
+        assert status == 503 and "no room to write" in reason
+        assert health(broker, "ready") == (200, "ok")
+    assert health(broker) == (200, "ok")
+    assert "Traceback" not in broker.log
+
+
+def health(broker: RunningBroker, what: str = "health") -> tuple[int, str]:
+    """Status and text of the daemon's health, or of its readiness."""
+    with closing(http.client.HTTPConnection("127.0.0.1", broker.http_port)) as web:
+        web.request("GET", f"/admin/v2/brokers/{what}")
+        answer = web.getresponse()
+        return answer.status, answer.read().decode()
+
+
 def test_an_official_producer_lives_through_a_time_without_room(make_broker: Make) -> None:
     broker = make_broker()
     client = connect(broker.service_url)
@@ -130,7 +150,7 @@ def test_too_many_clients_leave_descriptors_for_files(make_broker: Make) -> None
             assert len(confirmed) == 101
             for other in served:
                 other.ping()
-            assert broker.log.count("clients are turned away") == 1
+            assert broker.log.count("new connections are closed") == 1
             served[0].close()
             client.ping()
             with RawClient(broker.port) as late:

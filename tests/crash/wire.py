@@ -1,4 +1,7 @@
-"""A raw connection for loads: no thread, no task, one callback a read."""
+"""A raw connection for loads: no thread, no task, one callback a read.
+
+Not `raw_client`, which blocks: a load has thousands of messages under way on many connections.
+"""
 
 import asyncio
 from collections.abc import Callable

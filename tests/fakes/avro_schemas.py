@@ -1,6 +1,6 @@
 """Avro schemas as JSON that evolve, and data that show all that a writer may write."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count, islice
 from typing import Any
 
@@ -28,7 +28,7 @@ def schemas(draw: st.DrawFn) -> Any:
 
 
 def _type(draw: st.DrawFn, names: Iterator[int], depth: int) -> Any:
-    makers = {
+    makers: dict[str, Callable[[], Any]] = {
         "primitive": lambda: draw(st.sampled_from(PRIMITIVES)),
         "enum": lambda: _enum(draw, f"E{next(names)}"),
         "fixed": lambda: _fixed(draw, f"F{next(names)}"),
@@ -95,7 +95,7 @@ def evolved(draw: st.DrawFn, schema: Any, names: Iterator[int]) -> Any:
     if change == 1 and not isinstance(schema, list):
         others = draw(st.lists(st.sampled_from(PRIMITIVES), min_size=1, max_size=2, unique=True))
         return [schema, *(other for other in others if other != kind_of(schema))]
-    changers = {
+    changers: dict[str, Callable[[], Any]] = {
         "union": lambda: _evolved_union(draw, schema, names),
         "record": lambda: {**schema, "fields": _evolved_fields(draw, schema["fields"], names)},
         "enum": lambda: _enum(draw, schema["name"]),
@@ -123,10 +123,11 @@ def _evolved_fields(draw: st.DrawFn, fields: list[Any], names: Iterator[int]) ->
         if field["name"] == "next":
             kept.append(field)
         elif draw(st.integers(0, 5)):
-            changed = {"name": field["name"], "type": evolved(draw, field["type"], names)}
-            if not draw(st.integers(0, 5)):
-                changed |= {"name": f"renamed_{field['name']}", "aliases": [field["name"]]}
-            kept.append(changed)
+            if draw(st.integers(0, 5)):
+                kept.append({"name": field["name"], "type": evolved(draw, field["type"], names)})
+            else:  # fastavro reads no record of another name in a field of another name
+                renamed = {"name": f"renamed_{field['name']}", "aliases": [field["name"]]}
+                kept.append({**renamed, "type": field["type"]})
     if not draw(st.integers(0, 2)):
         kept.append({**_field(draw, names, 0, 0), "name": "added"})
     return draw(st.permutations(kept))

@@ -1,13 +1,14 @@
 """A topic that is compacted, and what a dict would hold in its place."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from fakes.keyed import Message, batch_entry, messages_in, single_entry
 from fakes.topics import TopicWorld
 from magnetar_broker.compaction.topic_compaction import CompactionStatus
-from magnetar_broker.limits import TopicLimits
+from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_proto.ids import MessageId
-from magnetar_storage.log import RollLimits
+from magnetar_storage.log.engine import RollLimits
 
 BY_SEVEN = RollLimits(max_entries=7, min_age_ms=0)
 PERMITS = 100_000
@@ -76,8 +77,8 @@ class Compacting(TopicWorld):
         self.ack(consumer, *acked)
         consumer.close()
 
-    def read(self, **asked: object) -> list[tuple[tuple[int, int], int, Message]]:
-        asked = {"durable": False, "start": MessageId(-1, -1), "earliest": True} | asked
+    def read(self, **asked: Any) -> list[tuple[tuple[int, int], int, Message]]:
+        asked = {"durable": False, "start": MessageId(-1, -1), "earliest": True, **asked}
         consumer = self.subscribe(sub="reader", permits=3, read_compacted=True, **asked)
         got = []
         while found := self.got(consumer):

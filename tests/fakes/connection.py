@@ -34,7 +34,7 @@ class Receipt(NamedTuple):
 
 
 class RecordingConnection:
-    """Implements `magnetar_broker.connection.Connection`; the test sets `room` and `alive`."""
+    """Implements `magnetar_broker.base.connection.Connection`; the test sets `room` and `alive`."""
 
     def __init__(self, address: str = "10.0.0.1:4711") -> None:
         self.address = address

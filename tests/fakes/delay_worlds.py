@@ -1,12 +1,12 @@
 """A log with a delay index, and what a test knows of its delays."""
 
 from fakes.logs import LogWorld
-from magnetar_storage.cursor_log import CursorLog
-from magnetar_storage.delay_index import DelayIndex
+from magnetar_storage.cursors.attached_state import DELAYS
+from magnetar_storage.cursors.cursor_log import CursorLog
+from magnetar_storage.delays.delay_index import DelayIndex
+from magnetar_storage.delays.recent_delays import RecentDelays
 from magnetar_storage.errors import StorageError
-from magnetar_storage.log import Log
-from magnetar_storage.recent_delays import RecentDelays
-from magnetar_storage.sides import DELAYS
+from magnetar_storage.log.log import Log
 
 RUN = 8
 
@@ -34,7 +34,7 @@ class DelayWorld:
             DelayIndex.open(
                 self.log,
                 recent,
-                lambda done: self.cursors.side_changed(DELAYS, done),
+                lambda done: self.cursors.state_changed(DELAYS, done),
                 self.told.append,
                 self.run,
             )
@@ -95,7 +95,7 @@ class DelayWorld:
 
     @property
     def segments(self) -> tuple[int, ...]:
-        return self.log.delay_segments
+        return self.log.record.delay_segments
 
     def stored(self) -> set[int]:
         """Every segment that exists."""

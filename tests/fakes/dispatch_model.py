@@ -1,4 +1,4 @@
-"""Everything that can happen to a subscription; each step checks what was delivered."""
+"""Everything that can happen to a subscription, as steps that check what was delivered."""
 
 from collections.abc import Coroutine
 from typing import Any, NamedTuple
@@ -8,7 +8,10 @@ from fakes.dispatch_oracle import Client, Oracle, Published
 from fakes.pace import Pace
 from fakes.topics import FAILOVER, TopicWorld
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
-from magnetar_broker.policies import SUBSCRIPTION_DISPATCH_RATE, DispatchRate
+from magnetar_broker.lifetime.tidying import tidy
+from magnetar_broker.policies.table import SUBSCRIPTION_DISPATCH_RATE
+from magnetar_broker.policies.values import DispatchRate
+from magnetar_broker.subscribing.finding import first_since
 from magnetar_broker.subscribing.skipping import expire_before, skip_all, skip_messages
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry
@@ -18,18 +21,18 @@ LATEST = MessageId((1 << 63) - 1, (1 << 63) - 1)
 
 
 class Kind(NamedTuple):
-    """What an entry is like."""
+    """The kind of an entry."""
 
     key: int = 0
     delay_ms: int = 0
     chunks: int = 0
-    """As many entries, the parts of one message; 0: an ordinary entry."""
+    """The number of entries that are the chunks of one message; 0 for an ordinary entry."""
 
 
 class DispatchModel(Oracle):
-    """Drives one subscription of a `TopicWorld`.  What cannot be done at present is not done.
+    """Drives one subscription of a `TopicWorld`.  Steps that are impossible at present do nothing.
 
-    `which` chooses a client, `pick` one of the entries it holds.
+    `which` chooses a client, `pick` one of its pending entries.
     """
 
     def __init__(self, world: TopicWorld, sub_type: int, out_of_order: bool = False) -> None:
@@ -73,7 +76,7 @@ class DispatchModel(Oracle):
         payload = encode_entry(metadata, b"%d" % offset)
         return Published(payload, count, kind.key, deliver_at_ms, chunk)
 
-    # Coming and going -----------------------------------------------------------------
+    # Joining and leaving --------------------------------------------------------------
 
     def join(self, priority: int, beside: int | None = None) -> None:
         """A consumer; on the connection of another one, if `beside` names it."""
@@ -106,7 +109,7 @@ class DispatchModel(Oracle):
         self._changed_from(before)
 
     def crash(self) -> None:
-        """The broker dies; only what was durable is there when it comes back."""
+        """The broker crashes; only what was durable is there after the restart."""
         self.clients.clear()
         self.world.crash()
         self.position = 0
@@ -121,7 +124,7 @@ class DispatchModel(Oracle):
             self.pace = Pace(rate, self.world.clock.now_ms())
         policies = self.world.topic.policies
         said = DispatchRate(rate, -1, 1, False) if rate else None
-        self.world.do(policies.say(self.world.name, {SUBSCRIPTION_DISPATCH_RATE: said}))
+        self.world.do(policies.set(self.world.name, {SUBSCRIPTION_DISPATCH_RATE: said}))
         self.world.do(self.world.topic.policies_changed())
         self.check()
 
@@ -144,14 +147,14 @@ class DispatchModel(Oracle):
     # Acknowledging --------------------------------------------------------------------
 
     def ack(self, which: int, pick: int, answered: bool = True) -> None:
-        """One entry, by whoever."""
+        """One entry, by any consumer."""
         offset = self._pick(which, pick)
         if offset is not None:
             self.acked(offset, 0)
             self._ack(which + pick, [offset], answered)
 
     def ack_many(self, which: int, step: int, answered: bool = True) -> None:
-        """In one command, whoever holds them."""
+        """Several in one command, whichever consumers have them."""
         some = self.held(*self.clients)[:: step % 3 + 1]
         if some:
             for offset in some:
@@ -169,13 +172,13 @@ class DispatchModel(Oracle):
             self._ack(which, [offset], answered, ack_set=words)
 
     def ack_again(self, which: int, pick: int) -> None:
-        """What was acknowledged long ago, or is not there."""
+        """Entries that are acknowledged already, or were trimmed."""
         gone = [offset for offset, one in enumerate(self.entries) if not one.left]
         if self.clients and gone:
             self._ack(which, [gone[pick % len(gone)]], answered=True)
 
     def ack_up_to(self, which: int, pick: int, part: bool) -> None:
-        """Cumulatively, maybe into a batch; that means nothing to a shared subscription."""
+        """Cumulatively, maybe into a batch; shared subscriptions ignore that."""
         offset = self._pick(which, pick)
         if offset is None:
             return
@@ -229,7 +232,7 @@ class DispatchModel(Oracle):
         self.check()
 
     def seek(self, target: int, keep: int) -> None:
-        """To any message, also of a batch; who may hold others is sent away."""
+        """To any message, also of a batch; consumers with other entries are disconnected."""
         topic, end = self.world.topic, len(self.entries)
         offset = max(target % (end + 1), topic.log.first_offset)
         mask = 0
@@ -272,9 +275,9 @@ class DispatchModel(Oracle):
     # Skipping -------------------------------------------------------------------------
 
     def expire(self, target: int) -> None:
-        """What was published before a time: entry n was at n."""
+        """Expire what was published before a time: entry n was published at n."""
         log = self.world.topic.log
-        stop = self.world.do(self.world.topic.first_since(target % (len(self.entries) + 1)))
+        stop = self.world.do(first_since(self.world.topic.log, target % (len(self.entries) + 1)))
         assert stop >= min(target % (len(self.entries) + 1), log.end)
         left = sum(one.left.bit_count() for one in self.entries[:stop])
         for offset in range(stop):
@@ -284,7 +287,7 @@ class DispatchModel(Oracle):
         self.check()
 
     def skip(self, messages: int) -> None:
-        """The oldest ones, into a batch if it must be; who holds that keeps the rest."""
+        """Skip the oldest ones, maybe part of a batch, whose rest stays pending."""
         missing = messages
         for offset, one in enumerate(self.entries):
             left = one.left
@@ -296,18 +299,18 @@ class DispatchModel(Oracle):
         self.check()
 
     def skip_all(self) -> None:
-        """Everything, whoever has it."""
+        """Skip everything, pending or not."""
         for offset in range(len(self.entries)):
             self.acked(offset, 0)
         self.world.do(skip_all(self.world.subscription()))
         self.durable()
         self.check()
 
-    # Upkeep and end -------------------------------------------------------------------
+    # Maintenance and end -------------------------------------------------------------------
 
     def tidy(self) -> None:
         """Trim and reclaim what is acknowledged."""
-        self.world.do(self.world.topic.tidy())
+        self.world.do(tidy(self.world.topic))
         log = self.world.topic.log
         gone = [*range(log.first_offset), *(n for one in log.holes for n in range(*one))]
         assert not any(self.entries[n].left for n in gone), "trimmed what is needed"
@@ -318,7 +321,7 @@ class DispatchModel(Oracle):
             self.pass_time(seconds)
 
     def drain(self) -> None:
-        """With consumers that do all they can, everything gets acknowledged."""
+        """With consumers that receive and acknowledge, everything gets acknowledged."""
         if not self.clients:
             self.join(0)
         for _ in range(4 * len(self.entries) + 8):

@@ -1,4 +1,4 @@
-"""What must be true of deliveries, whatever the dispatcher does: safety and liveness."""
+"""What must be true of deliveries, whatever the dispatcher: safety and liveness."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,15 +7,15 @@ from fakes.connection import Got, RecordingConnection
 from fakes.pace import Pace
 from fakes.topics import KEY_SHARED, SHARED, TopicWorld
 from magnetar_broker.dispatch.base import Blocker
+from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.dispatch.key_shared import KeyShared
 from magnetar_broker.dispatch.selection import pick_active
-from magnetar_broker.subscribing.consumer import Consumer
 from magnetar_proto.ids import ack_set_to_mask
 from magnetar_proto.sticky_key import sticky_key
 
 TICK_MS = 1000
-"""How late a delayed entry may come, or how early if delays are not strict."""
+"""How late a delayed entry may be, or how early if delays are not strict."""
 
 
 @dataclass
@@ -26,28 +26,28 @@ class Client:
     connection: RecordingConnection
     permits: int = 0
     outstanding: set[int] = field(default_factory=set)
-    """Delivered to it, and neither acknowledged nor asked for again."""
+    """Delivered to it, and neither acknowledged nor returned."""
 
 
 @dataclass
 class Published:
-    """One entry, and what its subscription has done with it."""
+    """One entry, and its state in the subscription."""
 
     payload: bytes
     count: int
     key: int = 0
     deliver_at_ms: int = 0
     chunk: tuple[str, int] | None = None
-    """Which message it is a part of, and which part."""
+    """Of a chunk: its message, and its number."""
     left: int = 0
     """The mask of messages that are not acknowledged."""
     nacks: int = 0
     most_nacks: int = 0
-    """Since it was last durable."""
+    """The highest `nacks` since it was last durable."""
     fresh: bool = True
-    """Whether nothing about it but itself was certainly durable so far."""
+    """Whether only the entry itself was certainly durable so far."""
     forgotten: bool = False
-    """A crash came so early that its delay may be known again only when it is read."""
+    """Whether a crash came so early that its delay may be found again only when it is read."""
     safe: tuple[int, int] = (0, 0)
     """The most of `left`, and the least of `nacks`, that a crash may bring back."""
 
@@ -61,17 +61,17 @@ class Published:
         return (1 << self.count) - 1
 
     def restore(self) -> None:
-        """Nothing of it is acknowledged (any more), and that is durable."""
+        """Make all of it unacknowledged, durably."""
         self.left, self.nacks = self.whole, 0
         self.settle()
 
     def asked_again(self) -> None:
-        """A consumer wants it once more."""
+        """A consumer asked for its redelivery."""
         self.nacks += 1
         self.most_nacks = max(self.most_nacks, self.nacks)
 
     def settle(self) -> None:
-        """What was done with it is durable now."""
+        """Its state is durable now."""
         self.safe, self.most_nacks = (self.left, self.nacks), self.nacks
         self.fresh = False
 
@@ -85,13 +85,13 @@ class Oracle:
         self.shared = sub_type in (SHARED, KEY_SHARED)
         self.by_key = sub_type == KEY_SHARED
         self.meta = KeySharedMeta()
-        """How the keys are divided."""
+        """The Key_Shared policy."""
         self.entries: list[Published] = []
         self.clients: list[Client] = []
         self.position = 0
-        """Single active: where delivery has got to since the last rewind."""
+        """Single active: the next offset to be delivered since the last rewind."""
         self.begun: dict[str, Client] = {}
-        """Who was last sent a chunk of a message."""
+        """By message, the client that was sent a chunk last."""
         self.pace = Pace(0, 0)
         self._offsets: dict[bytes, int] = {}
 
@@ -109,14 +109,14 @@ class Oracle:
         self.pace.came(came, self.world.clock.now_ms())
 
     def pass_time(self, seconds: int) -> None:
-        """Look each second; afterwards what was done is durable."""
+        """Check each second; afterwards everything so far is durable."""
         for _ in range(seconds):
             self.world.clock.advance(1)
             self.check()
         self.durable()
 
     def _delivered(self, client: Client, message: Got) -> int:
-        """Look at one entry; how many messages of it came."""
+        """Check one entry; returns how many messages of it were delivered."""
         offset = self._offsets[message.payload]
         entry = self.entries[offset]
         assert self.world.topic.log.offset_of(message.ledger, message.entry) == offset
@@ -149,7 +149,7 @@ class Oracle:
         assert all(self.entries[o].key != key for o in with_others), "a key at two consumers"
         for before in self.undelivered():
             overtaken = before < offset and self.entries[before].key == key
-            delayed = self.entries[before].deliver_at_ms  # it gave its place up
+            delayed = self.entries[before].deliver_at_ms  # such an entry has no place in the order
             assert not overtaken or delayed, "out of order"
 
     def _goes_with(self, entry: Published, other: int) -> bool:
@@ -171,7 +171,7 @@ class Oracle:
         return client.consumer.permits < client.permits
 
     def acked(self, offset: int, left: int) -> None:
-        """So much of an entry is not acknowledged now."""
+        """An entry is acknowledged but for the messages of the mask `left`."""
         entry = self.entries[offset]
         entry.left = left
         if left == 0:
@@ -180,13 +180,15 @@ class Oracle:
                 client.outstanding.discard(offset)
 
     def survived(self) -> None:
-        """After a crash: what was durable holds, what was undone meanwhile is known again."""
+        """After a crash: check that what was durable is there, and take over what was lost."""
         counts = self.world.subscription().cursor.redelivered
         for offset, entry in enumerate(self.entries):
             found, nacks = self._left_of(offset, entry), counts.get(offset, 0)
-            assert entry.left & ~found == 0, "acknowledged by nobody"
+            assert entry.left & ~found == 0, "acknowledged without an ACK"
             assert found & ~entry.safe[0] == 0, "an acknowledgement that was durable is gone"
-            assert nacks <= entry.most_nacks if found else nacks == 0, "counted by nobody"
+            assert nacks <= entry.most_nacks if found else nacks == 0, (
+                "counted without a redelivery"
+            )
             assert not entry.left or nacks >= entry.safe[1], "a count that was durable is gone"
             entry.left, entry.nacks = found, nacks
             entry.forgotten |= entry.fresh
@@ -207,7 +209,7 @@ class Oracle:
     # Liveness -------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Let everything happen that can; then what is not delivered has a true reason."""
+        """Let everything happen that can; then check why the rest is not delivered."""
         self.pass_time(5)
         blocker = self.world.subscription().dispatcher.blocker()
         assert self.reasons()[blocker](), f"{blocker} is not true"
@@ -221,7 +223,7 @@ class Oracle:
         assert least <= backlog.delayed <= most
 
     def reasons(self) -> dict[Blocker, Callable[[], bool]]:
-        """What each reason claims; one that is missing here must never be given."""
+        """By reason, whether it is true; reasons that are missing here must not occur."""
         if self.by_key:
             return self._reasons_by_key()
         limits = self.world.limits
@@ -255,7 +257,7 @@ class Oracle:
         }
 
     def _reasons_by_key(self) -> dict[Blocker, Callable[[], bool]]:
-        """Any reason will do as long as nothing is kept from a consumer that could have it."""
+        """Any reason is accepted as long as no consumer could be sent anything."""
         some = bool(self.undelivered())
         busy = any(self._stuck_at(client) for client in self.clients)
         full = 2 * sum(map(self._unacked, self.clients))
@@ -296,7 +298,7 @@ class Oracle:
 
     @staticmethod
     def _stuck_at(client: Client) -> bool:
-        """Whether a consumer can take nothing."""
+        """Whether a consumer has no room."""
         return client.permits <= 0 or client.consumer.blocked or not client.connection.room
 
     def _all_wait(self) -> bool:

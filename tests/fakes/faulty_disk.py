@@ -245,7 +245,7 @@ class HeldLock:
 
 
 class FaultyDisk:
-    """Implements `magnetar_storage.disk.Disk`."""
+    """Implements `magnetar_storage.world.disk.Disk`."""
 
     def __init__(self) -> None:
         self.operations = 0

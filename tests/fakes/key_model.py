@@ -1,4 +1,4 @@
-"""What must be true of a Key_Shared subscription, whoever comes, goes, takes and returns."""
+"""A model of a Key_Shared subscription: consumers join, leave, acknowledge and return messages."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 from fakes.connection import RecordingConnection
 from fakes.topics import KEY_SHARED, TopicWorld
 from magnetar_broker.dispatch.base import Blocker
+from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.dispatch.key_shared import KeyShared
-from magnetar_broker.subscribing.consumer import Consumer
 from magnetar_broker.subscribing.skipping import skip_messages, skip_runs
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry
@@ -20,7 +20,7 @@ WAITING = {
     Blocker.UNACKED_SUBSCRIPTION, Blocker.DRAINING_KEY, Blocker.LOOK_AHEAD, Blocker.NO_OWNER,
     Blocker.CAUGHT_UP,
 }  # fmt: skip
-"""Reasons that hold when everything that could happen by itself has happened."""
+"""Reasons that are possible when no task and no timer has anything left to do."""
 
 
 def keyed(key: str, payload: bytes = b"", **fields: Any) -> bytes:
@@ -33,7 +33,7 @@ def keyed(key: str, payload: bytes = b"", **fields: Any) -> bytes:
 
 @dataclass
 class Client:
-    """A consumer, and what it holds in the order in which it came."""
+    """A consumer, and its pending entries in the order of their arrival."""
 
     consumer: Consumer
     connection: RecordingConnection
@@ -41,7 +41,7 @@ class Client:
 
 
 class KeyModel:
-    """Checks after every step that keys keep their order and that one client has each."""
+    """Checks after every step that keys keep their order and have one consumer each."""
 
     def __init__(self, world: TopicWorld, sticky: bool, out_of_order: bool) -> None:
         self.world = world
@@ -50,7 +50,7 @@ class KeyModel:
         self.clients: list[Client] = []
         self.keys: list[str] = []
         self.acked: set[int] = set()
-        self.taken: dict[int, Client] = {}  # quarters of the slots that clients chose
+        self.taken: dict[int, Client] = {}  # quarters of the slots, by the client that chose them
 
     # Steps --------------------------------------------------------------------------------
 
@@ -86,7 +86,6 @@ class KeyModel:
             self.taken = {quarter: c for quarter, c in self.taken.items() if c is not client}
             client.held.clear()
             client.consumer.close()
-            self.world.clock.pump()
             self.check()
 
     def flow(self, which: int, permits: int) -> None:
@@ -125,14 +124,14 @@ class KeyModel:
             self.check()
 
     def skip(self, messages: int) -> None:
-        """The oldest ones, whoever has them."""
+        """Skip the oldest ones, pending or not."""
         left = [offset for offset in range(len(self.keys)) if offset not in self.acked]
         self._skipped(left[:messages])
         self.world.do(skip_messages(self.world.subscription(), messages))
         self.check()
 
     def evict(self, which: int, messages: int) -> None:
-        """The oldest ones but for some."""
+        """Skip the oldest ones except some."""
         offsets = [o for o in range(min(3 * messages, len(self.keys))) if o % 5 != which]
         self._skipped(offsets)
         runs = [range(offset, offset + 1) for offset in offsets]
@@ -149,7 +148,6 @@ class KeyModel:
         if client is not None:
             client.connection.room = not client.connection.room
             client.consumer.subscription.wake()
-            self.world.clock.pump()
             self.check()
 
     def restart(self) -> None:
@@ -159,7 +157,7 @@ class KeyModel:
         self.taken.clear()
 
     def drain(self) -> None:
-        """With permits, room and acknowledgements everything that has an owner arrives."""
+        """With permits, room and acknowledgements everything that has an owner is delivered."""
         for client in self.clients:
             client.connection.room = True
         for quarter in range(4) if self.sticky else (0,):
@@ -173,14 +171,15 @@ class KeyModel:
                     self.ack_entry(offset)
         assert self.acked == set(range(len(self.keys))), "the subscription went silent"
         queues = self.dispatcher().queues
-        assert not (queues.waiting or queues.draining or queues.unowned or queues._held)
+        assert not (queues.waiting or queues.draining or queues.unowned or queues._unacked)
         assert self.dispatcher().blocker() is Blocker.CAUGHT_UP
-        assert len(self.dispatcher()._kept) == 0 and not self.dispatcher()._returned
+        assert len(self.dispatcher()._read_ahead) == 0 and not self.dispatcher()._returned
 
     # Properties ---------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Take what arrived, and look at everything."""
+        """Let everything happen that can, take what arrived, and compare all state."""
+        self.world.clock.pump()
         for client in self.clients:
             for offset in self.world.offsets(client.consumer):
                 self._arrived(client, offset)
@@ -220,7 +219,7 @@ class KeyModel:
     def _nobody_waits_who_could_be_served(self) -> None:
         """An entry that its owner could take, and that nothing blocks, was delivered."""
         dispatcher = self.dispatcher()
-        if dispatcher._held.full is not None:
+        if dispatcher._unacked.full is not None:
             return
         if dispatcher.blocker() is Blocker.LOOK_AHEAD:
             return

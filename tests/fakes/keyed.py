@@ -34,7 +34,7 @@ def batch_entry(messages: Sequence[Message], kind: int = pb.NONE) -> bytes:
         singles.append((single, message.value))
     body = encode_batch(singles)
     metadata = pb.MessageMetadata(
-        producer_name="p", sequence_id=0, publish_time=1, compression=kind,
+        producer_name="p", sequence_id=0, publish_time=1, compression=pb.CompressionType.Name(kind),
         num_messages_in_batch=len(messages), uncompressed_size=len(body),
     )  # fmt: skip
     return encode_entry(metadata, compress(kind, body))

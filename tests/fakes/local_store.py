@@ -9,8 +9,8 @@ from fakes.faulty_disk import FaultyDisk
 from fakes.world import InlineWorkers, ManualClock, QueuedWorkers, run
 from magnetar_storage.errors import NoSegment, StorageError
 from magnetar_storage.interfaces import Run, SegmentWriter
-from magnetar_storage.limits import Limits
-from magnetar_storage.local import LocalStore
+from magnetar_storage.local.limits import Limits
+from magnetar_storage.local.store import LocalStore
 
 T = TypeVar("T")
 

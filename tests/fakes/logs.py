@@ -6,10 +6,11 @@ from typing import Any, TypeVar
 
 from fakes.moody_store import MoodyStore
 from fakes.world import ManualClock, ManualPromise, ManualTasks, run, start
-from magnetar_storage.cache import EntryCache
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.interfaces import MetadataStore, SegmentStore, Version
-from magnetar_storage.log import Engine, Log, RollLimits
+from magnetar_storage.log.cache import EntryCache
+from magnetar_storage.log.engine import Engine, RollLimits
+from magnetar_storage.log.log import Log
 from magnetar_storage.memory import MemoryMetadata
 
 T = TypeVar("T")
@@ -45,7 +46,7 @@ class LogWorld:
         log = self.do(Log.open(key, self.engine, create=True))
         assert log is not None
         if writing:
-            self.do(log.start_writing())
+            self.do(log.rollover.start_writing())
         return log
 
     def append(self, log: Log, *payloads: bytes, counts: Sequence[int] = ()) -> None:
@@ -65,7 +66,7 @@ class LogWorld:
                 await put(*asked)
             raise Unavailable("metadata cannot be written")
 
-        self.metadata.put = fail  # type: ignore[method-assign]
+        self.metadata.put = fail  # type: ignore[assignment]
         yield
         self.metadata.put = put  # type: ignore[method-assign]
 
@@ -73,7 +74,7 @@ class LogWorld:
         """Every entry from the first one kept, read run by run."""
         offset, found = log.first_offset, list[bytes]()
         while True:
-            part = self.do(log.read(offset, step, 1 << 20))
+            part = self.do(log.entries.read(offset, step, 1 << 20))
             if not part.payloads:
                 assert offset == log.end
                 return found

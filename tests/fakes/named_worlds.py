@@ -6,14 +6,14 @@ from typing import Any
 
 from fakes.connection import RecordingConnection
 from fakes.logs import LogWorld
+from magnetar_broker.base.metadata_keys import TOPICS
 from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
-from magnetar_broker.metadata_keys import TOPICS
+from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
 from magnetar_broker.names.catalogue import Partitioned
-from magnetar_broker.ownership import SoleOwner
+from magnetar_broker.names.ownership import SoleOwner
 from magnetar_broker.publishing.producer import Producer, ProducerRequest, Sends
-from magnetar_broker.subscribing.consumer import Consumer, SubscribeRequest
-from magnetar_broker.topics import AnyTopic
+from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import Unavailable
 
@@ -34,6 +34,8 @@ class NamedWorld(LogWorld):
         self.writes_left: int | None = None
         """How many writes take place before the power fails; None: all."""
         self.writes = 0
+        self.unsure_write: int | None = None
+        """The number of a write that takes place although it raises `Unavailable`."""
         for of, method in (
             (self.metadata, "put"), (self.metadata, "delete"), (self.store, "delete"),
             (self.store, "create"),
@@ -47,7 +49,10 @@ class NamedWorld(LogWorld):
             if self.writes_left is not None and self.writes >= self.writes_left:
                 raise Unavailable("there is no power")
             self.writes += 1
-            return await method(*asked)
+            done = await method(*asked)
+            if self.writes - 1 == self.unsure_write:
+                raise Unavailable("it was written, but the answer was lost")
+            return done
 
         return counted
 
@@ -70,7 +75,7 @@ class NamedWorld(LogWorld):
     def producer(self, name: TopicName) -> tuple[RecordingConnection, Producer]:
         connection = RecordingConnection()
         request = ProducerRequest(1, self.broker.producer_name())
-        return connection, self.do(self.topic(name).add_producer(connection, request))
+        return connection, self.do(self.topic(name).producers.add(connection, request))
 
     def publish(self, name: TopicName, *payloads: bytes) -> None:
         """By a producer that comes and goes."""
@@ -89,7 +94,7 @@ class NamedWorld(LogWorld):
     ) -> tuple[RecordingConnection, Consumer]:
         connection = RecordingConnection()
         request = SubscribeRequest(subscription, 0, 1, "consumer", earliest=True)
-        return connection, self.do(self.topic(name).subscribe(connection, request))
+        return connection, self.do(self.topic(name).subscriptions.subscribe(connection, request))
 
     def subscribe(self, name: TopicName, subscription: str = "sub") -> None:
         """By a consumer that comes and goes."""

@@ -6,10 +6,10 @@ from typing import Any
 from fakes.logs import LogWorld
 from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
-from magnetar_broker.ownership import SoleOwner
+from magnetar_broker.names.ownership import SoleOwner
 from magnetar_broker.session.handlers import HANDLERS
 from magnetar_broker.session.session import Session
-from magnetar_broker.topic import Topic
+from magnetar_broker.topic.topic import Topic
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import FIELDS, PROTOCOL_VERSION, decode, encode
 from magnetar_proto.frames import FrameDecoder

@@ -7,17 +7,18 @@ from fakes.connection import Got, RecordingConnection
 from fakes.logs import NEVER, LogWorld
 from fakes.world import ManualPromise
 from magnetar_broker.config import Settings
-from magnetar_broker.limits import TopicLimits
-from magnetar_broker.policies import Policies
+from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
+from magnetar_broker.limits.shared_limits import SharedLimits, shared_limits
+from magnetar_broker.limits.topic_limits import TopicLimits
+from magnetar_broker.policies.resolver import Policies
 from magnetar_broker.publishing.producer import Producer, ProducerRequest, Sends
-from magnetar_broker.subscribing.consumer import Consumer, SubscribeRequest
 from magnetar_broker.subscribing.subscription import Subscription
-from magnetar_broker.topic import Topic
+from magnetar_broker.topic.topic import Topic
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack
 from magnetar_proto.entries import DELIVER_AT_TAG, encode_entry
 from magnetar_proto.names import TopicName
-from magnetar_storage.log import RollLimits
+from magnetar_storage.log.engine import RollLimits
 
 EXCLUSIVE = pb.CommandSubscribe.Exclusive
 SHARED = pb.CommandSubscribe.Shared
@@ -53,10 +54,12 @@ class TopicWorld(LogWorld):
         cache_bytes: int = 1 << 20,
         name: str = TOPIC,
         settings: Settings | None = None,
+        shared: SharedLimits | None = None,
     ) -> None:
         super().__init__(roll, cache_bytes)
         self.settings = settings or Settings()
         self.limits = limits or TopicLimits()
+        self.shared = shared or shared_limits(self.settings)
         self.name = TopicName.parse(name)
         self.dropped: list[Topic] = []
         self._ids = 0
@@ -67,7 +70,7 @@ class TopicWorld(LogWorld):
         policies = Policies(self.engine.metadata, self.settings)
         self.do(policies.load(self.name))
         opening = Topic.open(
-            self.name, self.engine, True, self.limits, policies, self.dropped.append
+            self.name, self.engine, True, self.limits, self.shared, policies, self.dropped.append
         )
         topic = self.do(opening)
         assert topic is not None
@@ -91,8 +94,8 @@ class TopicWorld(LogWorld):
     ) -> Producer:  # fmt: skip
         client = connection or RecordingConnection()
         request = ProducerRequest(producer_id, name, epoch, **more)
-        producer = self.do(self.topic.add_producer(client, request))
-        self.do(self.topic.log.start_writing())
+        producer = self.do(self.topic.producers.add(client, request))
+        self.do(self.topic.log.rollover.start_writing())
         return producer
 
     def begin_producer(
@@ -100,7 +103,7 @@ class TopicWorld(LogWorld):
     ) -> ManualPromise:
         """The same up to its first wait; pump to go on."""
         request = ProducerRequest(1, name, **more)
-        return self.begin(self.topic.add_producer(connection, request))
+        return self.begin(self.topic.producers.add(connection, request))
 
     def publish(self, *payloads: bytes, counts: Iterable[int] = ()) -> None:
         """Append entries and let them be delivered."""
@@ -130,13 +133,13 @@ class TopicWorld(LogWorld):
         return SubscribeRequest(sub, sub_type, **asked)
 
     def begin_subscribe(self, connection: RecordingConnection, **asked: Any) -> ManualPromise:
-        return self.begin(self.topic.subscribe(connection, self.request(**asked)))
+        return self.begin(self.topic.subscriptions.subscribe(connection, self.request(**asked)))
 
     def subscribe(
         self, connection: RecordingConnection | None = None, permits: int = 0, **asked: Any
     ) -> Consumer:
         client = connection or RecordingConnection()
-        consumer = self.do(self.topic.subscribe(client, self.request(**asked)))
+        consumer = self.do(self.topic.subscriptions.subscribe(client, self.request(**asked)))
         if permits:
             self.flow(consumer, permits)
         return consumer

@@ -1,4 +1,4 @@
-"""The world of `magnetar_storage.world` without threads or waiting: the test moves it by hand."""
+"""A `magnetar_storage.world.runtime` without threads or waiting: the test moves it by hand."""
 
 import heapq
 from collections import deque

@@ -86,7 +86,7 @@ class Choices:
         return message
 
     def _fill(self, message: Message, depth: int) -> None:
-        fields = message.DESCRIPTOR.fields
+        fields: Sequence[Field] = message.DESCRIPTOR.fields  # type: ignore[assignment]
         present = int.from_bytes(self.take((len(fields) + 7) // 8), "little")
         for index, field in enumerate(fields):
             wanted = present >> index & 1 and depth < DEEPEST
@@ -109,6 +109,7 @@ class Choices:
 
     def _value(self, field: Field) -> Any:
         if field.type == Field.TYPE_ENUM:
+            assert field.enum_type is not None
             return self.pick(field.enum_type.values).number
         return VALUES[field.type](self)
 

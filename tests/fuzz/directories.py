@@ -9,9 +9,9 @@ from crc32c import crc32c
 from fakes.faulty_disk import FaultyDisk
 from fakes.local_store import Machine
 from magnetar_storage.errors import Corrupt, NoSegment, StorageError
-from magnetar_storage.limits import Limits
-from magnetar_storage.record import CRC_BYTES, HEADER, SEAL, SEALED_BODY
-from magnetar_storage.rounds import (
+from magnetar_storage.local.limits import Limits
+from magnetar_storage.local.record import CRC_BYTES, HEADER, SEAL, SEALED_BODY
+from magnetar_storage.local.rounds import (
     DIRECTORY_BYTES_PER_RECORD,
     FIRST_ROUND_AT,
     ROUND_HEADER,

@@ -22,7 +22,9 @@ ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("proto", "storage", "broker", "client", "tests", "pyproject.toml")
 SOURCE_ROOTS = ("proto", "storage", "broker", "client")
 LIKELY = (
-    "crash_points", "journal", "disk", "rot", "log_crash", "cursor_log", "local_model", "thinning",
+    "local/test_crash_points.py", "local/test_journal.py", "world/test_disk.py",
+    "local/test_rot.py", "log/test_log_crash.py", "cursors/test_cursor_log.py",
+    "local/test_local_model.py", "log/test_rewriting.py",
 )  # fmt: skip
 """Tests that notice most mutants, to be asked first."""
 
@@ -108,8 +110,8 @@ def noticed(copy: Path, tests: tuple[str, ...]) -> tuple[bool, str]:
 def of_storage(copy: Path) -> list[Path]:
     """All tests of storage, those that notice most first."""
     tests = copy / "tests" / "storage"
-    first = [tests / f"test_{name}.py" for name in LIKELY]
-    return first + sorted(set(tests.glob("test_*.py")) - set(first))
+    first = [tests / name for name in LIKELY]
+    return first + sorted(set(tests.rglob("test_*.py")) - set(first))
 
 
 def environment(copy: Path) -> dict[str, str]:

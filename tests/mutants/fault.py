@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-MODEL = ("tests/broker/test_dispatch_model.py",)
+MODEL = ("tests/broker/dispatch/test_dispatch_model.py",)
 
 
 @dataclass(frozen=True)

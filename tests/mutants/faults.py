@@ -7,16 +7,19 @@ model-based test finds them shows what it is worth.
 from mutants.admin_faults import ADMIN_FAULTS
 from mutants.fault import Fault
 
-CHUNKED = ("tests/broker/test_chunked.py",)
-DEDUPLICATION = ("tests/broker/test_deduplication.py",)
+CHUNKED = ("tests/broker/dispatch/test_chunked.py",)
+DEDUPLICATION = ("tests/broker/publishing/test_deduplication.py",)
 DELAYS = (
-    "tests/storage/test_recent_delays.py",
-    "tests/storage/test_delay_index.py",
-    "tests/broker/test_delays.py",
+    "tests/storage/delays/test_recent_delays.py",
+    "tests/storage/delays/test_delay_index.py",
+    "tests/broker/delays/test_delays.py",
 )
-DELAY_INDEX = "storage/magnetar_storage/delay_index.py"
-RATES = ("tests/broker/test_throttle.py", "tests/broker/test_rate_limit.py")
-KEYS = ("tests/broker/test_key_shared.py", "tests/broker/test_key_shared_model.py")
+DELAY_INDEX = "storage/magnetar_storage/delays/delay_index.py"
+RATES = ("tests/broker/dispatch/test_throttle.py", "tests/broker/rates/test_rate_limit.py")
+KEYS = (
+    "tests/broker/dispatch/test_key_shared.py",
+    "tests/broker/dispatch/test_key_shared_model.py",
+)
 KEY_QUEUES = "broker/magnetar_broker/dispatch/key_queues.py"
 KEY_SHARED = "broker/magnetar_broker/dispatch/key_shared.py"
 SHARED = "broker/magnetar_broker/dispatch/shared.py"
@@ -59,14 +62,14 @@ FAULTS: tuple[Fault, ...] = (
         DELAYS,
     ),
     Fault(
-        "storage/magnetar_storage/recent_delays.py",
+        "storage/magnetar_storage/delays/recent_delays.py",
         "delays that are being moved to a run are not written again",
         "self._records(Kind.WHOLE, self._moving + self._heap)",
         "self._records(Kind.WHOLE, self._heap)",
         DELAYS,
     ),
     Fault(
-        "broker/magnetar_broker/delays.py",
+        "broker/magnetar_broker/delays/topic_delays.py",
         "strict delays end a tick early",
         "0 if self._strict else self.policy.tick_ms",
         "self.policy.tick_ms",
@@ -82,7 +85,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "broker/magnetar_broker/dispatch/many_active.py",
         "who holds an entry gets it again when it is due",
-        "[offset for offset in passed if offset not in held]",
+        "[offset for offset in passed if offset not in pending]",
         "passed",
         DELAYS,
     ),
@@ -151,7 +154,7 @@ FAULTS: tuple[Fault, ...] = (
         "self._queues[owner].append(offset)",
     ),
     Fault(
-        "storage/magnetar_storage/offsets.py",
+        "storage/magnetar_storage/log/offset_set.py",
         "what is not acknowledged is looked for one bit too far",
         "offset += (free & -free).bit_length() - 1",
         "offset += (free & -free).bit_length()",
@@ -159,7 +162,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "broker/magnetar_broker/dispatch/many_active.py",
         "what comes due is forgotten",
-        "[offset for offset in passed if offset not in held]",
+        "[offset for offset in passed if offset not in pending]",
         "[]",
     ),
     Fault(
@@ -170,7 +173,7 @@ FAULTS: tuple[Fault, ...] = (
         CHUNKED,
     ),
     Fault(
-        "broker/magnetar_broker/dispatch/holdings.py",
+        "broker/magnetar_broker/dispatch/unacked_messages.py",
         "a consumer's limit is never lifted",
         "consumer.unacked * 2 <= self._per_consumer",
         "consumer.unacked < 0",
@@ -200,7 +203,7 @@ FAULTS: tuple[Fault, ...] = (
         "        consumer.permits += permits\n",
     ),
     Fault(
-        "broker/magnetar_broker/subscribing/consumer.py",
+        "broker/magnetar_broker/dispatch/consumer.py",
         "permits leak: an entry costs one more than its messages",
         "self.permits -= messages",
         "self.permits -= messages + 1",
@@ -217,7 +220,7 @@ FAULTS: tuple[Fault, ...] = (
         "a sequence id is kept as published before it is durable",
         "_NAME.pack(known.stored, known.used_ms",
         "_NAME.pack(known.pushed, known.used_ms",
-        ("tests/broker/test_sequences.py",),
+        ("tests/broker/publishing/test_sequences.py",),
     ),
     Fault(
         "broker/magnetar_broker/publishing/deduplication.py",
@@ -238,26 +241,40 @@ FAULTS: tuple[Fault, ...] = (
         "a topic is truncated before everybody's acknowledgements are durable",
         "    await topic.cursors.durable()\n",
         "",
-        ("tests/broker/test_tidying.py",),
+        ("tests/broker/lifetime/test_tidying.py",),
     ),
     Fault(
         "broker/magnetar_broker/subscribing/skipping.py",
         "messages expire, and a crash undoes it",
         "    subscription.skip(*runs)\n    await subscription.settled()\n",
         "    subscription.skip(*runs)\n",
-        ("tests/broker/test_expiry.py",),
+        ("tests/broker/lifetime/test_expiry.py",),
+    ),
+    Fault(
+        "broker/magnetar_broker/publishing/producers.py",
+        "rules that change while a producer is opened do not reach it",
+        "        producer.rules = self.rules\n",
+        "",
+        ("tests/broker/publishing/test_producers.py",),
+    ),
+    Fault(
+        "broker/magnetar_broker/session/session.py",
+        "resuming to read counts as the answer of a client",
+        "ReadGate(outbox, self._liveness.resumed)",
+        "ReadGate(outbox, self._liveness.received)",
+        ("tests/broker/session/test_slow_clients.py",),
     ),
     Fault(
         "broker/magnetar_broker/publishing/producers.py",
         "a topic's epoch is not stored",
-        "await self._home.store_epoch(epoch)",
+        "await self._admission.store_epoch(epoch)",
         "pass",
-        ("tests/broker/test_producers.py",),
+        ("tests/broker/publishing/test_producers.py",),
     ),
     Fault(
         "broker/magnetar_broker/rates/rate_limit.py",
         "who still waits when its turn was over is not called again",
-        """        if self._line:
+        """        if self._queue:
             self._arm()
 """,
         "",
@@ -266,7 +283,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "broker/magnetar_broker/rates/rate_limit.py",
         "who comes later comes first",
-        "(not self._line or who is self._turn)",
+        "(not self._queue or waiter is self._turn)",
         "True",
         RATES,
     ),
@@ -279,32 +296,32 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         SHARED,
         "what comes again does not wait for the rate",
-        """        if not self._held.may_go():
+        """        if not self._unacked.may_go():
             return False
 """,
         "",
         RATES,
     ),
     Fault(
-        "broker/magnetar_broker/termination.py",
+        "broker/magnetar_broker/topic/topic.py",
         "producers stay at the end of their topic",
-        "        topic.producers.disconnect()\n",
+        "            self.producers.disconnect()\n",
         "",
-        ("tests/broker/test_termination.py",),
+        ("tests/broker/topic/test_termination.py",),
     ),
     Fault(
-        "storage/magnetar_storage/log.py",
+        "storage/magnetar_storage/log/rollover.py",
         "the end of a topic is not durable",
         "lambda record: replace(record, terminated=True, terminated_at=last)",
         "lambda record: record",
-        ("tests/storage/test_log_termination.py",),
+        ("tests/storage/log/test_log_termination.py",),
     ),
     Fault(
         "broker/magnetar_broker/publishing/access.py",
         "who waits is not taken before those that come later",
-        "return self.exclusive or self._heir is not None or bool(self._waiting)",
-        "return self.exclusive or self._heir is not None",
-        ("tests/broker/test_access.py",),
+        "return self.exclusive or self._successor is not None or bool(self._waiting)",
+        "return self.exclusive or self._successor is not None",
+        ("tests/broker/publishing/test_access.py",),
     ),
     *ADMIN_FAULTS,
 )

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mutants.faults import FAULTS, Fault
+from mutants.fault import Fault
+from mutants.faults import FAULTS
 
 PACKAGE = Path("storage/magnetar_storage")
-SYNCS = {"sync", "sync_dir", "fsync", "fdatasync"}
+SYNCS = {"sync", "sync_dir", "sync_all", "sync_data", "fsync", "fdatasync"}
 
 
 @dataclass(frozen=True)
@@ -49,15 +50,14 @@ class Order:
 
 ORDERS = (
     Order(
-        "journal.py",
+        "local/journal.py",
         "receipts before the round is written",
         "self._worker.submit(job, partial(self._finished, queued))",
-        "[record[4](None) for record in queued]\n"
-        "        silent = [(*record[:4], id) for record in queued]\n"
-        "        self._worker.submit(job, partial(self._finished, silent))",
+        "[record.report(None) for record in queued]\n"
+        "        self._worker.submit(job, partial(self._finished, []))",
     ),
     Order(
-        "journal.py",
+        "local/journal.py",
         "a journal file has its name before its head is durable",
         "            file.write_through(0, [head, CLEAN_END])\n"
         "        finally:\n"
@@ -71,56 +71,56 @@ ORDERS = (
         "            file.close()\n",
     ),
     Order(
-        "journal.py",
+        "local/journal.py",
         "no clean end behind a round",
         "*chain.from_iterable(buffers), CLEAN_END]",
         "*chain.from_iterable(buffers)]",
     ),
     Order(
-        "write_behind.py",
+        "local/write_behind.py",
         "a checkpoint before the segments it speaks of",
         "    checkpoints.flush(disk, flushes)\n    for number in sorted(doomed):",
         "    checkpoints.write(disk, made, spare_files)\n    checkpoints.flush(disk, flushes)\n"
         "    for number in sorted(doomed):",
     ),
     Order(
-        "recovery.py",
+        "local/recovery.py",
         "a checkpoint without what the journal held",
         "        rebuild.flush()\n        if rebuild.deleted:",
         "        if rebuild.deleted:",
     ),
     Order(
-        "journal_scan.py",
+        "local/journal_scan.py",
         "an old round is taken for a new one",
         "if found is not None and found.number > self.last_round:",
         "if found is not None:",
     ),
     Order(
-        "journal_scan.py",
+        "local/journal_scan.py",
         "an old record is taken for the one that never arrived",
         "return record if place.crc == _crc_at(self.data, place.at) else place",
         "return record",
     ),
     Order(
-        "journal_scan.py",
+        "local/journal_scan.py",
         "a torn round is used",
         "if not whole and not self._synced(found.end, found.number):",
         "if False:",
     ),
     Order(
-        "local.py",
+        "local/store.py",
         "a segment is gone before its deletion is durable",
         'await self._commit(DELETE, segment, b"", lambda: self._deleted(segment))',
         'self._deleted(segment)\n        await self._commit(DELETE, segment, b"", lambda: None)',
     ),
     Order(
-        "local.py",
+        "local/store.py",
         "a segment is in use before its creation is durable",
         'await self._commit(CREATE, number, b"", lambda: self._segments.update({number: made}))',
         "self._segments.update({number: made})",
     ),
     Order(
-        "local.py",
+        "local/store.py",
         "a seal that is not in the journal",
         "await self._commit(\n"
         "                SEAL, one.id, SEALED_BODY.pack(*sealed), partial(_settle, one, sealed)\n"
@@ -128,143 +128,143 @@ ORDERS = (
         "_settle(one, sealed)",
     ),
     Order(
-        "disk.py",
+        "world/native_file.py",
         "a write that syncs itself does not",
-        "os.pwritev(self._fd, buffers, offset, SYNCED_WRITE)",
+        "os.pwritev(self._fd, buffers, offset, os.RWF_DSYNC)",
         "os.pwritev(self._fd, buffers, offset)",
     ),
     Order(
-        "cursor_log.py",
+        "cursors/cursor_log.py",
         "acknowledgements are not written",
         "cursor_record.entry(kind, number, body) for kind, body in cursor.take_delta()",
         "cursor_record.entry(kind, number, body) for kind, body in cursor.take_delta()[:0]",
     ),
     Order(
-        "cursor_log.py",
+        "cursors/cursor_log.py",
         "a new cursor segment without the cursors there are",
         "payloads += _created(cursor)",
         "pass",
     ),
     Order(
-        "cursor_log.py",
+        "cursors/cursor_log.py",
         "changes beside the cursors are not written",
-        "payloads += _side(number, self._sides[number].take_delta())",
+        "payloads += _attached_entries(number, self._attached[number].take_delta())",
         "pass",
     ),
     Order(
-        "cursor_log.py",
+        "cursors/cursor_log.py",
         "a new cursor segment without what is beside the cursors",
-        "payloads += _side(number, side.snapshot())",
+        "payloads += _attached_entries(number, attached.snapshot())",
         "pass",
     ),
     Order(
-        "cursor.py",
+        "cursors/cursor.py",
         "counts of redeliveries are not written",
         "pieces(Kind.DELTA, State(mark_delete, ranges, masks, counts))",
         "pieces(Kind.DELTA, State(mark_delete, ranges, masks))",
     ),
     Order(
-        "cursor.py",
+        "cursors/cursor.py",
         "a count of redeliveries outlives the acknowledgement",
         "_drop(self.redelivered, start, stop)",
         "pass",
     ),
     Order(
-        "cursor_record.py",
+        "cursors/cursor_record.py",
         "what does not fit into the first piece of a state is not written",
         "return [*states[:1], *bitmaps, *states[1:]]",
         "return states[:1]",
     ),
     Order(
-        "offsets.py",
+        "log/offset_set.py",
         "a full chunk is taken for an empty one",
         "return offset >> SHIFT in self._full",
         "return False",
     ),
     Order(
-        "cursor_log.py",
+        "cursors/cursor_log.py",
         "whoever waits is told before the cursor records are durable",
         "self._append(self._writer, payloads, partial(self._flushed, self._take_waiting()))",
         "self._append(self._writer, payloads, partial(self._flushed, []))\n"
         "        self._release(None)",
     ),
     Order(
-        "thinning.py",
-        "a thinned segment is deleted before the record says so",
-        "            await log.commit(partial(self._checked, group, needed, thinned))",
+        "log/rewriting.py",
+        "a rewritten segment is deleted before the record lists its replacement",
+        "            await stored.commit(partial(self._checked, group, needed, rewritten))",
         "            for segment in {unit.stored_in for unit in group.units if unit.stored_in}:\n"
-        "                await log.engine.store.delete(segment)\n"
-        "            await log.commit(partial(self._checked, group, needed, thinned))",
+        "                await self._state.engine.store.delete(segment)\n"
+        "            await stored.commit(partial(self._checked, group, needed, rewritten))",
     ),
     Order(
-        "thinnable.py",
+        "cursors/needed.py",
         "entries that are needed are not kept",
         "for run in cursor.acked.missing(first, stop):",
         "for run in list(cursor.acked.missing(first, stop))[1:]:",
     ),
     Order(
-        "thinning.py",
+        "log/rewriting.py",
         "an entry is kept in the place of another",
         "run.payloads[first - at : behind - at]",
         "run.payloads[: behind - first]",
     ),
     Order(
-        "recorded_log.py",
-        "a keeper is not trash while it is written",
+        "log/stored_record.py",
+        "a sparse segment is not trash while it is written",
         "await self.commit(lambda record: replace(record, trash=(*record.trash, writer.segment)))",
         "pass",
     ),
     Order(
-        "recorded_log.py",
-        "a keeper may be deleted while it is written",
+        "log/stored_record.py",
+        "a sparse segment may be deleted while it is written",
         "self.unfinished.add(writer.segment)",
         "pass",
     ),
     Order(
-        "thinning.py",
-        "a keeper that may be in use may be deleted",
-        "            await log.commit(partial(self._checked, group, needed, thinned))",
-        "            log.unfinished.clear()\n"
-        "            await log.commit(partial(self._checked, group, needed, thinned))",
+        "log/rewriting.py",
+        "a sparse segment that may be in use may be deleted",
+        "            await stored.commit(partial(self._checked, group, needed, rewritten))",
+        "            stored.unfinished.clear()\n"
+        "            await stored.commit(partial(self._checked, group, needed, rewritten))",
     ),
     Order(
-        "thinning.py",
-        "a keeper is in use before it is sealed",
+        "log/rewriting.py",
+        "a sparse segment is in use before it is sealed",
         "                    await writer.seal()",
         "                    pass",
     ),
     Order(
-        "thinning.py",
+        "log/rewriting.py",
         "what is needed is not looked at again when it was copied",
         "any(group.live.count(*run) < run[1] - run[0] for run in now)",
         "False",
     ),
     Order(
-        "recorded_log.py",
+        "log/log_state.py",
         "cursors are not told of holes",
         "            self.on_reclaimed()",
         "            pass",
     ),
     Order(
-        "log_record.py",
-        "what was thinned is not deleted",
+        "log/log_record.py",
+        "what was rewritten is not deleted",
         "trash=kept + tuple(sorted(self.stored - after.stored))",
         "trash=kept",
     ),
     Order(
-        "log_reading.py",
+        "log/log_reader.py",
         "holes are not known after a restart",
-        "            elif not segment.is_whole:\n                self.holes.add(base, stop)",
+        "            elif not segment.is_whole:\n                state.holes.add(base, stop)",
         "            elif not segment.is_whole:\n                pass",
     ),
     Order(
-        "sqlite.py",
+        "metadata/sqlite.py",
         "metadata is not synced with its transaction",
         "PRAGMA synchronous=FULL",
         "PRAGMA synchronous=OFF",
     ),
     Order(
-        "sqlite.py",
+        "metadata/sqlite.py",
         "the checksum of a row of the metadata is not looked at",
         " OR crc IS NOT checksum(CAST(key AS BLOB), value, version, lease)",
         "",
@@ -274,11 +274,15 @@ ORDERS = (
 
 def mutations(root: Path) -> list[Mutation]:
     """All of them, in the order of the files and lines."""
-    found = []
-    for path in sorted((root / PACKAGE).glob("*.py")):
+    found: list[Mutation] = []
+    for path in sorted((root / PACKAGE).rglob("*.py")):
         source, file = path.read_text(), str(path.relative_to(root))
         found += _in_tree(file, source)
-        found += [_named(file, source, order) for order in ORDERS if order.file == path.name]
+        found += [
+            _named(file, source, order)
+            for order in ORDERS
+            if PACKAGE / order.file == path.relative_to(root)
+        ]
     return found + [_named(one.file, (root / one.file).read_text(), one) for one in FAULTS]
 
 

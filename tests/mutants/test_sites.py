@@ -3,10 +3,15 @@
 import ast
 from pathlib import Path
 
+import pytest
+
+from mutants.__main__ import of_storage
 from mutants.faults import FAULTS
 from mutants.sites import ORDERS, mutations
 
 ROOT = Path(__file__).resolve().parents[2]
+
+pytestmark = pytest.mark.usefixtures("collector_off")
 
 
 def test_every_named_order_and_fault_is_found_once() -> None:
@@ -19,6 +24,12 @@ def test_every_fault_has_tests_that_should_notice_it() -> None:
     for fault in FAULTS:
         assert fault.tests, fault
         assert all((ROOT / test).is_file() for test in fault.tests), fault
+
+
+def test_mutants_of_storage_are_shown_to_all_its_tests() -> None:
+    shown = of_storage(ROOT)
+    assert len(shown) == len(set(shown))
+    assert set(shown) == set((ROOT / "tests/storage").rglob("test_*.py"))
 
 
 def test_every_mutant_is_another_program() -> None:

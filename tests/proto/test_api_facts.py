@@ -79,7 +79,7 @@ def test_package_and_absence_of_nested_messages() -> None:
 
 
 def test_a_command_type_is_the_number_of_its_field() -> None:
-    fields = {
+    fields: dict[int, Any] = {
         field.number: field for field in pb.BaseCommand.DESCRIPTOR.fields if field.message_type
     }
     actual = [

@@ -15,7 +15,7 @@ def entry(checksum: bool = True, payload: bytes = b"hello", **fields: Any) -> by
     return encode_entry(metadata, payload, checksum)
 
 
-CHUNK = {"uuid": "p-1", "num_chunks_from_msg": 3, "total_chunk_msg_size": 30}
+CHUNK: dict[str, Any] = {"uuid": "p-1", "num_chunks_from_msg": 3, "total_chunk_msg_size": 30}
 FIRST = Chunk(b"p-1", 0, 3)
 
 

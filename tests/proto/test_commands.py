@@ -175,8 +175,10 @@ HOT: dict[int, tuple[str, Decoder, Callable[[Any], Any]]] = {
     pb.BaseCommand.FLOW: ("flow", decode_flow, read_flow),
 }
 hot = st.one_of(
-    st.tuples(st.just(kind), strategy)
-    for kind, strategy in zip(HOT, (sends, receipts, messages, acks, flows), strict=True)
+    *(
+        st.tuples(st.just(kind), strategy)
+        for kind, strategy in zip(HOT, (sends, receipts, messages, acks, flows), strict=True)
+    )
 )
 
 
@@ -195,7 +197,7 @@ def reference(kind: int, command: bytes) -> Any:
         parsed = pb.BaseCommand.FromString(command)
     except DecodeError:
         return BadCommand
-    if not parsed.IsInitialized() or parsed.type != kind or not parsed.HasField(name):  # type: ignore[arg-type]
+    if not parsed.IsInitialized() or parsed.type != kind or not parsed.HasField(name):
         return BadCommand
     if not all(isinstance(text, str) for text in texts(parsed)):
         return BadCommand  # it is not UTF-8, and the parser hands out bytes
@@ -312,14 +314,14 @@ def test_a_property_that_is_not_utf_8_is_damage() -> None:
 def test_send_that_says_more_is_left_to_the_generated_class() -> None:
     for extra in ({"marker": True}, {"txnid_most_bits": 0}, {"message_id": pb.MessageIdData()}):
         send = pb.CommandSend(producer_id=1, sequence_id=2)
-        send.MergeFrom(pb.CommandSend(**extra))  # type: ignore[arg-type]
+        send.MergeFrom(pb.CommandSend(**extra))
         if extra.get("message_id"):
             send.message_id.ledgerId = send.message_id.entryId = 3
         assert decode_send(*located(around(6, send.SerializeToString()))) is None
 
 
 def test_a_huge_ack_is_read() -> None:
-    ids = [(7, entry, ()) for entry in range(20_000)]
+    ids: list[tuple[int, int, tuple[int, ...]]] = [(7, entry, ()) for entry in range(20_000)]
     kind, buf, start, mid, _ = frame_of(encode_ack(1, 0, ids, 9))
     assert kind == pb.BaseCommand.ACK
     assert decode_ack(buf, start, mid) == Ack(1, 0, ids, 9)
@@ -523,7 +525,8 @@ def test_every_command_comes_back(field: Any) -> None:
     assert kind == field.number
     assert mid == end
     command = commands.decode(buf, start, mid)
-    assert command == pb.BaseCommand(type=field.number, **{field.name: message})
+    members: dict[str, Any] = {field.name: message}
+    assert command == pb.BaseCommand(type=field.number, **members)
 
 
 @pytest.mark.parametrize("field", COMMANDS, ids=lambda field: field.name)
@@ -561,7 +564,7 @@ def test_noise_is_a_command_or_refused(noise: bytes) -> None:
     except BadCommand:
         return
     assert command.IsInitialized()
-    assert command.HasField(commands.FIELDS[command.type])  # type: ignore[arg-type]
+    assert command.HasField(commands.FIELDS[command.type])
 
 
 @pytest.mark.parametrize(

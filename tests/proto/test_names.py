@@ -140,6 +140,8 @@ def test_encoded_local(text: str, encoded: str) -> None:
 @pytest.mark.parametrize(
     ("text", "system"),
     [
+        ("pulsar/system/heartbeat", True),
+        ("t/n/heartbeat", False),
         ("t/n/__change_events", True),
         ("t/n/__change_events-partition-0", True),
         ("t/n/__transaction_buffer_snapshot", True),

@@ -14,7 +14,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from running_broker import RunningBroker
 
-TIMEOUT_MS = 30_000
+pytestmark = pytest.mark.daemon
+
+TIMEOUT_MS = 60_000
 TIMEOUT_S = 120
 
 # A binary key would be sent as a key of bytes: these keys are text, and remain so.
@@ -119,7 +121,6 @@ def copying(
     )
 
 
-@pytest.mark.slow
 def test_a_stream_that_is_stopped_and_started_again(
     spark: SparkSession, broker: RunningBroker, official: pulsar.Client, tmp_path: Path
 ) -> None:
@@ -141,7 +142,6 @@ def test_a_stream_that_is_stopped_and_started_again(
     assert received(official, sink, 900) == sender.sent
 
 
-@pytest.mark.slow
 def test_a_batch_of_all_there_is(
     spark: SparkSession, broker: RunningBroker, official: pulsar.Client
 ) -> None:

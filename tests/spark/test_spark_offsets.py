@@ -67,7 +67,7 @@ def test_ranges_depend_on_the_offsets_alone() -> None:
 
 
 def test_a_partition_without_beginning_is_damage() -> None:
-    with pytest.raises(ValueError, match="where a began"):
+    with pytest.raises(ValueError, match="no start position of a:"):
         ranges(Offset(), Offset({"a": (1, 1)}))
 
 

@@ -19,6 +19,8 @@ from pyspark_magnetar.schema import SCHEMA
 from pyspark_magnetar.tail import DataLoss
 from running_broker import RunningBroker
 
+pytestmark = pytest.mark.daemon
+
 ALL = ReadAllAvailable()
 
 
@@ -185,7 +187,7 @@ def test_a_topic_created_anew_is_not_mistaken_for_the_old(broker: RunningBroker)
     [last] = send(broker, topic, [b"x"])
     reader = stream(broker, topic)
     end = {"v": 1, "p": {topic: [last.ledger, last.entry + 100]}}
-    with pytest.raises(DataLoss, match="deleted and created anew"):
+    with pytest.raises(DataLoss, match="deleted and recreated"):
         reader.latestOffset(end, ALL)
 
 

@@ -8,10 +8,10 @@ import shutil
 from pathlib import Path
 
 from fakes.world import InlineWorker, InlineWorkers, ManualClock, run
-from magnetar_storage.disk import LocalDisk
-from magnetar_storage.limits import Limits
-from magnetar_storage.local import LocalStore
-from magnetar_storage.sqlite import SqliteMetadata
+from magnetar_storage.local.limits import Limits
+from magnetar_storage.local.store import LocalStore
+from magnetar_storage.metadata.sqlite import SqliteMetadata
+from magnetar_storage.world.disk import LocalDisk
 
 V2 = Path(__file__).parent / "samples" / "v2"
 SMALL = Limits(journal_file_bytes=1024)

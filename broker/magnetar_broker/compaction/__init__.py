@@ -1,1 +1,1 @@
-"""Compaction: of each key the latest message is kept, for readers that want no more."""
+"""Compaction: a copy of the latest message of each key, for consumers that read compacted."""

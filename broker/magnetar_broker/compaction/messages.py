@@ -1,4 +1,4 @@
-"""What compaction sees of an entry: its messages' keys, and the entry without some of them."""
+"""The keys of an entry's messages, and an entry without the messages that are compacted away."""
 
 from hashlib import blake2b
 
@@ -7,27 +7,27 @@ from magnetar_proto.batch import decode_batch, encode_batch
 from magnetar_proto.compression import compress, decompress
 from magnetar_proto.entries import encode_entry, parse_metadata, text_bytes
 from magnetar_proto.errors import BadMetadata, RemoteError
-from magnetar_storage.latest_keys import HASH_BYTES, Bits, Last, last
+from magnetar_storage.compacted.latest_keys import HASH_BYTES, Bits, Last, last
 
 MAX_BATCH_BYTES = 128 << 20
-"""A batch that would be larger uncompressed is not looked into."""
+"""A batch that is larger than this uncompressed is kept as it is."""
 
 MAX_MESSAGES = 1 << 20
-"""An entry that claims to hold more of them is not looked into."""
+"""An entry that claims to have more messages is kept as it is."""
 
 Batch = list[tuple[pb.SingleMessageMetadata, bytes]]
 
 
 def slots_of(count: int) -> int:
-    """How many numbers an entry gets that claims to hold so many messages."""
+    """How many numbers are assigned to an entry that claims to have `count` messages."""
     return count if 0 < count <= MAX_MESSAGES else 1
 
 
 class Reader:
     """Reads entries in order, each with the number of its first message.
 
-    What can be told at once is put into `survivors`: messages without key, if they are retained,
-    and what cannot be read, which stays as it is.
+    Messages that certainly survive are added to `survivors` at once: those without a key, if they
+    are retained, and entries that cannot be read, which stay as they are.
     """
 
     def __init__(self, survivors: Bits, retain_keyless: bool) -> None:
@@ -38,7 +38,7 @@ class Reader:
         """The other chunks of each message in chunks, by the number of its last one."""
 
     def look(self, entry: bytes, number: int, count: int) -> list[Last]:
-        """The messages of an entry that have a key; `count` is that of its numbers."""
+        """The messages of an entry that have a key; `count` numbers are assigned to it."""
         try:
             metadata, at = parse_metadata(entry)
         except BadMetadata:
@@ -60,7 +60,7 @@ class Reader:
             batch = _batch_of(metadata, payload)
         except RemoteError:
             batch = []
-        if len(batch) != count:  # or its producer counts in another way
+        if len(batch) != count:  # a producer may claim a wrong number
             self._keep(number, count)
             return []
         found: list[Last] = []
@@ -70,7 +70,7 @@ class Reader:
         return found
 
     def _look_at_chunk(self, metadata: pb.MessageMetadata, number: int) -> list[Last]:
-        """A message in chunks counts where its last one is; the others stay and go with it."""
+        """A chunked message is where its last chunk is; the others survive if that one does."""
         uuid = text_bytes(metadata, "producer_name"), metadata.uuid
         if metadata.chunk_id == 0:
             self._chunks[uuid] = []
@@ -92,7 +92,7 @@ class Reader:
                 self._survivors.add(number)
             return []
         key = metadata.partition_key
-        text = key if isinstance(key, bytes) else key.encode()  # it need not be UTF-8
+        text = key if isinstance(key, bytes) else key.encode()  # a key need not be valid UTF-8
         return [last(blake2b(text, digest_size=HASH_BYTES).digest(), number, deletes)]
 
     def _keep(self, number: int, count: int) -> None:
@@ -100,9 +100,9 @@ class Reader:
             self._survivors.add(each)
 
     def keep_chunks(self) -> None:
-        """Once it is known who survives: chunks stay with the last one of their message.
+        """Keep the chunks of surviving messages; to be called when all survivors are known.
 
-        Those of messages that are not complete yet stay for the next compaction.
+        Chunks of messages whose last chunk is not here yet are kept for the next compaction.
         """
         for begun in self._chunks.values():
             for number in begun:
@@ -114,7 +114,7 @@ class Reader:
 
 
 def survivor(entry: bytes, bits: int, count: int) -> bytes:
-    """An entry of `count` numbers of which those with a bit are left, at least one."""
+    """An entry with only the messages whose bit is set, of `count`; at least one is."""
     try:
         metadata, at = parse_metadata(entry)
         if not metadata.HasField("num_messages_in_batch") or metadata.encryption_keys:

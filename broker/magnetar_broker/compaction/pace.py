@@ -1,17 +1,17 @@
-"""How fast compaction goes: never for long at once, and no more than so many bytes a second."""
+"""The pace of compaction: short pieces of work, and a limit of bytes per second."""
 
-from magnetar_storage.world import Clock, Promise
+from magnetar_storage.world.runtime import Clock, Promise
 
 IDLE_MS = 1
-"""So long nothing is done after each piece: threads that come back from the disk want the
-interpreter, and get it at once only while the loop is idle."""
+"""The pause after each piece of work.  Threads that return from the disk need the interpreter lock,
+and get it at once only while the event loop is idle."""
 
 
 class Pace:
-    """Ask it after every piece of work."""
+    """Await `after` at the end of every piece of work."""
 
     def __init__(self, clock: Clock, bytes_per_second: int) -> None:
-        """0 is no limit but that others get their turn."""
+        """`bytes_per_second` 0 is no limit; the event loop has its turns all the same."""
         self._clock = clock
         self._limit = bytes_per_second
         self._begun_ms = clock.now_ms()
@@ -19,13 +19,13 @@ class Pace:
         self._waiting: Promise | None = None
 
     async def after(self, size: int = 0) -> None:
-        """So many bytes have been read: let others work, and wait if that was too fast."""
+        """Count bytes that were read; yield to other work, and wait if that was too fast."""
         self._done += size
         ahead_ms = IDLE_MS
         if self._limit:
             due_ms = self._done * 1000 // self._limit
             ahead_ms = max(due_ms - (self._clock.now_ms() - self._begun_ms), IDLE_MS)
-            if ahead_ms == IDLE_MS:  # what was not used in time is not saved up
+            if ahead_ms == IDLE_MS:  # unused time is not saved up for a later burst
                 self._begun_ms, self._done = self._clock.now_ms(), 0
         self._waiting = self._clock.promise()
         timer = self._clock.later(ahead_ms / 1000, self.go_on)
@@ -33,7 +33,7 @@ class Pace:
         timer.cancel()
 
     def go_on(self) -> None:
-        """Wait no longer."""
+        """End a wait at once."""
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
             waiting.set_result(None)

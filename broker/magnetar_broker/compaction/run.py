@@ -1,7 +1,7 @@
 """One compaction: find the last message of each key, then copy those messages.
 
-What is read, twice, is the compacted data there is already and the log behind it, up to where
-the log ended at the beginning.  Its messages are numbered from 0.
+Each of the two phases reads the existing compacted data and then the log behind it, up to the end
+that the log had when compaction began.  All messages are numbered from 0 in that order.
 """
 
 import logging
@@ -9,15 +9,15 @@ from collections.abc import AsyncIterator, Sequence
 
 from magnetar_broker.compaction.messages import Reader, slots_of, survivor
 from magnetar_broker.compaction.pace import Pace
-from magnetar_broker.compaction.rules import CompactionRules
-from magnetar_storage.compacted_log import CompactedLog
-from magnetar_storage.compacted_part import Stretch
-from magnetar_storage.compacted_record import Compacted
-from magnetar_storage.compacted_writer import CompactedWriter, Scratch
+from magnetar_broker.policies.compaction_rules import CompactionRules
+from magnetar_storage.compacted.compacted_log import CompactedLog
+from magnetar_storage.compacted.compacted_part import Stretch
+from magnetar_storage.compacted.compacted_writer import CompactedWriter, Scratch
+from magnetar_storage.compacted.latest_keys import Last, LatestKeys
 from magnetar_storage.errors import Corrupt, Fenced, NoSegment, Unavailable
 from magnetar_storage.interfaces import Run
-from magnetar_storage.latest_keys import Last, LatestKeys
-from magnetar_storage.log import Log
+from magnetar_storage.log.compacted_record import Compacted
+from magnetar_storage.log.log import Log
 
 logger = logging.getLogger(__name__)
 
@@ -25,11 +25,11 @@ READ_ENTRIES = 1000
 READ_BYTES = 512 << 10
 SLICE_BYTES = 128 << 10
 SLICE_MESSAGES = 200
-"""What is worked on between two turns of the others: about a millisecond."""
+"""The work between two turns of the event loop: about a millisecond."""
 
 
 class CompactionRun:
-    """Compacts a log that somebody holds from the horizon on (a cursor)."""
+    """Compacts a log.  A cursor must hold it from the horizon on, so that it is not trimmed."""
 
     def __init__(self, log: Log, view: CompactedLog, rules: CompactionRules) -> None:
         self._log = log
@@ -39,19 +39,20 @@ class CompactionRun:
         self._pace = Pace(log.engine.clock, rules.bytes_per_second)
         self.bytes_read = 0
         self._stopped = self._copying = False
-        self._lost: dict[int, int] = {}  # entries that cannot be read: the first, and behind them
+        self._lost: dict[
+            int, int
+        ] = {}  # unreadable entries: the first offset, and the one behind them
         self._numbered = 0
 
     def stop(self) -> None:
-        """End soon, with an error."""
+        """Make `run` end soon, with `Fenced`."""
         self._stopped = True
         self._pace.go_on()
 
     async def run(self) -> Compacted:
-        """The new compacted data, in the place of the old; durable on return.
+        """Replace the compacted data; durable on return.
 
-        After an error the old data is there, unless it was not known whether the record changed:
-        then the log has failed.
+        After an error the old data is still in effect; if that is unknown the log has failed.
         """
         log = self._log
         log.compacting = log.engine.clock.promise()
@@ -76,10 +77,10 @@ class CompactionRun:
             compacting.set_result(None)
 
     async def _find(self, scratch: Scratch) -> LatestKeys:
-        """Phase one."""
+        """Phase one: the last message of each key."""
         log = self._log
         listed, first = self._view.listed, max(self._view.horizon, log.first_offset)
-        messages = listed.messages + log.messages_end - await log.messages_before(first)
+        messages = listed.messages + log.messages_end - await log.entries.messages_before(first)
         latest = LatestKeys(log, scratch, messages, self._turn)
         reader = Reader(latest.survivors, self._retain_keyless)
         number = 0
@@ -96,7 +97,7 @@ class CompactionRun:
         return latest
 
     async def _copy(self, latest: LatestKeys, writer: CompactedWriter) -> None:
-        """Phase two."""
+        """Phase two: copy the messages that survive."""
         self._copying = True
         number = 0
         async for part in self._slices():
@@ -112,11 +113,11 @@ class CompactionRun:
                     payloads.append(survivor(entry, bits, slots))
                     counts.append(count)
             await writer.add(part._replace(offsets=offsets, payloads=payloads, counts=counts))
-        if number != self._numbered:  # something is gone: it stood for other messages
+        if number != self._numbered:  # phase one numbered other entries: its survivors do not apply
             raise self._changed()
 
     async def _slices(self) -> AsyncIterator[Stretch]:
-        """Everything, some entries at a time; raises when the log is being closed."""
+        """All entries, some at a time, at the wanted pace; raises when the log is being closed."""
         async for stretch in self._all():
             for part in _cut(stretch):
                 self._check()
@@ -154,18 +155,18 @@ class CompactionRun:
                 yield Stretch(ledger, offsets.start - entry, offsets, run.payloads, run.counts)
 
     async def _read(self, at: int) -> Run | None:
-        """Entries of the log, as far as the end or damage; None if that is where they begin.
+        """Entries of the log up to its end or damage; None if they begin with damage.
 
-        What phase one could not read is lost to phase two as well: both number alike.
+        Phase two skips what phase one could not read, so that both number messages alike.
         """
         stop = min((lost for lost in self._lost if lost > at), default=self._end)
         try:
-            run = await self._log.read(at, min(READ_ENTRIES, stop - at), READ_BYTES)
+            run = await self._log.entries.read(at, min(READ_ENTRIES, stop - at), READ_BYTES)
         except (Corrupt, NoSegment) as error:
             if self._copying or self._log.failed is not None:
                 raise
-            self._lost[at] = behind = self._log.behind_damage(at, error)
-            logger.warning("%s is compacted without offsets %d to %d, which cannot be read: %s",
+            self._lost[at] = behind = self._log.entries.behind_damage(at, error)
+            logger.warning("compaction of %s leaves out offsets %d to %d, which cannot be read: %s",
                            self._log.key, at, behind - 1, error)  # fmt: skip
             return None
         if run.first != at or not run.payloads:
@@ -177,7 +178,7 @@ class CompactionRun:
 
 
 def _cut(stretch: Stretch) -> Sequence[Stretch]:
-    """In pieces of which none takes long."""
+    """Cut into pieces of work that take about a millisecond each."""
     parts, start, size, messages = [], 0, 0, 0
     for at, (entry, count) in enumerate(zip(stretch.payloads, stretch.counts, strict=True), 1):
         size, messages = size + len(entry), messages + count

@@ -1,22 +1,23 @@
-"""A topic's compaction: when it runs, how the last one ended, and the cursor that waits for it."""
+"""A topic's compaction: when it runs, how it ended, and the cursor that holds its messages."""
 
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
-from magnetar_broker.compaction.rules import COMPACTION_CURSOR, CompactionRules
-from magnetar_broker.errors import BrokerError
-from magnetar_broker.subscribing.consumer import Backlog
+from magnetar_broker.base.errors import BrokerError
+from magnetar_broker.dispatch.consumer import Backlog
+from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR, CompactionRules
 from magnetar_proto.entries import parse_metadata
 from magnetar_proto.errors import BadMetadata
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
-from magnetar_storage.compacted_log import CompactedLog
-from magnetar_storage.cursor_log import CursorLog
+from magnetar_storage.compacted.compacted_log import CompactedLog
+from magnetar_storage.cursors.cursor_log import CursorLog
 from magnetar_storage.errors import StorageError
-from magnetar_storage.log import Log
-from magnetar_storage.world import Promise
+from magnetar_storage.log.log import Log
+from magnetar_storage.world.runtime import Promise
 
 if TYPE_CHECKING:
     from magnetar_broker.compaction.run import CompactionRun
@@ -25,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class CompactionStatus(StrEnum):
-    """How the last compaction since the topic was loaded went."""
+    """How the last compaction since the topic was loaded ended."""
 
     NOT_RUN = "NOT_RUN"
     RUNNING = "RUNNING"
@@ -33,42 +34,21 @@ class CompactionStatus(StrEnum):
     ERROR = "ERROR"
 
 
-class Waiting(Protocol):
-    """A subscription, as far as how much it waits for."""
+class HeldBacklog(Protocol):
+    """The subscription that holds messages until they are compacted."""
 
     async def backlog(self) -> Backlog:
-        """What is not acknowledged."""
-
-
-class Subscribers(Protocol):
-    """A topic's subscriptions."""
-
-    async def create(self, name: str, start: int, properties: dict[str, str]) -> Waiting:
-        """A durable subscription that begins at offset `start`; on disk when this returns."""
-
-
-class CompactedTopic(Protocol):
-    """A topic, as its compaction sees it."""
-
-    name: TopicName
-    log: Log
-    cursors: CursorLog
-
-    @property
-    def subscriptions(self) -> Subscribers: ...
-
-    def check_open(self) -> None:
-        """`NotReady` once it is being closed."""
+        """What is not compacted yet."""
 
 
 @dataclass
 class CompactionFigures:
-    """Of all compactions since the topic was loaded."""
+    """Numbers of all compactions since the topic was loaded."""
 
     succeeded: int = 0
     failed: int = 0
     duration_ms: int = 0
-    """Of the last one that succeeded; the same holds for what it left."""
+    """Of the last one that succeeded, as are `entries` and `size`."""
     entries: int = 0
     size: int = 0
 
@@ -76,12 +56,28 @@ class CompactionFigures:
 class TopicCompaction:
     """Runs one compaction at a time."""
 
-    def __init__(self, topic: CompactedTopic, rules: CompactionRules) -> None:
-        self.view = CompactedLog(topic.log)
+    def __init__(
+        self,
+        name: TopicName,
+        log: Log,
+        cursors: CursorLog,
+        rules: CompactionRules,
+        hold: Callable[[int], Awaitable[HeldBacklog]],
+        check_open: Callable[[], None],
+    ) -> None:
+        """`hold` creates the durable subscription `COMPACTION_CURSOR` at an offset, if need be.
+
+        `check_open` raises `NotReady` once the topic is being closed.
+        """
+        self.view = CompactedLog(log)
         self.status = CompactionStatus.NOT_RUN
         self.last_error = ""
         self.figures = CompactionFigures()
-        self._topic = topic
+        self._name = name
+        self._log = log
+        self._cursors = cursors
+        self._hold_from = hold
+        self._check_open = check_open
         self._rules = rules
         self._threshold = 0
         self._run: CompactionRun | None = None
@@ -90,24 +86,27 @@ class TopicCompaction:
     # Holding ----------------------------------------------------------------------------
 
     async def keep_to(self, threshold: int) -> None:
-        """Compact when so many bytes wait, 0 for never; they are held from now on."""
+        """Apply a threshold: compact when more bytes than that wait; 0 for never.
+
+        With a threshold, messages are held from now on until they are compacted.
+        """
         self._threshold = threshold
         if threshold > 0:
             await self._hold()
         await self._release()
 
-    async def _hold(self) -> Waiting:
-        """The subscription that waits for compaction; durable on return."""
-        start = max(self.view.horizon, self._topic.log.first_offset)
-        return await self._topic.subscriptions.create(COMPACTION_CURSOR, start, {})
+    async def _hold(self) -> HeldBacklog:
+        """Create the subscription that holds messages for compaction; durable on return."""
+        start = max(self.view.horizon, self._log.first_offset)
+        return await self._hold_from(start)
 
     async def _release(self) -> None:
-        """What lies below the horizon is not held any more."""
-        cursor = self._topic.cursors.cursors.get(COMPACTION_CURSOR)
+        """Stop holding what lies below the horizon: it was compacted."""
+        cursor = self._cursors.cursors.get(COMPACTION_CURSOR)
         if cursor is not None and cursor.mark_delete < self.view.horizon - 1:
             cursor.ack_up_to(self.view.horizon - 1)
-            self._topic.cursors.changed(cursor)
-            await self._topic.cursors.durable()
+            self._cursors.changed(cursor)
+            await self._cursors.durable()
 
     # Running ----------------------------------------------------------------------------
 
@@ -116,26 +115,26 @@ class TopicCompaction:
         return self.status is CompactionStatus.RUNNING
 
     async def start(self) -> bool:
-        """Begin to compact; False if that is under way already.
+        """Begin to compact; False if a compaction is running.
 
-        What is to be compacted is held when this returns; the rest is told by `status`.
+        On return what is to be compacted is held; `status` has the outcome later.
         """
-        self._topic.check_open()
+        self._check_open()
         if self.is_running:
             return False
         self.status, before = CompactionStatus.RUNNING, self.status
         try:
             await self._hold()
-            self._topic.check_open()
+            self._check_open()
         except (BrokerError, StorageError):
             self.status = before
             raise
-        self._ended = self._topic.log.engine.clock.promise()
-        self._topic.log.engine.tasks.spawn(self._compact())
+        self._ended = self._log.engine.clock.promise()
+        self._log.engine.tasks.spawn(self._compact())
         return True
 
     async def check(self) -> None:
-        """Begin if so much waits that the threshold is exceeded."""
+        """Begin to compact if the threshold is exceeded."""
         if self._threshold > 0 and not self.is_running:
             waiting = await (await self._hold()).backlog()
             if waiting.size > self._threshold:
@@ -144,30 +143,33 @@ class TopicCompaction:
     async def _compact(self) -> None:
         from magnetar_broker.compaction.run import CompactionRun  # noqa: PLC0415 (not for the start)
 
-        log, figures = self._topic.log, self.figures
+        log, figures = self._log, self.figures
         run = self._run = CompactionRun(log, self.view, self._rules)
         begun_ms = log.engine.clock.now_ms()
         try:
             compacted = await run.run()
             await self._release()
-            await log.empty_trash()
+            await log.stored.empty_trash()
         except StorageError as error:
             self.status, self.last_error = CompactionStatus.ERROR, str(error)
             figures.failed += 1
             if log.failed is None:
-                logger.warning("%s was not compacted: %s", self._topic.name, error)
+                logger.warning("compaction of %s failed: %s", self._name, error)
         else:
             self.status, self.last_error = CompactionStatus.SUCCESS, ""
             figures.succeeded += 1
             figures.duration_ms = log.engine.clock.now_ms() - begun_ms
             figures.entries, figures.size = compacted.entries, compacted.size
             logger.info(
-                "%s was compacted: %d entries of %d bytes are left of %d bytes read twice",
-                self._topic.name, compacted.entries, compacted.size, run.bytes_read // 2,
+                "%s was compacted: %d entries of %d bytes are left of %d bytes",
+                self._name, compacted.entries, compacted.size, run.bytes_read // 2,
             )  # fmt: skip
         finally:
             if self.is_running:
-                self.status, self.last_error = CompactionStatus.ERROR, "a defect: see the log"
+                self.status, self.last_error = (
+                    CompactionStatus.ERROR,
+                    "a defect of the broker: see its log",
+                )
             self._run = None
             ended, self._ended = self._ended, None
             if ended is not None:
@@ -176,18 +178,18 @@ class TopicCompaction:
     # Reading ----------------------------------------------------------------------------
 
     async def last_message_id(self) -> MessageId | None:
-        """The last message below the horizon; None if the log has later entries still."""
-        if self._topic.log.end > max(self.view.horizon, self._topic.log.first_offset):
+        """The last message below the horizon; None if the log still has later entries."""
+        if self._log.end > max(self.view.horizon, self._log.first_offset):
             return None
-        partition = self._topic.name.partition
+        partition = self._name.partition
         last = await self.view.last()
         if last is None:
             return MessageId(-1, -1, 0, partition)
         return MessageId(last.ledger, last.entries[0], last_index(last.payloads[0]), partition)
 
     async def offset_at(self, position: MessageId) -> int:
-        """The offset of a message or, where there is none any more, of the next one."""
-        log = self._topic.log
+        """The offset of a message or, if it was deleted, of the next one."""
+        log = self._log
         if position.is_latest:
             return log.end
         first, _ = log.position(log.first_offset)
@@ -196,7 +198,7 @@ class TopicCompaction:
         return await self.view.offset_at(position.ledger, position.entry)
 
     async def stop(self) -> None:
-        """The topic is being closed: end what runs, and give back what is open."""
+        """The topic is being closed: end a running compaction and close the compacted data."""
         if self._run is not None:
             self._run.stop()
         while self._ended is not None:
@@ -205,7 +207,7 @@ class TopicCompaction:
 
 
 def last_index(entry: bytes) -> int:
-    """The index of the last message of a batch that is left; -1 for what is one message."""
+    """The index of the last message that is left of a batch; -1 if the entry is not a batch."""
     try:
         metadata, _ = parse_metadata(entry)
     except BadMetadata:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
-from magnetar_broker.config.keys import COMPATIBLE, NOT_BUILT, UNSAFE, Known
+from magnetar_broker.config.keys import COMPATIBLE, NOT_BUILT, UNSAFE, UnsupportedKey
 from magnetar_broker.config.load import ENVIRONMENT_PREFIX
 from magnetar_broker.config.settings import SECTIONS, Settings
 from magnetar_broker.config.values import Blank, Key, render
@@ -17,15 +17,15 @@ The broker reads a properties file with Pulsar's key names. `conf/broker.conf` a
 `conf/standalone.conf` list every setting that has an effect, with its default; a Pulsar
 `broker.conf` or `standalone.conf` works unchanged.
 
-The later one wins: default, file, environment, command line.
+Precedence, from the lowest: default, file, environment, command line.
 
 - **File**: `key=value`; `#` begins a comment line; a blank value is an unset one unless the
-  table says otherwise. When a key is repeated, the last line counts and a warning says so.
+  table notes otherwise. When a key is repeated, the last line counts, with a warning.
 - **Environment**: `{ENVIRONMENT_PREFIX}<key>` sets `<key>`, for example
   `{ENVIRONMENT_PREFIX}maxMessageSize=1048576`. Plain key names in the environment are not read:
-  a variable may bear such a name for another reason.
-- **A bad value** is an error that names file, line, key, value and what is allowed.
-- **A key that nobody knows** is a warning, one for all such keys.
+  a variable of such a name may be meant for another program.
+- **A bad value** is an error that names file, line, key, value and the allowed values.
+- **An unknown key** is ignored with a warning, one for all such keys.
 - **A key that would leave the broker less safe if ignored** stops the start.
 
 ## Settings
@@ -44,7 +44,7 @@ def pages() -> Iterator[str]:
     yield DIFFERENCES
     yield from _known(
         "Keys that stop the start",
-        "Ignoring these would leave the broker less safe. Off or blank, they are accepted.",
+        "Ignoring these would leave the broker less safe. They are accepted if off or blank.",
         UNSAFE,
     )
     yield from _known(
@@ -65,9 +65,9 @@ DIFFERENCES = """
 
 - **Durability.** Pulsar standalone answers before data is on disk. Here `magnetarDurability=fsync`
   is the default, and `relaxed` has to be asked for; the banner at the start shows which one it is.
-- **Loopback.** Without `bindAddress` the broker listens on 127.0.0.1 only. A file that says
-  `bindAddress=0.0.0.0`, as Pulsar's own files do, has told it otherwise: it listens everywhere and
-  warns, for there is no authentication yet.
+- **Loopback.** Without `bindAddress` the broker listens on 127.0.0.1 only. With
+  `bindAddress=0.0.0.0`, which Pulsar's own files set, it listens on all interfaces and warns,
+  because there is no authentication yet.
 - **Limits.** Connections, producers, consumers and subscriptions are bounded by default, and so is
   memory; 0 turns a limit off as in Pulsar.
 """
@@ -85,13 +85,13 @@ def _row(key: Key, default: object) -> str:
     return _line(f"`{key.name}`", shown, allowed, key.meaning)
 
 
-def _known(title: str, introduction: str, table: Mapping[str, Known]) -> Iterator[str]:
+def _known(title: str, introduction: str, table: Mapping[str, UnsupportedKey]) -> Iterator[str]:
     yield f"\n## {title}\n\n{introduction}\n\n| What follows | Keys |\n|---|---|\n"
     for consequence, group in groupby(table.values(), lambda known: known.consequence):
         yield _line(f"{consequence[0].upper()}{consequence[1:]}.", _names(group))
 
 
-def _names(group: Iterable[Known]) -> str:
+def _names(group: Iterable[UnsupportedKey]) -> str:
     return ", ".join(f"`{known.name}`" for known in group)
 
 

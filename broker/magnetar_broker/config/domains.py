@@ -1,4 +1,4 @@
-"""What settings may be: the choices, and the kinds of values that several settings share."""
+"""The types of settings' values that several settings share: choices, sizes, names."""
 
 from enum import StrEnum
 
@@ -13,7 +13,7 @@ class Durability(StrEnum):
 
 
 class TopicType(StrEnum):
-    """What auto-creation makes."""
+    """The type of automatically created topics."""
 
     NON_PARTITIONED = "non-partitioned"
     PARTITIONED = "partitioned"

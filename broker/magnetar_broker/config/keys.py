@@ -1,4 +1,4 @@
-"""Pulsar's keys that this broker knows but does not honour: which, and what follows.
+"""Pulsar's keys without effect here: whether each is ignored, warned about or refused.
 
 A value that Pulsar ships is quiet.  Another one stops the start where ignoring it would
 leave the broker less safe, and is a warning otherwise.
@@ -26,7 +26,7 @@ _SCHEMA_CHECKERS = ",".join(
 
 
 @dataclass(frozen=True)
-class Known:
+class UnsupportedKey:
     """A key that is accepted; any value but the quiet ones has `consequence`."""
 
     name: str
@@ -34,20 +34,20 @@ class Known:
     consequence: str
 
     def is_quiet(self, value: str) -> bool:
-        """Whether nothing need be said: the value is blank, or one that Pulsar ships."""
+        """Whether no warning is needed: the value is blank, or one that Pulsar ships."""
         return not value or _PACKAGE.sub("", value).lower() in self.quiet
 
 
-def _table(groups: Mapping[str, str]) -> dict[str, Known]:
+def _table(groups: Mapping[str, str]) -> dict[str, UnsupportedKey]:
     """Keys by name from `{consequence: "key=quiet|quiet key=quiet ..."}`."""
     return {known.name: known for known in _entries(groups)}
 
 
-def _entries(groups: Mapping[str, str]) -> Iterator[Known]:
+def _entries(groups: Mapping[str, str]) -> Iterator[UnsupportedKey]:
     for consequence, keys in groups.items():
         for word in keys.split():
             name, _, quiet = word.partition("=")
-            yield Known(name, frozenset(quiet.lower().split("|")), consequence)
+            yield UnsupportedKey(name, frozenset(quiet.lower().split("|")), consequence)
 
 
 UNSAFE = _table(
@@ -81,8 +81,8 @@ NOT_BUILT = _table(
             functionsWorkerEnabled=false""",
         "not built yet: packages will not be kept": """
             enablePackagesManagement=false""",
-        "not built yet: there will be no listener besides brokerServicePort and webServicePort": """
-            bindAddresses= advertisedListeners= internalListenerName=""",
+        "not built yet: the broker listens on brokerServicePort and webServicePort only": """
+            bindAddresses=""",
         "not built yet: connections that begin with a PROXY header will be refused": """
             haProxyProtocolEnabled=false webServiceHaProxyProtocolEnabled=false""",
         "not built yet: subscription names will not be checked": """
@@ -323,6 +323,9 @@ COMPATIBLE = _table(
             delayedDeliveryMaxTimeStepPerBucketSnapshotSegmentSeconds=300
             delayedDeliveryMaxIndexesPerBucketSnapshotSegment=5000 delayedDeliveryMaxNumBuckets=-1
             delayedDeliveryFixedDelayDetectionLookahead=50000""",
+        "limits how many delayed messages the original's index keeps in memory; the index here "
+        "is on disk and keeps a bounded part of it in memory": """
+            maxNumDelayedDeliveryTrackerMemoryEntries=100000""",
         "tunes transactions, which are not built yet": """
             transactionMetadataStoreProviderClassName=MLTransactionMetadataStoreProvider
             transactionBufferSnapshotMaxTransactionCount=1000

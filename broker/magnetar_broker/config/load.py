@@ -1,4 +1,4 @@
-"""Settings out of a file, the environment and the command line.
+"""Reads settings from a file, the environment and the command line; later ones win.
 
 The later one wins: defaults, file, environment (`PULSAR_PREFIX_<key>`), command line.
 """
@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from magnetar_broker.config import properties
 from magnetar_broker.config.keys import COMPATIBLE, NOT_BUILT, UNSAFE
+from magnetar_broker.config.listeners import problem_of, problem_of_internal
 from magnetar_broker.config.settings import KEYS, Settings
-from magnetar_broker.config.values import Blank, Key
+from magnetar_broker.config.values import Blank, Key, render
 
 ENVIRONMENT_PREFIX = "PULSAR_PREFIX_"
 
@@ -33,14 +34,14 @@ class ConfigError(Exception):
 
 
 class Loaded(NamedTuple):
-    """Settings, and what the operator should be told about them at the start."""
+    """Settings, and the warnings about them that the start logs."""
 
     settings: Settings
     warnings: list[str]
 
 
 class Assignment(NamedTuple):
-    """A key set to a value, and by what: `where` is fit for a message."""
+    """A key set to a value; `where` names the place (file and line) for messages."""
 
     where: str
     key: str
@@ -53,7 +54,7 @@ class Assignment(NamedTuple):
 def load(path: str | None, environ: Mapping[str, str], overrides: Mapping[str, str]) -> Loaded:
     """Settings from the file (if any), the environment and the command line's overrides.
 
-    Keys are Pulsar's or our own.  Raises `ConfigError` that says all that is wrong.
+    Keys are Pulsar's or our own.  Raises `ConfigError` with all problems at once.
     """
     return interpret(path, _read(path) if path is not None else "", environ, overrides)
 
@@ -85,7 +86,7 @@ def _read(path: str) -> str:
 
 
 def _from_environment(environ: Mapping[str, str]) -> Iterator[Assignment]:
-    """Prefixed variables only: a plain name may be set for reasons that are not ours."""
+    """Prefixed variables only: a variable with a plain name can belong to another program."""
     for variable, value in sorted(environ.items()):
         if variable.startswith(ENVIRONMENT_PREFIX):
             key = variable.removeprefix(ENVIRONMENT_PREFIX)
@@ -99,7 +100,7 @@ def _from_command_line(overrides: Mapping[str, str]) -> Iterator[Assignment]:
 
 @dataclass
 class _Reading:
-    """What has been understood so far of the assignments that count."""
+    """Collects the values and problems of the assignments in effect."""
 
     chosen: Mapping[str, Assignment]
     values: dict[str, Any] = field(default_factory=dict)
@@ -109,7 +110,7 @@ class _Reading:
     unknown: list[Assignment] = field(default_factory=list)
 
     def take(self, assignment: Assignment) -> None:
-        """Understand one key, whose value is final."""
+        """Parse one key, whose value is final."""
         where, key, value = assignment
         if key in _FIELDS:
             self._honour(assignment, *_FIELDS[key])
@@ -142,7 +143,7 @@ class _Reading:
             case Blank.NONE:
                 self.values[name] = None
             case Blank.REFUSED:
-                why = f"may not be blank: expected {key.kind.allowed}"
+                why = f"must not be blank: expected {key.kind.allowed}"
                 self.problems.append(assignment.refused(why))
             case Blank.DEFAULT:
                 pass
@@ -172,7 +173,7 @@ class _Reading:
 def _with_guess(unknown: Assignment) -> str:
     """The key and where it stands, with the key that was probably meant."""
     guesses = get_close_matches(unknown.key, _KNOWN, n=1, cutoff=0.85)
-    guess = f"; {guesses[0]} was meant?" if guesses else ""
+    guess = f"; did you mean {guesses[0]}?" if guesses else ""
     return f"{unknown.key} ({unknown.where}{guess})"
 
 
@@ -191,6 +192,7 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
     port, web_port = settings.broker_service_port, settings.web_service_port
     if web_port and web_port == port:
         yield "webServicePort", str(web_port), "brokerServicePort is the same"
+    yield from _contradictory_listeners(settings)
     low = settings.managed_ledger_min_ledger_rollover_time_minutes
     high = settings.managed_ledger_max_ledger_rollover_time_minutes
     if high < low:
@@ -205,16 +207,29 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
         yield "defaultNumPartitions", str(partitions), why
 
 
+def _contradictory_listeners(settings: Settings) -> Iterator[tuple[str, str, str]]:
+    entries, internal = settings.advertised_listeners, settings.internal_listener_name
+    if (why := problem_of(entries)) is not None:
+        yield "advertisedListeners", render(entries), why
+    elif (entries or internal) and (why := problem_of_internal(entries, internal)) is not None:
+        yield "internalListenerName", internal or "", why
+
+
 def _doubtful(settings: Settings) -> Iterator[str]:
-    """Values that are allowed and may not do what was meant."""
+    """Warnings of values that are allowed but probably not intended."""
     if not settings.binds_to_loopback:
         yield (
-            f"bindAddress={settings.bind_address}: whoever reaches this machine can read and "
-            "write everything, for there is no authentication yet"
+            f"bindAddress={settings.bind_address}: anyone who can connect to this machine can read "
+            "and write everything, since there is no authentication yet"
+        )
+    if settings.advertised_address is not None and settings.advertised_listeners:
+        yield (
+            f"advertisedAddress={settings.advertised_address} has no effect: clients get the "
+            "addresses in advertisedListeners; remove one of the two"
         )
     time, size = settings.default_retention_time_in_minutes, settings.default_retention_size_in_mb
     if (time == 0) != (size == 0):
         yield (
             f"defaultRetentionTimeInMinutes={time} and defaultRetentionSizeInMB={size}: nothing "
-            "is retained, for both must be set"
+            "is retained, because both must be set"
         )

@@ -42,7 +42,7 @@ class Settings(
     Compaction,
     Statistics,
 ):
-    """What a broker is told; the defaults are those of `conf/broker.conf`."""
+    """All settings of a broker; the defaults are those of `conf/broker.conf`."""
 
     @property
     def binds_to_loopback(self) -> bool:
@@ -82,4 +82,4 @@ SECTIONS: dict[str, dict[str, Key]] = {
 KEYS: dict[str, Key] = {
     field: key for section in SECTIONS.values() for field, key in section.items()
 }
-"""The same without the sections."""
+"""Every field of `Settings` with its key, without the sections."""

@@ -1,4 +1,4 @@
-"""What a setting's text may be, and what it becomes."""
+"""The kinds of values that settings have: parsing, bounds, and the text of allowed values."""
 
 import re
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Kind(Protocol):
-    """Turns text into a value; `allowed` says in words which texts it takes."""
+    """Turns text into a value; `allowed` describes in words which texts it accepts."""
 
     @property
     def allowed(self) -> str: ...
@@ -18,7 +18,7 @@ class Kind(Protocol):
 
 
 class Blank(Enum):
-    """What `key=` with nothing behind it means."""
+    """The meaning of `key=` with a blank value."""
 
     DEFAULT = "the default"
     NONE = "off"
@@ -58,7 +58,7 @@ class Integer:
 
 @dataclass(frozen=True)
 class Number:
-    """One that may have a fraction."""
+    """A number that can have a fraction."""
 
     low: int
     high: int
@@ -162,7 +162,7 @@ def render(value: object) -> str:
         case bool():
             return "true" if value else "false"
         case tuple():
-            return ",".join(value)
+            return ",".join(map(str, value))
         case frozenset():
             return ",".join(option for option in _options_of(value) if option in value)
         case _:

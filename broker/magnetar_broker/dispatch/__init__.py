@@ -1,1 +1,1 @@
-"""Who gets the next entry: one dispatcher a subscription type, behind one interface."""
+"""Dispatchers decide which consumer gets the next entry: one for each subscription type."""

@@ -1,22 +1,22 @@
-"""What a dispatcher is, whatever the subscription type."""
+"""What all dispatchers share: limits, the stream they deliver, the reasons why one is blocked."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate
 from typing import Protocol
 
+from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.dispatch.throttle import Throttle
 from magnetar_broker.dispatch.unacked_budget import UnackedBudget
-from magnetar_broker.subscribing.consumer import Consumer
 from magnetar_proto.ids import mask_to_ack_set
 from magnetar_proto.names import TopicName
-from magnetar_storage.cursor import Cursor
+from magnetar_storage.cursors.cursor import Cursor
 from magnetar_storage.interfaces import Run
-from magnetar_storage.log import Log
-from magnetar_storage.offsets import OffsetSet, ranges_of
+from magnetar_storage.log.log import Log
+from magnetar_storage.log.offset_set import OffsetSet, ranges_of
 
 
 class Blocker(StrEnum):
@@ -35,17 +35,17 @@ class Blocker(StrEnum):
     UNACKED_BROKER = "unacked_broker"
     """The broker reached its limit, and the subscription has more than its share of it."""
     DRAINING_KEY = "draining_key"
-    """The keys that come next are held by consumers that they do not belong to any more."""
+    """The next keys have a new owner, and their former one has not acknowledged all of them."""
     LOOK_AHEAD = "look_ahead"
-    """So many entries wait for consumers that cannot take them that no further ones are read."""
+    """The limit of entries read ahead of consumers that have no room is reached."""
     NO_OWNER = "no_owner"
-    """The keys that come next belong to no consumer."""
+    """No consumer has the hash ranges of the next keys."""
     CHUNK = "chunk"
-    """The next entries continue messages of which a consumer without room has the beginning."""
+    """The next entries are further chunks for a consumer that has no room."""
     RATE = "rate"
-    """So much was delivered that a dispatch rate lets nothing go for a moment."""
+    """A dispatch rate is used up for the moment."""
     DELAY = "delay"
-    """Only messages are left that are to be delivered later."""
+    """All that is left is delayed."""
     SWITCHING = "switching"
     """The active consumer has just changed."""
     READING = "reading"
@@ -53,12 +53,12 @@ class Blocker(StrEnum):
     DAMAGE = "damage"
     """The next entries cannot be read."""
     CAUGHT_UP = "caught_up"
-    """Everything was delivered."""
+    """Everything has been delivered."""
 
 
 @dataclass(frozen=True)
 class DispatchLimits:
-    """Bounds that every dispatcher keeps to."""
+    """Limits that apply to every dispatcher."""
 
     max_read_entries: int = 100
     max_read_bytes: int = 5 << 20
@@ -71,58 +71,52 @@ class DispatchLimits:
     key_shared_ring_points: int = 100
     key_shared_look_ahead_per_consumer: int = 2000
     key_shared_look_ahead_per_subscription: int = 20_000
-    """Entries that may be read ahead of consumers that cannot take them; 0 is no limit."""
-    unacked_budget: UnackedBudget = field(default_factory=UnackedBudget)
-    """Shared by all subscriptions of a broker."""
+    """Entries that may be read while the consumers they belong to have no room; 0 is no limit."""
     count_lost_as_redelivery: bool = False
-    """Whether what a consumer held whose connection was lost counts as asked for again."""
+    """Whether losing a consumer's connection raises the redelivery count of what it held."""
 
 
 class Delays(Protocol):
-    """Which entries of a topic are to be delivered later."""
+    """The delayed entries of a topic.  Delays are implemented above this room (`delays/`)."""
 
     @property
     def waiting(self) -> OffsetSet:
-        """Their offsets; who comes due leaves it, and dispatchers are told."""
+        """Their offsets.  Entries that are due leave it before `Dispatcher.due` is called."""
 
     def catch(self, first: int, payloads: Sequence[bytes]) -> None:
-        """Entries were read: those that nobody knew to be delayed wait from now on."""
+        """Look through entries that were read, and add those that are delayed to `waiting`.
 
-
-class NoDelays:
-    """A topic without any."""
-
-    waiting = OffsetSet()
-
-    def catch(self, first: int, payloads: Sequence[bytes]) -> None:
-        """None of these."""
+        To be called before they are delivered: after a crash the index may not have them all.
+        """
 
 
 @dataclass(frozen=True)
 class Stream:
-    """What a dispatcher works on: one subscription's view of one topic."""
+    """What a dispatcher delivers: one subscription's view of one topic, and the limits on it."""
 
     topic: TopicName
     log: Log
     frames: FrameCache
     cursor: Cursor
     limits: DispatchLimits
+    unacked_budget: UnackedBudget
+    """Shared by all subscriptions of a broker."""
     durable: bool
-    delays: Delays = field(default_factory=NoDelays)
-    throttle: Throttle | None = None
+    delays: Delays
+    throttle: Throttle | None
 
 
 def unacked(cursor: Cursor, run: Run) -> Iterator[tuple[Run, tuple[int, ...]]]:
-    """What of a run is not acknowledged, with its ack set: () for runs of whole entries.
+    """The parts of a run that are not acknowledged, each with an ack set: () for whole entries.
 
-    An entry that is acknowledged in part comes alone, and counts the messages that are left.
+    An entry that is acknowledged in part is a run of its own, whose count is the messages left.
     """
     if cursor.is_plain and run.first > cursor.mark_delete:
         yield run, ()
         return
     first, stop = max(run.first, cursor.mark_delete + 1), run.first + len(run.payloads)
     for start, end in cursor.acked.missing(first, stop):
-        whole = start  # where whole entries begin that were not handed out
+        whole = start  # the first whole entry that was not yielded yet
         for offset in range(start, end) if cursor.partial else ():
             mask = cursor.partial.get(offset)
             if mask is not None:
@@ -142,7 +136,7 @@ def part_of(run: Run, start: int, stop: int) -> Run:
 
 
 def runs_of(offsets: Iterable[int]) -> Iterator[range]:
-    """Offsets as ranges of those that follow each other."""
+    """Consecutive offsets joined to ranges."""
     if isinstance(offsets, range) and offsets.step == 1:
         yield offsets
     else:
@@ -151,7 +145,7 @@ def runs_of(offsets: Iterable[int]) -> Iterator[range]:
 
 
 def entries_within(counts: Sequence[int], messages: int) -> int:
-    """How many entries to send where so many messages are wanted: the last may exceed them."""
+    """How many entries to send for so many messages; the last entry may exceed them."""
     return min(bisect_left(list(accumulate(counts)), messages) + 1, len(counts))
 
 
@@ -159,43 +153,45 @@ class Dispatcher(Protocol):
     """Decides which consumer gets which entry, and sends it."""
 
     exclusive_acks: bool
-    """Whether cumulative acknowledgements make sense."""
+    """Whether one consumer receives everything in order, so that cumulative ACKs make sense."""
 
     def add(self, consumer: Consumer) -> None:
-        """A consumer joined; the subscription has checked that it may."""
+        """A consumer joined; the caller has admitted it."""
 
     def remove(self, consumer: Consumer) -> None:
-        """A consumer left; what it had goes to the others."""
+        """A consumer left; what it had not acknowledged goes to the others."""
 
     def receivers(self) -> list[Consumer]:
-        """Who may hold entries that were not acknowledged."""
+        """The consumers that may have entries that are not acknowledged."""
 
     def dispatch(self) -> None:
-        """Send all that can be sent now; called whenever anything changed."""
+        """Send all that can be sent now; to be called whenever something changed."""
 
     def acked(self, consumer: Consumer, offset: int, messages_left: int) -> None:
-        """An entry that a consumer acknowledges; `messages_left` of it are not yet."""
+        """A consumer acknowledged part of an entry; `messages_left` of it are still pending."""
 
     def acked_whole(self, consumer: Consumer, offsets: Sequence[int]) -> None:
-        """Entries that a consumer acknowledges, each with all its messages."""
+        """A consumer acknowledged whole entries."""
 
     def skipped(self) -> None:
-        """The cursor counts entries as acknowledged that no consumer did: nobody holds them now."""
+        """The cursor advanced over entries that no consumer acknowledged: drop what is pending of
+        them.
+        """
 
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
-        """The consumer wants entries again; None: all that it has not acknowledged."""
+        """Send entries to a consumer again; None: all that it has not acknowledged."""
 
     def due(self, offsets: Iterable[int]) -> None:
-        """Entries that were to be delivered later may be delivered from now on."""
+        """Delayed entries have reached their delivery time."""
 
     def rewind(self) -> None:
         """The cursor was moved: start again from it."""
 
     def keep_to(self, stream: Stream) -> None:
-        """Its limits and its throttle are others from now on."""
+        """Apply the limits and the throttle of another stream of the same subscription."""
 
     def blocker(self) -> Blocker:
-        """Why nothing is being delivered."""
+        """Why nothing is delivered at this moment."""
 
     @property
     def read_offset(self) -> int:
@@ -203,4 +199,4 @@ class Dispatcher(Protocol):
 
     @property
     def in_replay(self) -> int:
-        """Entries that wait to be delivered again."""
+        """Entries below `read_offset` that wait to be delivered, again or for the first time."""

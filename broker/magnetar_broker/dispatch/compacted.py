@@ -1,7 +1,8 @@
-"""What a consumer gets that reads compacted: below the horizon the last message of each key.
+"""Reading compacted: below the horizon a consumer gets only the last message of each key.
 
-Above it the log is delivered as it is.  What was acknowledged counts for compacted entries as
-for others; but those that the log does not have any more were acknowledged by nobody.
+The horizon is the offset up to which the topic was compacted; from there on the log is delivered
+as it is.  Acknowledged entries are left out below it too.  But entries that the log has trimmed
+count as acknowledged only for the log: their compacted copies are delivered.
 """
 
 import logging
@@ -11,18 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from magnetar_broker.dispatch.base import entries_within
+from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.dispatch.frames import FrameCache
-from magnetar_broker.subscribing.consumer import Consumer
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.hashes import range_slot
 from magnetar_proto.ids import mask_to_ack_set
 from magnetar_proto.sticky_key import sticky_key
-from magnetar_storage.compacted_log import CompactedLog
-from magnetar_storage.compacted_part import Stretch
-from magnetar_storage.cursor import Cursor
-from magnetar_storage.cursor_log import DurableCursor
+from magnetar_storage.compacted.compacted_log import CompactedLog
+from magnetar_storage.compacted.compacted_part import Stretch
+from magnetar_storage.cursors.cursor import Cursor
+from magnetar_storage.cursors.cursor_log import DurableCursor
 from magnetar_storage.errors import StorageError
-from magnetar_storage.log import Log
+from magnetar_storage.log.log import Log
 
 logger = logging.getLogger(__name__)
 
@@ -30,13 +31,13 @@ AHEAD_ENTRIES = 1000
 AHEAD_BYTES = 1 << 20
 RETRY_SECONDS = 1.0
 START_PROPERTY = "magnetar.compactedFrom"
-"""Of a durable cursor's properties; not for clients (`shown`)."""
+"""A property of a durable cursor that is hidden from clients (`shown`)."""
 STORED_START = re.compile(r"(-?\d{1,18}),(-?\d{1,18})", re.ASCII)
 NOTHING = Stretch(0, 0, (), [], ())
 
 
 class Start(NamedTuple):
-    """Where to begin, however little the log has still, while the cursor is at `mark_delete`."""
+    """The offset to begin at while the cursor is at `mark_delete`; the log may have trimmed it."""
 
     offset: int
     mark_delete: int
@@ -49,47 +50,46 @@ class Start(NamedTuple):
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> "Start | None":
-        """What `as_properties` made; None if there is no such thing."""
+        """Read back `as_properties`; None without such a property."""
         found = STORED_START.fullmatch(properties.get(START_PROPERTY, ""))
         return None if found is None else cls(int(found[1]), int(found[2]))
 
     def as_properties(self) -> dict[str, str]:
-        """To be kept with a durable cursor."""
+        """The property to store with a durable cursor."""
         return {START_PROPERTY: f"{self.offset},{self.mark_delete}"}
 
 
 def shown(properties: Mapping[str, str]) -> dict[str, str]:
-    """What of a durable cursor's properties clients have set."""
+    """The properties of a durable cursor that clients have set."""
     return {key: value for key, value in properties.items() if key != START_PROPERTY}
 
 
 def replaced(properties: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
-    """The properties when clients set others."""
+    """A cursor's properties after clients replaced theirs by `new`."""
     start = Start.of(properties)
     return shown(new) | ({} if start is None else start.as_properties())
 
 
 class CompactedReading:
-    """One subscription's; entries are read ahead, and `ready` is called when they have come."""
+    """The compacted entries of one subscription, read ahead; `ready` is called with new ones."""
 
     def __init__(
         self, view: CompactedLog, log: Log, cursor: Cursor, ready: Callable[[], None]
     ) -> None:
         self.failure: StorageError | None = None
-        """Why compacted data cannot be read; it is tried again by itself."""
+        """Why compacted data cannot be read; reading is retried after `RETRY_SECONDS`."""
         self.start: Start | None = None
         self._ready = ready
         self._view = view
         self._log = log
         self._cursor = cursor
-        self._ahead = NOTHING  # all that there is from one offset to before another
+        self._ahead = NOTHING  # all compacted entries from `_ahead_from` to before `_ahead_to`
         self._ahead_from = self._ahead_to = 0
         self._reading = False
-        self._told = ""
-        """What the log of events has heard last of a failure that lasts."""
+        self._logged = ""  # the last failure, so that one that lasts is logged once
 
     def first(self) -> int:
-        """The offset to begin at after the cursor was moved, or the consumer changed."""
+        """The offset to begin at after a seek or a change of the consumer."""
         self.clear()
         mark_delete, start = self._cursor.mark_delete, self.start
         if start is not None and mark_delete <= self._moved_by_itself(start.mark_delete):
@@ -97,22 +97,25 @@ class CompactedReading:
         return mark_delete + 1
 
     def _moved_by_itself(self, mark_delete: int) -> int:
-        """How far the cursor may have come without any acknowledgement.
+        """How far the cursor may have advanced without an acknowledgement.
 
-        What durable ones did not acknowledge is not given back.
+        Trimming moves non-durable cursors; what a durable one has not acknowledged is not trimmed.
         """
         if isinstance(self._cursor, DurableCursor):
             return mark_delete
         return max(mark_delete, self._log.holes.next_missing(self._log.first_offset) - 1)
 
     def has(self, offset: int) -> bool:
-        """Whether the entries from this offset on are to be read here."""
+        """Whether the entries from this offset on are read from compacted data."""
         return offset < self._view.horizon
 
     def give(
         self, consumer: Consumer, offset: int, room: int, frames: FrameCache, partition: int
     ) -> int:
-        """Send about `room` messages from `offset` on; returns where to go on: the same to wait."""
+        """Send about `room` messages from `offset` on; returns the offset to continue at.
+
+        That is `offset` itself while entries are being read: `ready` is called then.
+        """
         if not self._ahead_from <= offset < self._ahead_to:
             self._read(offset)
             return offset
@@ -129,13 +132,13 @@ class CompactedReading:
         return self._send(consumer, wanted, room, frames, partition)
 
     def clear(self) -> None:
-        """Give back the memory: nobody reads at present."""
+        """Release the memory: no consumer reads at present."""
         self._ahead, self._ahead_from, self._ahead_to = NOTHING, 0, 0
 
     def _wanted(self, stretch: Stretch, ranges: Sequence[tuple[int, int]]) -> Stretch:
         """The first entries that can be sent together: whole ones, or one that is partly acked.
 
-        Where there are ranges of slots, only those with keys in them.
+        With hash ranges only the entries whose keys are in them.
         """
         kept: list[int] = []
         partial = self._cursor.partial
@@ -155,8 +158,8 @@ class CompactedReading:
 
     def _is_acked(self, offset: int) -> bool:
         log = self._log
-        gone = offset < log.first_offset or offset in log.holes
-        return not gone and self._cursor.is_acked(offset)
+        trimmed = offset < log.first_offset or offset in log.holes
+        return not trimmed and self._cursor.is_acked(offset)
 
     def _send(
         self, consumer: Consumer, stretch: Stretch, room: int, frames: FrameCache, partition: int
@@ -187,16 +190,19 @@ class CompactedReading:
             return
         finally:
             self._reading = False
-        self._told = ""
+        self._logged = ""
         self._ahead, self._ahead_from = found or NOTHING, offset
         self._ahead_to = found.offsets[-1] + 1 if found else horizon
         self._ready()
 
     def _failed(self, offset: int, error: StorageError) -> None:
-        trouble = f"compacted data of {self._log.key} cannot be read from offset {offset}: {error}"
-        if trouble != self._told:
+        trouble = (
+            f"compacted data of {self._log.key} cannot be read from offset {offset}; trying again "
+            f"every {RETRY_SECONDS:g} s: {error}"
+        )
+        if trouble != self._logged:
             logger.error("%s", trouble)
-            self._told = trouble
+            self._logged = trouble
         self.failure = error
         self._log.engine.clock.later(RETRY_SECONDS, self._try_again)
 

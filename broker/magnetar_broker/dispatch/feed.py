@@ -1,11 +1,11 @@
-"""Where a dispatcher's entries come from: memory if recent, else read ahead from the store."""
+"""A dispatcher's source of new entries: memory if they are recent, else read ahead from disk."""
 
 import logging
 from collections.abc import Callable
 
 from magnetar_storage.errors import Corrupt, NoSegment, StorageError
 from magnetar_storage.interfaces import Run
-from magnetar_storage.log import Log
+from magnetar_storage.log.log import Log
 
 logger = logging.getLogger(__name__)
 
@@ -17,12 +17,12 @@ RETRY_SECONDS = 1.0
 
 
 class Source:
-    """Entries of a log for one dispatcher, which is called when there is more or a retry is due."""
+    """Entries of a log for one dispatcher; `ready` is called with more or for a retry."""
 
     def __init__(self, entries: Log, ready: Callable[[], None]) -> None:
         self.failure: StorageError | None = None
-        """Why the entries cannot be read.  Damage stays until a seek or a new consumer tries
-        again; anything else is tried again by itself."""
+        """Why the entries cannot be read.  Damage stays until a seek or a new consumer calls
+        `retry`; anything else is retried after `RETRY_SECONDS`."""
         self._log = entries
         self._ready = ready
         self._reading = False
@@ -30,20 +30,23 @@ class Source:
         self._failed_at = 0
 
     def retry(self) -> None:
-        """Forget a failure."""
+        """Clear a failure, so that the next `take` reads again."""
         self.failure = None
 
     def give_up(self) -> range:
-        """The entries that damage has made unreadable, none if it is no damage; read on behind."""
+        """The entries that damage has made unreadable, to be passed over; empty without damage."""
         error, at = self.failure, self._failed_at
         if not isinstance(error, LASTING):
             return range(0)
         self.failure = None
-        return range(at, self._log.behind_damage(at, error))
+        return range(at, self._log.entries.behind_damage(at, error))
 
     def _failed(self, offset: int, error: StorageError) -> None:
         if self.failure is None:
-            logger.error("%s cannot be read from offset %d: %s", self._log.key, offset, error)
+            logger.error(
+                "%s cannot be read for delivery from offset %d on: %s",
+                self._log.key, offset, error,
+            )  # fmt: skip
         self.failure, self._failed_at = error, offset
         if not isinstance(error, LASTING):
             self._log.engine.clock.later(RETRY_SECONDS, self._try_again)
@@ -54,8 +57,10 @@ class Source:
 
 
 class Feed(Source):
-    """Entries in order.  Who reads on where the last read ended is catching up: then the next
-    stretch is read while this one is being sent.
+    """Entries in order.
+
+    A dispatcher that reads on where the last read ended is catching up: then the next stretch is
+    read while the present one is sent.
     """
 
     def __init__(self, entries: Log, ready: Callable[[], None]) -> None:
@@ -72,13 +77,13 @@ class Feed(Source):
         if self.failure is not None:
             if offset == self._failed_at or not isinstance(self.failure, LASTING):
                 return None
-            self.failure = None  # what was damaged is not wanted any more: somebody sought
+            self.failure = None  # a seek has moved away from the damage
         max_entries = min(max_entries, end - offset)
-        run = self._log.recent(offset, max_entries, max_bytes)
+        run = self._log.tail.get(offset, max_entries, max_bytes)
         if run is not None:
             self.clear()
             return run
-        if offset == self._next.first and self._next.payloads:
+        if offset == self._next.first and self._next.payloads:  # catching up: read one ahead again
             self._ahead, self._next = self._next, NOTHING
             self._read_on()
         at = offset - self._ahead.first
@@ -89,7 +94,7 @@ class Feed(Source):
         return None
 
     def clear(self) -> None:
-        """Give back the memory: nobody reads at present."""
+        """Release the memory: nothing is wanted at present."""
         self._ahead = self._next = NOTHING
         self._wanted = False
 
@@ -100,17 +105,18 @@ class Feed(Source):
             self._log.engine.tasks.spawn(self._read(offset, wanted))
 
     def _read_on(self) -> None:
-        """Read what comes behind the present stretch, if that is not in memory anyway."""
+        """Read the stretch after the present one, unless it is in the cache of recent entries."""
         offset = _end_of(self._ahead)
-        if offset < self._log.end and self._log.recent(offset, 1, 1) is None:
+        if offset < self._log.end and self._log.tail.get(offset, 1, 1) is None:
             self._begin(offset, wanted=False)
 
     async def _read(self, offset: int, wanted: bool) -> None:
         run: Run | None = None
         try:
-            run = await self._log.read(offset, AHEAD_ENTRIES, AHEAD_BYTES)
+            run = await self._log.entries.read(offset, AHEAD_ENTRIES, AHEAD_BYTES)
         except StorageError as error:
-            # What is not wanted yet is tried again when it is; what was trimmed is not missed.
+            # A stretch read ahead is read again once it is wanted, and what has been trimmed
+            # meanwhile need not be read: neither is a failure yet.
             if wanted and offset >= self._log.first_offset:
                 self._failed(offset, error)
         finally:

@@ -1,12 +1,12 @@
-"""The bytes of runs on the wire, built once for all subscriptions that want the same."""
+"""MESSAGE frames of runs, built once for all subscriptions that send the same."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from magnetar_proto.deliveries import encode_message, encode_messages, encode_scattered
 
-KEPT_BYTES = 4 << 20
-"""Frames kept for other subscriptions beyond this are forgotten, the oldest first."""
+CACHE_BYTES = 4 << 20
+"""Limit of frames cached for other subscriptions; the oldest are dropped first."""
 
 Key = tuple[int, int, int, int, int]
 """Consumer id, consumer epoch, ledger, first entry, number of entries."""
@@ -29,35 +29,35 @@ class FrameCache:
 
     def __init__(self, partition: int) -> None:
         self.shared = False
-        """Whether what is built is kept; `forget` it at the end of the turn."""
+        """Whether frames are cached; call `forget` at the end of the event loop turn."""
         self._partition = partition
-        self._kept: dict[Key, Frames] = {}
-        self._kept_bytes = 0
+        self._cached: dict[Key, Frames] = {}
+        self._cached_bytes = 0
 
     def of(
         self, consumer_id: int, epoch: int, ledger: int, first_entry: int, payloads: Sequence[bytes]
     ) -> Frames:
         """The frames of consecutive whole entries; epoch -1 for none."""
         key = (consumer_id, epoch, ledger, first_entry, len(payloads))
-        found = self._kept.get(key)
+        found = self._cached.get(key)
         if found is None:
             found = self._build(*key[:4], payloads)
             if self.shared:
-                self._keep(key, found)
+                self._cache(key, found)
         return found
 
     def scattered(
         self, consumer_id: int, ledger: int, entries: Sequence[int], payloads: Sequence[bytes]
     ) -> Frames:
-        """The frames of whole entries of one ledger, the lowest first; nobody else wants these."""
+        """The frames of whole entries of one ledger in ascending order; not cached."""
         buffers = encode_scattered(consumer_id, ledger, entries, self._partition, payloads)
         return Frames(buffers, sum(map(len, buffers)), sum(map(len, payloads)))
 
     def forget(self) -> None:
-        """Give back the memory."""
+        """Stop caching and release the memory."""
         self.shared = False
-        self._kept.clear()
-        self._kept_bytes = 0
+        self._cached.clear()
+        self._cached_bytes = 0
 
     def _build(
         self, consumer_id: int, epoch: int, ledger: int, first_entry: int, payloads: Sequence[bytes]
@@ -75,8 +75,8 @@ class FrameCache:
         )
         return Frames(buffers, sum(map(len, buffers)), sum(map(len, payloads)))
 
-    def _keep(self, key: Key, frames: Frames) -> None:
-        self._kept[key] = frames
-        self._kept_bytes += frames.size
-        while self._kept_bytes > KEPT_BYTES:
-            self._kept_bytes -= self._kept.pop(next(iter(self._kept))).size
+    def _cache(self, key: Key, frames: Frames) -> None:
+        self._cached[key] = frames
+        self._cached_bytes += frames.size
+        while self._cached_bytes > CACHE_BYTES:
+            self._cached_bytes -= self._cached.pop(next(iter(self._cached))).size

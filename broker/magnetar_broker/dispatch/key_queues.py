@@ -1,8 +1,9 @@
-"""What waits for whom on a Key_Shared subscription.
+"""The entries of a Key_Shared subscription that wait, by the consumer they wait for.
 
-An entry goes only to the owner of its slot, and only while no other consumer holds entries of that
-slot.  A slot that moved to a new owner is *draining* until the old one has acknowledged or
-returned what it holds; nothing else waits for that.
+An entry is sent only to the owner of its slot, and only while no other consumer has pending
+entries of that slot: so keys keep their order (PIP-379).  A slot that moved to a new owner is
+*draining* until the former one has acknowledged or returned its entries of it; other slots do not
+wait for that.
 """
 
 from collections import Counter
@@ -11,26 +12,26 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush, nsmallest
 from typing import NamedTuple
 
+from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.dispatch.key_selection import SlotOwners
-from magnetar_broker.subscribing.consumer import Consumer
-from magnetar_storage.offsets import OffsetSet
+from magnetar_storage.log.offset_set import OffsetSet
 
 
 @dataclass
 class Draining:
-    """A slot whose former owner still holds entries of it."""
+    """A slot of which a former owner still has pending entries."""
 
     holder: Consumer
     entries: int
-    """How many it holds."""
+    """How many are pending there."""
     waiting: list[int] = field(default_factory=list)
-    """What waits for them; a heap."""
+    """Entries of the slot that wait for them; a heap."""
     blocked_attempts: int = 0
-    """How often an entry could not go on because of them."""
+    """How often an entry could not be sent because of them."""
 
 
 class DrainingHash(NamedTuple):
-    """A slot that a consumer drains, as statistics tell it."""
+    """A draining slot, for statistics."""
 
     slot: int
     unacked_entries: int
@@ -38,7 +39,7 @@ class DrainingHash(NamedTuple):
 
 
 class DrainingHashes(NamedTuple):
-    """What a consumer has to do with draining; of its present `hashes` the sum and each."""
+    """A consumer's draining slots, for statistics; `unacked_entries` is the sum of `hashes`."""
 
     unacked_entries: int
     cleared_total: int
@@ -52,36 +53,38 @@ class KeyQueues:
         self.slots = slots
         self.draining: dict[int, Draining] = {}
         self.unowned = OffsetSet()
-        """Entries of slots that belong to nobody; their slots are not remembered."""
+        """Entries of slots without an owner; their slots are computed again by `take_unowned`."""
         self.cleared: dict[Consumer, int] = {}
-        """How many slots each consumer has drained."""
+        """How many slots each consumer has finished draining."""
         self.waiting: dict[int, int] = {}
         """The slot of each entry that waits for an owner or a draining slot."""
-        self._held: dict[int, int] = {}  # the slot of each entry that a consumer holds
-        self._queues: dict[Consumer, list[int]] = {}  # heaps; what waits no more is passed over
+        self._unacked: dict[int, int] = {}  # the slot of each pending entry
+        self._queues: dict[Consumer, list[int]] = {}
+        """A heap for each consumer; offsets that are not in `waiting` are stale."""
         self._drains = drains
 
     # Consumers --------------------------------------------------------------------
 
     def add(self, consumer: Consumer) -> None:
-        """A consumer takes slots from others; what nobody owned may have found its owner."""
+        """A consumer joins and gets slots.  Call `take_unowned`: entries may have an owner now."""
         self.slots.add(consumer)
         self._queues[consumer] = []
         self.cleared[consumer] = 0
         self._divide()
 
     def remove(self, consumer: Consumer) -> None:
-        """Others take its slots; call `let_go` for what it held."""
+        """A consumer leaves and others get its slots; call `release` for its pending entries."""
         self.slots.remove(consumer)
         del self._queues[consumer], self.cleared[consumer]
         self._divide()
 
     def _divide(self) -> None:
-        """Find anew which slots are draining, and where everything waits."""
+        """Slots have new owners: compute which are draining, and queue what waits again."""
+        # Computed from what is pending, not updated: so no draining slot can be left over.
         before, self.draining = self.draining, {}
         if self._drains:
             for consumer in [one for one in self._queues if one.pending]:
-                for slot, entries in Counter(map(self._held.get, consumer.pending)).items():
+                for slot, entries in Counter(map(self._unacked.get, consumer.pending)).items():
                     if slot is not None and self.slots.owner(slot) is not consumer:
                         self.draining[slot] = Draining(consumer, entries)
         for slot, draining in self.draining.items():
@@ -94,7 +97,7 @@ class KeyQueues:
             self.wait(offset, slot)
 
     def draining_hashes(self, consumer: Consumer) -> DrainingHashes:
-        """The slots that this consumer drains, lowest first."""
+        """The slots that this consumer is draining, lowest first."""
         hashes = [
             DrainingHash(slot, draining.entries, draining.blocked_attempts)
             for slot, draining in sorted(self.draining.items(), key=lambda item: item[0])
@@ -103,18 +106,18 @@ class KeyQueues:
         unacked = sum(each.unacked_entries for each in hashes)
         return DrainingHashes(unacked, self.cleared[consumer], hashes)
 
-    # What consumers hold ----------------------------------------------------------
+    # Pending entries --------------------------------------------------------------
 
     def give(self, offsets: Sequence[int], slots: Sequence[int]) -> None:
-        """Entries that did not wait went to the owner of their slots."""
-        self._held.update(zip(offsets, slots, strict=True))
+        """Entries that did not wait are sent to the owner of their slots."""
+        self._unacked.update(zip(offsets, slots, strict=True))
 
-    def let_go(self, offset: int) -> tuple[int | None, bool]:
-        """Nobody holds an entry any more: its slot, and whether that ended a slot's draining.
+    def release(self, offset: int) -> tuple[int | None, bool]:
+        """An entry is not pending any more: its slot, and whether that slot has stopped draining.
 
-        The slot is None if nobody held it.
+        The slot is None if the entry was not pending.
         """
-        slot = self._held.pop(offset, None)
+        slot = self._unacked.pop(offset, None)
         draining = self.draining.get(slot) if slot is not None else None
         if slot is None or draining is None:
             return slot, False
@@ -129,22 +132,22 @@ class KeyQueues:
         return slot, True
 
     def settle(self, offsets: Iterable[int]) -> tuple[list[int], bool]:
-        """Entries are acknowledged: those that nobody held, and whether a slot was drained."""
+        """Entries are acknowledged: those that were not pending, and whether a slot was drained."""
         if not self.draining:
-            held = self._held
-            return [offset for offset in offsets if held.pop(offset, None) is None], False
-        not_held, drained = [], False
+            pending = self._unacked
+            return [offset for offset in offsets if pending.pop(offset, None) is None], False
+        not_pending, drained = [], False
         for offset in offsets:
-            slot, ended = self.let_go(offset)
+            slot, ended = self.release(offset)
             drained = drained or ended
             if slot is None:
-                not_held.append(offset)
-        return not_held, drained
+                not_pending.append(offset)
+        return not_pending, drained
 
     # What waits -------------------------------------------------------------------
 
     def wait(self, offset: int, slot: int) -> None:
-        """Queue an entry."""
+        """Queue an entry for the owner of its slot, or until the slot is drained or owned."""
         draining = self.draining.get(slot)
         if draining is not None:
             draining.blocked_attempts += 1
@@ -160,39 +163,39 @@ class KeyQueues:
             heappush(self._queues[owner], offset)
 
     def first(self, consumer: Consumer) -> int | None:
-        """The lowest entry that may go to a consumer now."""
+        """The lowest entry that may be sent to a consumer now."""
         queue = self._queues[consumer]
         while queue and queue[0] not in self.waiting:
             heappop(queue)
         return queue[0] if queue else None
 
     def next(self, consumer: Consumer, limit: int) -> list[int]:
-        """The lowest entries that may go to a consumer now."""
+        """The lowest entries that may be sent to a consumer now."""
         found = nsmallest(limit, self._queues[consumer])
         return [offset for offset in found if offset in self.waiting]
 
     def give_first(self, consumer: Consumer) -> None:
-        """That entry went to it."""
+        """The entry that `first` returned is sent to the consumer."""
         offset = heappop(self._queues[consumer])
-        self._held[offset] = self.waiting.pop(offset)
+        self._unacked[offset] = self.waiting.pop(offset)
 
     def drop(self, offsets: range) -> list[int]:
-        """Those of these entries that waited; they do no longer."""
+        """Remove entries from all queues; returns those that were waiting."""
         dropped = [offset for offset in self.waiting if offset in offsets]
         for offset in dropped:
             del self.waiting[offset]
         return dropped
 
     def take_unowned(self) -> OffsetSet:
-        """What belonged to nobody, to be queued anew by its slots."""
+        """Remove and return the entries without an owner, to be routed again."""
         unowned, self.unowned = self.unowned, OffsetSet()
         return unowned
 
     def clear(self) -> None:
-        """Nothing waits and nothing is held."""
+        """Remove everything that waits or is pending."""
         self.waiting.clear()
         self.draining.clear()
         self.unowned.clear()
-        self._held.clear()
+        self._unacked.clear()
         for queue in self._queues.values():
             queue.clear()

@@ -1,7 +1,7 @@
-"""Who owns which slot of the keys: pure objects that know consumers' names, but no messages.
+"""Which consumer owns which slot, by names and ranges; without any knowledge of messages.
 
-A slot is a number made of a key, 1 to 65535.  At any time a slot has one owner or, with ranges
-that consumers chose, perhaps none.
+A slot is a hash of a key, 1 to 65535.  It has one owner at a time or, with ranges that consumers
+chose (STICKY), perhaps none.
 """
 
 from abc import ABC, abstractmethod
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Generic, Protocol, TypeVar
 
-from magnetar_broker.errors import ConsumerUnassigned
+from magnetar_broker.base.errors import ConsumerUnassigned
 from magnetar_proto.hashes import RANGE_SLOTS, range_slot, ring_slot
 
 LAST_SLOT = RANGE_SLOTS - 1
@@ -19,18 +19,18 @@ LAST_SLOT = RANGE_SLOTS - 1
 
 @dataclass(frozen=True)
 class KeySharedMeta:
-    """How a consumer wants the keys to be divided."""
+    """The KeySharedMeta of a SUBSCRIBE command: how the keys are to be divided."""
 
     sticky: bool = False
-    """By the ranges that consumers name; else by the broker."""
+    """Consumers choose their hash ranges; else the broker divides the keys."""
     out_of_order: bool = False
-    """A key may go to its new owner while the old one still holds messages of it."""
+    """A key may go to its new owner while the old one still has pending messages of it."""
     ranges: tuple[tuple[int, int], ...] = ()
-    """First and last slot of each."""
+    """First and last slot of each range."""
 
     @property
     def policy(self) -> tuple[bool, bool]:
-        """What all consumers of a subscription have to agree on."""
+        """What all consumers of a subscription must have in common."""
         return self.sticky, self.out_of_order
 
 
@@ -47,7 +47,7 @@ C = TypeVar("C", bound=Owner)
 
 
 class SlotOwners(ABC, Generic[C]):
-    """Slots in stretches: those up to `ends[i]`, and above `ends[i - 1]`, are of `owners[i]`."""
+    """Slots in stretches: those above `ends[i - 1]`, up to `ends[i]`, belong to `owners[i]`."""
 
     def __init__(self, slot_of: Callable[[bytes], int]) -> None:
         self.slot_of = slot_of
@@ -56,38 +56,40 @@ class SlotOwners(ABC, Generic[C]):
         self.owners: list[C | None] = [None]
 
     def owner(self, slot: int) -> C | None:
-        """Who owns a slot."""
+        """The owner of a slot, if it has one."""
         return self.owners[bisect_left(self.ends, slot)]
 
     @abstractmethod
     def check(self, wanted: KeySharedMeta) -> C | None:
-        """Who has to go before a consumer with these wishes may be added; None: it may.
+        """The consumer that must leave before one that asks for this can be added, if there is one.
 
-        `ConsumerUnassigned` if it never may.
+        `ConsumerUnassigned` if nothing can be assigned to it.
         """
 
     @abstractmethod
     def add(self, consumer: C) -> None:
-        """A consumer joined, which `check` allowed: it takes slots from others."""
+        """A consumer joined that `check` allowed: it gets slots of others."""
 
     @abstractmethod
     def remove(self, consumer: C) -> None:
         """A consumer left: its slots go to others."""
 
-    def _settle(self, stretches: Iterable[tuple[int, C | None]]) -> None:
-        """Take over stretches by their ends, lowest first."""
+    def _assign(self, stretches: Iterable[tuple[int, C | None]]) -> None:
+        """Set all stretches by their ends, in ascending order."""
         pairs = list(stretches)
         self.ends = [end for end, _ in pairs]
         self.owners = [owner for _, owner in pairs]
 
 
 class HashRing(SlotOwners[C]):
-    """Each consumer has some points on a ring of slots; a slot is of the next point's consumer."""
+    """Each consumer has some points on a ring; the consumer of the next point owns a slot."""
 
     def __init__(self, points: int) -> None:
         super().__init__(ring_slot)
         self._points = points
-        self._claims: dict[int, list[C]] = {}  # who has a point, then who waits for it
+        self._claims: dict[
+            int, list[C]
+        ] = {}  # the consumer of a point, then those that collided with it
         self._numbers: dict[str, dict[int, C]] = {}  # of consumers of the same name
 
     def check(self, wanted: KeySharedMeta) -> C | None:
@@ -127,7 +129,7 @@ class HashRing(SlotOwners[C]):
         return [ring_slot(f"{name}\0{number}\0{n}".encode()) for n in range(self._points)]
 
     def _close_ring(self) -> None:
-        """The slots above the last point are of the first one's consumer."""
+        """The slots above the last point belong to the consumer of the first one."""
         self.owners[-1] = self.owners[0] if self._claims else None
 
 
@@ -141,8 +143,8 @@ class RangeHalving(SlotOwners[C]):
     def check(self, wanted: KeySharedMeta) -> C | None:
         if self._ranges and self._widest()[1] < 2:
             raise ConsumerUnassigned(
-                f"the keys are divided among {len(self._ranges)} consumers already, and no range "
-                "can be halved again"
+                f"the keys are divided among {len(self._ranges)} consumers, and no range can be "
+                "halved again: close a consumer first"
             )
         return None
 
@@ -170,11 +172,11 @@ class RangeHalving(SlotOwners[C]):
         return ends[widths.index(widest)], widest
 
     def _divide(self) -> None:
-        self._settle(sorted(self._ranges.items(), key=lambda pair: pair[0]) or [(LAST_SLOT, None)])
+        self._assign(sorted(self._ranges.items(), key=lambda pair: pair[0]) or [(LAST_SLOT, None)])
 
 
 class ChosenRanges(SlotOwners[C]):
-    """Consumers say which slots they take; what nobody takes is not delivered."""
+    """Consumers choose their slots (STICKY); keys in slots without an owner are not delivered."""
 
     def __init__(self) -> None:
         super().__init__(range_slot)
@@ -204,11 +206,11 @@ class ChosenRanges(SlotOwners[C]):
                 stretches.append((start - 1, None))
             stretches.append((end, consumer))
             free_from = end + 1
-        self._settle([*stretches, (max(free_from, LAST_SLOT), None)])
+        self._assign([*stretches, (max(free_from, LAST_SLOT), None)])
 
 
 def check_ranges(ranges: tuple[tuple[int, int], ...]) -> None:
-    """`ConsumerUnassigned` unless one consumer can have these ranges at the same time."""
+    """`ConsumerUnassigned` if ranges are missing, reversed or overlap each other."""
     if not ranges:
         raise ConsumerUnassigned("a sticky Key_Shared consumer must name at least one hash range")
     ordered = sorted(ranges)

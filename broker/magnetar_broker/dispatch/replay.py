@@ -1,14 +1,14 @@
-"""Entries that wait to be delivered again, lowest first."""
+"""A sorted queue of entries that are to be delivered again."""
 
 from collections.abc import Iterable, Iterator
 
 from magnetar_broker.dispatch.base import runs_of
-from magnetar_storage.cursor import Cursor
-from magnetar_storage.offsets import OffsetSet
+from magnetar_storage.cursors.cursor import Cursor
+from magnetar_storage.log.offset_set import OffsetSet
 
 
 class ReplayQueue:
-    """A sorted set of offsets, of which some may be set aside."""
+    """A sorted set of offsets, of which some may be set aside as unreadable."""
 
     def __init__(self) -> None:
         self._members = OffsetSet()
@@ -29,70 +29,70 @@ class ReplayQueue:
 
     @property
     def ready(self) -> bool:
-        """Whether something is left that was not set aside."""
+        """Whether it has entries that are not set aside."""
         return bool(self._members)
 
     def add(self, offset: int) -> None:
-        """Queue an entry; once is enough."""
+        """Queue an entry; repeats are harmless."""
         if offset not in self._aside:
             self._members.add(offset, offset + 1)
 
     def add_all(self, offsets: Iterable[int]) -> None:
-        """Queue entries, in any order; fastest if they follow each other."""
+        """Queue entries in any order; fastest if they are consecutive."""
         if self._aside:
             offsets = [offset for offset in offsets if offset not in self._aside]
         for run in runs_of(offsets):
             self._members.add(run.start, run.stop)
 
     def discard(self, offset: int) -> None:
-        """Forget an entry, for instance because it was acknowledged."""
+        """Remove an entry, for instance because it was acknowledged."""
         self.discard_all(range(offset, offset + 1))
 
     def discard_all(self, offsets: range) -> None:
-        """Forget consecutive entries."""
+        """Remove consecutive entries."""
         self._members.remove(offsets.start, offsets.stop)
         if self._aside:
             self._aside.remove(offsets.start, offsets.stop)
 
     def discard_acked(self, cursor: Cursor) -> None:
-        """Forget what is acknowledged."""
+        """Remove what is acknowledged."""
         discard_acked(self._members, cursor)
         discard_acked(self._aside, cursor)
 
     def set_aside(self, offsets: range) -> None:
-        """Pass these over until `restore`: they cannot be read."""
+        """Skip these until `restore`: they cannot be read."""
         for start, stop in list(self._members.present(offsets.start, offsets.stop)):
             self._members.remove(start, stop)
             self._aside.add(start, stop)
 
     def restore(self) -> None:
-        """Try again what was set aside."""
+        """Queue again what was set aside."""
         for start, stop in self._aside:
             self._members.add(start, stop)
         self._aside.clear()
 
     def first_run(self, limit: int) -> tuple[int, int] | None:
-        """The lowest run of consecutive entries as (offset, length <= limit); not taken out."""
+        """The lowest consecutive entries as (offset, length <= limit); they stay queued."""
         first = self._members.next_present(0)
         if first is None:
             return None
         return first, min(self._members.next_missing(first) - first, limit)
 
     def move_to(self, other: "ReplayQueue") -> None:
-        """Everything waits in another queue from now on."""
+        """Move everything to another queue."""
         self.restore()
         for start, stop in self._members:
             other.add_all(range(start, stop))
         self._members.clear()
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove everything."""
         self._members.clear()
         self._aside.clear()
 
 
 def discard_acked(offsets: OffsetSet, cursor: Cursor) -> None:
-    """Take out what is acknowledged."""
+    """Remove what a cursor has acknowledged from a set of offsets."""
     offsets.remove_below(cursor.mark_delete + 1)
     for start, stop in list(offsets) if cursor.acked else ():
         for run in list(cursor.acked.present(start, stop)):

@@ -1,4 +1,4 @@
-"""Where entries that come again are from: memory if recent, else read where they lie, together."""
+"""The source of entries that are delivered again: memory if recent, else read together."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
@@ -6,22 +6,22 @@ from itertools import count
 from magnetar_broker.dispatch.feed import Source
 from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import Run
-from magnetar_storage.log import Log
+from magnetar_storage.log.log import Log
 
 GATHERED_ENTRIES = 5000
 GATHERED_BYTES = 1 << 20
 GATHERED_STRETCHES = 200
 GAP = 16
-"""So few entries between two that are wanted are read as well: that is cheaper than two reads."""
+"""Gaps of so many entries between wanted ones are read as well: cheaper than two reads."""
 
 Stretch = tuple[int, int]
 """Consecutive entries, as (start, stop)."""
 
 
 class ReplayFeed(Source):
-    """Entries that lie scattered, as delayed ones do.
+    """Scattered entries, such as delayed ones.
 
-    When one is not in memory, those that are wanted next are read with it.
+    When one is not in memory, the ones that are wanted next are read with it.
     """
 
     def __init__(self, entries: Log, ready: Callable[[], None]) -> None:
@@ -35,15 +35,15 @@ class ReplayFeed(Source):
         max_bytes: int,
         wanted: Callable[[], Iterable[Stretch]],
     ) -> Run | None:
-        """Entries from `offset` on, all of one segment; None when there are none (yet).
+        """Entries from `offset` on, all of one segment; None while they are read, or if none exist.
 
-        `wanted` tells what will be asked for, in order, `offset` first.
+        `wanted` yields what will be asked for next, in order, `offset` first.
         """
         end = self._log.segment_end(offset)
         if offset >= end or self.failure is not None:
             return None
         max_entries = min(max_entries, end - offset)
-        run = self._log.recent(offset, max_entries, max_bytes)
+        run = self._log.tail.get(offset, max_entries, max_bytes)
         if run is not None:
             return run
         found: list[tuple[bytes, int]] = []
@@ -62,7 +62,7 @@ class ReplayFeed(Source):
         return None
 
     def clear(self) -> None:
-        """Give back the memory: nothing is wanted at present."""
+        """Release the memory: nothing is wanted at present."""
         self._gathered = {}
         self._wanted = False
 
@@ -71,7 +71,8 @@ class ReplayFeed(Source):
         try:
             await self._read(stretches, gathered)
         except StorageError as error:
-            # Further on it is met again, when that is wanted; what was trimmed is not missed.
+            # A failure further on is met again once that entry is wanted itself, and what has
+            # been trimmed meanwhile need not be read.
             if not gathered and offset >= self._log.first_offset:
                 self._failed(offset, error)
         finally:
@@ -88,7 +89,7 @@ class ReplayFeed(Source):
             while at < stop:
                 if left <= 0:
                     return
-                run = await self._log.read(at, stop - at, left)
+                run = await self._log.entries.read(at, stop - at, left)
                 if not run.payloads:
                     return
                 entries = zip(run.payloads, run.counts, strict=True)
@@ -98,7 +99,7 @@ class ReplayFeed(Source):
 
 
 def joined(stretches: Iterable[Stretch]) -> list[Stretch]:
-    """The first of some stretches in order, as many as are read at once, over small gaps."""
+    """The first stretches of some in order, as many as are read at once, joined over small gaps."""
     found: list[Stretch] = []
     entries = 0
     for start, stop in stretches:

@@ -1,4 +1,4 @@
-"""Who is next: pure objects that know priorities and names, but no messages."""
+"""Which consumer is next, by priorities and names; without any knowledge of messages."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def pick_active(consumers: Sequence[C], topic: str, partition: int) -> C | None:
     """The one consumer of a Failover subscription that receives.
 
     Among those of the best priority, sorted by name: partition p goes to member p mod k;
-    a topic without partitions goes by a hash ring over the members, not by who came first.
+    a topic without partitions uses a hash ring of the members, not the order of joining.
     """
     if not consumers:
         return None
@@ -47,19 +47,19 @@ def pick_active(consumers: Sequence[C], topic: str, partition: int) -> C | None:
 
 
 class RoundRobin(Generic[C]):
-    """Turns inside the best priority level in which somebody can take something."""
+    """Turns within the best priority level that has a consumer with room."""
 
     def __init__(self) -> None:
         self._levels: dict[int, list[C]] = {}
         self._turn: dict[int, int] = {}
 
     def add(self, consumer: C) -> None:
-        """Let a consumer take part."""
+        """Add a consumer to its level."""
         self._levels.setdefault(consumer.priority, []).append(consumer)
         self._levels = dict(sorted(self._levels.items()))
 
     def remove(self, consumer: C) -> None:
-        """Let it take part no longer."""
+        """Remove a consumer."""
         level = self._levels[consumer.priority]
         at = level.index(consumer)
         del level[at]
@@ -70,7 +70,7 @@ class RoundRobin(Generic[C]):
             self._turn[consumer.priority] -= 1
 
     def next(self) -> C | None:
-        """The consumer whose turn it is, among those that can take something; then `served`."""
+        """The consumer whose turn it is among those with room; call `served` once it was served."""
         for priority, level in self._levels.items():
             start = self._turn.get(priority, 0)
             for step in range(len(level)):
@@ -80,5 +80,5 @@ class RoundRobin(Generic[C]):
         return None
 
     def served(self, consumer: C) -> None:
-        """The consumer was given something: the turn goes to the one after it."""
+        """The consumer was sent something: the turn passes to the one after it."""
         self._turn[consumer.priority] = self._levels[consumer.priority].index(consumer) + 1

@@ -1,22 +1,22 @@
-"""Exclusive and Failover: one consumer receives everything, in order.
+"""The dispatcher of Exclusive and Failover: one consumer receives everything, in order.
 
-An Exclusive one may name ranges of slots: then it receives only what has keys in them.
+An Exclusive consumer may choose hash ranges: then it receives only messages with keys in them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from magnetar_broker.dispatch.base import Blocker, Stream, entries_within, part_of, unacked
+from magnetar_broker.dispatch.consumer import CompactedSource, Consumer
 from magnetar_broker.dispatch.feed import Feed
 from magnetar_broker.dispatch.selection import pick_active
-from magnetar_broker.subscribing.consumer import CompactedSource, Consumer
 from magnetar_proto.hashes import range_slot
 from magnetar_proto.sticky_key import sticky_key
 from magnetar_storage.interfaces import Run
-from magnetar_storage.world import Timer
+from magnetar_storage.world.runtime import Timer
 
 
 class SingleActive:
-    """A change of the active consumer rewinds to the cursor."""
+    """When the active consumer changes, delivery starts again at the cursor."""
 
     exclusive_acks = True
     in_replay = 0
@@ -51,7 +51,7 @@ class SingleActive:
         self._choose()
 
     def _choose(self) -> bool:
-        """Settle who is active; True when that changed."""
+        """Choose the active consumer; True if it changed."""
         chosen = pick_active(self._consumers, str(self._topic), self._topic.partition)
         if chosen is self.active:
             return False
@@ -62,6 +62,8 @@ class SingleActive:
         if chosen is None:
             return True
         if self._failover and self._limits.failover_delay_ms > 0:
+            # Acknowledgements of the former consumer may be on their way, and more consumers may
+            # join at once, as after a restart: waiting avoids duplicates and repeated changes.
             delay = self._limits.failover_delay_ms / 1000
             self._switching = self._log.engine.clock.later(delay, self._switched)
         else:
@@ -69,7 +71,7 @@ class SingleActive:
         return True
 
     def _switched(self) -> None:
-        """The grace period of a change is over: tell everybody and start from the cursor."""
+        """The delay of a change is over: tell all consumers and start from the cursor."""
         self._switching = None
         if self._failover:
             for consumer in sorted(self._consumers, key=lambda one: (one.priority, one.name)):
@@ -99,9 +101,10 @@ class SingleActive:
         limits, throttle = self._limits, self._throttle
         while consumer.can_take():
             if consumer.compacted is not None and consumer.compacted.has(self.read_offset):
-                if not self._give_compacted(consumer, consumer.compacted):
+                if not self._send_compacted(consumer, consumer.compacted):
                     return
                 continue
+            # Single acknowledgements and skips may have left gaps ahead: never send those entries.
             offset = self._cursor.next_unacked(max(self.read_offset, self._log.first_offset))
             room, size = consumer.permits, limits.max_read_bytes
             if throttle is not None:
@@ -113,10 +116,10 @@ class SingleActive:
             self.read_offset = offset
             if run is None:
                 return
-            self._give(consumer, run, consumer.permits - room)
+            self._send(consumer, run, consumer.permits - room)
 
-    def _give_compacted(self, consumer: Consumer, source: CompactedSource) -> bool:
-        """Send some of what is below the horizon; False when nothing can be sent now."""
+    def _send_compacted(self, consumer: Consumer, source: CompactedSource) -> bool:
+        """Send some entries below the compaction horizon; False when nothing can be sent now."""
         at, room = self.read_offset, consumer.permits
         if self._throttle is not None:
             if not self._throttle.may_go():
@@ -125,8 +128,8 @@ class SingleActive:
         self.read_offset = source.give(consumer, at, room, self._frames, self._topic.partition)
         return self.read_offset > at
 
-    def _give(self, consumer: Consumer, run: Run, spare: int) -> None:
-        """Send a run until so many permits are left; the last entry may exceed them."""
+    def _send(self, consumer: Consumer, run: Run, spare: int) -> None:
+        """Send a run until `spare` permits are left; the last entry may exceed that."""
         ranges = () if self._failover else consumer.key_shared.ranges
         parts = self._inside(ranges, run) if ranges else unacked(self._cursor, run)
         for part, ack_set in parts:
@@ -140,12 +143,12 @@ class SingleActive:
                 consumer.give_entry(ledger, entry, partition, payload, left, 0, ack_set)
                 self.read_offset = part.first + 1
             else:
-                self._give_run(consumer, ledger, entry, part, room)
+                self._send_run(consumer, ledger, entry, part, room)
 
     def _inside(
         self, ranges: Sequence[tuple[int, int]], run: Run
     ) -> Iterator[tuple[Run, tuple[int, ...]]]:
-        """What of a run has keys in these ranges, as `unacked` tells it; pass over the rest."""
+        """The parts of a run with keys in these ranges, as `unacked` yields them; skip the rest."""
         for part, ack_set in unacked(self._cursor, run):
             for offset, payload in enumerate(part.payloads, part.first):
                 slot = range_slot(sticky_key(payload))
@@ -154,7 +157,7 @@ class SingleActive:
                 else:
                     self.read_offset = offset + 1
 
-    def _give_run(self, consumer: Consumer, ledger: int, entry: int, run: Run, room: int) -> None:
+    def _send_run(self, consumer: Consumer, ledger: int, entry: int, run: Run, room: int) -> None:
         payloads, messages = run.payloads, sum(run.counts)
         if messages > room:
             n = entries_within(run.counts, room)
@@ -165,23 +168,23 @@ class SingleActive:
     # Acknowledging ----------------------------------------------------------------
 
     def acked(self, consumer: Consumer, offset: int, messages_left: int) -> None:
-        """Nothing is kept per entry here: the cursor knows."""
+        """Nothing to do: only the cursor keeps acknowledgements here."""
 
     def acked_whole(self, consumer: Consumer, offsets: Sequence[int]) -> None:
-        """The same."""
+        """Nothing to do: only the cursor keeps acknowledgements here."""
 
     def skipped(self) -> None:
-        """The same; what comes next may be something else now, for instance behind damage."""
+        """The next entry may be another one now, for instance one behind damage."""
         self.dispatch()
 
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
-        """Ids do not matter: everything not acknowledged is sent again, in order."""
+        """Everything that is not acknowledged is sent again, in order, whatever `offsets` are."""
         if consumer is self.active:
             self.rewind()
             self.dispatch()
 
     def due(self, offsets: Iterable[int]) -> None:
-        """Delays mean nothing here."""
+        """Delays do not apply: they would break the order."""
 
     def blocker(self) -> Blocker:
         consumer = self.active
@@ -199,12 +202,12 @@ class SingleActive:
         return self._waits_for(compacted)
 
     def _waits_for(self, compacted: CompactedSource | None) -> Blocker:
-        """Why a consumer that can take something gets nothing."""
+        """Why a consumer with room gets nothing."""
         if self._throttle is not None and self._throttle.is_spent:
             return Blocker.RATE
         failure = self._feed.failure if compacted is None else compacted.failure
         return Blocker.DAMAGE if failure else Blocker.READING
 
     def _is_compacted(self, consumer: Consumer) -> bool:
-        """Whether what comes next is compacted data."""
+        """Whether the next entry is read from compacted data."""
         return consumer.compacted is not None and consumer.compacted.has(self.read_offset)

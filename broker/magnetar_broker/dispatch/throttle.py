@@ -1,4 +1,4 @@
-"""How fast one subscription may deliver."""
+"""Applies dispatch rates to one subscription: the dispatcher asks it before each run."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,11 +6,11 @@ from magnetar_broker.rates.rate_limit import RateLimit
 
 UNLIMITED = 1 << 62
 CAUGHT_UP_ENTRIES = 1000
-"""Who is no further behind counts as caught up."""
+"""A subscription with no more entries left to deliver counts as caught up."""
 
 
 class Throttle:
-    """Several rates, each of which others may share; delivering waits for all of them."""
+    """Several rates, which other subscriptions may share; delivery waits for all of them."""
 
     __slots__ = ("_behind", "_by_entries", "_go", "limits")
 
@@ -21,10 +21,10 @@ class Throttle:
         by_entries: bool = False,
         behind: Callable[[], int] | None = None,
     ) -> None:
-        """`go` is called when delivering may go on.
+        """`go` is called when delivery may continue.
 
-        `by_entries`: a batch counts as one message.  Who is caught up, by what `behind` says, is
-        spared, if it is given.
+        `by_entries`: a batch counts as one message.  `behind` is the number of entries left to
+        deliver; if it is given, the rates do not apply while the subscription is caught up.
         """
         self.limits = tuple(limits)
         self._go = go
@@ -33,12 +33,12 @@ class Throttle:
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing may be delivered at present."""
-        return not self._is_spared() and not all(limit.admits(self) for limit in self.limits)
+        """Whether a rate is used up at present."""
+        return not self._is_exempt() and not all(limit.admits(self) for limit in self.limits)
 
     def may_go(self) -> bool:
-        """Whether something may be delivered; if not, `go` is called when it may."""
-        if self._is_spared():
+        """Whether something may be delivered; if not, `go` will be called when it may."""
+        if self._is_exempt():
             return True
         for limit in self.limits:
             if not limit.admits(self):
@@ -48,16 +48,16 @@ class Throttle:
 
     def room(self) -> tuple[int, int]:
         """Messages and bytes that may be delivered at once; a last entry may exceed them."""
-        if self._is_spared():
+        if self._is_exempt():
             return UNLIMITED, UNLIMITED
         messages, size = zip(*(limit.left(UNLIMITED) for limit in self.limits), strict=True)
         return min(messages), min(size)
 
     def took(self, entries: int, messages: int, size: int) -> None:
-        """So much was delivered."""
-        if not self._is_spared():
+        """Count what was delivered."""
+        if not self._is_exempt():
             for limit in self.limits:
                 limit.take(entries if self._by_entries else messages, size)
 
-    def _is_spared(self) -> bool:
+    def _is_exempt(self) -> bool:
         return self._behind is not None and self._behind() <= CAUGHT_UP_ENTRIES

@@ -1,1 +1,1 @@
-"""How long messages, subscriptions and topics stay."""
+"""When messages and subscriptions are deleted: expiry, quotas, trimming, orphaned segments."""

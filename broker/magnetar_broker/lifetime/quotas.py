@@ -1,4 +1,4 @@
-"""Backlog quotas: how much of a topic may wait for its slowest subscription, and for how long.
+"""Backlog quotas: limits of the size and age of the slowest subscription's backlog.
 
 What waits is what a durable subscription has not acknowledged.  Messages that are to be delivered
 later wait on purpose: they count by their size, and not by their age.
@@ -9,39 +9,37 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from magnetar_broker.compaction.rules import COMPACTION_CURSOR
+from magnetar_broker.base.errors import BrokerError, QuotaExceeded, QuotaHolds
+from magnetar_broker.config.domains import QuotaAction
 from magnetar_broker.dispatch.base import Delays
-from magnetar_broker.errors import BrokerError, QuotaExceeded, QuotaHolds
-from magnetar_broker.limits import TopicLimits
-from magnetar_broker.policies import (
-    BACKLOG_QUOTA_AGE,
-    BACKLOG_QUOTA_SIZE,
-    BacklogQuota,
-    Policies,
-    Policy,
-    QuotaAction,
-)
+from magnetar_broker.limits.topic_limits import TopicLimits
+from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR
+from magnetar_broker.policies.policy import Policy
+from magnetar_broker.policies.resolver import Policies
+from magnetar_broker.policies.table import BACKLOG_QUOTA_AGE, BACKLOG_QUOTA_SIZE
+from magnetar_broker.policies.values import BacklogQuota
 from magnetar_broker.publishing.producers import Producers
+from magnetar_broker.subscribing.finding import first_since
 from magnetar_broker.subscribing.skipping import skip_runs
 from magnetar_broker.subscribing.subscription import Subscription
 from magnetar_broker.subscribing.subscriptions import Subscriptions
 from magnetar_proto.names import TopicName
-from magnetar_storage.log import Log
-from magnetar_storage.offsets import next_in_neither
+from magnetar_storage.log.log import Log
+from magnetar_storage.log.offset_set import next_in_neither
 
 logger = logging.getLogger(__name__)
 
 EVICTED_TO_PERCENT: Final = 90
-"""Of a quota by size: so much of the backlog is left."""
+"""The share of a quota by size that an eviction leaves as backlog."""
 REFUSALS: Final[dict[QuotaAction, type[BrokerError]]] = {
     QuotaAction.PRODUCER_REQUEST_HOLD: QuotaHolds,
     QuotaAction.PRODUCER_EXCEPTION: QuotaExceeded,
 }
-"""How producers are refused."""
+"""The refusal of producers, by action."""
 
 
 class Bounded(Protocol):
-    """A topic, as far as its backlog."""
+    """A topic, as backlog quotas need it."""
 
     name: TopicName
     log: Log
@@ -55,12 +53,10 @@ class Bounded(Protocol):
     @property
     def subscriptions(self) -> Subscriptions: ...
 
-    async def first_since(self, timestamp_ms: int) -> int: ...
-
 
 @dataclass(frozen=True)
 class Quota:
-    """One of the two quotas."""
+    """A type of quota: by size or by age."""
 
     policy: Policy[BacklogQuota]
     unit: str
@@ -68,7 +64,7 @@ class Quota:
 
 
 class Excess(NamedTuple):
-    """A quota that is reached."""
+    """A quota that is exceeded, with the present value."""
 
     quota: Quota
     limit: int
@@ -84,14 +80,14 @@ async def admit_producer(topic: Bounded) -> None:
     """`QuotaHolds` or `QuotaExceeded` while a quota is reached that stops producers."""
     for excess in await excesses(topic):
         if excess.action in REFUSALS:
-            raise REFUSALS[excess.action](_told(topic, excess))
+            raise REFUSALS[excess.action](_text_of(topic, excess))
 
 
 async def keep_to_quotas(topic: Bounded) -> None:
-    """Do what the quotas say that are reached: send producers away, or pass over messages."""
+    """Apply exceeded quotas: disconnect producers, or acknowledge the oldest messages."""
     for excess in await excesses(topic):
         if excess.action in REFUSALS:
-            _send_producers_away(topic, excess)
+            _disconnect_producers(topic, excess)
         elif excess.quota is SIZE:
             await _evict_by_size(topic, excess)
         else:
@@ -99,7 +95,7 @@ async def keep_to_quotas(topic: Bounded) -> None:
 
 
 async def excesses(topic: Bounded) -> list[Excess]:
-    """The quotas that are reached: size, then age."""
+    """The exceeded quotas: size, then age."""
     limits, found = topic.limits, list[Excess]()
     if limits.keeps_quotas and limits.size_quota.limit >= 0:
         size = backlog_bytes(topic)
@@ -117,12 +113,12 @@ def _parts(quota: BacklogQuota) -> tuple[int, QuotaAction]:
 
 
 def backlog_bytes(topic: Bounded) -> int:
-    """Bytes that wait for the subscription for which most do."""
-    return max((one.unacked_bytes() for one in _slowest(topic)), default=0)
+    """The largest backlog of a subscription, in bytes."""
+    return max((one.counter.size() for one in _slowest(topic)), default=0)
 
 
 async def backlog_seconds(topic: Bounded) -> int:
-    """The age of the oldest message that somebody waits for; 0 if nobody does.
+    """The age in seconds of the oldest message that a subscription waits for; 0 if none does.
 
     It counts from when the message was published, if ages are to be precise, else from when its
     segment was closed.
@@ -135,39 +131,39 @@ async def backlog_seconds(topic: Bounded) -> int:
             oldest, whose = offset, one
     if whose is None:
         return 0
-    since_ms = await whose.published_ms(oldest) if topic.limits.precise_ages else None
+    since_ms = await whose.counter.published_ms(oldest) if topic.limits.precise_ages else None
     if since_ms is None:
         since_ms = log.closed_ms(oldest)
     return 0 if since_ms is None else max(log.engine.clock.now_ms() - since_ms, 0) // 1000
 
 
 def _slowest(topic: Bounded) -> list[Subscription]:
-    """Those that quotas look at."""
+    """The subscriptions whose backlog counts: durable ones, without compaction's."""
     subscriptions = topic.subscriptions.values()
     return [one for one in subscriptions if one.durable and one.name != COMPACTION_CURSOR]
 
 
-def _told(topic: Bounded, excess: Excess) -> str:
+def _text_of(topic: Bounded, excess: Excess) -> str:
     origin = topic.policies.resolve(excess.quota.policy, topic.name).origin
     unit = excess.quota.unit
     return (
-        f"the backlog of {topic.name} is {excess.present} {unit} and may be {excess.limit} "
+        f"the backlog of {topic.name} is {excess.present} {unit} and the quota is {excess.limit} "
         f"(backlogQuota of the {origin}): acknowledge, skip or expire messages, or raise the quota"
     )
 
 
-def _send_producers_away(topic: Bounded, excess: Excess) -> None:
+def _disconnect_producers(topic: Bounded, excess: Excess) -> None:
     if not len(topic.producers) and not topic.producers.waiting:
         return
-    told = _told(topic, excess)
-    logger.warning("producers are sent away: %s", told)
-    topic.producers.refuse(REFUSALS[excess.action](told))
+    text = _text_of(topic, excess)
+    logger.warning("producers are disconnected: %s", text)
+    topic.producers.refuse(REFUSALS[excess.action](text))
 
 
 async def _evict_by_size(topic: Bounded, excess: Excess) -> None:
     for one in _slowest(topic):
-        if one.unacked_bytes() >= max(excess.limit, 1):
-            offset = one.offset_leaving(excess.limit * EVICTED_TO_PERCENT // 100)
+        if one.counter.size() >= max(excess.limit, 1):
+            offset = one.counter.offset_leaving(excess.limit * EVICTED_TO_PERCENT // 100)
             await _evict(topic, one, [range(offset)], excess)
 
 
@@ -175,7 +171,7 @@ async def _evict_by_age(topic: Bounded, excess: Excess) -> None:
     log = topic.log
     since_ms = log.engine.clock.now_ms() - excess.limit * 1000
     closed = log.closed_before(since_ms + 1)
-    offset = await topic.first_since(since_ms + 1) if topic.limits.precise_ages else closed
+    offset = await first_since(log, since_ms + 1) if topic.limits.precise_ages else closed
     for one in _slowest(topic):
         first = one.next_unacked()
         if first < offset:
@@ -187,6 +183,6 @@ async def _evict(topic: Bounded, one: Subscription, runs: list[range], excess: E
     messages = await skip_runs(one, runs)
     if messages:
         logger.warning(
-            "%d messages were passed over for subscription %s: %s",
-            messages, one.name, _told(topic, excess),
+            "%d messages were acknowledged by eviction for subscription %s: %s",
+            messages, one.name, _text_of(topic, excess),
         )  # fmt: skip

@@ -1,19 +1,19 @@
-"""Giving back what a topic need not keep, as `retention` decides."""
+"""Deleting segments that a topic need not keep, as `retention` decides."""
 
 from typing import Protocol
 
-from magnetar_broker.delays import TopicDelays
-from magnetar_broker.lifetime.retention import Need, Verdict, deletable_to, released_to, verdicts
-from magnetar_broker.limits import TopicLimits
+from magnetar_broker.delays.topic_delays import TopicDelays
+from magnetar_broker.limits.topic_limits import TopicLimits
+from magnetar_broker.policies.retention import Need, Verdict, deletable_to, released_to, verdicts
 from magnetar_broker.publishing.deduplication import Deduplication
 from magnetar_broker.subscribing.subscriptions import Subscriptions
-from magnetar_storage.cursor_log import CursorLog
-from magnetar_storage.log import Log
-from magnetar_storage.thinnable import needed_by
+from magnetar_storage.cursors.cursor_log import CursorLog
+from magnetar_storage.cursors.needed import needed_by
+from magnetar_storage.log.log import Log
 
 
 class Tidied(Protocol):
-    """A topic, as far as what it keeps."""
+    """A topic's log and limits."""
 
     log: Log
     cursors: CursorLog
@@ -23,14 +23,14 @@ class Tidied(Protocol):
 
 
 class Truncated(Tidied, Protocol):
-    """The same with its subscriptions."""
+    """A topic, as `truncate` needs it: with its subscriptions."""
 
     @property
     def subscriptions(self) -> Subscriptions: ...
 
 
 def judged(topic: Tidied) -> list[Verdict]:
-    """What becomes of each of a topic's segments, the oldest first."""
+    """The verdict for each of a topic's segments, the oldest first."""
     log = topic.log
     # Not only those of `subscriptions`: a cursor that is being created counts as well.
     needs = [Need(cursor.name, cursor.mark_delete) for cursor in topic.cursors.cursors.values()]
@@ -41,21 +41,22 @@ def judged(topic: Tidied) -> list[Verdict]:
 
 
 async def tidy(topic: Tidied) -> None:
-    """Roll over a segment that is old, and give back what may go."""
+    """Roll over an open segment that is old enough, and delete segments that can be deleted."""
     log = topic.log
-    log.roll_if_due()
-    await log.rolled()
+    log.rollover.roll_if_due()
+    await log.rollover.idle()
     if log.segments and log.segments[0].entries is not None:
         released = released_to(judged(topic), log.first_offset)
         released = await topic.deduplication.released_to(released)
-        deletable = deletable_to(judged(topic), log.first_offset)  # somebody may have gone back
+        # Judged again: a cursor may have been moved back during the wait.
+        deletable = deletable_to(judged(topic), log.first_offset)
         await log.trim(min(deletable, released))
         await log.reclaim(needed_by(topic.cursors.cursors.values()), released)
     await topic.delays.tidy()
 
 
 async def truncate(topic: Truncated) -> None:
-    """Acknowledge everything for everybody, and delete every closed segment, retained or not.
+    """Acknowledge all messages for all subscriptions, and delete closed segments, retained or not.
 
     What is published meanwhile stays.
     """

@@ -1,1 +1,1 @@
-"""Figures: counted on the way, gathered on request, shown to Prometheus."""
+"""Metrics: counters on the hot paths, a snapshot on request, the page for Prometheus."""

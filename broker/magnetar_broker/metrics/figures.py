@@ -1,4 +1,4 @@
-"""The broker's figures at one moment, gathered without keeping the loop from its work."""
+"""The figures behind the metrics: a snapshot of every topic, gathered in turns of the loop."""
 
 import logging
 from collections.abc import Iterable
@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from magnetar_broker.base.turns import yield_turn
 from magnetar_broker.broker import Broker
 from magnetar_broker.compaction.topic_compaction import CompactionFigures
 from magnetar_broker.dispatch.base import Blocker
-from magnetar_broker.non_persistent import NonPersistentSubscription, NonPersistentTopic
-from magnetar_broker.pauses import pause
-from magnetar_broker.subscribing.consumer import Backlog
+from magnetar_broker.dispatch.consumer import Backlog
 from magnetar_broker.subscribing.subscription import Subscription
-from magnetar_broker.topic import Topic
+from magnetar_broker.topic.non_persistent import NonPersistentTopic
+from magnetar_broker.topic.non_persistent_subscriptions import NonPersistentSubscription
+from magnetar_broker.topic.topic import Topic
 from magnetar_broker.watchdog import Stalls
+from magnetar_proto.names import TopicName
 from magnetar_storage.errors import StorageError
 
 logger = logging.getLogger(__name__)
@@ -23,12 +25,13 @@ Number = TypeVar("Number", int, float)
 
 FULL = (Blocker.UNACKED_SUBSCRIPTION, Blocker.UNACKED_BROKER)
 PAUSE_EVERY = 64
-"""Subscriptions between two turns that are left to the rest of the broker."""
+"""Subscriptions counted before the loop is yielded to other work."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """What adds up: of a topic, a namespace or the broker.  Rates are a second."""
+    """The figures of a topic that add up to those of a namespace or the broker.  Rates are per
+    second."""
 
     topics: int = 0
     subscriptions: int = 0
@@ -42,41 +45,41 @@ class Load:
     bytes_in: int = 0
     storage_bytes: int = 0
     publish_waits: int = 0
-    """How often a connection was not read from because of a topic's publish rate."""
+    """How often reading from a connection was paused for a topic's publish rate."""
     backlog: int | None = 0
-    """Messages, over all subscriptions; None when one of them could not be counted."""
+    """Unacknowledged messages of all subscriptions; None if one could not be counted."""
     backlog_bytes: int | None = 0
-    """Of each topic what its furthest behind subscription has not acknowledged."""
+    """Unacknowledged bytes of the slowest subscription; summed over topics."""
     backlog_age_seconds: float | None = 0.0
-    """Of the oldest message that some subscription has not acknowledged; 0 if there is none."""
+    """Age of the oldest unacknowledged message; 0 if there is none."""
 
 
 @dataclass(frozen=True)
 class SubscriptionFigures:
-    """One subscription; None is what is not known or not kept for its type."""
+    """One subscription; None where a figure is unknown or does not apply to its type."""
 
     name: str
     backlog: Backlog | None
-    """What is not acknowledged."""
+    """What is unacknowledged."""
     age_seconds: float | None
-    """Of the oldest message that is not acknowledged; 0 if there is none."""
+    """Age of the oldest unacknowledged message; 0 if there is none."""
     consumers: int
     rate_out: float
     throughput_out: float
     rate_redelivered: float
     messages_out: int | None
-    """Sent since the topic was loaded; what is sent again counts again."""
+    """Delivered since the topic was loaded, redeliveries included."""
     bytes_out: int | None
     unacked: int | None
-    """Messages sent and not acknowledged; kept where consumers share."""
+    """Messages delivered and not acknowledged; Shared and Key_Shared only."""
     blocked: bool | None
-    """Whether it or a consumer of it has as many of those as it may."""
+    """Whether it, or one of its consumers, reached the limit of those."""
     in_replay: int | None
-    """Entries that wait to be delivered again."""
+    """Entries that wait for redelivery."""
     blocker: str | None
-    """Why nothing is being delivered at the moment."""
+    """Why nothing is delivered at the moment."""
     dropped: int | None
-    """Messages that nobody could take; only where nothing is stored."""
+    """Messages dropped for lack of a consumer with permits; non-persistent topics only."""
 
 
 @dataclass(frozen=True)
@@ -93,23 +96,23 @@ class TopicFigures:
 
 @dataclass(frozen=True)
 class Figures:
-    """All of it."""
+    """All figures of one scrape."""
 
     cluster: str
     broker: str
-    """The host that clients are told to connect to."""
+    """The advertised host."""
     connections: int
     connections_total: int
     publish_pending_bytes: int
     cache_used_bytes: int
     topics: tuple[TopicFigures, ...]
     stalls: tuple[Stalls, ...]
-    """Subscriptions that could deliver and do not."""
+    """Subscriptions that could deliver and do not, by reason."""
     by_topic: bool
-    """Whether topics are shown one by one, or only their namespaces."""
+    """Whether the page shows every topic, or only namespaces."""
 
     def by_namespace(self) -> dict[str, Load]:
-        """The load of each namespace with a loaded topic."""
+        """The load of every namespace that has a loaded topic."""
         loads: dict[str, list[Load]] = {}
         for topic in self.topics:
             loads.setdefault(topic.namespace, []).append(topic.load)
@@ -117,7 +120,7 @@ class Figures:
 
 
 def total(loads: Iterable[Load]) -> Load:
-    """The sum; a backlog that is not known makes the sum unknown."""
+    """The sum; an unknown backlog makes the sum of backlogs unknown."""
     of = tuple(loads)
     return Load(
         topics=sum(one.topics for one in of),
@@ -139,7 +142,7 @@ def total(loads: Iterable[Load]) -> Load:
 
 
 def sum_or_none(values: Iterable[int | None]) -> int | None:
-    """The sum, None if a value is missing."""
+    """The sum; None if a value is None."""
     known = 0
     for value in values:
         if value is None:
@@ -149,7 +152,7 @@ def sum_or_none(values: Iterable[int | None]) -> int | None:
 
 
 def max_or_none(values: Iterable[Number | None], least: Number) -> Number | None:
-    """The largest, and at least `least`; None if a value is missing."""
+    """The largest value, at least `least`; None if a value is None."""
     largest = least
     for value in values:
         if value is None:
@@ -159,15 +162,15 @@ def max_or_none(values: Iterable[Number | None], least: Number) -> Number | None
 
 
 async def gather(broker: Broker) -> Figures:
-    """Count now.  Other work goes on meanwhile, so topics are not all of one instant."""
+    """Take the figures.  The loop is yielded in between, so topics differ slightly in time."""
     topics: list[TopicFigures] = []
-    since_pause = 0
+    since_yield = 0
     for topic in broker.topics:
         topics.append(await _topic(topic, broker.engine.clock.now_ms()))
-        since_pause += 1 + len(topic.subscriptions)
-        if since_pause >= PAUSE_EVERY:
-            since_pause = 0
-            await pause(broker.engine.clock)
+        since_yield += 1 + len(topic.subscriptions)
+        if since_yield >= PAUSE_EVERY:
+            since_yield = 0
+            await yield_turn(broker.engine.clock)
     return Figures(
         cluster=broker.settings.cluster_name,
         broker=urlsplit(broker.ownership.service_url).hostname or "",
@@ -183,7 +186,7 @@ async def gather(broker: Broker) -> Figures:
 
 async def _topic(topic: Topic | NonPersistentTopic, now_ms: int) -> TopicFigures:
     present: list[Subscription | NonPersistentSubscription] = [*topic.subscriptions.values()]
-    subscriptions = tuple([await _subscription(subscription, now_ms) for subscription in present])
+    subscriptions = tuple([await _subscription(topic.name, one, now_ms) for one in present])
     rate_in, throughput_in, rate_out, throughput_out = topic.meter.rates
     backlogs = [subscription.backlog for subscription in subscriptions]
     load = Load(
@@ -195,8 +198,8 @@ async def _topic(topic: Topic | NonPersistentTopic, now_ms: int) -> TopicFigures
         throughput_in=throughput_in,
         rate_out=rate_out,
         throughput_out=throughput_out,
-        messages_in=topic.messages_in,
-        bytes_in=topic.bytes_in,
+        messages_in=topic.appender.messages_in,
+        bytes_in=topic.appender.bytes_in,
         storage_bytes=topic.log.size if isinstance(topic, Topic) else 0,
         publish_waits=0 if topic.rates is None else topic.rates.publish_waits,
         backlog=sum_or_none(b.messages if b is not None else None for b in backlogs),
@@ -210,21 +213,21 @@ async def _topic(topic: Topic | NonPersistentTopic, now_ms: int) -> TopicFigures
 
 
 async def _subscription(
-    subscription: Subscription | NonPersistentSubscription, now_ms: int
+    topic: TopicName, subscription: Subscription | NonPersistentSubscription, now_ms: int
 ) -> SubscriptionFigures:
-    backlog = await _backlog(subscription)
+    backlog = await _backlog(topic, subscription)
     consumers = list(subscription.consumers)
     unacked = blocked = in_replay = messages_out = bytes_out = blocker = dropped = None
     age_seconds: float | None = 0.0
     if isinstance(subscription, Subscription):
         messages_out, bytes_out = subscription.sent()
         in_replay = subscription.dispatcher.in_replay
-        blocker = subscription.why_not_delivering()
+        blocker = subscription.dispatcher.blocker()
         if not subscription.dispatcher.exclusive_acks:
             unacked = sum(consumer.unacked for consumer in consumers)
             blocked = blocker in FULL or any(consumer.blocked for consumer in consumers)
         if backlog is None or backlog.entries:
-            oldest_ms = await subscription.oldest_ms()
+            oldest_ms = await subscription.counter.oldest_ms()
             age_seconds = None if oldest_ms is None else max(0, now_ms - oldest_ms) / 1000
     else:
         dropped = subscription.messages_dropped
@@ -246,12 +249,14 @@ async def _subscription(
     )
 
 
-async def _backlog(subscription: Subscription | NonPersistentSubscription) -> Backlog | None:
+async def _backlog(
+    topic: TopicName, subscription: Subscription | NonPersistentSubscription
+) -> Backlog | None:
     try:
         return await subscription.backlog()
     except StorageError as error:
         logger.warning(
             "the backlog of %s on %s cannot be counted: %s",
-            subscription.name, subscription.topic.name, error,
+            subscription.name, topic, error,
         )  # fmt: skip
         return None

@@ -1,4 +1,4 @@
-"""A histogram that costs a search and two additions a value."""
+"""A histogram for hot paths: counting a value is one binary search and two additions."""
 
 from bisect import bisect_left
 from itertools import accumulate
@@ -9,12 +9,12 @@ class Counts(NamedTuple):
     """A histogram at one moment."""
 
     buckets: tuple[tuple[str, int], ...]
-    """Each upper bound, `+Inf` last, and how many values were not above it."""
+    """Cumulative: each upper bound, `+Inf` last, and the number of values up to it."""
     sum: float
 
 
 class Histogram:
-    """Counts values by upper bounds (each bound counts with its own bucket)."""
+    """Counts values in buckets; a value equal to an upper bound belongs to that bucket."""
 
     __slots__ = ("_bounds", "_counts", "_sum")
 
@@ -29,6 +29,6 @@ class Histogram:
         self._sum += value
 
     def counts(self) -> Counts:
-        """The present state."""
+        """A snapshot."""
         bounds = [*(format(bound, "g") for bound in self._bounds), "+Inf"]
         return Counts(tuple(zip(bounds, accumulate(self._counts), strict=True)), self._sum)

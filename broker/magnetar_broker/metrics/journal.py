@@ -1,4 +1,4 @@
-"""What the journal tells of its commit rounds."""
+"""Figures of the journal's commit rounds; a round is one write and one sync."""
 
 from dataclasses import dataclass
 
@@ -10,12 +10,12 @@ SECOND_BOUNDS = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 
 
 @dataclass(frozen=True)
 class JournalFigures:
-    """Of all rounds since the start, at one moment."""
+    """A snapshot of all rounds since the start."""
 
     records: Counts
-    """In a round."""
+    """Records per round."""
     seconds: Counts
-    """A round's time on the disk, where it was timed."""
+    """Duration of a round's write and sync, of those that were timed."""
     bytes_total: int
 
 
@@ -28,12 +28,12 @@ class JournalStats:
         self._bytes_total = 0
 
     def observe(self, records: int, size: int, seconds: float | None) -> None:
-        """A round of so many records and bytes is durable; `seconds` on the disk, if timed."""
+        """Count a durable round: its records, its bytes, and its duration if that was measured."""
         self._records.observe(records)
         self._bytes_total += size
         if seconds is not None:
             self._seconds.observe(seconds)
 
     def figures(self) -> JournalFigures:
-        """The present state; it does not change with later rounds."""
+        """A snapshot."""
         return JournalFigures(self._records.counts(), self._seconds.counts(), self._bytes_total)

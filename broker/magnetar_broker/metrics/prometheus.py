@@ -1,13 +1,12 @@
-"""What Prometheus reads: the broker's figures under Pulsar's names.
+"""The page for Prometheus: the broker's figures under Pulsar's metric names.
 
-`pulsar_*` names and labels are those of Pulsar 4.x; `magnetar_*` are our own.  What is not
-measured is not there, rather than zero.
+`pulsar_*` names and labels are those of Pulsar 4.x; `magnetar_*` are our own.  A value that is
+unknown is left out, since a zero would be wrong.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from prometheus_client import GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -15,53 +14,54 @@ from prometheus_client.core import (
     Metric,
 )
 from prometheus_client.exposition import generate_latest
-from prometheus_client.registry import Collector, CollectorRegistry
+from prometheus_client.registry import Collector
 
+from magnetar_broker.base.version import VERSION
 from magnetar_broker.compaction.topic_compaction import CompactionFigures
 from magnetar_broker.metrics.figures import Figures, Load, SubscriptionFigures, total
 from magnetar_broker.metrics.histogram import Counts
 from magnetar_broker.metrics.journal import JournalFigures
-from magnetar_broker.version import VERSION
+from magnetar_broker.metrics.process import process_registry
 
 Labels = dict[str, str]
 Measured = Sequence[tuple[Labels, object]]
-"""Things of one kind with the labels that tell them apart."""
+"""Objects of one kind, each with its labels."""
 
 
 class Row(NamedTuple):
-    """One metric: its name (a counter's ends in _total), and its value in what is measured."""
+    """One metric: its name (a counter's ends in _total), its help, and how to read its value."""
 
     name: str
     text: str
     value: Callable[..., float | None]
-    """None: not known, so left out."""
+    """None if unknown: the sample is left out."""
 
 
 LOAD_ROWS: tuple[Row, ...] = (
     Row("subscriptions_count", "Subscriptions", lambda load: load.subscriptions),
     Row("producers_count", "Connected producers", lambda load: load.producers),
     Row("consumers_count", "Connected consumers", lambda load: load.consumers),
-    Row("rate_in", "Messages published a second", lambda load: load.rate_in),
-    Row("rate_out", "Messages delivered a second", lambda load: load.rate_out),
-    Row("throughput_in", "Bytes published a second", lambda load: load.throughput_in),
-    Row("throughput_out", "Bytes delivered a second", lambda load: load.throughput_out),
+    Row("rate_in", "Messages published per second", lambda load: load.rate_in),
+    Row("rate_out", "Messages delivered per second", lambda load: load.rate_out),
+    Row("throughput_in", "Bytes published per second", lambda load: load.throughput_in),
+    Row("throughput_out", "Bytes delivered per second", lambda load: load.throughput_out),
     Row("storage_size", "Bytes of stored entries", lambda load: load.storage_bytes),
 )
-"""Of topics or namespaces, and under pulsar_broker_ of the whole broker."""
+"""Metrics of topics or namespaces, and with the prefix pulsar_broker_ of the whole broker."""
 
 BACKLOG_ROW = Row(
-    "msg_backlog", "Messages not acknowledged, over all subscriptions", lambda load: load.backlog
+    "msg_backlog", "Unacknowledged messages of all subscriptions", lambda load: load.backlog
 )
 BACKLOG_STORAGE_ROWS: tuple[Row, ...] = (
-    Row("storage_backlog_size", "Bytes that the subscription furthest behind has to acknowledge",
+    Row("storage_backlog_size", "Unacknowledged bytes of the slowest subscription",
         lambda load: load.backlog_bytes),
-    Row("storage_backlog_age_seconds", "Age of the oldest message not acknowledged",
+    Row("storage_backlog_age_seconds", "Age of the oldest unacknowledged message in seconds",
         lambda load: load.backlog_age_seconds),
 )  # fmt: skip
 TOPICS_ROW = Row("topics_count", "Loaded topics", lambda load: load.topics)
 
 TOTAL_ROWS: tuple[Row, ...] = (
-    Row("publish_rate_limit_times", "How often a client had to wait for the publish rate",
+    Row("publish_rate_limit_times", "How often reading from a client paused for the publish rate",
         lambda load: load.publish_waits),
     Row("in_messages_total", "Messages published since the topic was loaded",
         lambda load: load.messages_in),
@@ -70,23 +70,23 @@ TOTAL_ROWS: tuple[Row, ...] = (
 )  # fmt: skip
 
 SUBSCRIPTION_ROWS: tuple[Row, ...] = (
-    Row("back_log", "Messages not acknowledged",
+    Row("back_log", "Unacknowledged messages",
         lambda one: one.backlog and one.backlog.messages),
-    Row("back_log_no_delayed", "Messages not acknowledged but for those to be delivered later",
+    Row("back_log_no_delayed", "Unacknowledged messages without delayed ones",
         lambda one: one.backlog and one.backlog.without_delayed),
-    Row("delayed", "Messages to be delivered later",
+    Row("delayed", "Delayed messages whose delivery time has not come",
         lambda one: one.backlog and one.backlog.delayed),
-    Row("storage_backlog_size", "Bytes not acknowledged",
+    Row("storage_backlog_size", "Unacknowledged bytes",
         lambda one: one.backlog and one.backlog.size),
-    Row("storage_backlog_age_seconds", "Age of the oldest message not acknowledged",
+    Row("storage_backlog_age_seconds", "Age of the oldest unacknowledged message in seconds",
         lambda one: one.age_seconds),
     Row("unacked_messages", "Messages delivered and not acknowledged", lambda one: one.unacked),
-    Row("blocked_on_unacked_messages", "1 while there are as many of those as there may be",
+    Row("blocked_on_unacked_messages", "1 while the limit of unacknowledged messages is reached",
         lambda one: one.blocked),
-    Row("in_replay", "Entries that wait to be delivered again", lambda one: one.in_replay),
-    Row("msg_rate_out", "Messages delivered a second", lambda one: one.rate_out),
-    Row("msg_throughput_out", "Bytes delivered a second", lambda one: one.throughput_out),
-    Row("msg_rate_redeliver", "Messages delivered again a second",
+    Row("in_replay", "Entries that wait for redelivery", lambda one: one.in_replay),
+    Row("msg_rate_out", "Messages delivered per second", lambda one: one.rate_out),
+    Row("msg_throughput_out", "Bytes delivered per second", lambda one: one.throughput_out),
+    Row("msg_rate_redeliver", "Messages redelivered per second",
         lambda one: one.rate_redelivered),
     Row("consumers_count", "Connected consumers", lambda one: one.consumers),
 )  # fmt: skip
@@ -96,31 +96,34 @@ SUBSCRIPTION_TOTAL_ROWS: tuple[Row, ...] = (
         lambda one: one.messages_out),
     Row("out_bytes_total", "Bytes delivered since the topic was loaded",
         lambda one: one.bytes_out),
-    Row("subscription_msg_dropped_total", "Messages of a non-persistent topic that nobody took",
+    Row("subscription_msg_dropped_total", "Messages dropped: no consumer had permits",
         lambda one: one.dropped),
 )  # fmt: skip
 
 COMPACTION_ROWS: tuple[Row, ...] = (
-    Row("compaction_succeed_count", "Compactions since the topic was loaded",
+    Row("compaction_succeed_count", "Successful compactions since the topic was loaded",
         lambda one: one.succeeded),
-    Row("compaction_failed_count", "Compactions that failed since then", lambda one: one.failed),
-    Row("compaction_duration_time_in_mills", "Milliseconds that the last compaction took",
+    Row("compaction_failed_count", "Failed compactions since the topic was loaded",
+        lambda one: one.failed),
+    Row("compaction_duration_time_in_mills", "Duration of the last compaction in milliseconds",
         lambda one: one.duration_ms),
-    Row("compaction_compacted_entries_count", "Entries that it left", lambda one: one.entries),
-    Row("compaction_compacted_entries_size", "Bytes of those", lambda one: one.size),
+    Row("compaction_compacted_entries_count", "Entries that the last compaction kept",
+        lambda one: one.entries),
+    Row("compaction_compacted_entries_size", "Bytes that the last compaction kept",
+        lambda one: one.size),
 )  # fmt: skip
-"""Of topics that were compacted since they were loaded."""
+"""Metrics of topics that were compacted since they were loaded."""
 
 STALL_ROWS: tuple[Row, ...] = (
-    Row("stalled", "Subscriptions that could deliver and do not, by what is in their way",
+    Row("stalled", "Subscriptions that are stalled: they could deliver and do not; by reason",
         lambda one: one.now),
-    Row("stalled_total", "How often subscriptions fell silent, by what was in their way",
+    Row("stalled_total", "How often subscriptions became stalled; by reason",
         lambda one: one.total),
 )  # fmt: skip
 
 BLOCKER_ROW = Row(
     "magnetar_subscription_blocker",
-    "Why a subscription delivers nothing at the moment; always 1",
+    "Why a subscription delivers nothing at the moment, in the label; always 1",
     lambda one: 1 if one.blocker else None,
 )
 
@@ -133,13 +136,13 @@ CONNECTION_ROWS: tuple[Row, ...] = (
 BROKER_ROWS: tuple[Row, ...] = (
     Row("pulsar_ml_cache_used_size", "Bytes in the cache of recent entries",
         lambda figures: figures.cache_used_bytes),
-    Row("magnetar_publish_pending_bytes", "Bytes published that wait for the disk",
+    Row("magnetar_publish_pending_bytes", "Published bytes that are not durable yet",
         lambda figures: figures.publish_pending_bytes),
 )  # fmt: skip
 
 
 def families(figures: Figures) -> Iterator[Metric]:
-    """The figures as metrics, each name once."""
+    """The figures as metrics; each name occurs once."""
     cluster = {"cluster": figures.cluster}
     yield _family(Row("pulsar_version_info", "The broker's version", lambda _: 1),
                   [({**cluster, "version": VERSION}, figures)])  # fmt: skip
@@ -174,7 +177,7 @@ def _stalls(figures: Figures) -> Iterator[Metric]:
 
 
 def _load_families(figures: Figures) -> Iterator[Metric]:
-    """By topic or by namespace; topics are counted by namespace in either case."""
+    """Loads by topic or by namespace; the number of topics is always by namespace."""
     namespaces: list[tuple[Labels, Load]] = [
         ({"cluster": figures.cluster, "namespace": namespace}, load)
         for namespace, load in figures.by_namespace().items()
@@ -216,7 +219,7 @@ def _table(prefix: str, rows: Iterable[Row], measured: Measured) -> Iterator[Met
 
 
 def _family(row: Row, measured: Measured) -> Metric:
-    """One metric of everything measured, which all has the same label names."""
+    """One metric of all objects; these have the same label names."""
     names = list(measured[0][0])
     kind = CounterMetricFamily if row.name.endswith("_total") else GaugeMetricFamily
     family = kind(row.name, row.text, labels=names)
@@ -244,7 +247,7 @@ def _histogram(name: str, text: str, labels: Labels, counts: Counts) -> Metric:
 
 
 class Exposition(Collector):
-    """Everything of one scrape, in the order of the page."""
+    """All metrics of one scrape, in the order of the page."""
 
     def __init__(self, figures: Figures, journal: JournalFigures) -> None:
         self._figures = figures
@@ -261,17 +264,8 @@ class Exposition(Collector):
 
 
 def render(figures: Figures, journal: JournalFigures) -> bytes:
-    """The page in Prometheus's text format.  Touches nothing that changes: fit for a thread."""
+    """The page in Prometheus's text format.  Reads only its arguments: fit for a thread."""
     return generate_latest(Exposition(figures, journal))
 
 
-def _process() -> CollectorRegistry:
-    """What the libraries tell of the process: CPU, memory, files, garbage, version of Python."""
-    registry = CollectorRegistry()
-    ProcessCollector(registry=registry)
-    PlatformCollector(registry=registry)
-    GCCollector(registry=registry)
-    return registry
-
-
-PROCESS: Final = _process()
+PROCESS: Final = process_registry()

@@ -1,1 +1,1 @@
-"""Tenants, namespaces and topics by name: which there are, how they come to be and go."""
+"""Tenants, namespaces and topics by name: which exist, how they are created and deleted."""

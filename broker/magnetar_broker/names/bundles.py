@@ -28,15 +28,17 @@ class Bundles:
         marks = self.boundaries
         tiling = len(marks) > 1 and marks[0] == 0 and marks[-1] == LAST
         if not tiling or any(low >= high for low, high in pairwise(marks)):
-            raise ValueError("boundaries of bundles go up from 0x00000000 to 0xffffffff")
+            raise ValueError(
+                "bundle boundaries: expected ascending values from 0x00000000 to 0xffffffff"
+            )
         if len(self) > MAX_BUNDLES:
-            raise ValueError(f"{len(self)} bundles: a namespace can have {MAX_BUNDLES}")
+            raise ValueError(f"{len(self)} bundles exceed the limit of {MAX_BUNDLES}")
 
     @classmethod
     def even(cls, number: int) -> "Bundles":
         """So many of one size, but for the last."""
         if not 0 < number <= MAX_BUNDLES:
-            raise ValueError(f"{number} bundles: a namespace can have from 1 to {MAX_BUNDLES}")
+            raise ValueError(f"expected 1 to {MAX_BUNDLES} bundles, got {number}")
         width = (LAST + 1) // number
         return cls((*(width * index for index in range(number)), LAST))
 
@@ -73,5 +75,5 @@ class Bundles:
 
 
 def is_range(text: str) -> bool:
-    """Whether a text may be that of a bundle."""
+    """Whether a text has the form of a bundle."""
     return _RANGE.fullmatch(text) is not None

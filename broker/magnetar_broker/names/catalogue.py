@@ -1,8 +1,8 @@
-"""Which topics there are by name, whether or not they are loaded.
+"""Which topics exist, by name, whether or not they are loaded.
 
-A topic is there when its log's record is stored.  A partitioned topic is a record of its own, with
-the number of its partitions; those are there with it, though a partition has a log only from its
-first use on.
+A topic exists when its log's record is stored.  A partitioned topic is a record of its own, with
+the number of its partitions; those exist with it, though a partition has a log only from its first
+use on.
 """
 
 from collections.abc import Callable
@@ -10,15 +10,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote_plus
 
-from magnetar_broker.errors import AlreadyExists, TopicMissing
-from magnetar_broker.metadata_keys import (
+from magnetar_broker.base.errors import AlreadyExists, TopicMissing
+from magnetar_broker.base.metadata_keys import (
     PARTITIONS,
     partitions_key,
     topic_key,
     topic_of_names,
     topics_of,
 )
-from magnetar_broker.records import (
+from magnetar_broker.base.records import (
     Fields,
     change_record,
     create_record,
@@ -45,22 +45,22 @@ class Partitioned:
 
 
 class Catalogue:
-    """Reads and writes the names.  Which topics are partitioned is in memory, once asked for."""
+    """Reads and writes the names.  Partitioned topics are kept in memory from the first read on."""
 
     def __init__(self, metadata: MetadataStore) -> None:
         self._metadata = metadata
         self._partitioned: dict[TopicName, Partitioned | None] | None = None
-        """None of one that was not read yet, since it was stored or may have been."""
+        """The value None: to be read, because it was or may have been stored."""
 
     # Partitioned topics -----------------------------------------------------------------
 
     async def partitioned(self, topic: TopicName) -> Partitioned | None:
-        """The partitioned topic of this name, or that this is a partition of."""
+        """The partitioned topic of this name or of this partition; None if there is none."""
         known = await self._known()
         base = topic.base
         if base in known and known[base] is None:
             fields = await read_record(self._metadata, partitions_key(base))
-            if base in known and known[base] is None:  # else somebody was faster
+            if base in known and known[base] is None:  # else a concurrent request has read it
                 if fields is None:
                     del known[base]
                 else:
@@ -68,31 +68,34 @@ class Catalogue:
         return known.get(base)
 
     async def partitions(self, topic: TopicName) -> int:
-        """How many partitions that has; 0 when it is not partitioned."""
+        """The number of partitions of `partitioned(topic)`; 0 if that is None."""
         found = await self.partitioned(topic)
         return 0 if found is None else found.partitions
 
     async def create_partitioned(self, topic: TopicName, new: Partitioned) -> None:
-        """Make a partitioned topic; durable on return.
+        """Create a partitioned topic; durable on return.
 
-        Nobody may be making, opening or deleting topics of that name: see `Topics`.
+        The caller holds the lock of the topic with its partitions (`TopicLocks.family_held`).
         """
         known = await self._known()
         if await self.exists(topic):
-            raise AlreadyExists(f"{topic} exists already and is not partitioned")
+            raise AlreadyExists(f"{topic} already exists and is not partitioned")
         try:
-            made = await create_record(self._metadata, partitions_key(topic), new.fields())
+            created = await create_record(self._metadata, partitions_key(topic), new.fields())
         except StorageError:
             known[topic] = None  # it may be stored all the same
             raise
-        if not made:
-            raise AlreadyExists(f"{topic} is a partitioned topic already")
+        if not created:
+            raise AlreadyExists(f"{topic} already exists as a partitioned topic")
         known[topic] = new
 
     async def change_partitioned(
         self, topic: TopicName, change: Callable[[Partitioned], Partitioned]
     ) -> None:
-        """Store what `change` makes of it; durable on return.  `TopicMissing` if it is none."""
+        """Store what `change` returns for the present record; durable on return.
+
+        `TopicMissing` if there is no such partitioned topic.
+        """
         known = await self._known()
         changed: list[Partitioned] = []
 
@@ -102,20 +105,20 @@ class Catalogue:
             return kept | changed[-1].fields()
 
         try:
-            there = await change_record(self._metadata, partitions_key(topic), changing)
+            exists = await change_record(self._metadata, partitions_key(topic), changing)
         except StorageError:
             known[topic] = None  # it may be stored all the same
             raise
-        if not there:
+        if not exists:
             raise TopicMissing(f"{topic} is not a partitioned topic")
         known[topic] = changed[-1]
 
     async def grow(self, topic: TopicName, partitions: int) -> None:
-        """Give it more partitions; durable on return."""
+        """Set a higher number of partitions; durable on return."""
         await self.change_partitioned(topic, lambda old: replace(old, partitions=partitions))
 
     async def delete_partitioned(self, topic: TopicName) -> None:
-        """Remove what says that it is partitioned; durable on return."""
+        """Remove the record that makes it partitioned; durable on return."""
         known = await self._known()
         await self._metadata.delete(partitions_key(topic))
         known.pop(topic, None)
@@ -125,7 +128,7 @@ class Catalogue:
             keys = await keys_under(self._metadata, PARTITIONS)
             names = map(topic_of_names, keys)
             known: dict[TopicName, Partitioned | None] = dict.fromkeys(names)
-            if self._partitioned is None:  # nobody was faster
+            if self._partitioned is None:  # else a concurrent request has read them
                 self._partitioned = known
         return self._partitioned
 
@@ -136,7 +139,7 @@ class Catalogue:
         return await has_record(self._metadata, topic_key(topic))
 
     async def topics(self, namespace: str) -> list[TopicName]:
-        """Persistent topics of a namespace, partitions of partitioned ones one by one."""
+        """Persistent topics of a namespace, and each partition of partitioned ones."""
         names: set[TopicName] = set()
         parted: dict[TopicName, int] = {}
         for topic in await self.partitioned_topics(namespace, "persistent"):
@@ -156,12 +159,12 @@ class Catalogue:
         )
 
     async def logs(self, namespace: str) -> list[TopicName]:
-        """Names of a namespace's logs, whatever they are: topics, or partitions that were used."""
+        """Names of a namespace's logs: topics, and partitions that were used."""
         keys = await keys_under(self._metadata, topics_of(namespace, "persistent"))
         return [_topic(namespace, unquote_plus(key)) for key in keys]
 
     async def family(self, topic: TopicName) -> list[TopicName]:
-        """Those of a topic and its partitions, also of partitions that it has no more."""
+        """Names of the logs of a topic and its partitions, deleted partitions included."""
         prefix = topic_key(topic)
         keys = await keys_under(self._metadata, prefix + PARTITION_SUFFIX)
         locals_ = [topic.local + unquote_plus(PARTITION_SUFFIX + key) for key in keys]

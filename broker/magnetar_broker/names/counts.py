@@ -1,20 +1,20 @@
-"""How many topics a namespace has, for those namespaces that may not have any number of them."""
+"""Counts the topics of namespaces that have a limit of them (maxTopicsPerNamespace)."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
-from magnetar_broker.errors import LimitReached
+from magnetar_broker.base.errors import LimitReached
 from magnetar_broker.names.catalogue import Catalogue
 from magnetar_broker.names.topic_events import TopicEvents
 from magnetar_proto.names import TopicName
-from magnetar_storage.mutex import Mutex
-from magnetar_storage.world import Clock
+from magnetar_storage.world.mutex import Mutex
+from magnetar_storage.world.runtime import Clock
 
 ANY_NUMBER = nullcontext()
 
 
 class TopicCounts:
-    """One per broker.  A namespace is listed once, then topics are counted as they come and go."""
+    """One per broker.  A namespace is listed once, then follows `TopicEvents`."""
 
     def __init__(self, catalogue: Catalogue, events: TopicEvents, clock: Clock) -> None:
         self._catalogue = catalogue
@@ -23,9 +23,9 @@ class TopicCounts:
         self._tallies: dict[str, _Tally] = {}
 
     def room(self, namespace: str, topics: int, limit: int) -> AbstractAsyncContextManager[None]:
-        """Meanwhile so many may be made; `LimitReached` if there would be too many.  0: no limit.
+        """Reserve room for so many topics while the body runs; `LimitReached` if there is none.
 
-        Partitions count one by one, system topics do not.
+        A `limit` of 0 is none.  Partitions count one by one, system topics do not.
         """
         if limit > 0:
             return self._room(namespace, topics, limit)
@@ -37,8 +37,8 @@ class TopicCounts:
         tally = await self._tally(namespace)
         if len(tally.there) + tally.coming + topics > limit:
             raise LimitReached(
-                f"{namespace} has {len(tally.there)} topics and may have {limit} "
-                "(maxTopicsPerNamespace): delete some, or raise the limit"
+                f"{namespace} has {len(tally.there)} topics, and the limit is {limit} "
+                "(maxTopicsPerNamespace): delete topics, or raise the limit"
             )
         tally.coming += topics
         try:
@@ -51,9 +51,9 @@ class TopicCounts:
             tally = self._tallies.get(namespace)
             if tally is None:
                 tally = _Tally()
-                tally.stop = self._events.watch(namespace, tally.heard)
+                tally.stop = self._events.watch(namespace, tally.topic_changed)
                 try:
-                    tally.learn(await self._catalogue.topics(namespace))
+                    tally.fill(await self._catalogue.topics(namespace))
                 except BaseException:
                     tally.stop()
                     raise
@@ -71,18 +71,18 @@ class _Tally:
         self.there: set[TopicName] = set()
         self.coming = 0
         self.stop: Callable[[], None]
-        self._heard: list[tuple[TopicName, bool]] | None = []  # while listing
+        self._early: list[tuple[TopicName, bool]] | None = []  # changes while listing
 
-    def heard(self, name: TopicName, exists: bool) -> None:
-        if self._heard is not None:
-            self._heard.append((name, exists))
+    def topic_changed(self, name: TopicName, exists: bool) -> None:
+        if self._early is not None:
+            self._early.append((name, exists))
         elif exists and not name.is_system:
             self.there.add(name)
         else:
             self.there.discard(name)
 
-    def learn(self, listed: list[TopicName]) -> None:
+    def fill(self, listed: list[TopicName]) -> None:
         self.there.update(name for name in listed if not name.is_system)
-        heard, self._heard = self._heard or [], None
-        for name, exists in heard:
-            self.heard(name, exists)
+        early, self._early = self._early or [], None
+        for name, exists in early:
+            self.topic_changed(name, exists)

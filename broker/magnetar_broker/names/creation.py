@@ -1,31 +1,34 @@
-"""How topics come to be: by being used, where that is allowed, or because somebody says so."""
+"""Creating topics and namespaces: by use, where that is allowed, or by the admin API."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 
-from magnetar_broker.compaction.rules import COMPACTION_CURSOR
+from magnetar_broker.base.errors import AlreadyExists, BrokerError, NotAllowed, TopicMissing
+from magnetar_broker.base.metadata_keys import topic_key
+from magnetar_broker.base.parallel import for_each
 from magnetar_broker.config import Settings
-from magnetar_broker.errors import AlreadyExists, BrokerError, NotAllowed, TopicMissing
-from magnetar_broker.metadata_keys import topic_key
 from magnetar_broker.names.catalogue import Catalogue, Partitioned
 from magnetar_broker.names.counts import TopicCounts
 from magnetar_broker.names.deletion import Deletion
-from magnetar_broker.names.namespaces import Namespaces
+from magnetar_broker.names.namespaces import Namespace, Namespaces
 from magnetar_broker.names.topic_events import TopicEvents
-from magnetar_broker.parallel import for_each
-from magnetar_broker.policies import AUTO_TOPIC_CREATION, MAX_TOPICS, Policies
-from magnetar_broker.topic import Topic
-from magnetar_broker.topics import Topics
-from magnetar_proto.names import TopicName
-from magnetar_storage.cursor_log import CursorLog, read_cursors
+from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR
+from magnetar_broker.policies.policy import PolicyValues
+from magnetar_broker.policies.resolver import Policies
+from magnetar_broker.policies.table import AUTO_TOPIC_CREATION, MAX_TOPICS
+from magnetar_broker.topic.loaded_topics import Topics
+from magnetar_broker.topic.topic import Topic
+from magnetar_proto.names import NamespaceName, TopicName
+from magnetar_storage.cursors.cursor_log import CursorLog, read_cursors
 from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import ABSENT
-from magnetar_storage.log import Engine, Log
-from magnetar_storage.log_record import LogRecord
+from magnetar_storage.log.engine import Engine
+from magnetar_storage.log.log import Log
+from magnetar_storage.log.log_record import LogRecord
 
 NEVER_PARTITIONED = ("-DLQ", "-RETRY")
-"""Ends of names that clients make up for themselves; using one never makes partitions."""
+"""Endings of dead letter and retry topics, which clients name; use never partitions them."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +45,27 @@ class Creation:
     counts: TopicCounts
     deletion: Deletion
 
-    # By being used ------------------------------------------------------------------------
+    # Namespaces ---------------------------------------------------------------------------
+
+    async def namespace(self, name: NamespaceName, new: Namespace, policies: PolicyValues) -> None:
+        """Create a namespace with its policies; durable on return.
+
+        A crash, or a metadata store that fails, leaves both or none: policies without their
+        namespace would apply to a later one of this name.  `AlreadyExists`, `TenantMissing`,
+        `LimitReached`.
+        """
+
+        async def store() -> None:
+            if policies:
+                await self.policies.set(str(name), policies)  # no topic has to apply them yet
+            await self.namespaces.create(name, new)
+
+        await self.deletion.create_namespace(str(name), store)
+
+    # By use ------------------------------------------------------------------------
 
     async def check_name(self, name: TopicName) -> None:
-        """Refuse what may not be loaded here under this name."""
+        """Raise the refusal if a topic of this name cannot be opened on this broker."""
         settings = self.settings
         allowed = (
             settings.enable_persistent_topics
@@ -53,21 +73,27 @@ class Creation:
             else settings.enable_non_persistent_topics
         )
         if not allowed:
-            raise NotAllowed(f"{name.domain} topics are switched off on this broker")
+            raise NotAllowed(
+                f"{name.domain} topics are disabled on this broker: see enablePersistentTopics and "
+                "enableNonPersistentTopics"
+            )
         await self.namespaces.require(name.namespace_name)
-        self.deletion.check(name)
+        self.deletion.pending.check(name)
         partitions = await self.catalogue.partitions(name)
         if name.partition >= partitions and name.partition >= 0:
             missing = TopicMissing if partitions else NotAllowed
-            raise missing(f"{name} is no partition: {name.base} has {partitions}")
+            raise missing(
+                f"partition {name} does not exist: {name.base} has {partitions} partitions"
+            )
         if name.partition < 0 < partitions:
             raise NotAllowed(f"{name} is partitioned: use one of its {partitions} partitions")
 
     @asynccontextmanager
     async def by_use(self, name: TopicName, wanted: bool) -> AsyncIterator[bool]:
-        """Meanwhile the topic is opened, or made if this is true: `wanted`, and allowed.
+        """Within the block the caller opens the topic, and creates it if this yields True.
 
-        The caller is alone with it, its name was checked and its policies are loaded.
+        `wanted` asks for creation; policies and limits decide.  The caller holds the topic's lock,
+        has checked the name and loaded the policies.
         """
         if name.partition >= 0:  # whether it exists was decided with its parent
             yield True
@@ -81,19 +107,19 @@ class Creation:
 
     def may_create(self, name: TopicName) -> bool:
         """Whether using a topic creates it."""
-        rule = self.policies.of(AUTO_TOPIC_CREATION, name.namespace_name).value
+        rule = self.policies.of_namespace(AUTO_TOPIC_CREATION, name.namespace_name).value
         return rule.allowed or name.is_system
 
     def _room(self, name: TopicName, topics: int) -> AbstractAsyncContextManager[None]:
-        limit = self.policies.of(MAX_TOPICS, name.namespace_name).value
+        limit = self.policies.of_namespace(MAX_TOPICS, name.namespace_name).value
         if name.is_system or not name.is_persistent:
             limit = 0
         return self.counts.room(name.namespace_name, topics, limit)
 
     async def partitions(self, name: TopicName, create: bool) -> int:
-        """What PARTITIONED_METADATA answers; 0 for a topic without partitions."""
+        """The number of partitions, for PARTITIONED_METADATA; 0 for a topic without partitions."""
         await self.namespaces.require(name.namespace_name)
-        await self.deletion.settle(name)
+        await self.deletion.topics.settle(name)
         partitions = await self.catalogue.partitions(name)
         if name.partition >= 0:
             create = create and partitions == 0  # there are no further ones
@@ -104,41 +130,43 @@ class Creation:
             return partitions
         await self.policies.load(name)
         if not (create and self.may_create(name)):
-            raise TopicMissing(f"Topic {name} not found: it does not exist")
-        rule = self.policies.of(AUTO_TOPIC_CREATION, name.namespace_name).value
+            raise TopicMissing(
+                f"topic {name} does not exist: create it, or enable autoTopicCreation"
+            )
+        rule = self.policies.of_namespace(AUTO_TOPIC_CREATION, name.namespace_name).value
         if not rule.partitioned or name.partition >= 0 or name.is_system:
             return 0
         if name.local.endswith(NEVER_PARTITIONED):
             return 0
         limit = self.settings.max_num_partitions_per_partitioned_topic or rule.partitions
-        with suppress(AlreadyExists):  # somebody else was faster
+        with suppress(AlreadyExists):  # another request has created it
             await self.partitioned(name, Partitioned(min(rule.partitions, limit)))
         return await self.catalogue.partitions(name)
 
-    # Because somebody says so ---------------------------------------------------------------
+    # By request -----------------------------------------------------------------------------
 
     async def plain(self, name: TopicName, properties: dict[str, str]) -> None:
-        """Make a persistent topic without partitions; durable on return."""
-        await self.deletion.settle(name)
-        async with self.topics.alone(name):
+        """Create a persistent topic without partitions; durable on return."""
+        await self.deletion.topics.settle(name)
+        async with self.topics.locks.held(name):
             await self.check_name(name)
             await self.policies.load(name)
             if name.partition >= 0 or name in self.topics or await self.catalogue.exists(name):
-                raise AlreadyExists("This topic already exists")
+                raise AlreadyExists(f"topic {name} already exists")
             async with self._room(name, 1):
                 fields = LogRecord(properties=properties).encode()
                 async with self._listed(name):
                     await self.engine.metadata.put(topic_key(name), fields, ABSENT)
 
     async def partitioned(self, name: TopicName, new: Partitioned) -> None:
-        """Make a partitioned topic; `AlreadyExists` if there is one, or a plain topic."""
-        await self.deletion.settle(name)
-        async with self.topics.alone_with_partitions(name):
+        """Create a partitioned topic; `AlreadyExists` if there is one, or a plain topic."""
+        await self.deletion.topics.settle(name)
+        async with self.topics.locks.family_held(name):
             await self.namespaces.require(name.namespace_name)
-            self.deletion.check(name)
+            self.deletion.pending.check(name)
             await self.policies.load(name)
             if name in self.topics:
-                raise AlreadyExists(f"{name} exists already and is not partitioned")
+                raise AlreadyExists(f"{name} already exists and is not partitioned")
             async with self._room(name, new.partitions), self._listed(name):
                 await self.catalogue.create_partitioned(name, new)
 
@@ -146,16 +174,16 @@ class Creation:
         """Give a partitioned topic more partitions; durable on return.
 
         The new ones have the subscriptions of the first one, so that nothing that is published
-        to them is missed.  The caller has seen to it that there are to be more.
+        to them is missed.  The caller has checked that `partitions` exceeds the present number.
         """
-        await self.deletion.settle(name)
-        async with self.topics.alone_with_partitions(name):
+        await self.deletion.topics.settle(name)
+        async with self.topics.locks.family_held(name):
             await self.namespaces.require(name.namespace_name)
-            self.deletion.check(name)
+            self.deletion.pending.check(name)
             await self.policies.load(name)
             present = await self.catalogue.partitions(name)
             if not present:
-                raise AlreadyExists(f"Topic {name} is not the partitioned topic.")
+                raise AlreadyExists(f"{name} is not a partitioned topic")
             if partitions <= present:
                 return
             async with self._room(name, partitions - present):
@@ -167,26 +195,26 @@ class Creation:
 
     @asynccontextmanager
     async def _listed(self, name: TopicName, present: int = 0) -> AsyncIterator[None]:
-        """Meanwhile it is made, or has more than its `present` partitions.
+        """Run the body, which creates a topic or adds to its `present` partitions, then notify.
 
-        What is there then is told, even if this failed: it may have been stored all the same, or
-        could not be opened.
+        Listeners are notified of what exists then, also if the body failed: it may have been
+        stored all the same, or could not be opened.
         """
         try:
             yield
         except (StorageError, BrokerError):
-            await self._tell(name, present)
+            await self._notify(name, present)
             raise
-        await self._tell(name, present)
+        await self._notify(name, present)
 
-    async def _tell(self, name: TopicName, present: int) -> None:
+    async def _notify(self, name: TopicName, present: int) -> None:
         if not name.is_persistent:
             return
         partitions = await self.catalogue.partitions(name)
         for index in range(present, partitions):
-            self.events.tell(name.with_partition(index), True)
+            self.events.notify(name.with_partition(index), True)
         if not partitions and await self.catalogue.exists(name):
-            self.events.tell(name, True)
+            self.events.notify(name, True)
 
     async def _copy_subscriptions(self, first: TopicName, new: list[TopicName]) -> None:
         subscriptions = await self._subscriptions(first)
@@ -197,7 +225,7 @@ class Creation:
         await for_each(self.engine, new if subscriptions else (), subscribe)
 
     async def _subscriptions(self, name: TopicName) -> list[str]:
-        """Names of a topic's durable subscriptions; nobody loads it meanwhile."""
+        """Names of a topic's durable subscriptions; the caller holds the topic's lock."""
         topic = self.topics.get(name)
         if isinstance(topic, Topic):
             found = list(topic.cursors.cursors)
@@ -213,7 +241,7 @@ class Creation:
         return [name for name in found if name != COMPACTION_CURSOR]
 
     async def _subscribe(self, name: TopicName, subscriptions: list[str]) -> None:
-        """Have a partition that nobody can use yet be subscribed to, from its beginning on."""
+        """Create subscriptions, from its beginning, on a partition that clients cannot use yet."""
         log = await Log.open(topic_key(name), self.engine, create=True)
         assert log is not None
         cursors = await CursorLog.open(log)

@@ -1,15 +1,13 @@
-"""Namespaces: which there are, their bundles and properties."""
+"""Namespaces: their existence, bundles, properties and permissions."""
 
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from magnetar_broker.errors import AlreadyExists, LimitReached, NamespaceMissing
-from magnetar_broker.metadata_keys import NAMESPACES, namespace_key
-from magnetar_broker.names.bundles import Bundles
-from magnetar_broker.names.tenants import Tenants
-from magnetar_broker.records import (
+from magnetar_broker.base.errors import AlreadyExists, LimitReached, NamespaceMissing
+from magnetar_broker.base.metadata_keys import NAMESPACES, namespace_key
+from magnetar_broker.base.records import (
     Fields,
     change_record,
     create_record,
@@ -17,6 +15,8 @@ from magnetar_broker.records import (
     keys_under,
     read_record,
 )
+from magnetar_broker.names.bundles import Bundles
+from magnetar_broker.names.tenants import Tenants
 from magnetar_proto.errors import InvalidTopicName
 from magnetar_proto.names import NamespaceName
 from magnetar_storage.interfaces import MetadataStore
@@ -24,15 +24,15 @@ from magnetar_storage.interfaces import MetadataStore
 
 @dataclass(frozen=True)
 class Namespace:
-    """What is stored of one; without bundles it has the default number of them."""
+    """The stored fields of a namespace; `bundles` None is the default number of bundles."""
 
     bundles: Bundles | None = None
     properties: dict[str, str] = field(default_factory=dict)
     permissions: dict[str, Any] = field(default_factory=dict)
-    """What may be done by whom, as Pulsar's `auth_policies`; kept, as nobody is authorised yet."""
+    """Pulsar's `auth_policies`: stored and returned, but not enforced."""
 
     def fields(self) -> Fields:
-        """As stored: only what is not the default."""
+        """As stored: values that differ from the defaults."""
         fields: Fields = {}
         if self.bundles is not None:
             fields["boundaries"] = self.bundles.texts
@@ -44,7 +44,7 @@ class Namespace:
 
 
 def is_name(text: str) -> bool:
-    """Whether this may be the name of a tenant."""
+    """Whether a text is a valid name of a tenant."""
     try:
         NamespaceName.parse(f"{text}/any")
     except InvalidTopicName:
@@ -53,7 +53,7 @@ def is_name(text: str) -> bool:
 
 
 class Namespaces:
-    """Reads and writes them; `auto_create` makes one, and its tenant, on its first use."""
+    """Reads and writes namespaces; with `auto_create`, `require` creates one and its tenant."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Namespaces:
         default_bundles: int,
         limit: int,
     ) -> None:
-        """`limit` is how many a tenant may have, 0 for any number."""
+        """`limit` is the largest number of namespaces of a tenant; 0 is no limit."""
         self._metadata = metadata
         self._tenants = tenants
         self._auto_create = auto_create
@@ -74,34 +74,40 @@ class Namespaces:
         self._deleted = 0
 
     async def start(self) -> None:
-        """Make the tenants of namespaces from releases that did not know tenants."""
+        """Create the tenants of namespaces that were stored by releases without tenants."""
         present = set(await self._tenants.names())
         for tenant in sorted({name.partition("/")[0] for name in await self.names()} - present):
             await self._tenants.ensure(tenant)
 
-    # Making sure --------------------------------------------------------------------------
+    # Existence --------------------------------------------------------------------------
 
     async def require(self, name: str) -> None:
-        """Make sure that a namespace exists and is not being deleted, else `NamespaceMissing`."""
+        """Refuse a namespace that does not exist or is being deleted, or create it by use.
+
+        `NamespaceMissing`, `TenantMissing`, `LimitReached`.
+        """
         while name not in self._known:
             self._check_open(name)
             deleted = self._deleted
             if not await self.has(name):
                 await self._create_by_use(name)
             self._check_open(name)
-            if self._deleted == deleted:  # else it may be gone again
+            if self._deleted == deleted:  # else it may be deleted meanwhile: ask again
                 self._known.add(name)
 
     def _check_open(self, name: str) -> None:
         if name in self._closed:
-            raise NamespaceMissing(f"namespace {name} is being made or deleted; try again later")
+            raise NamespaceMissing(f"namespace {name} is being created or deleted; try again later")
 
     async def _create_by_use(self, name: str) -> None:
-        if not self._auto_create:
-            raise NamespaceMissing(
-                f"namespace {name} does not exist; create it, or list it in bootstrapNamespaces"
-            )
         parsed = NamespaceName.parse(name)
+        if not self._auto_create:
+            await self._tenants.get(parsed.tenant)  # a missing tenant is to be created first
+            raise NamespaceMissing(
+                f"namespace {name} does not exist: create it with PUT "
+                f"/admin/v2/namespaces/{name} (pulsar-admin namespaces create {name}), or list it "
+                "in bootstrapNamespaces"
+            )
         await self._tenants.check_room(parsed.tenant)
         await self._check_room(parsed.tenant)
         await self.ensure(parsed)
@@ -113,10 +119,7 @@ class Namespaces:
         return await has_record(self._metadata, namespace_key(name))
 
     async def ensure(self, name: NamespaceName) -> None:
-        """Make a namespace, and its tenant, unless they are being deleted.
-
-        What exists already stays as it is.
-        """
+        """Create a namespace and its tenant, unless they exist or are being deleted."""
         if str(name) in self._closed or self._tenants.is_closed(name.tenant):
             return
         with self._tenants.used(name.tenant):
@@ -126,10 +129,10 @@ class Namespaces:
     # Reading and writing --------------------------------------------------------------------
 
     async def get(self, name: str) -> Namespace:
-        """One, with its bundles, or `NamespaceMissing`."""
+        """The fields of a namespace, or `NamespaceMissing`."""
         fields = await read_record(self._metadata, namespace_key(name))
         if fields is None:
-            raise NamespaceMissing(f"namespace {name} does not exist; create it first")
+            raise NamespaceMissing(f"namespace {name} does not exist: create it first")
         return self._of(fields)
 
     def _of(self, fields: Fields) -> Namespace:
@@ -143,24 +146,27 @@ class Namespaces:
         return [f"{tenant}/{name}" for name in names]
 
     async def names(self) -> list[str]:
-        """All of them, in order."""
+        """The names of all namespaces, in order."""
         return await keys_under(self._metadata, NAMESPACES)
 
     async def create(self, name: NamespaceName, namespace: Namespace) -> None:
-        """Make one of a tenant that there is; durable on return."""
+        """Create a namespace of an existing tenant; durable on return.
+
+        `TenantMissing`, `AlreadyExists`, `LimitReached`.
+        """
         with self._tenants.used(name.tenant):
             await self._tenants.get(name.tenant)
             if not await self.has(str(name)):
                 await self._check_room(name.tenant)
             fields = namespace.fields()
             if not await create_record(self._metadata, namespace_key(str(name)), fields):
-                raise AlreadyExists(f"namespace {name} exists already")
+                raise AlreadyExists(f"namespace {name} already exists")
 
     async def _check_room(self, tenant: str) -> None:
         if 0 < self._limit <= len(await self.of_tenant(tenant)):
             raise LimitReached(
-                f"{tenant} has its {self._limit} namespaces (maxNamespacesPerTenant): "
-                "use one of them"
+                f"tenant {tenant} has reached its limit of {self._limit} namespaces "
+                "(maxNamespacesPerTenant): delete one, or raise the limit"
             )
 
     async def change_properties(
@@ -173,27 +179,27 @@ class Namespaces:
             return {**fields, "properties": properties}
 
         if not await change_record(self._metadata, namespace_key(name), changing):
-            raise NamespaceMissing(f"namespace {name} does not exist; create it first")
+            raise NamespaceMissing(f"namespace {name} does not exist: create it first")
 
-    # Ending -----------------------------------------------------------------------------------
+    # Deletion -----------------------------------------------------------------------------------
 
     def close(self, name: str) -> None:
-        """Refuse everybody who needs the namespace, until it is reopened as often."""
+        """Have `require` refuse the namespace, until `reopen` is called as often as this."""
         self._closed[name] += 1
         self._known.discard(name)
 
     def reopen(self, name: str) -> None:
-        """Whoever closed it is done: it was deleted, or will not be."""
+        """End one `close`: the namespace was deleted, or is kept."""
         self._closed[name] -= 1
         if not self._closed[name]:
             del self._closed[name]
 
     def is_closed(self, name: str) -> bool:
-        """Whether it is being deleted, or made."""
+        """Whether it is being created or deleted."""
         return name in self._closed
 
     async def delete(self, name: str) -> None:
-        """Remove one that is empty; durable on return."""
+        """Delete an empty namespace; durable on return."""
         await self._metadata.delete(namespace_key(name))
         self._known.discard(name)
         self._deleted += 1

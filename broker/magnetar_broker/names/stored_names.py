@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from urllib.parse import unquote_plus
 
-from magnetar_broker.metadata_keys import topics_of
+from magnetar_broker.base.metadata_keys import topics_of
 from magnetar_broker.names.catalogue import Catalogue
 from magnetar_proto.names import PARTITION_SUFFIX, SYSTEM_NAMESPACE, TopicName
 from magnetar_storage.interfaces import MetadataStore
@@ -32,7 +32,7 @@ class StoredNames:
             after = page[-1]
 
     def _is_shown(self, namespace: str, name: str, parted: set[TopicName]) -> bool:
-        """Parses only what may be a partition, whose topic tells of it, or a system topic."""
+        """Parses only what may be a partition or a system topic."""
         if PARTITION_SUFFIX in name or "__" in name or namespace == SYSTEM_NAMESPACE:
             topic = TopicName.parse(name)
             return not topic.is_system and (topic.partition < 0 or topic.base not in parted)

@@ -1,13 +1,13 @@
-"""Tenants: who administers them, and in which clusters they may have namespaces."""
+"""Tenants: the roles that administer them, and the clusters that they may use."""
 
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from magnetar_broker.errors import AlreadyExists, LimitReached, TenantMissing
-from magnetar_broker.metadata_keys import TENANTS, tenant_key
-from magnetar_broker.records import (
+from magnetar_broker.base.errors import AlreadyExists, LimitReached, TenantMissing
+from magnetar_broker.base.metadata_keys import TENANTS, tenant_key
+from magnetar_broker.base.records import (
     Fields,
     change_record,
     create_record,
@@ -19,7 +19,7 @@ from magnetar_storage.interfaces import MetadataStore
 
 @dataclass(frozen=True)
 class Tenant:
-    """What is stored of one."""
+    """The stored fields of a tenant."""
 
     admin_roles: tuple[str, ...] = ()
     allowed_clusters: tuple[str, ...] = ()
@@ -33,10 +33,10 @@ class Tenant:
 
 
 class Tenants:
-    """Reads and writes them."""
+    """Reads and writes tenants."""
 
     def __init__(self, metadata: MetadataStore, cluster: str, limit: int) -> None:
-        """`limit` is how many there may be, 0 for any number."""
+        """`limit` is the largest number of tenants; 0 is no limit."""
         self._metadata = metadata
         self._cluster = cluster
         self._limit = limit
@@ -48,46 +48,50 @@ class Tenants:
         return await keys_under(self._metadata, TENANTS)
 
     async def get(self, name: str) -> Tenant:
-        """One, or `TenantMissing`."""
+        """The fields of a tenant, or `TenantMissing`."""
         fields = await read_record(self._metadata, tenant_key(name))
         if fields is None:
-            raise TenantMissing(f"tenant {name} does not exist; create it first")
+            raise TenantMissing(
+                f"tenant {name} does not exist: create it with PUT /admin/v2/tenants/{name} "
+                f"(pulsar-admin tenants create {name})"
+            )
         return Tenant(tuple(fields["adminRoles"]), tuple(fields["allowedClusters"]))
 
     async def create(self, name: str, tenant: Tenant) -> None:
-        """Make one; durable on return."""
+        """Create a tenant; durable on return.  `AlreadyExists`, `LimitReached`."""
         if name in self._closed:
             raise AlreadyExists(f"tenant {name} is being deleted; try again later")
         await self.check_room(name)
         if not await create_record(self._metadata, tenant_key(name), tenant.fields()):
-            raise AlreadyExists(f"tenant {name} exists already")
+            raise AlreadyExists(f"tenant {name} already exists")
 
     async def check_room(self, name: str) -> None:
-        """`LimitReached` if there may be no tenant more and this is none yet."""
+        """`LimitReached` if `name` does not exist and the number of tenants is at the limit."""
         if self._limit > 0:
             names = await self.names()
             if name not in names and len(names) >= self._limit:
                 raise LimitReached(
-                    f"there are {self._limit} tenants already (maxTenants): use one of them"
+                    f"the limit of {self._limit} tenants (maxTenants) is reached: use another, "
+                    "delete one, or raise the limit"
                 )
 
     async def ensure(self, name: str) -> None:
-        """Make one with what holds for a new one, unless there is one."""
+        """Create a tenant with the defaults, unless it exists."""
         tenant = Tenant(allowed_clusters=(self._cluster,))
         await create_record(self._metadata, tenant_key(name), tenant.fields())
 
     async def change(self, name: str, tenant: Tenant) -> None:
-        """Store other roles and clusters; durable on return."""
+        """Replace roles and clusters; durable on return."""
         if not await change_record(
             self._metadata, tenant_key(name), lambda fields: fields | tenant.fields()
         ):
             raise TenantMissing(f"tenant {name} does not exist; create it first")
 
-    # Ending -----------------------------------------------------------------------------
+    # Deletion -----------------------------------------------------------------------------
 
     @contextmanager
     def used(self, name: str) -> Iterator[None]:
-        """Meanwhile a namespace is made in it; `TenantMissing` if it is closed."""
+        """To be held while a namespace is created in it; `TenantMissing` if it is closed."""
         if name in self._closed:
             raise TenantMissing(f"tenant {name} is being deleted; try again later")
         self._used[name] += 1
@@ -99,15 +103,15 @@ class Tenants:
                 del self._used[name]
 
     def is_used(self, name: str) -> bool:
-        """Whether a namespace is being made in it at this moment."""
+        """Whether a namespace is being created in it."""
         return name in self._used
 
     def close(self, name: str) -> None:
-        """Let no namespace be made in it until it is reopened."""
+        """Refuse new namespaces in it until it is reopened."""
         self._closed.add(name)
 
     def reopen(self, name: str) -> None:
-        """It was deleted, or will not be."""
+        """End `close`: it was deleted, or is kept."""
         self._closed.discard(name)
 
     def is_closed(self, name: str) -> bool:
@@ -115,5 +119,5 @@ class Tenants:
         return name in self._closed
 
     async def delete(self, name: str) -> None:
-        """Remove one that has no namespaces; durable on return."""
+        """Delete a tenant without namespaces; durable on return."""
         await self._metadata.delete(tenant_key(name))

@@ -1,4 +1,4 @@
-"""Topics that come and go, told to whoever keeps a list of a namespace's topics."""
+"""Notifies listeners of a namespace when one of its topics is created or deleted."""
 
 from collections.abc import Callable
 
@@ -8,16 +8,16 @@ Listener = Callable[[TopicName, bool], None]
 
 
 class TopicEvents:
-    """One per broker.  `tell` comes after the change is durable and before it is answered."""
+    """One per broker.  Call `notify` when the change is durable, before it is answered."""
 
     def __init__(self) -> None:
         self._listeners: dict[str, dict[int, Listener]] = {}
         self._next = 0
 
     def watch(self, namespace: str, listener: Listener) -> Callable[[], None]:
-        """Call `listener(name, exists)` from now on; returns what ends that, also twice.
+        """Call `listener(name, exists)` from now on; returns the function that ends it.
 
-        A listener must not raise and must not wait.
+        A listener must not raise and must not wait.  Ending it twice is safe.
         """
         number, self._next = self._next, self._next + 1
         self._listeners.setdefault(namespace, {})[number] = listener
@@ -30,10 +30,10 @@ class TopicEvents:
 
         return cancel
 
-    def tell(self, name: TopicName, exists: bool) -> None:
-        """A persistent topic, or a partition, was made or is gone.
+    def notify(self, name: TopicName, exists: bool) -> None:
+        """A persistent topic, or a partition, was created or deleted.
 
-        Tell each name that listings show; telling what is known already is harmless.
+        Call it for each name that listings show; notifying of a known state is harmless.
         """
         listeners = self._listeners.get(name.namespace_name)
         if listeners is not None:

@@ -1,27 +1,28 @@
-"""Lists of topic names in memory, for clients that ask for them again and again, or watch them.
+"""Lists of topic names in memory, for clients that list a namespace repeatedly or watch it.
 
-A list is read once and then follows `TopicEvents`.  Those asked for last stay, up to a number of
-names; those that are watched stay as long as they are.
+A list is read once and then follows `TopicEvents`.  The most recently used lists are kept, up to
+`KEPT_NAMES` names; a watched list is kept as long as it has watchers.
 """
 
 from bisect import bisect_left, insort
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
+from magnetar_broker.base.turns import yield_turn
 from magnetar_broker.names.topic_events import TopicEvents
 from magnetar_broker.names.topic_pattern import TopicPattern
-from magnetar_broker.pauses import pause
 from magnetar_proto.hashes import topics_hash
 from magnetar_proto.names import TopicName
-from magnetar_storage.world import Clock
+from magnetar_storage.world.mutex import KeyedMutex
+from magnetar_storage.world.runtime import Clock
 
 KEPT_NAMES = 500_000
-"""In all lists that nobody watches, about."""
+"""The approximate limit of names in all lists without watchers."""
 KEPT_LISTS = 1000
 REST_SECONDS = 1e-6
-"""Watchers are told at once, and then of what gathers in so much time for each name in the list:
-most of the work is the hash over all of them."""
+"""Seconds between two notifications of watchers, for each name in the list: most of their cost is
+the hash over all names.  Changes in between are sent together."""
 
 Source = Callable[[str], AsyncIterator[list[str]]]
 """Full names of a namespace's stored topics, some at a time; no system topics."""
@@ -30,10 +31,10 @@ Change = tuple[str, bool]
 
 
 class Watcher(Protocol):
-    """Whoever is told of a list's changes."""
+    """Is notified of a list's changes."""
 
-    def told(self, changes: list[Change]) -> None:
-        """Names that came and went, in their order; must not raise."""
+    def changed(self, changes: list[Change]) -> None:
+        """Names that were created and deleted, in this order; must not raise."""
 
 
 class TopicList:
@@ -47,9 +48,9 @@ class TopicList:
         self._pattern = pattern
         self._clock = clock
         self._hash: str | None = None
-        self._early: list[Change] | None = []  # while it is being read
-        self._untold: list[Change] = []
-        self._telling = self._resting = False
+        self._early: list[Change] | None = []  # changes while it is being read
+        self._changes: list[Change] = []
+        self._is_due = self._resting = False
 
     @property
     def hash(self) -> str:
@@ -59,38 +60,38 @@ class TopicList:
         return self._hash
 
     def has(self, name: str) -> bool:
-        """Whether a name is meant by the list's pattern."""
+        """Whether a name matches the list's pattern."""
         return self._pattern is None or self._pattern.matches(name)
 
     def add(self, watcher: Watcher) -> None:
-        """Tell a watcher what comes and goes from now on; it knows the list as it is."""
-        if self._untold:
-            self._tell_all()
+        """Notify a watcher of changes from now on; it knows the list as it is."""
+        if self._changes:
+            self._notify_all()
         self.watchers.add(watcher)
 
     def fill(self, names: list[str]) -> None:
-        """It has been read: `names` and what was heard of meanwhile."""
+        """The namespace has been read: set `names`, then apply the changes that came meanwhile."""
         self.names = sorted(names)
         early, self._early = self._early or [], None
         for change in early:
             self._apply(*change)
 
-    def heard(self, name: TopicName, exists: bool) -> None:
-        """A topic of the namespace came or went."""
+    def topic_changed(self, name: TopicName, exists: bool) -> None:
+        """A topic of the namespace was created or deleted."""
         text = str(name)
         if name.is_system or not self.has(text):
             return
         if self._early is not None:
             self._early.append((text, exists))
         elif self._apply(text, exists) and self.watchers:
-            self._untold.append((text, exists))
-            if not self._telling:
-                self._telling = True
+            self._changes.append((text, exists))
+            if not self._is_due:
+                self._is_due = True
                 if not self._resting:
-                    self._clock.soon(self._tell)
+                    self._clock.soon(self._notify)
 
     def _apply(self, name: str, exists: bool) -> bool:
-        """False if that was known."""
+        """Apply a change; False if it was known."""
         at = bisect_left(self.names, name)
         known = at < len(self.names) and self.names[at] == name
         if known == exists:
@@ -102,20 +103,20 @@ class TopicList:
         self._hash = None
         return True
 
-    def _tell(self) -> None:
-        self._telling, self._resting = False, True
+    def _notify(self) -> None:
+        self._is_due, self._resting = False, True
         self._clock.later(REST_SECONDS * len(self.names), self._rested)
-        self._tell_all()
+        self._notify_all()
 
-    def _tell_all(self) -> None:
-        changes, self._untold = self._untold, []
+    def _notify_all(self) -> None:
+        changes, self._changes = self._changes, []
         for watcher in list(self.watchers):
-            watcher.told(changes)
+            watcher.changed(changes)
 
     def _rested(self) -> None:
         self._resting = False
-        if self._telling:
-            self._tell()
+        if self._is_due:
+            self._notify()
 
 
 class TopicLists:
@@ -126,41 +127,42 @@ class TopicLists:
         self._source = source
         self._clock = clock
         self._lists: OrderedDict[tuple[str, str | None], TopicList] = OrderedDict()
-        self._reading: dict[tuple[str, str | None], Awaitable[None]] = {}
+        self._reading: KeyedMutex[tuple[str, str | None]] = KeyedMutex(clock)
 
     async def of(self, namespace: str, pattern: TopicPattern | None = None) -> TopicList:
         """The topics of a namespace; the list is right now, and until the caller next waits."""
         key = namespace, pattern.text if pattern is not None else None
-        while (reading := self._reading.get(key)) is not None:
-            await reading
         found = self._lists.get(key)
-        if found is not None:
+        if found is None:
+            async with self._reading.held(key):  # a caller that waits here finds the list read
+                found = self._lists.get(key) or await self._filled(namespace, pattern)
+                self._lists[key] = found
             self._lists.move_to_end(key)
-            return found
-        promise = self._reading[key] = self._clock.promise()
+            self._evict()
+        else:
+            self._lists.move_to_end(key)
+        return found
+
+    async def _filled(self, namespace: str, pattern: TopicPattern | None) -> TopicList:
         found = TopicList(namespace, pattern, self._clock)
-        found.cancel = self._events.watch(namespace, found.heard)
+        # Watched before it is read: changes during the read are applied on top of it.
+        found.cancel = self._events.watch(namespace, found.topic_changed)
         try:
             found.fill(await self._read(namespace, found))
-            self._lists[key] = found
         except BaseException:
             found.cancel()
             raise
-        finally:
-            del self._reading[key]
-            promise.set_result(None)
-        self._forget_some()
         return found
 
     async def _read(self, namespace: str, wanted: TopicList) -> list[str]:
         names: list[str] = []
         async for part in self._source(namespace):
             names += filter(wanted.has, part)
-            await pause(self._clock)
+            await yield_turn(self._clock)
         return names
 
-    def _forget_some(self) -> None:
-        """Those asked for longest ago go, except the newest."""
+    def _evict(self) -> None:
+        """Remove the lists that were asked for longest ago and have no watchers, but the newest."""
         newest = next(reversed(self._lists))
         idle = {key: one for key, one in self._lists.items() if not one.watchers}
         kept = sum(len(one.names) for one in idle.values())

@@ -6,22 +6,22 @@ They are matched in time linear in the name (RE2), for everybody waits meanwhile
 import re
 from typing import Any
 
-from magnetar_broker.errors import InvalidName, NotAllowed
+from magnetar_broker.base.errors import InvalidName, NotAllowed
 from magnetar_proto.names import PARTITION_SUFFIX, TopicName
 
 DOMAIN_END = "://"
 
 
 class BadPattern(InvalidName):
-    """It is no regular expression."""
+    """The pattern is not a regular expression."""
 
 
 class PatternUnsupported(NotAllowed):
-    """It is one, but cannot be matched in linear time."""
+    """The pattern cannot be matched in linear time."""
 
 
 def without_domain(text: str) -> str:
-    """The pattern, or name, from behind `persistent://` on: topics of any domain are matched."""
+    """The pattern, or name, without `persistent://`: topics of any domain are matched."""
     domain, separator, rest = text.partition(DOMAIN_END)
     return rest if separator else domain
 
@@ -35,7 +35,7 @@ class TopicPattern:
         self._matches = _compiled(self.text).fullmatch
 
     def matches(self, name: str) -> bool:
-        """Whether a full topic name is meant."""
+        """Whether the pattern matches a full topic name."""
         if PARTITION_SUFFIX in name:
             name = str(TopicName.parse(name).base)
         return self._matches(without_domain(name)) is not None
@@ -53,7 +53,7 @@ def _compiled(text: str) -> Any:
     try:
         re.compile(text)
     except re.error as error:
-        raise BadPattern(f"{text!r} is no regular expression: {error}") from error
+        raise BadPattern(f"{text!r} is not a regular expression: {error}") from error
     raise PatternUnsupported(
         f"{text!r} cannot be matched in linear time ({_words(refused)}): "
         "write it without look-around and back-references, or list topics and match in the client"

@@ -4,102 +4,66 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from magnetar_broker.policies import table
-from magnetar_broker.policies.policy import Policy, Said
+from magnetar_broker.policies.policy import Member, Policy, PolicyValues
 from magnetar_broker.policies.resolver import Policies
 
-MEMBERS: dict[str, Policy[Any]] = {
-    "retention_policies": table.RETENTION,
-    "message_ttl_in_seconds": table.MESSAGE_TTL,
-    "subscription_expiration_time_minutes": table.SUBSCRIPTION_EXPIRATION,
-    "inactive_topic_policies": table.INACTIVE_TOPICS,
-    "compaction_threshold": table.COMPACTION_THRESHOLD,
-    "autoTopicCreationOverride": table.AUTO_TOPIC_CREATION,
-    "autoSubscriptionCreationOverride": table.AUTO_SUBSCRIPTION_CREATION,
-    "max_producers_per_topic": table.MAX_PRODUCERS,
-    "max_consumers_per_topic": table.MAX_CONSUMERS,
-    "max_consumers_per_subscription": table.MAX_CONSUMERS_PER_SUBSCRIPTION,
-    "max_subscriptions_per_topic": table.MAX_SUBSCRIPTIONS,
-    "max_topics_per_namespace": table.MAX_TOPICS,
-    "max_unacked_messages_per_consumer": table.MAX_UNACKED_PER_CONSUMER,
-    "max_unacked_messages_per_subscription": table.MAX_UNACKED_PER_SUBSCRIPTION,
-    "subscription_types_enabled": table.SUBSCRIPTION_TYPES,
-    "schema_compatibility_strategy": table.SCHEMA_COMPATIBILITY,
-    "is_allow_auto_update_schema": table.SCHEMA_AUTO_UPDATE,
-    "schema_validation_enforced": table.SCHEMA_VALIDATION_ENFORCED,
-    "encryption_required": table.ENCRYPTION_REQUIRED,
-    "deduplicationEnabled": table.DEDUPLICATION,
-    "deduplicationSnapshotIntervalSeconds": table.DEDUPLICATION_SNAPSHOT_INTERVAL,
-    "delayed_delivery_policies": table.DELAYED_DELIVERY,
-}
-BY_CLUSTER: dict[str, Policy[Any]] = {
-    "topicDispatchRate": table.DISPATCH_RATE,
-    "subscriptionDispatchRate": table.SUBSCRIPTION_DISPATCH_RATE,
-    "clusterSubscribeRate": table.SUBSCRIBE_RATE,
-    "publishMaxMessageRate": table.PUBLISH_RATE,
-}
-"""Members that hold an object with the value under the name of the cluster."""
 QUOTAS = "backlog_quota_map"
 QUOTA_TYPES: dict[str, Policy[Any]] = {
     "destination_storage": table.BACKLOG_QUOTA_SIZE,
     "message_age": table.BACKLOG_QUOTA_AGE,
 }
-WHEN_SILENT: dict[str, Any] = {
-    "subscription_types_enabled": [],
-    "schema_compatibility_strategy": "UNDEFINED",
-    "is_allow_auto_update_schema": True,
-    "schema_validation_enforced": False,
-    "encryption_required": False,
+MEMBERS: dict[Policy[Any], Member] = {
+    policy: policy.member for policy in table.TABLE.values() if policy.member is not None
 }
-"""What members hold that are there although the namespace says nothing; clients write it, too."""
 
 
 async def policies_json(policies: Policies, namespace: str, cluster: str) -> dict[str, Any]:
-    """What a namespace says; members that are about something else are not there."""
-    document: dict[str, Any] = {QUOTAS: {}, **WHEN_SILENT}
-    for member, policy in MEMBERS.items():
-        value = await policies.said(policy, namespace)
-        if value is not None:
-            document[member] = policy.form.encode(value)
-    for member, policy in BY_CLUSTER.items():
-        value = await policies.said(policy, namespace)
-        document[member] = {} if value is None else {cluster: policy.form.encode(value)}
+    """The explicit values of a namespace; members that are not policies are left out."""
+    document: dict[str, Any] = {QUOTAS: {}}
+    for policy, member in MEMBERS.items():
+        value = await policies.explicit(policy, namespace)
+        written = member.when_unset if value is None else policy.codec.encode(value)
+        if member.by_cluster:
+            document[member.name] = {} if written is None else {cluster: written}
+        elif written is not None:
+            document[member.name] = written
     for kind, policy in QUOTA_TYPES.items():
-        value = await policies.said(policy, namespace)
+        value = await policies.explicit(policy, namespace)
         if value is not None:
             document[QUOTAS][kind] = quota_json(policy, value)
     return document
 
 
 def quota_json(policy: Policy[Any], value: Any) -> dict[str, Any]:
-    """A backlog quota, with the name that its size had in former days."""
-    written = policy.form.encode(value)
+    """A backlog quota, with the size also under its former name, which older clients read."""
+    written = policy.codec.encode(value)
     return {"limit": written["limitSize"], **written}
 
 
-def said_in_policies_json(document: Mapping[str, Any], cluster: str) -> Said:
-    """What such an object says, to have a new namespace say it; other members are passed over.
+def values_in_policies_json(document: Mapping[str, Any], cluster: str) -> PolicyValues:
+    """The policies in such an object, for a new namespace; unknown members are ignored.
 
-    ValueError (`OutOfRange`) names the member that cannot be so.
+    ValueError (`OutOfRange`) names the member with the invalid value.
     """
-    said: dict[Policy[Any], Any] = {}
+    values: dict[Policy[Any], Any] = {}
     for member, policy, value in _members(document, cluster):
         try:
-            said[policy] = policy.form.decode(value)
+            values[policy] = policy.codec.decode(value)
         except ValueError as error:
             raise type(error)(f"{member}: {error}") from error
-    return said
+    return values
 
 
 def _members(document: Mapping[str, Any], cluster: str) -> Iterator[tuple[str, Policy[Any], Any]]:
-    """The values that are there, by the names of their members."""
-    for member, policy in MEMBERS.items():
-        value = document.get(member)
-        if value is not None and value != WHEN_SILENT.get(member):
-            yield member, policy, value
-    for member, policy in BY_CLUSTER.items():
-        value = _object(document, member).get(cluster)
-        if value is not None:
-            yield f"{member}.{cluster}", policy, value
+    """The explicit values of a document, with the names of their members."""
+    for policy, member in MEMBERS.items():
+        if member.by_cluster:
+            name, value = f"{member.name}.{cluster}", _object(document, member.name).get(cluster)
+        else:
+            name, value = member.name, document.get(member.name)
+        # Clients send members back that are written even if unset.
+        if value is not None and value != member.when_unset:
+            yield name, policy, value
     for kind, policy in QUOTA_TYPES.items():
         value = _object(document, QUOTAS).get(kind)
         if value is not None:

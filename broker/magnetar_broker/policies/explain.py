@@ -1,4 +1,4 @@
-"""What holds, and where it comes from, in words."""
+"""Effective values with their sources, as JSON for people."""
 
 from typing import Any
 
@@ -9,21 +9,21 @@ from magnetar_broker.policies.table import TABLE
 
 
 async def explained(policies: Policies, subject: Subject) -> dict[str, Any]:
-    """`{policy: {value, origin, saidBy}}` of all that a namespace or topic can say."""
+    """`{policy: {value, origin, source}}` of all policies that a namespace or topic has."""
     answer = {}
     for name, policy in TABLE.items():
-        if policy.of_namespace if isinstance(subject, str) else policy.of_topic:
-            resolved = await policies.holds(policy, subject)
+        if (policy.namespace if isinstance(subject, str) else policy.topic) is not None:
+            resolved = await policies.effective(policy, subject)
             answer[name] = {
-                "value": policy.form.encode(resolved.value),
+                "value": policy.codec.encode(resolved.value),
                 "origin": str(resolved.origin),
-                "saidBy": said_by(policy, resolved, subject),
+                "source": source_of(policy, resolved, subject),
             }
     return answer
 
 
-def said_by(policy: Policy[Any], resolved: Resolved[Any], subject: Subject) -> str:
-    """Who says so: a topic, a namespace, or settings of the broker by their keys."""
+def source_of(policy: Policy[Any], resolved: Resolved[Any], subject: Subject) -> str:
+    """Where an effective value is set: a topic, a namespace, or the broker's settings by key."""
     if resolved.origin is Origin.TOPIC:
         return f"topic {subject if isinstance(subject, str) else subject.base}"
     if resolved.origin is Origin.NAMESPACE:

@@ -1,4 +1,4 @@
-"""What a policy is, and who may say what holds."""
+"""What a policy is, and the levels at which it can be set."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -6,16 +6,16 @@ from enum import StrEnum
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from magnetar_broker.config import Settings
-from magnetar_broker.policies.forms import Form
+from magnetar_broker.policies.codecs import Codec
 from magnetar_proto.names import TopicName
 
 T = TypeVar("T")
 Subject = str | TopicName
-"""Who says something: a namespace by its name, or a topic (partitions are their topic)."""
+"""Where a policy is set: a namespace, by its name, or a topic (partitions share their topic's)."""
 
 
 class Origin(StrEnum):
-    """Who says what holds; the first one that says anything is heard."""
+    """The level that an effective value comes from, in the order of precedence."""
 
     TOPIC = "topic"
     NAMESPACE = "namespace"
@@ -23,31 +23,70 @@ class Origin(StrEnum):
 
 
 class Resolved(NamedTuple, Generic[T]):
-    """What holds, and who says so."""
+    """An effective value, and the level that it comes from."""
 
     value: T
     origin: Origin
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
+class RestPath(Generic[T]):
+    """A policy on a path of its own, of namespaces or of topics: GET, a verb that sets, DELETE."""
+
+    segment: str
+    """The last segment of the path."""
+    verb: str = "POST"
+    when_unset: T | None = None
+    """What GET answers if the policy is unset; None is an empty body."""
+    unset_status: int = 200
+    """With that empty body."""
+    empty_deletes: bool = False
+    """Whether an empty body, or null, deletes the policy instead of being refused."""
+    removable: bool = True
+    """Whether there is a DELETE."""
+    parameter: str = ""
+    """The name in the query that holds the value, where that is not in the body."""
+
+
+class SpecialPath(NamedTuple):
+    """A policy on a path that it shares with others; its handlers are written by hand."""
+
+    documented: str
+    """Verbs and path, for the documentation."""
+
+
+class Member(NamedTuple):
+    """A policy in the JSON object with all policies of a namespace."""
+
+    name: str
+    by_cluster: bool = False
+    """Whether it is an object with the value under the name of the cluster."""
+    when_unset: Any = None
+    """What is written if the policy is unset; None leaves the member out."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Policy(Generic[T]):
-    """One thing that can be said of a topic."""
+    """The declaration of one policy; REST, documents and documentation follow from it."""
 
     name: str
     """In the metadata store."""
-    form: Form[T]
+    codec: Codec[T]
     meaning: str
-    """For people, with the values that are special."""
+    """For the documentation, with the values that are special."""
     default: Callable[[Settings], T]
     settings: tuple[str, ...] = ()
     """The fields of `Settings` that the default comes from."""
-    unsaid: T | None = None
-    """A value that is the same as saying nothing."""
-    of_namespace: bool = True
-    """Whether namespaces can say it."""
-    of_topic: bool = True
-    """Whether topics can say it."""
+    unset: T | None = None
+    """A value that, when set, means the same as deleting the policy."""
+    namespace: RestPath[T] | SpecialPath | None = None
+    """Where it is set on namespaces; None if namespaces do not have it."""
+    topic: RestPath[T] | SpecialPath | None = None
+    """Where it is set on topics; None if topics do not have it."""
+    member: Member | None = None
+    check: Callable[[Settings, T], None] | None = None
+    """Raises `OutOfRange` for a value that contradicts the settings."""
 
 
-Said = Mapping[Policy[Any], Any]
-"""What somebody says, by policy; None unsays."""
+PolicyValues = Mapping[Policy[Any], Any]
+"""Explicit values by policy; None deletes one."""

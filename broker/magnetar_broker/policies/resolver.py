@@ -1,23 +1,26 @@
-"""What holds for a topic: said by the topic itself, its namespace, or the settings.
+"""Explicit and effective policies of namespaces and topics.
 
-What was said is kept in the metadata store, one JSON object for each namespace or topic that says
-anything.  The store is asked once who does: what namespaces say is in memory from then on, what a
-topic says when it is loaded.  So asking waits for nothing, and topics that say nothing cost
-nothing.  The partitions of a topic share its policies.
+Precedence, for each policy by itself: the topic's value, else its namespace's, else the settings'.
+The partitions of a topic share its policies.
+
+The metadata store has one JSON object for each namespace or topic with explicit values.  Their
+keys are listed once.  From then on the values of namespaces are in memory; a topic's values are
+read when the topic is loaded.  So effective values are available without waiting, and a topic
+without explicit values costs no memory.
 """
 
 import json
 from typing import Any, TypeVar
 
-from magnetar_broker.config import Settings
-from magnetar_broker.metadata_keys import (
+from magnetar_broker.base.metadata_keys import (
     POLICIES,
     namespace_of_policies,
     namespace_policies_key,
     topic_policies_key,
 )
-from magnetar_broker.policies.holding import Holding, Stored
-from magnetar_broker.policies.policy import Policy, Resolved, Said, Subject
+from magnetar_broker.config import Settings
+from magnetar_broker.policies.effective import EffectivePolicies, StoredPolicies
+from magnetar_broker.policies.policy import Policy, PolicyValues, Resolved, Subject
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import BadVersion, StorageError, Unavailable
 from magnetar_storage.interfaces import ABSENT, MetadataStore, Version
@@ -28,121 +31,128 @@ PAGE = 1000
 
 
 class Policies:
-    """What was said of namespaces and topics; `load` a topic's before asking what holds."""
+    """The policies of all namespaces and topics; one per broker.
+
+    The methods without `async` need the values in memory: call `load` for the topic before.
+    """
 
     def __init__(self, metadata: MetadataStore, settings: Settings) -> None:
         self.settings = settings
         self._metadata = metadata
-        self._namespaces: dict[str, Stored] = {}
-        self._topics: dict[TopicName, Stored] = {}
-        self._silent: dict[str, Holding] = {}
-        """By namespace: what holds for its topics that say nothing."""
+        self._namespaces: dict[str, StoredPolicies] = {}
+        self._topics: dict[TopicName, StoredPolicies] = {}
+        self._of_namespaces: dict[str, EffectivePolicies] = {}
+        """By namespace: the effective values of all its topics without explicit values."""
         self._unread: set[str] | None = None
-        """Keys of those who say something and whom nobody has asked about; None: not listed."""
+        """Keys in the store that have not been read yet; None until they are listed."""
 
     @property
     def known(self) -> int:
-        """How many namespaces and topics there are in memory: those that said something."""
+        """How many namespaces and topics with explicit values are in memory."""
         return len(self._namespaces) + len(self._topics)
 
-    # What holds -----------------------------------------------------------------------------
+    # Effective values -----------------------------------------------------------------------
 
     async def load(self, topic: TopicName) -> None:
-        """Have the policies of a topic and its namespace in memory."""
+        """Read the policies of a topic and its namespace into memory."""
         await self._load(topic)
 
-    def holding(self, topic: TopicName) -> Holding:
-        """All that holds for a topic whose policies are loaded, until somebody says something."""
+    def effective_policies(self, topic: TopicName) -> EffectivePolicies:
+        """All effective values of a loaded topic, as of now."""
         own = self._topics.get(topic.base) if self._topics else None
         if own is None:
-            return self._above(topic.namespace_name)
-        return Holding(own, self._namespaces.get(topic.namespace_name), self.settings)
+            return self._of_namespace(topic.namespace_name)
+        return EffectivePolicies(own, self._namespaces.get(topic.namespace_name), self.settings)
 
-    def _above(self, namespace: str) -> Holding:
-        holding = self._silent.get(namespace)
-        if holding is None:
+    def _of_namespace(self, namespace: str) -> EffectivePolicies:
+        effective = self._of_namespaces.get(namespace)
+        if effective is None:
             stored = self._namespaces.get(namespace)
-            holding = self._silent[namespace] = Holding(None, stored, self.settings)
-        return holding
+            effective = EffectivePolicies(None, stored, self.settings)
+            self._of_namespaces[namespace] = effective
+        return effective
 
     def resolve(self, policy: Policy[T], topic: TopicName) -> Resolved[T]:
-        """What holds for a topic whose policies are loaded."""
-        return self.holding(topic).resolve(policy)
+        """The effective value of a loaded topic, and its source."""
+        return self.effective_policies(topic).resolve(policy)
 
     def value(self, policy: Policy[T], topic: TopicName) -> T:
-        """The same, whoever says it."""
-        return self.holding(topic).resolve(policy).value
+        """The effective value of a loaded topic."""
+        return self.effective_policies(topic).resolve(policy).value
 
-    def of(self, policy: Policy[T], namespace: str) -> Resolved[T]:
-        """What holds for a namespace; something must have been loaded before."""
-        return self._above(namespace).resolve(policy)
+    def of_namespace(self, policy: Policy[T], namespace: str) -> Resolved[T]:
+        """The effective value of a namespace, and its source; any subject was loaded before."""
+        return self._of_namespace(namespace).resolve(policy)
 
-    async def holds(self, policy: Policy[T], subject: Subject) -> Resolved[T]:
-        """What holds for a topic or a namespace, loaded or not."""
+    async def effective(self, policy: Policy[T], subject: Subject) -> Resolved[T]:
+        """The effective value of a topic or namespace, and its source; loads it if necessary."""
         await self._load(subject)
         if isinstance(subject, str):
-            return self.of(policy, subject)
+            return self.of_namespace(policy, subject)
         return self.resolve(policy, subject)
 
-    # What a namespace or a topic itself says -----------------------------------------------
+    # Explicit values ------------------------------------------------------------------------
 
-    async def said(self, policy: Policy[T], subject: Subject) -> T | None:
-        """What a subject says; None if nothing."""
+    async def explicit(self, policy: Policy[T], subject: Subject) -> T | None:
+        """The value that is set on the subject itself; None if unset."""
         stored = await self._load(subject)
         return None if stored is None else stored.get(policy)
 
-    async def say(self, subject: Subject, said: Said) -> None:
-        """Store what a subject says, in one step; durable on return.
+    async def set(self, subject: Subject, values: PolicyValues) -> None:
+        """Store values of a subject, in one step; durable on return.
 
-        Nobody keeps to it yet: see `Enforcement`, which also has one subject spoken for by one
-        at a time.
+        Loaded topics do not apply them yet: use `Enforcement.set`, which also lets one caller at
+        a time change a subject.
         """
         key = _key_of(subject)
         while True:
             stored = await self._read(key)
-            values = stored.changed(said)
+            changed = stored.changed(values)
             try:
-                version = await self._put(key, values, stored)
+                version = await self._put(key, changed, stored)
             except BadVersion:
-                continue  # somebody else said something meanwhile
-            self._learn(subject, Stored(key, values, version))
+                continue  # a concurrent change was stored: apply this one on top of it
+            except StorageError:
+                self._doubt(key)
+                raise
+            self._learn(subject, StoredPolicies(key, changed, version))
             return
 
-    async def _put(self, key: str, values: dict[str, Any], before: Stored) -> Version:
+    async def _put(self, key: str, values: dict[str, Any], before: StoredPolicies) -> Version:
         expected = ABSENT if before.version is None else before.version
         try:
             return await self._metadata.put(key, json.dumps(values).encode(), expected)
         except Unavailable:
+            # The write may have reached the store before the error: the stored version shows it.
             now = await self._read(key)
             if now.version is None or now.version == before.version:
                 raise
-            return now.version  # it was stored all the same
+            return now.version
 
-    async def said_by(self, subject: Subject) -> dict[str, Any]:
-        """All that a subject says, as JSON by the names of policies."""
+    async def values_of(self, subject: Subject) -> dict[str, Any]:
+        """All explicit values of a subject, as JSON by the names of policies."""
         stored = await self._load(subject)
         return {} if stored is None else dict(stored.values)
 
-    def speaks(self, subject: Subject) -> bool:
-        """Whether a subject may say anything; something must have been loaded before."""
+    def has_explicit(self, subject: Subject) -> bool:
+        """Whether the store may have values of a subject; any subject was loaded before."""
         return self._known(subject) is not None or _key_of(subject) in (self._unread or ())
 
-    async def forget(self, subject: Subject) -> None:
-        """A topic or namespace is deleted: so is what it said; durable on return."""
+    async def delete(self, subject: Subject) -> None:
+        """Delete all explicit values of a topic or namespace that is deleted; durable on return."""
         key = _key_of(subject)
         try:
             await self._metadata.delete(key)
         except StorageError:
             self._learn(subject, None)
-            if self._unread is not None:
-                self._unread.add(key)  # whether it was deleted is known only to the store
+            self._doubt(key)
             raise
         self._learn(subject, None)
 
     # The store --------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Find out who says something, and read what namespaces say."""
+        """List the subjects with explicit values, and read those of namespaces."""
         keys: list[str] = []
         while True:
             page = await self._metadata.list(POLICIES, keys[-1] if keys else "", PAGE)
@@ -154,44 +164,50 @@ class Policies:
             if (namespace := namespace_of_policies(key)) is not None:
                 await self._load(namespace)
 
-    async def _load(self, subject: Subject) -> Stored | None:
-        """What is known of a subject; reads it if it says something and was never read."""
+    async def _load(self, subject: Subject) -> StoredPolicies | None:
+        """The explicit values of a subject, read on first use; None if there are none."""
         if self._unread is None:
             await self.start()
         if self._is_unread(subject):
             stored = await self._read(_key_of(subject))
-            if self._is_unread(subject):  # else somebody was faster, or it was deleted meanwhile
+            # Ask again: a concurrent call may have read, set or deleted it during the await.
+            if self._is_unread(subject):
                 self._learn(subject, stored)
         return self._known(subject)
+
+    def _doubt(self, key: str) -> None:
+        """A write failed: only the store knows whether it took place, so read it again."""
+        if self._unread is not None:
+            self._unread.add(key)
 
     def _is_unread(self, subject: Subject) -> bool:
         if not self._unread:
             return False
         return _key_of(subject) in self._unread
 
-    async def _read(self, key: str) -> Stored:
+    async def _read(self, key: str) -> StoredPolicies:
         found = await self._metadata.get(key)
         if found is None:
-            return Stored(key, {}, None)
-        return Stored(key, json.loads(found.value), found.version)
+            return StoredPolicies(key, {}, None)
+        return StoredPolicies(key, json.loads(found.value), found.version)
 
-    def _known(self, subject: Subject) -> Stored | None:
+    def _known(self, subject: Subject) -> StoredPolicies | None:
         if isinstance(subject, str):
             return self._namespaces.get(subject)
         return self._topics.get(subject.base)
 
-    def _learn(self, subject: Subject, stored: Stored | None) -> None:
-        """What a subject says now; None if it does not exist any more."""
+    def _learn(self, subject: Subject, stored: StoredPolicies | None) -> None:
+        """Keep in memory what the store has; None if the subject was deleted."""
         if isinstance(subject, str):
             _put(self._namespaces, subject, stored)
-            self._silent.pop(subject, None)
+            self._of_namespaces.pop(subject, None)
         else:
             _put(self._topics, subject.base, stored)
         if self._unread:
             self._unread.discard(_key_of(subject))
 
 
-def _put(known: dict[K, Stored], key: K, stored: Stored | None) -> None:
+def _put(known: dict[K, StoredPolicies], key: K, stored: StoredPolicies | None) -> None:
     if stored is None:
         known.pop(key, None)
     else:

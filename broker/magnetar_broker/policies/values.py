@@ -3,8 +3,7 @@
 from typing import Any, NamedTuple
 
 from magnetar_broker.config.domains import InactiveMode, QuotaAction, TopicType
-from magnetar_broker.lifetime.retention import Retention
-from magnetar_broker.policies.forms import (
+from magnetar_broker.policies.codecs import (
     ANY_INT,
     ANY_LONG,
     Field,
@@ -15,10 +14,11 @@ from magnetar_broker.policies.forms import (
     Text,
     Whole,
 )
+from magnetar_broker.policies.retention import Retention
 
 
 class DelayedDelivery(NamedTuple):
-    """Whether messages wait for the time that they bring, and for how long they may."""
+    """Whether messages are delivered at the time that their producer set, and the longest delay."""
 
     active: bool
     tick_ms: int
@@ -27,13 +27,13 @@ class DelayedDelivery(NamedTuple):
 
 
 class BacklogQuota(NamedTuple):
-    """How large (bytes) or old (seconds) a backlog may get, and what happens then."""
+    """The largest size (bytes) or age (seconds) of a backlog, and what happens at the limit."""
 
     limit: int
-    """Below 0 there is none."""
+    """Below 0: no quota."""
     action: QuotaAction
     other: int = 0
-    """What was said of the other kind of quota in the same breath: shown again, without effect."""
+    """The limit of the other type that the request also contained: shown again, without effect."""
 
 
 class AutoTopicCreation(NamedTuple):
@@ -45,21 +45,21 @@ class AutoTopicCreation(NamedTuple):
 
 
 class PublishRate(NamedTuple):
-    """What may be published to a topic in a second; 0 or less is no limit."""
+    """The most that can be published to a topic in a second; 0 or less is no limit."""
 
     messages: int
     bytes: int
 
 
 class DispatchRate(NamedTuple):
-    """What may be delivered in a period; 0 or less is no limit."""
+    """The most that can be delivered in a period; 0 or less is no limit."""
 
     messages: int
     bytes: int
     period_seconds: int
-    """0 or less is 1."""
+    """0 or less means 1."""
     relative_to_publish: bool
-    """Whether the limits come on top of the rate of publishing."""
+    """Whether the current rate of publishing is added to the limits."""
 
 
 class SubscribeRate(NamedTuple):
@@ -67,19 +67,19 @@ class SubscribeRate(NamedTuple):
 
     per_consumer: int
     period_seconds: int
-    """0 or less is 1."""
+    """0 or less means 1."""
 
 
 class InactiveTopics(NamedTuple):
-    """Whether topics that nobody uses are deleted, and after how long."""
+    """Whether unused topics are deleted, and after how long."""
 
     delete: bool
     mode: InactiveMode
     seconds: int
 
 
-class _AutoTopicCreationForm:
-    """Partitions are written where topics have any, and nothing more where none are created."""
+class _AutoTopicCreationCodec:
+    """Members that have no meaning for a value are left out; clients compare the objects."""
 
     def encode(self, value: AutoTopicCreation) -> dict[str, Any]:
         if not value.allowed:
@@ -98,15 +98,15 @@ class _AutoTopicCreationForm:
             return AutoTopicCreation(False, False, 1)
         kind, partitions = found["kind"], found["partitions"]
         if kind not in list(TopicType):
-            raise OutOfRange(f"topicType: expected {' or '.join(TopicType)}, not {kind!r}")
+            raise OutOfRange(f"topicType: expected {' or '.join(TopicType)}, got {kind!r}")
         if kind == TopicType.NON_PARTITIONED and partitions is not None:
-            raise OutOfRange("defaultNumPartitions: only for topics that are partitioned")
+            raise OutOfRange("defaultNumPartitions: expected only with topicType partitioned")
         if kind == TopicType.PARTITIONED and partitions is None:
-            raise OutOfRange("defaultNumPartitions is missing: how many partitions shall it be?")
+            raise OutOfRange("defaultNumPartitions is missing: topicType partitioned needs it")
         return AutoTopicCreation(True, kind == TopicType.PARTITIONED, partitions or 1)
 
 
-class _AutoSubscriptionCreationForm:
+class _AutoSubscriptionCreationCodec:
     """An object whose only member is the flag."""
 
     def encode(self, value: bool) -> dict[str, bool]:
@@ -121,8 +121,8 @@ def _check_retention(retention: Retention) -> None:
         raise ValueError("expected retentionTimeInMinutes and retentionSizeInMB of -1 or more")
     if (retention.minutes == 0) != (retention.megabytes == 0):
         raise ValueError(
-            "retentionTimeInMinutes and retentionSizeInMB: either both are 0 or none is; "
-            "-1 is no limit"
+            "retentionTimeInMinutes and retentionSizeInMB: expected both or none of them to be 0; "
+            "use -1 for no limit"
         )
 
 
@@ -153,8 +153,8 @@ _AUTO_TOPIC_CREATION: Record[dict[str, Any]] = Record(
 _AUTO_SUBSCRIPTION_CREATION: Record[dict[str, Any]] = Record(
     dict, Field("allowAutoSubscriptionCreation", "allowed", Flag(), False)
 )
-AUTO_TOPIC_CREATION = _AutoTopicCreationForm()
-AUTO_SUBSCRIPTION_CREATION = _AutoSubscriptionCreationForm()
+AUTO_TOPIC_CREATION = _AutoTopicCreationCodec()
+AUTO_SUBSCRIPTION_CREATION = _AutoSubscriptionCreationCodec()
 PUBLISH_RATE = Record(
     PublishRate,
     Field("publishThrottlingRateInMsg", "messages", ANY_INT, -1),

@@ -1,1 +1,1 @@
-"""Producers: who may publish, what is published twice, and what waits for the disk."""
+"""Producers: access modes, deduplication, appending to the log, receipts."""

@@ -1,24 +1,25 @@
-"""Who may publish to a topic: everybody, or one producer at a time.
+"""Which producers may publish to a topic: any number that share it, or one exclusive producer.
 
-A topic that had an exclusive producer has an epoch, which grows with every one.  It outlives the
-broker: who comes back with an older one has been replaced meanwhile.  Pure: the epoch that
-`enter` gives is stored by the caller, and only then does `take_over` make it true.
+A topic that had an exclusive producer has an epoch, which grows with each.  It is durable: a
+producer that reconnects with an older epoch has been replaced meanwhile, and is fenced (PIP-68).
+
+Pure: the caller stores the epoch that `epoch_for` returns, and then calls `take_over`.
 """
 
 from collections.abc import Callable
 from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
 
-from magnetar_broker.errors import ProducerBusy, ProducerFenced
+from magnetar_broker.base.errors import ProducerBusy, ProducerFenced
 from magnetar_proto import PulsarApi_pb2 as pb
 
 T = TypeVar("T")
 MAX_EPOCH = 1 << 62
-"""No topic gets there: a client that says so means something else, such as -1."""
+"""No topic reaches it: a client that sends a larger one means something else, such as -1."""
 
 
 class Mode(Enum):
-    """What a producer asks for, by the protocol's numbers."""
+    """The access mode of a producer, by the protocol's numbers (`ProducerAccessMode`)."""
 
     SHARED = pb.Shared
     EXCLUSIVE = pb.Exclusive
@@ -27,138 +28,140 @@ class Mode(Enum):
 
 
 class Claim(NamedTuple):
-    """What a producer asks for, and the epoch that it had before, if it had one."""
+    """The access mode that a producer asks for, and the epoch that it had before, if any."""
 
     mode: Mode = Mode.SHARED
     epoch: int | None = None
 
 
 class Place(Enum):
-    """What a producer got."""
+    """What a producer was given."""
 
     SHARED = "shared"
-    """It is in."""
-    HEIR = "heir"
-    """It is to be the only one, once its epoch is stored: `take_over` or `leave` follows."""
+    """It may publish."""
+    SUCCESSOR = "successor"
+    """It becomes the only one once its epoch is stored: `take_over` or `leave` follows."""
     WAITING = "waiting"
-    """It will be an heir when its turn comes: `next_heir` names it."""
+    """It becomes the successor when its turn comes: `next_successor` returns it."""
 
 
 class Access(Generic[T]):
-    """The producers of one topic.  `where` is told who they are, in refusals."""
+    """The producers of one topic, which is called `where` in refusals."""
 
     def __init__(self, epoch: int | None, where: str) -> None:
         self.epoch = epoch
-        """That of the latest exclusive producer; None if there never was one."""
+        """The epoch of the latest exclusive producer; None if there never was one."""
         self.exclusive = False
-        """Whether the one who is in is the only one that may be."""
+        """Whether the producer inside excludes all others."""
         self._where = where
         self._inside: dict[T, None] = {}
-        self._heir: T | None = None
+        self._successor: T | None = None
         self._waiting: dict[T, Claim] = {}
 
-    def __contains__(self, who: T) -> bool:
-        return who in self._inside
+    def __contains__(self, producer: T) -> bool:
+        return producer in self._inside
 
     @property
     def waiting(self) -> list[T]:
-        """Those that wait, in their order."""
+        """Producers that wait, in the order of their requests."""
         return list(self._waiting)
 
     def check_shared(self) -> None:
-        """`ProducerBusy` unless one may share the topic."""
+        """`ProducerBusy` unless the topic can be shared."""
         if self._taken:
-            raise ProducerBusy(f"{self._where} has an exclusive producer, or one that waits")
+            raise ProducerBusy(f"{self._where} has an exclusive producer, or one that waits to be")
 
-    def enter(self, who: T, claim: Claim) -> Place:
-        """Let a producer in, or have it wait; `ProducerBusy` or `ProducerFenced` if neither.
+    def enter(self, producer: T, claim: Claim) -> Place:
+        """Let a producer in, or have it wait; else raise `ProducerBusy` or `ProducerFenced`.
 
-        While there is an heir nobody but shared producers may ask, and those are refused.
+        While a successor's epoch is being stored, only shared producers may ask; they are refused.
         """
-        assert self._heir is None or claim.mode is Mode.SHARED
-        return ENTRANCES[claim.mode](self, who, claim)
+        assert self._successor is None or claim.mode is Mode.SHARED
+        return ENTRANCES[claim.mode](self, producer, claim)
 
-    def _share(self, who: T, claim: Claim) -> Place:
+    def _share(self, producer: T, claim: Claim) -> Place:
         self.check_shared()
-        self._inside[who] = None
+        self._inside[producer] = None
         return Place.SHARED
 
-    def _exclude(self, who: T, claim: Claim) -> Place:
+    def _exclude(self, producer: T, claim: Claim) -> Place:
         if self._taken:
-            raise ProducerFenced(f"{self._where} has an exclusive producer, or one that waits")
+            raise ProducerFenced(
+                f"{self._where} has an exclusive producer, or one that waits to be"
+            )
         if self._inside:
-            raise ProducerFenced(f"{self._where} has producers that share it")
-        return self._inherit(who, claim)
+            raise ProducerFenced(f"{self._where} has shared producers: close them first")
+        return self._succeed(producer, claim)
 
-    def _wait(self, who: T, claim: Claim) -> Place:
+    def _wait(self, producer: T, claim: Claim) -> Place:
         self._check_epoch(claim)
         if self._taken or self._inside:
-            self._waiting[who] = claim
+            self._waiting[producer] = claim
             return Place.WAITING
-        return self._inherit(who, claim)
+        return self._succeed(producer, claim)
 
-    def _inherit(self, who: T, claim: Claim) -> Place:
+    def _succeed(self, producer: T, claim: Claim) -> Place:
         self._check_epoch(claim)
-        self._heir = who
-        return Place.HEIR
+        self._successor = producer
+        return Place.SUCCESSOR
 
     def _check_epoch(self, claim: Claim) -> None:
         if claim.epoch is not None and not self._current <= claim.epoch < MAX_EPOCH:
             raise ProducerFenced(
-                f"{self._where} has had another exclusive producer since: "
+                f"another exclusive producer took {self._where} over: "
                 f"its epoch is {self.epoch}, not {claim.epoch}"
             )
 
     @property
     def _taken(self) -> bool:
-        return self.exclusive or self._heir is not None or bool(self._waiting)
+        return self.exclusive or self._successor is not None or bool(self._waiting)
 
     @property
     def _current(self) -> int:
         return -1 if self.epoch is None else self.epoch
 
     def epoch_for(self, claim: Claim) -> int:
-        """The epoch that an heir's time will have; `ProducerFenced` if it is over already."""
+        """The epoch of a successor; `ProducerFenced` if a later one is in effect already."""
         self._check_epoch(claim)
         return self._current + 1 if claim.epoch is None else claim.epoch
 
-    def take_over(self, who: T, claim: Claim) -> list[T]:
-        """The heir is in, its epoch is stored; returns who has to go: all others, if it fences."""
-        assert self._heir is who
+    def take_over(self, producer: T, claim: Claim) -> list[T]:
+        """Let the successor in: its epoch is stored.  Returns the producers that it fences off."""
+        assert self._successor is producer
         self.epoch = self.epoch_for(claim)
         fenced = [*self._inside, *self._waiting] if claim.mode is Mode.FENCING else []
         if fenced:
             self._waiting.clear()
-        self._inside = {who: None}
-        self._heir = None
+        self._inside = {producer: None}
+        self._successor = None
         self.exclusive = True
         return fenced
 
-    def leave(self, who: T) -> None:
-        """A producer, an heir or one that waits is gone; harmless if it is not there."""
-        self._inside.pop(who, None)
-        self._waiting.pop(who, None)
-        if self._heir is who:
-            self._heir = None
+    def leave(self, producer: T) -> None:
+        """Remove a producer, a successor or one that waits; harmless if it is none of them."""
+        self._inside.pop(producer, None)
+        self._waiting.pop(producer, None)
+        if self._successor is producer:
+            self._successor = None
         if not self._inside:
             self.exclusive = False
 
-    def next_heir(self) -> T | None:
-        """Make the first one that waits the heir, if the topic is free; call when somebody left."""
-        if self._inside or self._heir is not None or not self._waiting:
+    def next_successor(self) -> T | None:
+        """The first that waits, now the successor, if the topic is free; call it after `leave`."""
+        if self._inside or self._successor is not None or not self._waiting:
             return None
-        who = self._heir = next(iter(self._waiting))
-        del self._waiting[who]
-        return who
+        producer = self._successor = next(iter(self._waiting))
+        del self._waiting[producer]
+        return producer
 
 
 ENTRANCES: dict[Mode, Callable[..., Place]] = {
     Mode.SHARED: Access._share,
     Mode.EXCLUSIVE: Access._exclude,
     Mode.WAITING: Access._wait,
-    Mode.FENCING: Access._inherit,
+    Mode.FENCING: Access._succeed,
 }
 
 
 SHARED = Claim()
-"""What nearly every producer asks for."""
+"""The default access mode."""

@@ -1,54 +1,116 @@
-"""What is published to a topic, on its way into the log."""
+"""The way of published entries into the log: from a producer's run to its receipts.
 
+Read it from `Appender.append` (called by `Producer.publish`) to `Appender._stored` (called by the
+log when the run is durable).  This module is compiled: its coroutine handles no exceptions.
+"""
+
+from collections.abc import Callable
 from functools import partial
-from typing import Protocol
 
-from magnetar_broker.delays import TopicDelays
+from magnetar_broker.delays.topic_delays import TopicDelays
 from magnetar_broker.publishing.deduplication import Deduplication
+from magnetar_broker.publishing.first_segment import start_writing
 from magnetar_broker.publishing.producer import Sends
-from magnetar_storage.cursor_log import CursorLog
+from magnetar_broker.publishing.throttling import throttle
+from magnetar_broker.rates.rate_limit import RateLimit
+from magnetar_storage.cursors.cursor_log import CursorLog
 from magnetar_storage.errors import StorageError
-from magnetar_storage.log import Log
-
-
-class AppendedTopic(Protocol):
-    """A topic, as far as it is published to."""
-
-    log: Log
-    cursors: CursorLog
-    delays: TopicDelays
-    deduplication: Deduplication
-    messages_in: int
-    bytes_in: int
-
-    def wake_soon(self) -> None:
-        """There is something new to be delivered."""
-
-    def drop(self, error: BaseException) -> None:
-        """The log failed."""
+from magnetar_storage.log.log import Log
+from magnetar_storage.world.runtime import Promise
 
 
 class Appender:
     """Appends runs in the order in which they come, and answers them when they are durable."""
 
-    __slots__ = ("_held", "_topic", "ended")
+    __slots__ = (
+        "_beginning",
+        "_cursors",
+        "_deduplication",
+        "_delays",
+        "_failed",
+        "_held",
+        "_log",
+        "_wake",
+        "bytes_in",
+        "ended",
+        "messages_in",
+        "rate_limits",
+    )
 
-    def __init__(self, topic: AppendedTopic) -> None:
-        self._topic = topic
+    def __init__(
+        self,
+        log: Log,
+        cursors: CursorLog,
+        delays: TopicDelays,
+        deduplication: Deduplication,
+        wake: Callable[[], None],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        """`wake` is called when there is something new to deliver, `failed` when the log failed."""
+        self._log = log
+        self._cursors = cursors
+        self._delays = delays
+        self._deduplication = deduplication
+        self._wake = wake
+        self._failed = failed
+        self._beginning: list[Promise] = []
+        """Settled, and forgotten, when no run waits for the first segment any more."""
         self._held: list[Sends] | None = []
-        """Until the log has a segment, which it gets with the first run; None from then on."""
-        self.ended = topic.log.terminated
-        """What is published is dropped: the topic is terminated, or just about to be."""
+        """Runs that wait until the log has its first segment; None once it has one."""
+        self.ended = log.terminated
+        """Whether runs are dropped: the topic is terminated, or its termination is under way."""
+        self.rate_limits: tuple[RateLimit, ...] = ()
+        """The limits of publishing that are in effect."""
+        self.messages_in = 0
+        """Published since the topic was loaded, copies apart."""
+        self.bytes_in = 0
 
     def append(self, sends: Sends) -> None:
         """Take a run; it is answered when it is durable, or has failed."""
+        if self.rate_limits:
+            throttle(sends, self.rate_limits)
         if self._held is not None:
             self._hold(sends)
+        elif self._deduplication.on:
+            self._store_new(sends)
         else:
             self._store(sends)
 
+    def _store_new(self, sends: Sends) -> None:
+        """Store a run; while deduplication is on, without the copies of stored entries."""
+        for part in self._deduplication.sort(sends) if self._deduplication.on else (sends,):
+            self._store(part)
+
+    def _store(self, sends: Sends) -> None:
+        try:
+            sends.ledger, sends.first_entry = self._log.append(
+                sends.payloads, sends.counts, partial(self._stored, sends)
+            )
+        except StorageError as error:
+            self._stored(sends, error)
+        else:
+            # A sync of the disk is about to be paid: acknowledgements that wait join it.
+            self._cursors.go_along()
+
+    def _stored(self, sends: Sends, error: BaseException | None) -> None:
+        """The run is durable, or could not be stored."""
+        if error is not None:
+            # No receipt and no error: the producers are disconnected, and their clients send
+            # again what was not answered once the topic is loaded again.
+            self._failed(error)
+            sends.answer(b"")
+            return
+        if sends.delayed:  # before anything is delivered: the dispatchers ask which ones wait
+            self._delays.note(self._log.end - len(sends.payloads), sends.payloads)
+        sends.answer(sends.receipts())
+        if self._deduplication.watching:
+            self._deduplication.stored(sends)
+        self.messages_in += sum(sends.counts)
+        self.bytes_in += sends.size
+        self._wake()
+
     def end(self) -> None:
-        """Append nothing more: what waits is answered without receipts."""
+        """Append nothing more: runs that wait, and later ones, are answered without receipts."""
         self.ended = True
         for sends in self._take_held():
             sends.answer(b"")
@@ -56,70 +118,42 @@ class Appender:
     # Until the log has a segment -----------------------------------------------------------
 
     def _hold(self, sends: Sends) -> None:
-        log = self._topic.log
+        """The first run creates the log's segment, so that idle topics cost no files."""
         if self.ended:
             sends.answer(b"")
         elif self._held:
             self._held.append(sends)
-        elif log.is_writing:
+        elif self._log.is_writing:
             self._held = None
-            self._store(sends)
+            self._store_new(sends)
         else:
             self._held = [sends]
-            log.engine.tasks.spawn(self._start_writing())
+            self._log.engine.tasks.spawn(self._begin())
 
-    async def _start_writing(self) -> None:
-        """Give the log its segment, then append what is held: until then a topic with producers
-        has cost no files and no writes."""
-        log = self._topic.log
-        try:
-            await log.start_writing()
-        except StorageError as error:
-            for sends in self._take_held():
-                self._appended(sends, error)
-            if not log.terminated:
-                await log.close()
-        else:
+    async def _begin(self) -> None:
+        """Give the log its segment, then append what waits."""
+        error = await start_writing(self._log)
+        if error is None:
             held, self._held = self._held, [] if self.ended else None
             for sends in held or ():
-                self._store(sends)
+                self._store_new(sends)
+        else:
+            for sends in self._take_held():
+                self._stored(sends, error)
+        beginning, self._beginning = self._beginning, []
+        for begun in beginning:
+            if not begun.done():
+                begun.set_result(None)
+        if error is not None and not self._log.terminated:
+            await self._log.close()
+
+    async def begun(self) -> None:
+        """Wait until no run waits for the first segment: deduplication has seen all runs then."""
+        if self._held:
+            begun = self._log.engine.clock.promise()
+            self._beginning.append(begun)
+            await begun
 
     def _take_held(self) -> list[Sends]:
         held, self._held = self._held, []
         return held or []
-
-    # Into the log --------------------------------------------------------------------------
-
-    def _store(self, sends: Sends) -> None:
-        deduplication = self._topic.deduplication
-        if deduplication.on:
-            for part in deduplication.sort(sends):
-                self._append(part)
-        else:
-            self._append(sends)
-
-    def _append(self, sends: Sends) -> None:
-        topic = self._topic
-        try:
-            sends.ledger, sends.first_entry = topic.log.append(
-                sends.payloads, sends.counts, partial(self._appended, sends)
-            )
-        except StorageError as error:
-            self._appended(sends, error)
-        else:
-            topic.cursors.go_along()
-
-    def _appended(self, sends: Sends, error: BaseException | None) -> None:
-        topic = self._topic
-        if error is not None:
-            topic.drop(error)
-            sends.answer(b"")
-            return
-        if sends.delayed:
-            topic.delays.note(topic.log.end - len(sends.payloads), sends.payloads)
-        sends.answer(sends.receipts())
-        if topic.deduplication.watching:
-            topic.deduplication.stored(sends)
-        topic.messages_in += sum(sends.counts)
-        topic.bytes_in += sends.size
-        topic.wake_soon()

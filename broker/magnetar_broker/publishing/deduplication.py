@@ -1,8 +1,8 @@
-"""Deduplication of one topic: what producers send again is answered, but not stored again.
+"""Deduplication of one topic: entries that a producer sends again are answered, not stored again.
 
-An entry is dropped if its lowest sequence id was published before under its producer's name.
-The answer to a copy waits until the first one is durable: then both are told so, and if that
-fails, neither is.  Of the chunks of a message the last one alone counts.
+An entry is a copy if its lowest sequence id was published before under its producer's name.  The
+receipt of a copy waits until the original is durable; if storing that fails, neither gets one.
+Of the chunks of a message only the last one counts.
 """
 
 import logging
@@ -10,19 +10,19 @@ from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from magnetar_broker.errors import NotReady
+from magnetar_broker.base.errors import NotReady
 from magnetar_broker.publishing.producer import Sends
 from magnetar_broker.publishing.sequences import OFF, Sequences
 from magnetar_proto.chunks import chunk_of, chunks_among
 from magnetar_proto.entries import parse_metadata
 from magnetar_proto.errors import BadMetadata
 from magnetar_proto.wire import to_signed64
-from magnetar_storage.cursor_log import CursorLog
+from magnetar_storage.cursors.attached_state import DEDUPLICATION
+from magnetar_storage.cursors.cursor_log import CursorLog
 from magnetar_storage.errors import Corrupt, NoSegment
-from magnetar_storage.log import Log
-from magnetar_storage.mutex import Mutex
-from magnetar_storage.sides import DEDUPLICATION
-from magnetar_storage.world import Timer, settling
+from magnetar_storage.log.log import Log
+from magnetar_storage.world.mutex import Mutex
+from magnetar_storage.world.runtime import Timer, settling
 
 logger = logging.getLogger(__name__)
 
@@ -32,42 +32,42 @@ READ_BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class DeduplicationRules:
-    """How much is remembered, and how often it is stored."""
+    """How many names are kept for how long, and how often they are stored."""
 
     max_names: int = 10_000
     idle_ms: int = 360 * 60_000
     snapshot_entries: int = 1000
     snapshot_seconds: int = 120
-    """0 is never by time."""
+    """0: not by time."""
 
 
 class Deduplication:
-    """On or off; `keep_to` switches it.  While it is on, `sort` sees every run."""
+    """On or off; `keep_to` switches it.  While it is on, `sort` is called for every run."""
 
     def __init__(
-        self, log: Log, cursors: CursorLog, sequences: Sequences, rules: DeduplicationRules,
-        present: Container[str],
-    ) -> None:  # fmt: skip
+        self, log: Log, cursors: CursorLog, sequences: Sequences, rules: DeduplicationRules
+    ) -> None:
         self.on = False
         self.watching = False
-        """Whether it wants to know what becomes durable: while it is on, or copies wait."""
+        """Whether `stored` is to be called for durable runs: while it is on, or copies wait."""
         self._log = log
         self._cursors = cursors
         self._sequences = sequences
         self.rules = rules
-        self._present = present
+        self.present: Container[str] = ()
+        """Names that are not removed for being idle: those of connected producers."""
         self._switching = Mutex(log.engine.clock)
         self._held: list[tuple[int, Callable[[bool], None]]] = []
-        """Whom to call when the log is durable up to an offset: the answers to copies."""
+        """Calls to make when the log is durable up to an offset: the answers to copies."""
         self._settled = 0
-        """Entries before this offset are counted in what is durable."""
+        """Entries before this offset are counted in the durable state."""
         self._timer: Timer | None = None
         self._over = False
 
     # Switching ----------------------------------------------------------------------------
 
     async def keep_to(self, wanted: bool) -> None:
-        """Switch it on or off; durable on return."""
+        """Switch it on or off, as the policy is; durable on return."""
         if wanted == self._is_settled and not self._switching.is_held:
             return
         async with self._switching.held():
@@ -78,7 +78,7 @@ class Deduplication:
 
     @property
     def _is_settled(self) -> bool | None:
-        """What it is, as stored; None while the two are not the same."""
+        """Whether it is on, if that is durable; None if it is not."""
         if self.on:
             return True
         return False if self._sequences.covered == OFF else None
@@ -107,18 +107,23 @@ class Deduplication:
             self._timer = None
 
     async def _catch_up(self) -> None:
-        """Count the entries that were published after what was stored last.
+        """Count the entries that were published after the state was last stored.
 
-        Those that cannot be read any more are not: a copy of one is taken for new.
+        Entries that cannot be read are not counted: a copy of one is stored as new.
         """
         offset, end = self._sequences.covered, self._log.end
         now_ms = self._log.engine.clock.now_ms()
         while offset < end:
             try:
-                run = await self._log.read(offset, READ_ENTRIES, READ_BYTES)
+                run = await self._log.entries.read(offset, READ_ENTRIES, READ_BYTES)
             except (Corrupt, NoSegment) as error:
-                logger.error("what %s published is not fully known: %s", self._log.key, error)
-                offset = self._log.behind_damage(offset, error)
+                logger.error(
+                    "deduplication of %s skips entries that cannot be read, so that copies of them "
+                    "are stored again: %s",
+                    self._log.key,
+                    error,
+                )
+                offset = self._log.entries.behind_damage(offset, error)
                 continue
             if not run.payloads:
                 break
@@ -132,9 +137,9 @@ class Deduplication:
     # Publishing ---------------------------------------------------------------------------
 
     def sort(self, sends: Sends) -> Iterator[Sends]:
-        """The runs to append: each before the next is asked for.
+        """The parts of a run that are new; append each before asking for the next one.
 
-        Copies among them are held back, and answered in their order.
+        Its copies are held back, and answered in order with the rest.
         """
         ids, chunks = sends.sequence_ids, _unfinished(sends)
         name = sends.producer.name
@@ -156,7 +161,7 @@ class Deduplication:
         self._release()
 
     def stored(self, sends: Sends) -> None:
-        """A run is durable; told of every one while `watching`."""
+        """Count a durable run; call it for every run while `watching`."""
         if self._held:
             self._release()
         if not self.on or self._over:
@@ -169,9 +174,9 @@ class Deduplication:
             self._timer = clock.later(self.rules.snapshot_seconds, self._write_in_time)
 
     async def last_sequence_id(self, name: str) -> int:
-        """The highest id that was published under a name, once that is durable; -1 if none.
+        """The highest id that was published under a name, once it is durable; -1 if none.
 
-        `NotReady` if it will not be.
+        `NotReady` if it cannot become durable.
         """
         if not self.on:
             return -1
@@ -179,26 +184,26 @@ class Deduplication:
         return self._sequences.highest(name)
 
     async def _settled_so_far(self) -> None:
-        """Wait until all that was appended so far is durable; `NotReady` if it will not be."""
+        """Wait until all that was appended so far is durable; `NotReady` if the log failed."""
         promise = self._log.engine.clock.promise()
         self._when_durable(promise.set_result)
         self._release()
         if not await promise:
-            raise NotReady("what was published could not be stored; try again")
+            raise NotReady(f"pending messages of {self._log.key} could not be stored; try again")
 
     def _when_durable(self, call: Callable[[bool], None]) -> None:
-        """Call, with whether it is, when all that was appended so far is durable."""
+        """Call when all that was appended so far is durable (True), or has failed (False)."""
         self._held.append((self._log.next_offset, call))
 
     def _release(self) -> None:
-        """Call those for whom the log is far enough; if it failed nobody knows what is stored."""
+        """Make the calls that are due; all of them with False if the log failed."""
         is_well, end = not self._over and self._log.failed is None, self._log.end
         while self._held and (self._held[0][0] <= end or not is_well):
             self._held.pop(0)[1](is_well)
         self.watching = self.on or bool(self._held)
 
     def close(self) -> None:
-        """The topic is dropped or closed, its clients are gone."""
+        """The topic is dropped or closed, and its clients are disconnected."""
         self._over = True
         self._cancel_timer()
         self._release()
@@ -211,9 +216,9 @@ class Deduplication:
         return self._sequences.unwritten
 
     async def released_to(self, offset: int) -> int:
-        """Entries below an offset are to go; returns how far they may.
+        """How far entries below an offset may be deleted.
 
-        What was counted of them is made durable first: it cannot be read again.
+        What was counted of them is made durable first, because they cannot be read again then.
         """
         if not self.on:
             return offset
@@ -224,12 +229,12 @@ class Deduplication:
         return min(offset, self._settled)
 
     def write(self) -> None:
-        """Have what was counted stored with the cursors; names long unused are forgotten."""
+        """Store the counted ids with the cursors; names that were idle too long are removed."""
         if self.on and self._sequences.unwritten:
             self._cancel_timer()
             since_ms = self._log.engine.clock.now_ms() - self.rules.idle_ms
-            self._sequences.purge(since_ms, self._present.__contains__)
-            self._cursors.side_changed(DEDUPLICATION)
+            self._sequences.purge(since_ms, self.present.__contains__)
+            self._cursors.state_changed(DEDUPLICATION)
 
     def _write_in_time(self) -> None:
         self._timer = None
@@ -237,25 +242,25 @@ class Deduplication:
 
     async def _durable(self) -> None:
         promise = self._log.engine.clock.promise()
-        self._cursors.side_changed(DEDUPLICATION, settling(promise))
+        self._cursors.state_changed(DEDUPLICATION, settling(promise))
         await promise
 
 
 def _unfinished(sends: Sends) -> set[int]:
-    """The indexes of chunks with more to come."""
+    """The indexes of chunks that are not the last of their message."""
     if not sends.chunked:
         return set()
     return {at for at, chunk in chunks_among(sends.payloads).items() if not chunk.is_last}
 
 
 def _is_unfinished(entry: bytes) -> bool:
-    """Whether it is a chunk with more to come."""
+    """Whether an entry is a chunk that is not the last of its message."""
     chunk = chunk_of(entry)
     return chunk is not None and not chunk.is_last
 
 
 def _published(entry: bytes) -> tuple[str, int] | None:
-    """The producer's name and the highest sequence id of an entry; None if it does not count."""
+    """The producer's name and highest sequence id of an entry; None if it does not count."""
     try:
         metadata, _ = parse_metadata(entry)
     except BadMetadata:

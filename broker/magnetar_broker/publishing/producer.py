@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from magnetar_broker.connection import Connection
-from magnetar_broker.errors import BrokerError
+from magnetar_broker.base.connection import Connection
+from magnetar_broker.base.errors import BrokerError
 from magnetar_broker.publishing.access import SHARED, Claim
 from magnetar_proto.sends import encode_receipts
 
@@ -13,21 +13,34 @@ NO_ID = -(1 << 63)
 """Below every sequence id."""
 
 
-class PublishTarget(Protocol):
-    """A topic, as its producers see it."""
+class PublishRules(NamedTuple):
+    """What a topic's policies and limits demand of every message."""
 
-    @property
-    def max_delay_ms(self) -> int:
-        """How long after its publish time a message may be due; 0 is no limit."""
+    must_encrypt: bool = False
+    """Whether messages that are not encrypted are refused."""
+    max_message_size: int = 0
+    """Bytes of the largest entry that is accepted, chunks apart; 0 is no limit."""
+    max_delay_ms: int = 0
+    """How long after its publish time a message may be due; 0 is no limit."""
 
-    def publish(self, sends: "Sends") -> None:
-        """Take a run of entries; it is answered when it is as safe as the topic promises."""
 
-    def remove_producer(self, producer: "Producer") -> None:
-        """A producer left."""
+class RunSink(Protocol):
+    """What takes the runs that a topic's producers send."""
 
-    def bar_producer(self, producer: "Producer", why: str) -> None:
-        """When the producer comes back, refuse it once."""
+    def append(self, sends: "Sends") -> None:
+        """Take a run; it is answered when it is as safe as the topic promises."""
+
+
+class ProducerRegistry(Protocol):
+    """The list of a topic's producers, as each of them needs it."""
+
+    sink: RunSink
+
+    def remove(self, producer: "Producer") -> None:
+        """A producer left, or waits no more."""
+
+    def bar(self, name: str, why: str) -> None:
+        """Refuse the next producer of this name."""
 
 
 class Sends:
@@ -55,12 +68,12 @@ class Sends:
         self.payloads: list[bytes] = []
         self.size = 0
         self.delayed = False
-        """Whether some entries may be delayed."""
+        """Whether some entries may have a delivery time."""
         self.chunked = False
         """Whether some entries may be chunks."""
         self.ledger = self.first_entry = -1
         self.top = NO_ID
-        """The highest sequence id that the run counts for, where that is looked at."""
+        """The highest sequence id that deduplication counts for the run."""
 
     def part(self, start: int, stop: int) -> "Sends":
         """The entries from `start` to before `stop` as a run of their own."""
@@ -74,7 +87,10 @@ class Sends:
         return part
 
     def answer(self, receipts: bytes) -> None:
-        """Send the receipts of the whole run; none when it failed or nobody waits for them."""
+        """Send the receipts of the whole run; none (b"") if it was not stored.  Call it once.
+
+        A closed producer gets none, but its entries are no longer pending.
+        """
         producer = self.producer
         if receipts and not producer.closed:
             producer.connection.send(receipts)
@@ -82,7 +98,7 @@ class Sends:
         producer.answered(len(self.payloads))
 
     def answer_if(self, is_stored: bool) -> None:
-        """Answer a run that was not appended because it is stored already, if it is."""
+        """Answer a run of copies: with receipts if the entries that they repeat are durable."""
         self.answer(self.receipts() if is_stored else b"")
 
     def receipts(self) -> bytes:
@@ -99,7 +115,7 @@ class ProducerRequest:
     producer_id: int
     name: str
     epoch: int = 0
-    """Of the client's own count; a larger one replaces its earlier producer."""
+    """Counted by the client; a request with a larger one replaces its earlier producer."""
     claim: Claim = SHARED
     encrypted: bool = False
     metadata: Mapping[str, str] = field(default_factory=dict)
@@ -107,13 +123,12 @@ class ProducerRequest:
 
 
 class Producer:
-    """Checked and named; its sends go to the topic as they come, once it is `ready`."""
+    """Checked and named; once it is `ready`, its runs go to the topic as they come."""
 
     def __init__(
-        self, connection: Connection, topic: PublishTarget, request: ProducerRequest
+        self, connection: Connection, registry: ProducerRegistry, request: ProducerRequest
     ) -> None:
         self.connection = connection
-        self.topic = topic
         self.id = request.producer_id
         self.name = request.name
         self.epoch = request.epoch
@@ -121,19 +136,20 @@ class Producer:
         self.encrypts = request.encrypted
         self.metadata = request.metadata
         self.schema_version = request.schema_version
-        self.must_encrypt = False
-        """Whether its messages are refused unless they are encrypted."""
-        self.max_message_size = 0
-        """Bytes of the largest entry that is taken, chunks apart; 0 is no limit."""
+        self.rules = PublishRules()
+        """Those of the topic from when the producer is ready; `Producers.keep_to` changes them."""
         self.ready = False
         self.topic_epoch: int | None = None
         """The topic's when the producer became ready, if it had one."""
         self.last_sequence_id = -1
-        """The highest that the topic knew of this name when the producer came."""
+        """The highest durable one under this name when the producer became ready; -1 if none."""
         self.on_turn: Callable[[BrokerError | None], None] | None = None
-        """Told when a producer that waits becomes ready, or is refused."""
+        """Called when a producer that waits becomes ready (None), or is refused."""
         self.closed = False
         self.pending = 0
+        """Published entries that are not answered."""
+        self._sink = registry.sink
+        self._registry = registry
         self._published = 0
         self._waiting: list[tuple[int, Callable[[], None]]] = []
         """Calls to make when so many of the published entries are answered."""
@@ -143,10 +159,10 @@ class Producer:
         entries = len(sends.payloads)
         self.pending += entries
         self._published += entries
-        self.topic.publish(sends)
+        self._sink.append(sends)
 
     def answered(self, entries: int) -> None:
-        """So many pending entries were answered or will never be."""
+        """So many pending entries were answered, or will never be answered."""
         self.pending -= entries
         while self._waiting and self._waiting[0][0] <= self._published - self.pending:
             _, call = self._waiting.pop(0)
@@ -160,34 +176,34 @@ class Producer:
             call()
 
     def bar(self, why: str) -> None:
-        """It sent what can never be accepted: if its client reconnects, it is refused once.
+        """Refuse the next producer of this name once: a message can never be accepted.
 
-        Clients in C++ (and Python) answer the refusal of a message by reconnecting and
-        sending it again, for ever; a refused producer they fail, and its messages with it.
+        Clients in C++ (and Python) answer the refusal of a message by reconnecting and sending it
+        again, without end.  A producer that is refused they fail, and its messages with it.
         """
-        self.topic.bar_producer(self, why)
+        self._registry.bar(self.name, why)
 
     def close(self) -> None:
-        """Leave the topic; what is pending is still written, but no longer answered."""
+        """Leave the topic; pending entries are still stored, but no longer answered."""
         if not self.closed:
             self.closed = True
-            self.topic.remove_producer(self)
+            self._registry.remove(self)
 
     def turn(self, refusal: BrokerError | None) -> None:
-        """The wait is over: it is ready, or was refused."""
+        """End its wait: it is ready, or `refusal` is why not."""
         if refusal is not None:
             self.close()
         if self.on_turn is not None:
             self.on_turn(refusal)
 
     def fence(self) -> None:
-        """Another producer took over: the client learns it from its next SEND."""
+        """Close it without a word, for a takeover: the next SEND ends its client's connection."""
         if not self.closed:
             self.close()
             self.connection.drop_producer(self.id)
 
     def disconnect(self) -> None:
-        """The broker ends this producer; the client is told and will come back."""
+        """Close it and notify its client, which will reconnect."""
         if not self.closed:
             self.close()
             self.connection.close_producer(self.id)

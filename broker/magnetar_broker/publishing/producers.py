@@ -1,10 +1,10 @@
-"""A topic's producers: who is there by which name, who may come, and who comes next."""
+"""A topic's producers: by name, with the checks of opening, and those that wait for their turn."""
 
 from collections.abc import Iterator
 from typing import Protocol
 
-from magnetar_broker.connection import host_of
-from magnetar_broker.errors import (
+from magnetar_broker.base.connection import Connection, host_of
+from magnetar_broker.base.errors import (
     BrokerError,
     NotReady,
     ProducerBusy,
@@ -12,46 +12,59 @@ from magnetar_broker.errors import (
     as_refusal,
 )
 from magnetar_broker.publishing.access import Access, Mode, Place
-from magnetar_broker.publishing.producer import Producer
+from magnetar_broker.publishing.producer import (
+    Producer,
+    ProducerRequest,
+    PublishRules,
+    RunSink,
+)
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import StorageError
-from magnetar_storage.mutex import Mutex
-from magnetar_storage.world import Clock, Tasks
+from magnetar_storage.world.mutex import Mutex
+from magnetar_storage.world.runtime import Clock, Tasks
 
 MAX_BARRED = 1000
 
 
-class Home(Protocol):
-    """A topic, as the list of its producers sees it."""
+class ProducerAdmission(Protocol):
+    """The checks of a topic for producers, and its epoch."""
+
+    @property
+    def epoch(self) -> int | None:
+        """The epoch of the latest exclusive producer; None if there never was one."""
 
     async def store_epoch(self, epoch: int) -> None:
         """Keep the topic's epoch; durable on return, if anything of the topic is."""
 
+    async def prepare(self) -> None:
+        """Be ready for one more producer, or raise the refusal."""
+
     async def welcome(self, producer: Producer) -> None:
-        """A producer became ready; it is told so, and sends, when this returns."""
+        """Set what a producer is to know of the topic when it is ready, or raise the refusal."""
 
 
 class Producers:
-    """Those that are ready, by name: a name is held by one connection at a time."""
+    """The producers that are ready, by name: one connection at a time holds a name."""
 
     def __init__(
         self,
         topic: TopicName,
-        limit: int,
         clock: Clock,
         tasks: Tasks,
-        epoch: int | None,
-        home: Home,
+        admission: ProducerAdmission,
+        sink: RunSink,
     ) -> None:
-        """`epoch` is the topic's, if it has one."""
-        self.limit = limit
-        """How many there may be; 0 is no limit.  Those that are there may stay."""
+        """`sink` takes what they publish."""
+        self.limit = 0
+        """How many there may be; 0 is no limit.  A lower limit closes none of those present."""
         self.limit_of_address = 0
-        """The same for those from one address."""
+        """How many from one address, likewise."""
+        self.rules = PublishRules()
+        self.sink = sink
         self._topic = topic
         self._tasks = tasks
-        self._home = home
-        self._access: Access[Producer] = Access(epoch, str(topic))
+        self._admission = admission
+        self._access: Access[Producer] = Access(admission.epoch, str(topic))
         self._by_name: dict[str, Producer] = {}
         self._barred: dict[str, str] = {}
         self._choosing = Mutex(clock)
@@ -68,7 +81,7 @@ class Producers:
 
     @property
     def waiting(self) -> list[Producer]:
-        """Those that wait for the topic to be free, in their order."""
+        """Producers that wait until the topic is free, in the order of their requests."""
         return self._access.waiting
 
     @property
@@ -76,36 +89,44 @@ class Producers:
         """The topic's epoch; None if it never had an exclusive producer."""
         return self._access.epoch
 
-    # Coming -------------------------------------------------------------------------------
+    # Opening ------------------------------------------------------------------------------
 
     def check_room(self, name: str) -> None:
-        """`ProducerBusy` if there are too many already; a name that is held needs no room."""
+        """`ProducerBusy` if the limit is reached; a name that is present replaces its producer."""
         present = len(self._by_name) + len(self.waiting)
         if 0 < self.limit <= present and name not in self._by_name:
             raise ProducerBusy(
-                f"{self._topic} has its {self.limit} producers: close one, or raise "
-                "maxProducersPerTopic"
+                f"{self._topic} has {present} producers and the limit is {self.limit}: close one, "
+                "or raise maxProducersPerTopic"
             )
 
     def _check_address(self, producer: Producer) -> None:
-        """`ProducerBusy` if there are too many from the producer's address already."""
+        """`ProducerBusy` if the limit of producers from one address is reached."""
         if self.limit_of_address <= 0:
             return
         host = host_of(producer.connection.address)
         present = (one for one in (*self, *self.waiting) if one.name != producer.name)
         if self.limit_of_address <= sum(host_of(one.connection.address) == host for one in present):
             raise ProducerBusy(
-                f"{self._topic} has its {self.limit_of_address} producers from {host}: close one, "
-                "or raise maxSameAddressProducersPerTopic"
+                f"{self._topic} has {self.limit_of_address} producers from {host}, the limit of an "
+                "address: close one, or raise maxSameAddressProducersPerTopic"
             )
 
-    async def enter(self, producer: Producer) -> None:
-        """Let a producer in, or have it wait: it is `ready` or not on return.
+    async def add(self, connection: Connection, request: ProducerRequest) -> Producer:
+        """Open a producer; it is `ready` on return, or waits for its turn (`Producer.on_turn`).
 
-        `ProducerBusy` or `ProducerFenced` if it may not come.  `ProducerFenced` also if the name
-        was barred: clients give up a producer for nothing less.
+        Refusals: `ProducerBusy` if the name or the topic is taken, or the limit reached;
+        `ProducerFenced` if an exclusive producer has the topic, or the name is barred; those of
+        the topic itself, such as `TopicTerminated`.
         """
+        await self._admission.prepare()
+        producer = Producer(connection, self, request)
+        await self._enter(producer)
+        return producer
+
+    async def _enter(self, producer: Producer) -> None:
         if producer.name in self._barred:
+            # Fenced, because clients fail a producer for no milder refusal (`Producer.bar`).
             raise ProducerFenced(self._barred.pop(producer.name))
         if producer.claim.mode is Mode.SHARED:
             self._access.check_shared()
@@ -119,11 +140,15 @@ class Producers:
         async with self._choosing.held():
             self.check_room(producer.name)
             self._check_address(producer)
-            if self._access.enter(producer, producer.claim) is Place.HEIR:
-                await self._inherit(producer)
+            if self._access.enter(producer, producer.claim) is Place.SUCCESSOR:
+                await self._succeed(producer)
 
     async def _free(self, producer: Producer) -> None:
-        """Make the name free, or `ProducerBusy`: its holder lives and is not the same producer."""
+        """Free the producer's name, or raise `ProducerBusy`: a living client holds it.
+
+        A reconnecting client is often faster than the broker notices the end of its old
+        connection: a holder that does not answer a PING gives the name up.
+        """
         name, connection = producer.name, producer.connection
         while (holder := self._by_name.get(name)) is not None:
             same = holder.connection is connection and holder.id == producer.id
@@ -133,12 +158,13 @@ class Producers:
             if holder.connection is connection or await holder.connection.is_alive():
                 raise ProducerBusy(
                     f"a producer named {name} is connected to {self._topic} "
-                    f"from {holder.connection.address}; use another name or close that one"
+                    f"from {holder.connection.address}: use another name or close that producer"
                 )
-            holder.disconnect()  # should it be there after all, it learns to come back
+            # It did not answer a PING.  Should its client live after all, it reconnects.
+            holder.disconnect()
 
     async def _evict_dead(self, producer: Producer) -> None:
-        """If its own earlier connection is still listed, and dead, that is in nobody's way."""
+        """Close the producer's predecessor of the same name if its connection is dead."""
         holder = self._by_name.get(producer.name)
         if (
             holder is not None
@@ -148,12 +174,12 @@ class Producers:
         ):
             holder.disconnect()
 
-    async def _inherit(self, producer: Producer) -> None:
-        """The heir becomes the only one, once its epoch is durable."""
+    async def _succeed(self, producer: Producer) -> None:
+        """Make a successor the only producer, once its epoch is durable."""
         try:
             epoch = self._access.epoch_for(producer.claim)
             if epoch != self._access.epoch:
-                await self._home.store_epoch(epoch)
+                await self._admission.store_epoch(epoch)
             _check_open(producer)
         except (BrokerError, StorageError):
             self._access.leave(producer)
@@ -169,18 +195,20 @@ class Producers:
     async def _begin(self, producer: Producer) -> None:
         producer.ready = True
         producer.topic_epoch = self._access.epoch
+        # Now and not earlier: `keep_to` does not reach a producer that is still being opened.
+        producer.rules = self.rules
         self._by_name[producer.name] = producer
         try:
-            await self._home.welcome(producer)
+            await self._admission.welcome(producer)
             _check_open(producer)
         except (BrokerError, StorageError):
             producer.close()
             raise
 
-    # Going --------------------------------------------------------------------------------
+    # Closing ------------------------------------------------------------------------------
 
     def remove(self, producer: Producer) -> None:
-        """A producer left, or waits no more; the next one that waits may have its turn."""
+        """A producer left, or waits no more; the first one that waits may become ready."""
         if self._by_name.get(producer.name) is producer:
             del self._by_name[producer.name]
         self._access.leave(producer)
@@ -188,53 +216,46 @@ class Producers:
             self._tasks.spawn(self._promote())
 
     async def _promote(self) -> None:
-        """Give the topic to the first one that waits, if it is free."""
+        """Make the first producer that waits ready, if the topic is free."""
         async with self._choosing.held():
-            while (producer := self._access.next_heir()) is not None:
+            while (producer := self._access.next_successor()) is not None:
                 try:
-                    await self._inherit(producer)
+                    await self._succeed(producer)
                 except (BrokerError, StorageError) as error:
                     producer.turn(as_refusal(error) or NotReady(str(error)))
                 else:
                     producer.turn(None)
 
     def bar(self, name: str, why: str) -> None:
-        """Refuse the next producer of this name; only the latest names are remembered."""
+        """Refuse the next producer of this name once; only the latest names are kept."""
         self._barred[name] = why
         if len(self._barred) > MAX_BARRED:
             del self._barred[next(iter(self._barred))]
 
     def disconnect(self) -> None:
-        """Send all of them away; who waits is asked to try again."""
-        for waiting in self.waiting:
-            waiting.turn(NotReady(f"{self._topic} is being closed on this broker; try again"))
-        for producer in self:
-            producer.disconnect()
+        """Close all of them; their clients reconnect, and those that wait are asked to retry."""
+        self.refuse(NotReady(f"{self._topic} is being closed on this broker; try again"))
 
     def refuse(self, refusal: BrokerError) -> None:
-        """Send all of them away, who comes back is refused; who waits learns why."""
+        """Close all of them; those that wait get `refusal`, as the others will on reconnecting."""
         for waiting in self.waiting:
             waiting.turn(refusal)
         for producer in self:
             producer.disconnect()
 
-    def limit_messages(self, largest: int) -> None:
-        """Entries of more bytes are refused from now on; 0 is no limit."""
-        for producer in (*self, *self.waiting):
-            producer.max_message_size = largest
+    def keep_to(self, rules: PublishRules) -> None:
+        """Apply these rules from the next message on.
 
-    def require_encryption(self, required: bool) -> None:
-        """Messages that are not encrypted are refused from now on, or no longer.
-
-        Producers that do not encrypt are sent away.
+        Where encryption is required, producers that do not encrypt are closed.
         """
+        self.rules = rules
         for producer in self:
-            producer.must_encrypt = required
-            if required and not producer.encrypts:
+            producer.rules = rules
+            if rules.must_encrypt and not producer.encrypts:
                 producer.disconnect()
 
 
 def _check_open(producer: Producer) -> None:
-    """`NotReady` if the producer was sent away, or left, while it was waited for something."""
+    """`NotReady` if the producer was closed while it was being opened."""
     if producer.closed:
-        raise NotReady(f"producer {producer.name} was closed while it was opened; try again")
+        raise NotReady(f"producer {producer.name} was closed while it was being opened; try again")

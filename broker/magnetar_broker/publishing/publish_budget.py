@@ -1,33 +1,36 @@
-"""How many bytes may wait for the disk over all connections; above it, nobody is read from."""
+"""The limit of published bytes that wait for the disk, over all connections of the broker."""
 
 from collections.abc import Callable
 
 
 class PublishBudget:
-    """`limit` bytes, 0 or less for no limit; reading goes on when half of it is free again."""
+    """`limit` bytes, 0 or less for no limit.
+
+    Above it no connection is read from; reading resumes when half of it is free again.
+    """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
         self.paused: set[Callable[[], None]] = set()
-        """Called when there is room again; each removes itself once it goes on."""
+        """Called when there is room again; each removes itself when it resumes."""
 
     @property
     def exhausted(self) -> bool:
-        """Whether whoever publishes must be paused."""
+        """Whether connections that publish must be paused."""
         return 0 < self.limit <= self.used
 
     @property
     def is_half_free(self) -> bool:
-        """Whether those paused may go on."""
+        """Whether paused connections may resume."""
         return self.limit <= 0 or self.used <= self.limit // 2
 
     def take(self, size: int) -> None:
-        """So many bytes wait for the disk."""
+        """So many bytes more wait for the disk."""
         self.used += size
 
     def give(self, size: int) -> None:
-        """So many bytes were answered; those paused are asked whether they can go on."""
+        """So many bytes were answered; paused connections resume if they can."""
         was, self.used = self.used, self.used - size
         if self.paused and was > self.limit // 2 and self.is_half_free:
             for resume in list(self.paused):

@@ -1,11 +1,11 @@
-"""Deduplication, the pure part: what each producer has published, by sequence ids.
+"""Deduplication, the pure part: the highest sequence id of each producer's name.
 
-Of every name two numbers are known: the highest id that was handed to the log (`pushed`), and the
-highest that is durable (`stored`).  What survives a restart is the second, with the offset up to
-which entries are counted in it; entries behind that offset are read again.
+Two ids are kept of each name: the highest that was handed to the log (`pushed`), and the highest
+that is durable (`stored`).  The second survives a restart, with the offset up to which entries are
+counted in it; entries from that offset on are read again when the topic is loaded.
 
     piece    i64 covered offset (-1: deduplication is off), u32 n, then n times
-             i64 highest id (the least number there is: forgotten), i64 last used, ms,
+             i64 highest id (`NO_ID`: the name was removed), i64 last used, ms,
              u32 length, name in UTF-8
 """
 
@@ -22,8 +22,8 @@ OFF = -1
 PIECE_BYTES = 1 << 19
 
 
-class Known:
-    """What is known of one producer's name."""
+class KnownProducer:
+    """The highest ids of one producer's name."""
 
     __slots__ = ("pushed", "stored", "used_ms")
 
@@ -33,28 +33,28 @@ class Known:
 
 
 class Sequences:
-    """The names of one topic; a side of its cursor log (`SideState`)."""
+    """The names of one topic; an attached state of its cursor log (`AttachedState`)."""
 
     def __init__(self, max_names: int = 10_000) -> None:
         self.covered = OFF
         """Entries before this offset are counted; `OFF` while there is no deduplication."""
         self._max_names = max_names
-        self._known: dict[str, Known] = {}
-        """The longest unused first."""
+        self._known: dict[str, KnownProducer] = {}
+        """In the order of their last use, the latest last."""
         self._changed: dict[str, None] = {}
         self._written = OFF
-        """What was `covered` when it was last handed out."""
+        """What `covered` was when the state was last handed out to be written."""
 
     def __len__(self) -> int:
         return len(self._known)
 
     @property
     def unwritten(self) -> int:
-        """How many entries are counted that what was handed out does not cover."""
+        """How many entries are counted that the state last handed out does not cover."""
         return self.covered - self._written
 
     def highest(self, name: str) -> int:
-        """The highest id that was published under a name; -1 if none."""
+        """The highest id that was handed to the log under a name; -1 if none."""
         known = self._known.get(name)
         return -1 if known is None or known.pushed == NO_ID else known.pushed
 
@@ -63,14 +63,15 @@ class Sequences:
     def sort(
         self, name: str, lows: Sequence[int], highs: Sequence[int], exempt: Collection[int] = ()
     ) -> list[int | None]:
-        """For each entry the id up to which it counts, None if it is a copy: not to be stored.
+        """For each entry its highest id, or None if it is a copy, which must not be stored.
 
-        An entry is new if its lowest id is above all that was pushed; it is pushed now.  `highs`
-        are 0 where an entry is one message.  Entries at `exempt` are new and count for nothing.
+        An entry is new if its lowest id is above every id that was pushed; it is pushed now.
+        `highs` are 0 for entries of one message.  Entries at `exempt` are always new and push
+        nothing.
         """
         known = self._known.get(name)
         if known is None:
-            known = self._known[name] = Known()
+            known = self._known[name] = KnownProducer()
         verdicts: list[int | None] = []
         for at, (low, high) in enumerate(zip(lows, highs, strict=True)):
             top = max(to_signed64(low), to_signed64(high))
@@ -84,9 +85,9 @@ class Sequences:
         return verdicts
 
     def push(self, name: str, lows: Sequence[int]) -> bool:
-        """The usual case of `sort` at once: single messages that count up, all of them new.
+        """The usual case of `sort`, faster: single messages with consecutive ids, all new.
 
-        False if they are not: nothing was done.
+        False, and nothing is done, if this is another case.
         """
         first, n = lows[0], len(lows)
         known = self._known.get(name)
@@ -98,8 +99,8 @@ class Sequences:
         return True
 
     def store(self, name: str, highest: int, end: int, now_ms: int) -> None:
-        """Entries of a name up to id `highest` are durable, and all entries before offset `end`."""
-        known = self._known.pop(name, None) or Known()
+        """Count what is durable: ids of a name up to `highest`, entries before offset `end`."""
+        known = self._known.pop(name, None) or KnownProducer()
         self._known[name] = known  # the latest used one is the last
         known.used_ms = now_ms
         if highest > known.stored:
@@ -108,12 +109,12 @@ class Sequences:
             self._changed[name] = None
         self.covered = end
 
-    # Forgetting ---------------------------------------------------------------------------
+    # Removing -----------------------------------------------------------------------------
 
     def purge(self, since_ms: int, is_present: Callable[[str], bool]) -> None:
-        """Forget names that were not used since then, and the longest unused of too many.
+        """Remove names that were not used since then, and the least recently used of too many.
 
-        Not those of producers that are present.
+        Names of connected producers (`is_present`), and those with pending entries, stay.
         """
         too_many = len(self._known) - self._max_names
         for name, known in list(self._known.items()):
@@ -125,11 +126,11 @@ class Sequences:
                 too_many -= 1
 
     def cover(self, end: int) -> None:
-        """Everything before this offset is counted, or is not to be."""
+        """Set `covered`: entries before this offset are counted, or need not be."""
         self.covered = end
 
     def stop(self) -> None:
-        """Deduplication is off: everything is forgotten."""
+        """Deduplication is off: remove everything."""
         self._known.clear()
         self._changed.clear()
         self.covered = OFF
@@ -137,23 +138,23 @@ class Sequences:
     # Being durable ------------------------------------------------------------------------
 
     def take_delta(self) -> list[bytes]:
-        """What changed since the last call."""
+        """The pieces that changed since the last call."""
         if self.covered == self._written:
             return []
         changed, self._changed = self._changed, {}
         return self._pieces(changed)
 
     def snapshot(self) -> list[bytes]:
-        """Everything."""
+        """The pieces of the whole state."""
         self._changed = {}
         if self.covered == OFF:
             self._written = OFF
             return []
-        self._written = 0  # so much is covered before the last piece
+        self._written = 0  # covered by every piece before the last one
         return self._pieces([name for name, known in self._known.items() if known.stored > NO_ID])
 
     def _pieces(self, names: Iterable[str]) -> list[bytes]:
-        """Only the last one covers what they say together."""
+        """Only the last piece has the new covered offset: a torn write of several covers less."""
         pieces: list[bytes] = []
         records: list[bytes] = []
         size = 0
@@ -183,7 +184,7 @@ class Sequences:
             at += _NAME.size + size
             self._learn(data[at - size : at].decode(), highest, used_ms)
         if at != len(data):
-            raise ValueError(f"{len(data) - at} bytes behind the last name")
+            raise ValueError(f"{len(data) - at} bytes after the last name: expected none")
         if covered == OFF:
             self.stop()
         self.covered = self._written = covered
@@ -191,6 +192,6 @@ class Sequences:
     def _learn(self, name: str, highest: int, used_ms: int) -> None:
         self._known.pop(name, None)
         if highest > NO_ID:
-            known = self._known[name] = Known()
+            known = self._known[name] = KnownProducer()
             known.pushed = known.stored = highest
             known.used_ms = used_ms

@@ -1,1 +1,1 @@
-"""How fast anything may go."""
+"""Rate limits: token buckets, and the queues of connections and subscriptions that wait."""

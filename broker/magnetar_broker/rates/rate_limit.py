@@ -1,25 +1,25 @@
-"""A rate of messages and bytes that several share, and who waits for it."""
+"""A rate limit of messages and bytes that several share, with the queue of those that wait."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 from magnetar_broker.rates.bucket import Bucket
-from magnetar_storage.world import Clock
+from magnetar_storage.world.runtime import Clock
 
 TICK_MS = 10
-"""Whoever waits does so at least this long, so that little is not done very often."""
+"""The shortest wait: without it, small amounts would be released very often."""
 PerSecond = Callable[[], tuple[float, float]]
 """Messages and bytes a second."""
 
 
 class Rate(NamedTuple):
-    """What may happen in a period; 0 or less is no limit."""
+    """Messages and bytes a period; 0 or less is no limit."""
 
     messages: int
     bytes: int
     period_seconds: int = 1
     relative: bool = False
-    """Whether it comes on top of the rate of publishing."""
+    """Whether it is added to the measured rate of publishing."""
 
     @property
     def is_limit(self) -> bool:
@@ -28,17 +28,17 @@ class Rate(NamedTuple):
 
 
 class RateLimit:
-    """Whoever meets a debt waits in line, and is called when it is gone and its turn has come.
+    """A waiter joins a queue while there is a debt, and is called when its turn comes.
 
-    Who goes then may run into debt again: those behind it go on waiting, and come before it.
+    A waiter that is called may cause the next debt: then those behind it are served before it.
     """
 
     __slots__ = (
         "_bytes",
         "_clock",
-        "_line",
         "_messages",
         "_more",
+        "_queue",
         "_timed",
         "_turn",
         "rate",
@@ -47,27 +47,27 @@ class RateLimit:
     )
 
     def __init__(self, scope: str, rate: Rate, clock: Clock, more: PerSecond | None = None) -> None:
-        """`rate` has some limit; what `more` says comes on top of it.
+        """`rate` has some limit; the rate that `more` returns is added to it.
 
-        `scope` says whose it is, for people: of a subscription, a topic, or the broker.
+        `scope` is "subscription", "topic" or "broker", for explanations and metrics.
         """
         now_ms, period = clock.now_ms(), rate.period_seconds
         self.scope = scope
         self.rate = rate
         self.waits = 0
-        """How often somebody had to wait."""
+        """How often a waiter joined the queue."""
         self._clock = clock
         self._more = more
         self._messages = Bucket(rate.messages, period, now_ms) if rate.messages > 0 else None
         self._bytes = Bucket(rate.bytes, period, now_ms) if rate.bytes > 0 else None
-        self._line: dict[object, Callable[[], None]] = {}
-        self._turn: object = None  # who is being called
+        self._queue: dict[object, Callable[[], None]] = {}
+        self._turn: object = None  # the waiter that is being called
         self._timed = False
 
-    # What goes ----------------------------------------------------------------------------
+    # Taking ------------------------------------------------------------------------------
 
     def take(self, messages: int, size: int) -> None:
-        """So much happened."""
+        """Count messages and bytes, with a debt if need be."""
         now_ms = self._clock.now_ms()
         if self._messages is not None:
             self._messages.take(messages, now_ms)
@@ -75,7 +75,7 @@ class RateLimit:
             self._bytes.take(size, now_ms)
 
     def left(self, unlimited: int) -> tuple[int, int]:
-        """Messages and bytes that may go without a debt."""
+        """Messages and bytes that can be taken without a debt; `unlimited` where not limited."""
         now_ms = self._clock.now_ms()
         messages = unlimited if self._messages is None else self._messages.left(now_ms)
         size = unlimited if self._bytes is None else self._bytes.left(now_ms)
@@ -83,65 +83,65 @@ class RateLimit:
 
     @property
     def wait_ms(self) -> int:
-        """How long it takes until something may go; 0: it may now."""
+        """Milliseconds until there is no debt; 0 if there is none."""
         now_ms = self._clock.now_ms()
         messages = 0 if self._messages is None else self._messages.wait_ms(now_ms)
         return max(messages, 0 if self._bytes is None else self._bytes.wait_ms(now_ms))
 
-    def admits(self, who: object) -> bool:
-        """Whether something may go, and nobody else's turn comes first."""
+    def admits(self, waiter: object) -> bool:
+        """Whether there is no debt, and no other waiter is before `waiter`."""
         if self._more is not None:
             self._add(*self._more())
-        return self.wait_ms == 0 and (not self._line or who is self._turn)
+        return self.wait_ms == 0 and (not self._queue or waiter is self._turn)
 
     def _add(self, messages: float, size: float) -> None:
-        """So much a second comes on top from now on."""
+        """Add this rate per second to the limit from now on."""
         now_ms, rate = self._clock.now_ms(), self.rate
         if self._messages is not None:
             self._messages.become(rate.messages + int(messages * rate.period_seconds), now_ms)
         if self._bytes is not None:
             self._bytes.become(rate.bytes + int(size * rate.period_seconds), now_ms)
 
-    # Who waits ----------------------------------------------------------------------------
+    # Waiting -----------------------------------------------------------------------------
 
-    def is_awaited_by(self, who: object) -> bool:
-        """Whether it stands in line."""
-        return who in self._line
+    def has_waiter(self, waiter: object) -> bool:
+        """Whether `waiter` is in the queue."""
+        return waiter in self._queue
 
-    def wait(self, who: object, go: Callable[[], None]) -> None:
-        """Call `go` once when the turn of `who` has come; it may stand in line already."""
-        if who not in self._line:
+    def wait(self, waiter: object, go: Callable[[], None]) -> None:
+        """Call `go` once when the turn of `waiter` comes; no effect if it is queued already."""
+        if waiter not in self._queue:
             self.waits += 1
-            self._line[who] = go
+            self._queue[waiter] = go
         self._arm()
 
-    def let_go(self) -> None:
-        """The limit holds no longer: nobody waits for it any more."""
-        line, self._line = self._line, {}
-        for go in line.values():
+    def release_all(self) -> None:
+        """The limit is no longer in effect: call every waiter."""
+        queue, self._queue = self._queue, {}
+        for go in queue.values():
             go()
 
     def _arm(self) -> None:
         if not self._timed:
             self._timed = True
-            self._clock.later(max(self.wait_ms, TICK_MS) / 1000, self._go_on)
+            self._clock.later(max(self.wait_ms, TICK_MS) / 1000, self._release)
 
-    def _go_on(self) -> None:
-        """Let them go, one after the other, until there is a debt again."""
+    def _release(self) -> None:
+        """Call waiters in order until there is a debt again."""
         self._timed = False
-        while self._line and self.wait_ms == 0:
-            self._turn = next(iter(self._line))
-            go = self._line.pop(self._turn)
+        while self._queue and self.wait_ms == 0:
+            self._turn = next(iter(self._queue))
+            go = self._queue.pop(self._turn)
             try:
                 go()
             finally:
                 self._turn = None
-        if self._line:
+        if self._queue:
             self._arm()
 
 
 class BrokerRates:
-    """What all topics of a broker share."""
+    """The rate limits that all topics of a broker share."""
 
     def __init__(self, publish: Rate | None = None, dispatch: Rate | None = None) -> None:
         self._rates = (publish, dispatch)
@@ -153,7 +153,7 @@ class BrokerRates:
         return any(rate is not None and rate.is_limit for rate in self._rates)
 
     def limits(self, clock: Clock) -> tuple[RateLimit | None, RateLimit | None]:
-        """Those of publishing and of delivering, where there are any."""
+        """The limits of publishing and of delivering; None where there is no limit."""
         if self._limits is None:
             publish, dispatch = self._rates
             self._limits = (

@@ -1,1 +1,1 @@
-"""The schema registry: what messages of a topic look like, version by version."""
+"""The schema registry: versions of a topic's schema, compatibility, parsers of the types."""

@@ -1,6 +1,6 @@
 """Avro schemas: parsed from their JSON text, checked, and written in one canonical form.
 
-Types refer to each other by name, so a parsed schema may be a graph with cycles; whoever walks
+Types refer to each other by name, so a parsed schema may be a graph with cycles; code that walks
 through it remembers where it was.
 """
 
@@ -20,13 +20,14 @@ MAX_DEPTH: Final = 64
 MAX_NAME: Final = 1024
 """Characters of a name with its namespace: types within others inherit theirs."""
 MAX_FITTING: Final = 100_000
-"""Values and types that are looked at to tell whether a default is one: others wait meanwhile."""
+"""The limit of values and types that are checked to find out whether a default is valid: the event
+loop waits meanwhile."""
 NAME: Final = re.compile(r"[^\W\d][\w$]*")
 ORDERS: Final = ("ascending", "descending", "ignore")
 NO_DEFAULT: Final = object()
 
-_SAID_OF_FIELDS: Final = frozenset(("name", "type", "default", "order", "aliases", "doc"))
-_SAID_OF_TYPES: Final = frozenset(
+_KEYS_OF_FIELDS: Final = frozenset(("name", "type", "default", "order", "aliases", "doc"))
+_KEYS_OF_TYPES: Final = frozenset(
     ("type", "name", "namespace", "aliases", "doc", "fields", "symbols", "default", "size", "items")
 ) | {"values"}
 
@@ -39,7 +40,7 @@ class AvroType:
 
     kind: str
     properties: Properties
-    """What else its text says, such as a logical type."""
+    """Its other attributes, such as a logical type."""
 
 
 @dataclass(slots=True, eq=False)
@@ -63,7 +64,7 @@ class Field:
     name: str
     type: AvroType
     default: Any
-    """As it was written, NO_DEFAULT if there is none; `Fitting` tells whether it can be one."""
+    """As it was written, NO_DEFAULT if there is none; `Fitting` checks whether it is valid."""
     order: str
     aliases: tuple[str, ...]
     properties: Properties
@@ -111,11 +112,11 @@ def parse(text: bytes) -> AvroType:
     except ValueError as error:
         raise InvalidSchema(f"it is not readable JSON: {error}") from error
     except RecursionError as error:
-        raise InvalidSchema("its JSON is too deep") from error
+        raise InvalidSchema("its JSON is nested too deeply") from error
 
 
 def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no number in JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 class _Parser:
@@ -124,30 +125,30 @@ class _Parser:
     def __init__(self) -> None:
         self._named: dict[str, Named] = {}
 
-    def type(self, said: Any, namespace: str, where: str, depth: int) -> AvroType:
+    def type(self, node: Any, namespace: str, where: str, depth: int) -> AvroType:
         """A type; names in it without a namespace are of this one."""
         if depth > MAX_DEPTH:
-            raise InvalidSchema(f"{where}: more than {MAX_DEPTH} types within each other")
-        if isinstance(said, str):
-            return self._by_name(said, namespace, where)
-        if isinstance(said, list):
-            return self._union(said, namespace, where, depth)
-        if not isinstance(said, dict):
-            raise InvalidSchema(f"{where} must be a name, an object or a list, not {shown(said)}")
-        kind = said.get("type")
+            raise InvalidSchema(f"{where}: more than {MAX_DEPTH} nested types")
+        if isinstance(node, str):
+            return self._by_name(node, namespace, where)
+        if isinstance(node, list):
+            return self._union(node, namespace, where, depth)
+        if not isinstance(node, dict):
+            raise InvalidSchema(f"{where} must be a name, an object or a list, not {shown(node)}")
+        kind = node.get("type")
         if isinstance(kind, dict | list):  # a type in brackets
             return self.type(kind, namespace, where, depth + 1)
         if kind in ("record", "error", "enum", "fixed"):
-            return self._definition(said, str(kind), namespace, where, depth)
-        properties = _properties(said, _SAID_OF_TYPES)
+            return self._definition(node, str(kind), namespace, where, depth)
+        properties = _properties(node, _KEYS_OF_TYPES)
         if kind in ("array", "map"):
             part = "items" if kind == "array" else "values"
-            if part not in said:
-                raise InvalidSchema(f"{where}: this {kind} does not say the type of its {part}")
-            item = self.type(said[part], namespace, f"{where}, its {part}", depth + 1)
+            if part not in node:
+                raise InvalidSchema(f"{where}: this {kind} has no type for its {part}; add one")
+            item = self.type(node[part], namespace, f"{where}, its {part}", depth + 1)
             return Collection(str(kind), properties, item)
         if not isinstance(kind, str):
-            raise InvalidSchema(f"{where} says no type")
+            raise InvalidSchema(f"{where} has no type; add one")
         named = self._by_name(kind, namespace, where)
         return AvroType(kind, properties) if kind in PRIMITIVES else named
 
@@ -156,16 +157,16 @@ class _Parser:
             return AvroType(name, {})
         known = self._named.get(_qualified(name, namespace)) or self._named.get(name)
         if known is None:
-            raise InvalidSchema(f"{where}: there is no type {name!r} defined before")
+            raise InvalidSchema(f"{where}: type {name!r} is not defined before its use")
         return known
 
-    def _union(self, said: list[Any], namespace: str, where: str, depth: int) -> Union:
+    def _union(self, node: list[Any], namespace: str, where: str, depth: int) -> Union:
         branches = []
         seen = set()
-        for number, branch in enumerate(said):
+        for number, branch in enumerate(node):
             parsed = self.type(branch, namespace, f"{where}, branch {number}", depth + 1)
             if isinstance(parsed, Union):
-                raise InvalidSchema(f"{where}: a union stands directly in another one")
+                raise InvalidSchema(f"{where}: a union is nested directly in another union")
             name = parsed.name if isinstance(parsed, Named) else parsed.kind
             if name in seen:
                 raise InvalidSchema(f"{where}: the union has {name} twice")
@@ -174,17 +175,17 @@ class _Parser:
         return Union("union", {}, tuple(branches))
 
     def _definition(
-        self, said: dict[str, Any], kind: str, namespace: str, where: str, depth: int
+        self, node: dict[str, Any], kind: str, namespace: str, where: str, depth: int
     ) -> Named:
-        name, inner = self._name_of(said, kind, namespace, where)
-        aliases = frozenset(map(unqualified, _names(said, "aliases", where)))
-        properties = _properties(said, _SAID_OF_TYPES)
+        name, inner = self._name_of(node, kind, namespace, where)
+        aliases = frozenset(map(unqualified, _names(node, "aliases", where)))
+        properties = _properties(node, _KEYS_OF_TYPES)
         defined: Named
         if kind == "enum":
-            symbols, default = _symbols(said, name)
+            symbols, default = _symbols(node, name)
             defined = Enumeration(kind, properties, name, aliases, symbols, default)
         elif kind == "fixed":
-            size = said.get("size")
+            size = node.get("size")
             if type(size) is not int or not 0 <= size < 1 << 31:
                 raise InvalidSchema(f"fixed {name}: its size must be a number of bytes")
             defined = Fixed(kind, properties, name, aliases, size)
@@ -192,29 +193,29 @@ class _Parser:
             defined = Record("record", properties, name, aliases)
         self._named[name] = defined
         if isinstance(defined, Record):
-            defined.fields = self._fields(said, name, inner, depth)
+            defined.fields = self._fields(node, name, inner, depth)
         return defined
 
     def _name_of(
-        self, said: dict[str, Any], kind: str, namespace: str, where: str
+        self, node: dict[str, Any], kind: str, namespace: str, where: str
     ) -> tuple[str, str]:
         """The full name of a definition, and the namespace of what is in it."""
-        name, own = said.get("name"), said.get("namespace")
+        name, own = node.get("name"), node.get("namespace")
         if not isinstance(name, str) or not name:
             raise InvalidSchema(f"{where}: this {kind} has no name")
         full = _qualified(name, own if isinstance(own, str) else namespace)
         if len(full) > MAX_NAME:
             raise InvalidSchema(f"{where}: its name has more than {MAX_NAME} characters")
         if not all(map(NAME.fullmatch, full.split("."))):
-            raise InvalidSchema(f"{where}: {full!r} is no name: letters, digits and _ may be used")
+            raise InvalidSchema(f"{where}: invalid name {full!r}: expected letters, digits and _")
         if full in PRIMITIVES:
             raise InvalidSchema(f"{where}: a {kind} cannot be named {full}")
         if full in self._named:
             raise InvalidSchema(f"{where}: {full} is defined twice")
         return full, full.rpartition(".")[0]
 
-    def _fields(self, said: dict[str, Any], record: str, namespace: str, depth: int) -> list[Field]:
-        listed = said.get("fields")
+    def _fields(self, node: dict[str, Any], record: str, namespace: str, depth: int) -> list[Field]:
+        listed = node.get("fields")
         if not isinstance(listed, list):
             raise InvalidSchema(f"record {record} has no list of fields")
         fields: dict[str, Field] = {}
@@ -224,27 +225,27 @@ class _Parser:
             name = one["name"]
             where = f"field {name!r} of {record}"
             if not NAME.fullmatch(name):
-                raise InvalidSchema(f"{where}: that is no name: letters, digits and _ may be used")
+                raise InvalidSchema(f"{where}: invalid name: expected letters, digits and _")
             if name in fields:
-                raise InvalidSchema(f"{where} is there twice")
+                raise InvalidSchema(f"{where} is defined twice; remove one")
             if "type" not in one:
-                raise InvalidSchema(f"{where} says no type")
+                raise InvalidSchema(f"{where} has no type; add one")
             fields[name] = self._field(one, name, namespace, where, depth)
         return list(fields.values())
 
     def _field(
-        self, said: dict[str, Any], name: str, namespace: str, where: str, depth: int
+        self, node: dict[str, Any], name: str, namespace: str, where: str, depth: int
     ) -> Field:
-        order = said.get("order", "ascending")
+        order = node.get("order", "ascending")
         if order not in ORDERS:
             raise InvalidSchema(f"{where}: its order must be one of {', '.join(ORDERS)}")
         return Field(
             name,
-            self.type(said["type"], namespace, where, depth + 1),
-            said.get("default", NO_DEFAULT),
+            self.type(node["type"], namespace, where, depth + 1),
+            node.get("default", NO_DEFAULT),
             order,
-            tuple(_names(said, "aliases", where)),
-            _properties(said, _SAID_OF_FIELDS),
+            tuple(_names(node, "aliases", where)),
+            _properties(node, _KEYS_OF_FIELDS),
         )
 
 
@@ -252,24 +253,24 @@ def _qualified(name: str, namespace: str) -> str:
     return name if "." in name or not namespace else f"{namespace}.{name}"
 
 
-def _properties(said: dict[str, Any], known: frozenset[str]) -> Properties:
-    return {name: value for name, value in said.items() if name not in known}
+def _properties(node: dict[str, Any], known: frozenset[str]) -> Properties:
+    return {name: value for name, value in node.items() if name not in known}
 
 
-def _names(said: dict[str, Any], key: str, where: str) -> list[str]:
-    names = said.get(key, [])
+def _names(node: dict[str, Any], key: str, where: str) -> list[str]:
+    names = node.get(key, [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise InvalidSchema(f"{where}: its {key} must be a list of names")
     return names
 
 
-def _symbols(said: dict[str, Any], enum: str) -> tuple[tuple[str, ...], str | None]:
-    symbols = _names(said, "symbols", f"enum {enum}")
-    if "symbols" not in said or not all(map(NAME.fullmatch, symbols)):
+def _symbols(node: dict[str, Any], enum: str) -> tuple[tuple[str, ...], str | None]:
+    symbols = _names(node, "symbols", f"enum {enum}")
+    if "symbols" not in node or not all(map(NAME.fullmatch, symbols)):
         raise InvalidSchema(f"enum {enum}: its symbols must be a list of names")
     if len(set(symbols)) < len(symbols):
-        raise InvalidSchema(f"enum {enum} has a symbol twice")
-    default = said.get("default")
+        raise InvalidSchema(f"enum {enum} has a duplicate symbol")
+    default = node.get("default")
     if default is not None and default not in symbols:
         raise InvalidSchema(f"enum {enum}: its default {shown(default)} is none of its symbols")
     return tuple(symbols), default
@@ -288,18 +289,18 @@ def shown(value: Any) -> str:
 
 
 class _TooMuch(Exception):
-    """It would take too long to tell."""
+    """The check would take too long."""
 
 
 class Fitting:
-    """Whether JSON values can be defaults of types; each pair is looked at once."""
+    """Whether JSON values are valid defaults of types; each pair is checked once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], bool] = {}
         self._left = MAX_FITTING
 
     def has_default(self, field: Field) -> bool:
-        """Whether a field's default is one; who writes it does not always look."""
+        """Whether a field has a valid default; writers of schemas do not always check that."""
         try:
             return field.default is not NO_DEFAULT and self.fits(field.default, field.type)
         except (RecursionError, _TooMuch):

@@ -1,4 +1,4 @@
-"""When two Avro schemas are the same: whatever the text looks like, and whatever it explains.
+"""When two Avro schemas are equal: white space, order of keys, `doc` and aliases do not matter.
 
 Order and defaults of fields, names with their namespaces, symbols, sizes and further properties
 (logical types among them) count.  White space, the order of keys in the text, `doc`, aliases, and
@@ -22,7 +22,7 @@ from magnetar_broker.schemas.avro import (
 
 
 def identity(schema: AvroType) -> bytes:
-    """The same bytes for the same schema."""
+    """Bytes that are equal for equal schemas, and only for these."""
     form = _form(schema, set())
     return json.dumps(form, sort_keys=True, separators=(",", ":")).encode()
 

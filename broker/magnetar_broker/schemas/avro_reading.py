@@ -1,8 +1,9 @@
-"""Whether a reader with one Avro schema can read what a writer with another one wrote.
+"""Whether data of one Avro schema can be read with another; if not, the reason as text.
 
 The rules are those of schema resolution in Avro's specification.  Two are as the Java client has
-them, for whole fleets rely on it: records are matched by their fields, not by their names, but for
-unions with several records; and one is stricter, for nobody would notice: the scale of decimals.
+them, because deployed clients rely on it: records are matched by their fields, not by their names,
+except in unions with several records.  One is stricter: the scale of decimals must be equal, since
+clients would read wrong values without any error.
 """
 
 from collections.abc import Iterator
@@ -48,7 +49,7 @@ Path = tuple["Path", str] | None
 """Of a field, from the outermost record on: the path so far, and a step.  None at the root."""
 
 
-class Misfit(NamedTuple):
+class Incompatibility(NamedTuple):
     """Where and why a reader fails."""
 
     path: Path
@@ -114,7 +115,7 @@ def _names_of(branch: AvroType) -> Iterator[str]:
         yield ""
 
 
-def find_misfit(reader: AvroType, writer: AvroType) -> Misfit | None:
+def find_incompatibility(reader: AvroType, writer: AvroType) -> Incompatibility | None:
     """Why a reader cannot read everything that a writer may write; None if it can."""
     waiting = [_Pair(reader, writer, None)]
     seen: set[tuple[int, int, bool]] = set()
@@ -128,9 +129,11 @@ def find_misfit(reader: AvroType, writer: AvroType) -> Misfit | None:
         seen.add(key)
         work += _width(pair.writer) + (1 if isinstance(pair.reader, Union) else _width(pair.reader))
         if work + known.work > MAX_WORK:
-            return Misfit(pair.path, "the schemas are too large to be compared: make them simpler")
+            return Incompatibility(
+                pair.path, "the schemas are too large to be compared: make them simpler"
+            )
         found = _look_at(pair, known)
-        if isinstance(found, Misfit):
+        if isinstance(found, Incompatibility):
             return found
         waiting += reversed(found)
     return None
@@ -148,7 +151,7 @@ def _width(schema: AvroType) -> int:
     return width
 
 
-def _look_at(pair: _Pair, known: _Known) -> list[_Pair] | Misfit:
+def _look_at(pair: _Pair, known: _Known) -> list[_Pair] | Incompatibility:
     """What the pair alone is wrong about, or the pairs that it depends on."""
     reader, writer, path, _ = pair
     if isinstance(writer, Union):
@@ -164,10 +167,12 @@ def _look_at(pair: _Pair, known: _Known) -> list[_Pair] | Misfit:
             return [_Pair(reader.item, writer.item, (path, part))]
     elif reader.kind == writer.kind or (writer.kind, reader.kind) in PROMOTIONS:
         return _decimals(reader, writer, path)
-    return Misfit(path, f"the reader's type is {reader.kind}, the writer's {writer.kind}")
+    return Incompatibility(path, f"the reader's type is {reader.kind}, the writer's {writer.kind}")
 
 
-def _named(reader: Named, writer: Named, path: Path, known: _Known) -> list[_Pair] | Misfit:
+def _named(
+    reader: Named, writer: Named, path: Path, known: _Known
+) -> list[_Pair] | Incompatibility:
     """Two of a kind."""
     if isinstance(reader, Record) and isinstance(writer, Record):
         return _fields(reader, writer, path, known)
@@ -178,7 +183,9 @@ def _named(reader: Named, writer: Named, path: Path, known: _Known) -> list[_Pai
     raise AssertionError(reader.kind)
 
 
-def _fields(reader: Record, writer: Record, path: Path, known: _Known) -> list[_Pair] | Misfit:
+def _fields(
+    reader: Record, writer: Record, path: Path, known: _Known
+) -> list[_Pair] | Incompatibility:
     written = {one.name: one for one in writer.fields}
     pairs = []
     for wanted in reader.fields:
@@ -187,10 +194,14 @@ def _fields(reader: Record, writer: Record, path: Path, known: _Known) -> list[_
         if found is not None:
             pairs.append(_Pair(wanted.type, found.type, inner))
         elif wanted.default is NO_DEFAULT:
-            return Misfit(inner, "the reader's has no default, and the writer's record lacks it")
+            return Incompatibility(
+                inner, "the reader's has no default, and the writer's record lacks it"
+            )
         elif not known.fitting.has_default(wanted):
-            said = f"{shown(wanted.default)} is no {wanted.type.kind}"
-            return Misfit(inner, f"the reader's default {said}, and the writer's record lacks it")
+            default = f"{shown(wanted.default)} is no {wanted.type.kind}"
+            return Incompatibility(
+                inner, f"the reader's default {default}, and the writer's record lacks it"
+            )
     return pairs
 
 
@@ -199,48 +210,54 @@ def _names(field: Field) -> Iterator[str]:
     yield from field.aliases
 
 
-def _symbols(reader: Enumeration, writer: Enumeration, path: Path) -> list[_Pair] | Misfit:
+def _symbols(reader: Enumeration, writer: Enumeration, path: Path) -> list[_Pair] | Incompatibility:
     if not reader.answers_to(unqualified(writer.name)):
         return _other_name(reader, writer, path)
     known = set(reader.symbols)
     lacking = next((symbol for symbol in writer.symbols if symbol not in known), None)
     if lacking is not None and reader.default is None:
-        return Misfit(
+        return Incompatibility(
             path,
             f"the reader's enum {reader.name} has neither a default nor the symbol {lacking!r}",
         )
     return []
 
 
-def _fixed(reader: Fixed, writer: Fixed, path: Path) -> list[_Pair] | Misfit:
+def _fixed(reader: Fixed, writer: Fixed, path: Path) -> list[_Pair] | Incompatibility:
     if not reader.answers_to(unqualified(writer.name)):
         return _other_name(reader, writer, path)
     if reader.size != writer.size:
-        return Misfit(path, f"the reader's fixed has {reader.size} bytes, not {writer.size}")
+        return Incompatibility(
+            path, f"the reader's fixed has {reader.size} bytes, not {writer.size}"
+        )
     return _decimals(reader, writer, path)
 
 
-def _other_name(reader: Enumeration | Fixed, writer: Enumeration | Fixed, path: Path) -> Misfit:
-    return Misfit(
+def _other_name(
+    reader: Enumeration | Fixed, writer: Enumeration | Fixed, path: Path
+) -> Incompatibility:
+    return Incompatibility(
         path,
         f"the reader's {reader.kind} is named {unqualified(reader.name)}, without "
         f"the writer's {unqualified(writer.name)} as an alias",
     )
 
 
-def _decimals(reader: AvroType, writer: AvroType, path: Path) -> list[_Pair] | Misfit:
+def _decimals(reader: AvroType, writer: AvroType, path: Path) -> list[_Pair] | Incompatibility:
     ours, theirs = reader.properties, writer.properties
     if ours.get("logicalType") == theirs.get("logicalType") == "decimal":
         scales = ours.get("scale", 0), theirs.get("scale", 0)
         if scales[0] != scales[1]:
-            return Misfit(path, f"the reader's decimal has the scale {scales[0]}, not {scales[1]}")
+            return Incompatibility(
+                path, f"the reader's decimal has the scale {scales[0]}, not {scales[1]}"
+            )
     return []
 
 
 # Branches of a reader's union ---------------------------------------------------------------
 
 
-def _branch_for(pair: _Pair, reader: Union, known: _Known) -> list[_Pair] | Misfit:
+def _branch_for(pair: _Pair, reader: Union, known: _Known) -> list[_Pair] | Incompatibility:
     """The branch that would be read: of the same type and name, else one that can take it."""
     writer, path = pair.writer, pair.path
     name = unqualified(writer.name) if isinstance(writer, Named) else ""
@@ -251,7 +268,9 @@ def _branch_for(pair: _Pair, reader: Union, known: _Known) -> list[_Pair] | Misf
     if branch is None and isinstance(writer, Record) and pair.only_record:
         branch = branches.only_record
     if branch is None:
-        return Misfit(path, f"the reader's union has no branch for the writer's {_title(writer)}")
+        return Incompatibility(
+            path, f"the reader's union has no branch for the writer's {_title(writer)}"
+        )
     return [_Pair(branch, writer, path)]
 
 

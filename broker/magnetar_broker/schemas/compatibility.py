@@ -1,4 +1,4 @@
-"""Strategies: which schema may follow which, and who may read a topic."""
+"""Compatibility strategies: which schemas producers can add and consumers use, and refusals."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol
@@ -9,26 +9,26 @@ from magnetar_broker.schemas.types import SchemaType
 S = SchemaCompatibility
 
 
-class Form(Protocol):
-    """A schema that was understood; forms of one type can be compared."""
+class ParsedSchema(Protocol):
+    """A schema after parsing; those of one type can be compared."""
 
     @property
     def identity(self) -> bytes:
-        """The same bytes for the same schema."""
+        """Bytes that are equal for equal schemas, however they are written."""
 
-    def misfit(self, writer: "Form") -> str | None:
-        """Why this one cannot read what a writer of its type wrote; None if it can."""
+    def incompatibility(self, writer: "ParsedSchema") -> str | None:
+        """Why data of `writer`, of the same type, cannot be read with this; None if it can."""
 
 
-class Known(NamedTuple):
-    """A schema that was understood."""
+class KnownSchema(NamedTuple):
+    """A parsed schema with its type."""
 
     type: SchemaType
-    form: Form
+    parsed: ParsedSchema
 
 
 class Rule(NamedTuple):
-    """What a strategy asks for."""
+    """The checks of a strategy."""
 
     new_reads_old: bool
     old_reads_new: bool
@@ -46,7 +46,7 @@ FOR_PRODUCERS: Final[Mapping[SchemaCompatibility, Rule]] = {
     S.FORWARD_TRANSITIVE: Rule(False, True, True),
     S.FULL_TRANSITIVE: Rule(True, True, True),
 }
-"""For all who would add a version.  Two strategies ask nothing: one always agrees, one never."""
+"""For new versions.  ALWAYS_COMPATIBLE and ALWAYS_INCOMPATIBLE need no checks."""
 
 FOR_CONSUMERS: Final[Mapping[SchemaCompatibility, Rule]] = {
     **FOR_PRODUCERS,
@@ -54,19 +54,19 @@ FOR_CONSUMERS: Final[Mapping[SchemaCompatibility, Rule]] = {
     S.FULL: BACKWARD,
     S.FORWARD_TRANSITIVE: BACKWARD,
 }
-"""A consumer adds nothing: mostly it is enough that it can read the latest version."""
+"""A consumer adds no version: mostly it only has to read the latest one."""
 
 
-def objection(rule: Rule, new: Known, number: int, old: Known) -> str | None:
-    """What a rule has against a schema beside version `number`; None if nothing."""
+def objection(rule: Rule, new: KnownSchema, number: int, old: KnownSchema) -> str | None:
+    """Why a rule refuses a schema beside version `number`; None if it accepts it."""
     if new.type is not old.type:
         return f"it is {new.type.name}, version {number} of the topic's schema is {old.type.name}"
     if rule.new_reads_old:
-        why = new.form.misfit(old.form)
+        why = new.parsed.incompatibility(old.parsed)
         if why is not None:
             return f"as a reader of version {number} it fails: {why}"
     if rule.old_reads_new:
-        why = old.form.misfit(new.form)
+        why = old.parsed.incompatibility(new.parsed)
         if why is not None:
             return f"version {number} as its reader fails: {why}"
     return None

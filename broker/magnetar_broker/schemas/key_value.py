@@ -28,7 +28,7 @@ def parse(schema: Schema) -> KeyValueSchema:
     key, rest = _part(schema.data)
     value, rest = _part(rest)
     if rest:
-        raise InvalidSchema(f"{len(rest)} bytes stand behind the schemas of key and value")
+        raise InvalidSchema(f"{len(rest)} bytes follow the schemas of key and value")
     encoding = properties.get(ENCODING, "INLINE")
     if encoding not in ENCODINGS:
         raise InvalidSchema(f"{ENCODING} is {encoding!r}: expected one of {', '.join(ENCODINGS)}")
@@ -45,13 +45,13 @@ def join(key: bytes, value: bytes) -> bytes:
 
 
 def _part(data: bytes) -> tuple[bytes, bytes]:
-    """What stands behind the length at the beginning, and the rest; -1 is nothing."""
+    """The bytes after the length at the beginning, and the rest; a length of -1: an empty part."""
     if len(data) < _LENGTH.size:
         raise InvalidSchema("its data must be the schemas of key and value, each after its length")
     (length,) = _LENGTH.unpack_from(data)
     end = _LENGTH.size + max(length, 0)
     if length < -1 or end > len(data):
-        raise InvalidSchema(f"a part of {length} bytes is announced, {len(data) - 4} are left")
+        raise InvalidSchema(f"expected a part of {length} bytes but got {len(data) - 4}")
     return data[_LENGTH.size : end], data[end:]
 
 
@@ -61,7 +61,7 @@ def _type(properties: dict[str, str], key: str) -> SchemaType:
     except ValueError as error:
         raise InvalidSchema(f"{key}: {error}") from error
     if kind is SchemaType.KEY_VALUE:
-        raise InvalidSchema(f"{key}: a key-value schema cannot stand in another one")
+        raise InvalidSchema(f"{key}: a key-value schema cannot contain another one")
     return kind
 
 
@@ -86,12 +86,12 @@ def _json_part(part: bytes) -> Any:
 def from_json(text: str) -> bytes:
     """The data that JSON like `to_json` describes; InvalidSchema if it describes none."""
     try:
-        said = json.loads(text)
+        parts = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidSchema(f"it is not readable JSON: {error}") from error
-    if not isinstance(said, dict) or not {"key", "value"} <= said.keys():
+    if not isinstance(parts, dict) or not {"key", "value"} <= parts.keys():
         raise InvalidSchema('it must be JSON like {"key": ..., "value": ...}')
-    return join(_part_of_json(said["key"]), _part_of_json(said["value"]))
+    return join(_part_of_json(parts["key"]), _part_of_json(parts["value"]))
 
 
 def _part_of_json(part: Any) -> bytes:

@@ -24,8 +24,8 @@ def parse(text: bytes) -> NativeSchema:
     import base64  # noqa: PLC0415 (not for the start)
 
     try:
-        said = json.loads(text)
-        message, file, encoded = said[MESSAGE], said[FILE], said[SET]
+        fields = json.loads(text)
+        message, file, encoded = fields[MESSAGE], fields[FILE], fields[SET]
         descriptors = base64.b64decode(encoded, validate=True)
         if not (isinstance(message, str) and isinstance(file, str)):
             raise TypeError("names must be texts")
@@ -44,7 +44,7 @@ def _check(message: str, file: str, descriptors: bytes) -> None:
     try:
         files = {one.name: one for one in FileDescriptorSet.FromString(descriptors).file}
     except DecodeError as error:
-        raise InvalidSchema(f"{SET} is no FileDescriptorSet: {error}") from error
+        raise InvalidSchema(f"{SET} is not a FileDescriptorSet: {error}") from error
     if file not in files:
         raise InvalidSchema(f"{SET} has no file {file!r}, which {FILE} names")
     for one in files.values():

@@ -1,4 +1,4 @@
-"""Where schemas are kept: versions by number, durable when a call returns (docs/formats.md).
+"""Stores schemas: versions by number, durable when a call returns (docs/formats.md).
 
 A version is a record of its own, written first; it counts from the one write on that lists it in
 the topic's history.  So a crash leaves either a whole version or none.
@@ -6,26 +6,26 @@ the topic's history.  So a crash leaves either a whole version or none.
 
 import json
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
 from magnetar_broker.schemas.types import Schema, type_named
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import BadVersion, Corrupt, StorageError
 from magnetar_storage.interfaces import ABSENT, MetadataStore, Version
-from magnetar_storage.world import Clock, Promise
+from magnetar_storage.world.mutex import KeyedMutex
+from magnetar_storage.world.runtime import Clock
 
 HISTORIES, RECORDS = "/schemas/", "/schema-versions/"
 ANYTHING = "/schema"
-"""What both begin with."""
+"""The common prefix."""
 MAX_KNOWN: Final = 1024
 """Histories in memory."""
 PAGE: Final = 1000
 
 
 def schema_name(topic: TopicName) -> str:
-    """What a topic's schema is kept under; its partitions share it, whatever the domain."""
+    """The name of a topic's schema, shared by its partitions and both domains."""
     return f"{topic.namespace_name}/{topic.base.encoded_local}"
 
 
@@ -38,7 +38,7 @@ class Registered(NamedTuple):
 
 
 class History(NamedTuple):
-    """Which versions there are, and which comes next."""
+    """The versions of a schema, and the number of the next one."""
 
     next: int = 0
     digests: tuple[tuple[int, str], ...] = ()
@@ -64,10 +64,10 @@ class Registry:
         self._clock = clock
         self._known: OrderedDict[str, History] = OrderedDict()
         self._is_empty: bool | None = None
-        self._writing: dict[str, Promise] = {}
+        self._writing: KeyedMutex[str] = KeyedMutex(clock)
 
     async def history(self, name: str) -> History:
-        """What is registered under a name."""
+        """The history of a schema; empty if nothing is registered."""
         known = self._known.get(name)
         if known is not None:
             self._known.move_to_end(name)
@@ -88,9 +88,9 @@ class Registry:
                 return None  # removed meanwhile
             raise Corrupt(key, 0, "a listed version is missing; restore the metadata from a copy")
         head, _, data = found.value.partition(b"\n")
-        said = json.loads(head)
-        schema = Schema(type_named(said["type"]), data, tuple(said["properties"].items()))
-        return Registered(number, schema, said["timestamp_ms"])
+        fields = json.loads(head)
+        schema = Schema(type_named(fields["type"]), data, tuple(fields["properties"].items()))
+        return Registered(number, schema, fields["timestamp_ms"])
 
     async def add(
         self,
@@ -101,9 +101,9 @@ class Registry:
     ) -> int:
         """The number of an equal version, or of a new one; durable on return.
 
-        `agree` is asked before a version is added, and raises what refuses it.
+        `agree` is called before a version is added, and raises the refusal.
         """
-        async with self._alone(name):
+        async with self._writing.held(name):
             while True:
                 history = await self.history(name)
                 number = history.number_of(digest)
@@ -118,8 +118,11 @@ class Registry:
                     return number
 
     async def remove(self, name: str) -> int:
-        """Forget all versions, but not their numbers; the removal has one itself, returned."""
-        async with self._alone(name):
+        """Delete all versions; returns the version number of the deletion.
+
+        Numbers are not used again: later versions continue from it.
+        """
+        async with self._writing.held(name):
             while True:
                 history = await self.history(name)
                 if await self._store(name, History(history.next + 1, (), history.stored)):
@@ -128,8 +131,8 @@ class Registry:
             return history.next
 
     async def purge(self, name: str) -> None:
-        """Forget everything, numbers too.  Repeat it after a failure."""
-        async with self._alone(name):
+        """Delete everything, numbers too; to be repeated after a failure."""
+        async with self._writing.held(name):
             if await self._has_nothing():
                 return  # and nothing is written, for most topics have no schema
             if (await self._read(name)).stored:
@@ -140,7 +143,7 @@ class Registry:
             await self._delete_all(f"{RECORDS}{name}/")
 
     async def names(self, namespace: str) -> list[str]:
-        """What is kept in a namespace, also where a crash left only versions."""
+        """The names of schemas in a namespace, also if a crash left only version records."""
         histories = await self._keys(f"{HISTORIES}{namespace}/")
         records = await self._keys(f"{RECORDS}{namespace}/")
         names = {key.removeprefix(HISTORIES) for key in histories}
@@ -150,26 +153,14 @@ class Registry:
     # The store ----------------------------------------------------------------------------
 
     async def _has_nothing(self) -> bool:
-        """Whether nobody ever registered anything here: then nobody need be asked for."""
+        """Whether the store has no schema at all, which saves a lookup for each topic."""
         if self._is_empty is None:
             empty = not await self._metadata.list(ANYTHING, limit=1)
             self._is_empty = empty if self._is_empty is None else self._is_empty
         return self._is_empty
 
-    @asynccontextmanager
-    async def _alone(self, name: str) -> AsyncIterator[None]:
-        """Let nobody else change what is under a name meanwhile."""
-        while (other := self._writing.get(name)) is not None:
-            await other
-        writing = self._writing[name] = self._clock.promise()
-        try:
-            yield
-        finally:
-            del self._writing[name]
-            writing.set_result(None)
-
     async def _store(self, name: str, history: History) -> bool:
-        """Write a history in place of the one it came from; False if that is not there any more."""
+        """Replace the stored history from which `history` was derived; False if it has changed."""
         value = json.dumps({"next": history.next, "versions": history.digests}).encode()
         try:
             stored = await self._metadata.put(HISTORIES + name, value, history.stored or ABSENT)
@@ -189,12 +180,12 @@ class Registry:
         found = await self._metadata.get(HISTORIES + name)
         if found is None:
             return History()
-        said = json.loads(found.value)
-        digests = tuple((number, digest) for number, digest in said["versions"])
-        return History(said["next"], digests, found.version)
+        fields = json.loads(found.value)
+        digests = tuple((number, digest) for number, digest in fields["versions"])
+        return History(fields["next"], digests, found.version)
 
     def _learn(self, name: str, history: History) -> History:
-        """Answers of the store may overtake each other: the newest counts."""
+        """Keep the newest history: answers of the store can arrive out of order."""
         known = self._known.get(name)
         if known is None or known.stored <= history.stored:
             self._known[name] = known = history
@@ -217,7 +208,7 @@ class Registry:
 
 
 def _record_key(name: str, number: int, digest: str) -> str:
-    """Two that register at once never write to one key, unless they write the same."""
+    """With the digest, so that concurrent registrations never write different data to one key."""
     return f"{RECORDS}{name}/{number}-{digest}"
 
 

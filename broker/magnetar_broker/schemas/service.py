@@ -1,23 +1,23 @@
-"""What producers, consumers and the admin API ask of schemas; policies say what is allowed."""
+"""Schemas of topics for producers, consumers and the admin API, as policies allow."""
 
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from magnetar_broker.base.errors import SchemaRefused
 from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import SchemaCompatibility
-from magnetar_broker.errors import SchemaRefused
-from magnetar_broker.policies import (
+from magnetar_broker.policies.resolver import Policies
+from magnetar_broker.policies.table import (
     SCHEMA_AUTO_UPDATE,
     SCHEMA_COMPATIBILITY,
     SCHEMA_VALIDATION_ENFORCED,
-    Policies,
 )
 from magnetar_broker.schemas.compatibility import (
     FOR_CONSUMERS,
     FOR_PRODUCERS,
-    Known,
+    KnownSchema,
     Rule,
     objection,
 )
@@ -25,22 +25,22 @@ from magnetar_broker.schemas.registry import History, Registered, Registry, sche
 from magnetar_broker.schemas.types import InvalidSchema, Schema
 from magnetar_proto.names import TopicName
 from magnetar_storage.interfaces import MetadataStore
-from magnetar_storage.world import Clock
+from magnetar_storage.world.runtime import Clock
 
 Check = Callable[[], None]
 NO_VERSION: Final = b""
 MAX_UNDERSTOOD: Final = 1024
 MAX_UNDERSTOOD_BYTES: Final = 4 << 20
-"""Of the texts whose meaning is in memory."""
+"""Of the data of schemas that are parsed in memory."""
 
 
 class SchemaInvalid(SchemaRefused):
-    """What was sent is no schema of its type, or too large."""
+    """The schema is invalid for its type, or too large."""
 
 
 @dataclass(frozen=True)
 class SchemaLimits:
-    """What one topic may have."""
+    """Limits of the schemas of one topic."""
 
     max_bytes: int
     max_versions: int
@@ -48,7 +48,7 @@ class SchemaLimits:
 
 
 def schema_limits(settings: Settings) -> SchemaLimits:
-    """What the settings say of it."""
+    """The limits in the settings."""
     return SchemaLimits(
         settings.magnetar_max_schema_size_in_bytes,
         settings.magnetar_max_schema_versions,
@@ -57,9 +57,9 @@ def schema_limits(settings: Settings) -> SchemaLimits:
 
 
 class Understood(NamedTuple):
-    """A schema with its meaning."""
+    """A parsed schema with its digest."""
 
-    known: Known
+    known: KnownSchema
     digest: str
 
 
@@ -82,9 +82,9 @@ class Schemas:
     ) -> bytes:
         """The version that a producer with this schema publishes, as the wire has it.
 
-        Adds the version if it is new and may be added, else `SchemaRefused`.  Without a schema
-        there is no version.  `check_open` raises if the topic ends meanwhile: what is deleted
-        gets no schema any more.
+        Adds the version if it is new and allowed, else raises `SchemaRefused`.  Without a schema
+        the version is empty.  `check_open` raises if the topic was closed or deleted meanwhile:
+        a deleted topic must not get a schema.
         """
         if schema is None:
             await self._check_without(topic)
@@ -93,9 +93,9 @@ class Schemas:
         if number is None:
             if not self._policies.value(SCHEMA_AUTO_UPDATE, topic):
                 raise SchemaRefused(
-                    f"this {schema.type.name} schema is no version of {topic}, and clients may "
-                    "add none (isAllowAutoUpdateSchema): register it with the admin API, or "
-                    "allow it"
+                    f"this {schema.type.name} schema is not a version of {topic}, and clients must "
+                    "not add any (isAllowAutoUpdateSchema): register it with the admin API, or "
+                    "enable the policy"
                 )
             number = await self.register(topic, schema, check_open)
         return number.to_bytes(8, "big")
@@ -105,10 +105,10 @@ class Schemas:
     ) -> None:
         """Make sure that a consumer with this schema can read the topic, else `SchemaRefused`.
 
-        A topic that has no schema gets this one if it is `idle`: it never had messages, and nobody
-        who uses it now does so without a schema.
+        A topic that has no schema gets this one if it is `idle`: it never had messages, and no
+        client uses it without a schema.
         """
-        from magnetar_broker.schemas.forms import for_reading  # noqa: PLC0415 (not for the start)
+        from magnetar_broker.schemas.parsing import for_reading  # noqa: PLC0415 (not for the start)
 
         schema = for_reading(schema)
         history = await self._registry.history(schema_name(topic))
@@ -117,8 +117,8 @@ class Schemas:
             return
         if not history.digests:
             raise SchemaRefused(
-                f"{topic} is in use without a schema, so it cannot become {schema.type.name} for "
-                "a consumer: subscribe without a schema, or have a producer bring it"
+                f"{topic} is in use without a schema, and a consumer cannot add one of type "
+                f"{schema.type.name}: subscribe without a schema, or add it with a producer"
             )
         strategy = self.strategy(topic)
         if strategy is SchemaCompatibility.ALWAYS_COMPATIBLE:
@@ -157,21 +157,24 @@ class Schemas:
         return [version for version in found if version is not None]
 
     async def number_of(self, topic: TopicName, schema: Schema) -> int | None:
-        """The version that says the same; None if none does."""
+        """The number of an equal version; None if there is none."""
         digest = self._accept(schema).digest
         return (await self._registry.history(schema_name(topic))).number_of(digest)
 
     async def register(
         self, topic: TopicName, schema: Schema, check_open: Check = lambda: None
     ) -> int:
-        """The number of this schema, which is added if need be and may; durable on return."""
+        """The number of this schema, which is added if it is new; durable on return.
+
+        `SchemaRefused` if it is incompatible or invalid, or beyond a limit.
+        """
         understood = self._accept(schema)
 
         async def agree(history: History) -> None:
             check_open()
             if len(history.digests) >= self._limits.max_versions:
                 raise SchemaRefused(
-                    f"{topic} has its {self._limits.max_versions} schema versions "
+                    f"{topic} has reached its limit of {self._limits.max_versions} schema versions "
                     "(magnetarMaxSchemaVersions): delete its schema, or raise the limit"
                 )
             await self._check_new(topic, understood.known, history)
@@ -186,15 +189,15 @@ class Schemas:
             await self._check_new(topic, understood.known, history)
 
     async def remove(self, topic: TopicName) -> int:
-        """Remove the topic's schema; the next one's number goes on, and this has one, returned."""
+        """Remove the topic's schema; returns the number that the deletion itself takes."""
         return await self._registry.remove(schema_name(topic))
 
     async def delete(self, topic: TopicName) -> None:
-        """Remove all there ever was, as when the topic itself is deleted; may be repeated."""
+        """Remove all versions because the topic is deleted; repeating it is safe."""
         await self._registry.purge(schema_name(topic))
 
     async def delete_namespace(self, namespace: str) -> None:
-        """The same for everything in a namespace that is being deleted."""
+        """Remove all schemas of a namespace that is being deleted; repeating it is safe."""
         for name in await self._registry.names(namespace):
             await self._registry.purge(name)
 
@@ -204,10 +207,12 @@ class Schemas:
         """Which changes the topic's schema allows."""
         if topic.is_system:
             return self._limits.of_system_topics
-        said = self._policies.value(SCHEMA_COMPATIBILITY, topic)
-        return SchemaCompatibility.FULL if said is SchemaCompatibility.UNDEFINED else said
+        strategy = self._policies.value(SCHEMA_COMPATIBILITY, topic)
+        if strategy is SchemaCompatibility.UNDEFINED:
+            return SchemaCompatibility.FULL
+        return strategy
 
-    async def _check_new(self, topic: TopicName, new: Known, history: History) -> None:
+    async def _check_new(self, topic: TopicName, new: KnownSchema, history: History) -> None:
         strategy = self.strategy(topic)
         if not history.digests or strategy is SchemaCompatibility.ALWAYS_COMPATIBLE:
             return
@@ -219,7 +224,7 @@ class Schemas:
     async def _check(
         self,
         topic: TopicName,
-        new: Known,
+        new: KnownSchema,
         history: History,
         rule: Rule,
         strategy: SchemaCompatibility,
@@ -232,34 +237,36 @@ class Schemas:
             why = objection(rule, new, number, self._understand(old.schema).known)
             if why is not None:
                 raise SchemaRefused(
-                    f"this schema does not suit {topic} under {strategy}: {why}.  Change it, or "
-                    "the strategy (schemaCompatibilityStrategy)"
+                    f"the schema is incompatible with {topic} under {strategy}: {why}.  Change the "
+                    "schema, or the strategy (schemaCompatibilityStrategy)"
                 )
 
     def _accept(self, schema: Schema) -> Understood:
-        """What a schema that comes from outside means."""
+        """Parse a schema of a client, after checking its size."""
         size = len(schema.data) + sum(len(key) + len(value) for key, value in schema.properties)
         if size > self._limits.max_bytes:
             raise SchemaInvalid(
-                f"the schema has {size} bytes, {self._limits.max_bytes} are allowed "
+                f"the schema has {size} bytes and exceeds the limit of {self._limits.max_bytes} "
                 "(magnetarMaxSchemaSizeInBytes)"
             )
         return self._understand(schema)
 
     def _understand(self, schema: Schema) -> Understood:
-        from magnetar_broker.schemas.forms import digest_of, form_of  # noqa: PLC0415 (as above)
+        from magnetar_broker.schemas.parsing import digest_of, parsed_schema  # noqa: PLC0415 (as above)
 
         understood = self._understood.get(schema)
         if understood is not None:
             self._understood.move_to_end(schema)
             return understood
         try:
-            form = form_of(schema)
+            parsed = parsed_schema(schema)
         except InvalidSchema as error:
-            raise SchemaInvalid(f"this is no {schema.type.name} schema: {error}") from error
+            raise SchemaInvalid(f"invalid {schema.type.name} schema: {error}") from error
         except RecursionError as error:
-            raise SchemaInvalid(f"this {schema.type.name} schema is too deep") from error
-        understood = Understood(Known(schema.type, form), digest_of(schema, form))
+            raise SchemaInvalid(
+                f"invalid {schema.type.name} schema: it is nested too deeply"
+            ) from error
+        understood = Understood(KnownSchema(schema.type, parsed), digest_of(schema, parsed))
         self._understood[schema] = understood
         self._understood_bytes += len(schema.data)
         while (
@@ -272,6 +279,6 @@ class Schemas:
 
 def _never(topic: TopicName) -> SchemaRefused:
     return SchemaRefused(
-        f"{topic} keeps the schema that it has, for its strategy is ALWAYS_INCOMPATIBLE: use one "
-        "of its versions, or change the strategy (schemaCompatibilityStrategy)"
+        f"the schema of {topic} cannot be changed, since its strategy is ALWAYS_INCOMPATIBLE: use "
+        "one of its versions, or change the strategy (schemaCompatibilityStrategy)"
     )

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 
 class InvalidSchema(Exception):
-    """What was given is no schema of its type; the text says where and why."""
+    """The definition is not a valid schema of its type; the text names the place and the reason."""
 
 
 class SchemaType(IntEnum):
@@ -65,7 +65,7 @@ def type_named(name: str) -> SchemaType:
     """
     kind = SchemaType.__members__.get(name)
     if kind is None:
-        raise ValueError(f"{name!r} is no type of schemas: expected one of {', '.join(NAMES)}")
+        raise ValueError(f"{name!r} is not a schema type: expected one of {', '.join(NAMES)}")
     return SchemaType.NONE if kind is SchemaType.BYTES else kind
 
 

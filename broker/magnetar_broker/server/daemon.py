@@ -1,40 +1,39 @@
-"""Wiring and life of the daemon: open the data, listen, serve, stop in good order."""
+"""The daemon: opens the data directory, listens, serves, and stops in order."""
 
 import asyncio
 import logging
 import os
 import signal
-import socket
 import sys
 import time
 from contextlib import suppress
 
-import uvloop
-
+from magnetar_broker.base.version import VERSION
 from magnetar_broker.broker import Broker
 from magnetar_broker.config import Durability, Settings
 from magnetar_broker.metrics.journal import JournalStats
-from magnetar_broker.ownership import SoleOwner
+from magnetar_broker.names.ownership import SoleOwner
+from magnetar_broker.server.advertised import advertised, advertised_host
 from magnetar_broker.server.descriptors import Descriptors, raise_limit
-from magnetar_broker.server.garbage import FORGOTTEN, LOOK_SECONDS, Garbage
+from magnetar_broker.server.event_loop import loop_factory
+from magnetar_broker.server.garbage import CHECK_SECONDS, CLOSED_TOPICS, Garbage
 from magnetar_broker.server.http_server import HttpServer
 from magnetar_broker.server.listener import Listener
 from magnetar_broker.server.world import LoopClock, LoopTasks, ThreadWorkers
-from magnetar_broker.version import VERSION
-from magnetar_proto.build import COMPILED
-from magnetar_storage.cache import EntryCache
-from magnetar_storage.disk import LocalDisk
-from magnetar_storage.limits import Limits
-from magnetar_storage.local import LocalStore
-from magnetar_storage.log import Engine, RollLimits
-from magnetar_storage.recovery import Finding
-from magnetar_storage.sqlite import SqliteMetadata
+from magnetar_proto.build import KIND
+from magnetar_storage.local.limits import Limits
+from magnetar_storage.local.recovery import Finding
+from magnetar_storage.local.store import LocalStore
+from magnetar_storage.log.cache import EntryCache
+from magnetar_storage.log.engine import Engine, RollLimits
+from magnetar_storage.metadata.sqlite import SqliteMetadata
+from magnetar_storage.world.disk import LocalDisk
 
 logger = logging.getLogger(__name__)
 
 SWITCH_INTERVAL_SECONDS = 0.0005
-"""How long the loop may keep a thread waiting that has just come back from the disk."""
-WILDCARDS = ("0.0.0.0", "::")
+"""How long the loop may keep the interpreter lock from a thread that returned from the disk.
+Python's default of 5 ms would be added to every fsync."""
 
 
 class Daemon:
@@ -47,7 +46,7 @@ class Daemon:
         self._journal_stats = JournalStats()
 
     async def run(self) -> None:
-        """Serve until SIGTERM or SIGINT.  Raises what keeps the broker from starting."""
+        """Serve until SIGTERM or SIGINT; raises the error that prevents the start."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
@@ -65,7 +64,7 @@ class Daemon:
             workers.stop()
 
     async def _open(self, loop: asyncio.AbstractEventLoop, workers: ThreadWorkers) -> Engine:
-        """Recover what is in the data directory."""
+        """Open the data directory and recover from a crash; findings are logged."""
         settings = self.settings
         clock = LoopClock(loop)
         disk = LocalDisk(settings.data_dir, durable=settings.durability is Durability.FSYNC)
@@ -91,26 +90,29 @@ class Daemon:
         )
 
     async def _serve(self, engine: Engine) -> None:
-        """Listen, tell so, and close in order when asked to stop."""
+        """Listen, print the banner, and stop in order when asked to.
+
+        The HTTP port opens first, so that probes are answered while the broker starts.
+        """
         settings = self.settings
         ownership = SoleOwner("")
         broker = Broker(settings, engine, ownership)
         descriptors = Descriptors()
         listener = Listener(broker, descriptors)
         garbage = Garbage(broker.topics)
-        broker.upkeep.every(LOOK_SECONDS, FORGOTTEN, garbage.look)
+        broker.jobs.every(CHECK_SECONDS, CLOSED_TOPICS, garbage.collect_closed)
         http = HttpServer(broker, self._journal_stats, descriptors)
         port = await listener.bind(settings.bind_address, settings.broker_service_port)
-        host = advertised_host(settings)
-        ownership.announce(f"pulsar://{host}:{port}")
+        default, listeners = advertised(settings, port)
+        ownership.announce(default, listeners)
         try:
             http_port = await http.start(settings.bind_address, settings.web_service_port)
             await broker.start()
             await listener.start()
             garbage.start()
-            self._banner(f"pulsar://{host}:{port}", host, http_port)
+            self._banner(default.pulsar, http_port)
             await self._stop.wait()
-            logger.info("stopping: closing clients, sealing topics, writing a checkpoint")
+            logger.info("stopping: disconnecting clients, sealing topics, writing a checkpoint")
             loop = asyncio.get_running_loop()
             loop.call_later(settings.broker_shutdown_timeout_ms / 1000, self._give_up)
         finally:
@@ -120,42 +122,39 @@ class Daemon:
             await http.stop()
 
     def _give_up(self) -> None:
-        """A stop took too long.  Nothing acknowledged is lost: the next start recovers."""
+        """End a stop that takes too long; what was acknowledged is in the journal."""
         timeout_ms = self.settings.broker_shutdown_timeout_ms
-        logger.error("not stopped within %d ms (brokerShutdownTimeoutMs): leaving", timeout_ms)
+        logger.error(
+            "the stop took longer than %d ms (brokerShutdownTimeoutMs): exiting now; the next "
+            "start recovers from the journal",
+            timeout_ms,
+        )
         os._exit(1)
 
-    def _banner(self, service_url: str, host: str, http_port: int | None) -> None:
+    def _banner(self, service_url: str, http_port: int | None) -> None:
+        host = advertised_host(self.settings)
         durable = self.settings.durability is Durability.FSYNC
         lines = [
-            f"Magnetar {VERSION} is ready" + (", compiled" if COMPILED else ""),
+            f"Magnetar {VERSION} is ready, {KIND}",
             f"  clients     {service_url}",
+            *(f"  listener    {entry}" for entry in self.settings.advertised_listeners),
             f"  HTTP        http://{host}:{http_port}" if http_port else "  HTTP        off",
             f"  data        {self.settings.data_dir}",
-            "  durability  fsync: a receipt or an ack answer means that it is on disk"
+            "  durability  fsync: a receipt or ack response is sent when the data is on disk"
             if durable
-            else "  durability  RELAXED: answers come before the disk has it; "
-            "a power failure may lose what was acknowledged (magnetarDurability)",
+            else "  durability  RELAXED: responses are sent before the data is on disk; "
+            "a power failure can lose acknowledged data (magnetarDurability)",
         ]
         print("\n".join(lines), flush=True)
 
 
 def _report(finding: Finding) -> None:
-    """Storage found something wrong: lost data is an error, the rest a warning."""
+    """Log what recovery found damaged: an error if data was lost, a warning otherwise."""
     logger.log(logging.ERROR if finding.data_lost else logging.WARNING, "%s", finding.text)
 
 
-def advertised_host(settings: Settings) -> str:
-    """What clients are told to connect to."""
-    if settings.advertised_address is not None:
-        return settings.advertised_address
-    if settings.bind_address in WILDCARDS:
-        return socket.getfqdn()
-    return settings.bind_address
-
-
 def store_limits(settings: Settings) -> Limits:
-    """How much storage keeps where."""
+    """The limits of the local store."""
     return Limits(
         write_behind_bytes=settings.magnetar_write_behind_size_mb << 20,
         checkpoint_bytes=settings.magnetar_checkpoint_size_mb << 20,
@@ -163,7 +162,7 @@ def store_limits(settings: Settings) -> Limits:
 
 
 def roll_limits(settings: Settings) -> RollLimits:
-    """When a segment ends."""
+    """When a segment (a ledger, for clients) is closed and the next one begun."""
     return RollLimits(
         max_entries=settings.managed_ledger_max_entries_per_ledger,
         max_bytes=settings.managed_ledger_max_size_per_ledger_mbytes << 20,
@@ -173,15 +172,17 @@ def roll_limits(settings: Settings) -> RollLimits:
 
 
 def serve(settings: Settings, warnings: list[str]) -> None:
-    """Run a broker in this process until it is told to stop."""
+    """Run a broker in this process until a signal stops it."""
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
-    raise_limit()
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
+    raise_limit()
+
+    factory, warning = loop_factory()
 
     async def main() -> None:
-        await Daemon(settings, warnings).run()
+        await Daemon(settings, [*warnings, warning] if warning else warnings).run()
 
-    with suppress(KeyboardInterrupt):
-        uvloop.run(main())
+    with suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(main())

@@ -1,57 +1,64 @@
-"""File descriptors: as many as the system gives, and some that no client can take."""
+"""File descriptors: as many as the system gives, some of them reserved for files."""
 
 import asyncio
 import logging
 import resource
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 logger = logging.getLogger(__name__)
 
-KEPT_FOR_FILES = 64
-"""Never left to sockets; where there are few descriptors, half of them."""
-SILENT_SECONDS = 60.0
+RESERVED_FOR_FILES = 64
+"""Never used for sockets; half of the descriptors if there are fewer than twice as many."""
+WARNING_INTERVAL_SECONDS = 60.0
 """Between two log lines about this."""
+MACOS_OPEN_MAX = 10_240
+"""macOS accepts no higher soft limit, even though its hard limit is infinite."""
 
 Factory = Callable[[], asyncio.BaseProtocol]
 
 
 def raise_limit() -> None:
-    """Take as many as this process may have without asking anybody."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    """Raise the soft limit of open files as far as this process may without privileges."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for limit in (hard, max(soft, MACOS_OPEN_MAX)):
+        with suppress(ValueError, OSError):  # the system's limit is lower: try the next
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+            return
+    logger.info("the limit of open files stays at %d", soft)
 
 
 class Descriptors:
-    """Hangs up on clients for whom there is no descriptor to spare."""
+    """Closes new connections when only the descriptors reserved for files are left."""
 
     def __init__(self) -> None:
-        self._silent_until = 0.0
+        self._quiet_until = 0.0
 
     def guarded(self, make: Factory) -> Factory:
-        """The same protocols, for those sockets that may stay."""
+        """A factory of protocols that calls `make` for each connection that is admitted."""
         return lambda: Guard(self, make)
 
     def admits(self, number: int) -> bool:
-        """Whether a socket with this descriptor may stay; if not, the log says why.
+        """Whether a socket with this descriptor may stay; if not, a warning is logged.
 
-        The lowest free number is given out first: one so high means that all below are in use.
+        The system assigns the lowest free number: a high one means that all below are in use.
         """
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if limit == resource.RLIM_INFINITY or number < limit - min(KEPT_FOR_FILES, limit // 2):
+        if limit == resource.RLIM_INFINITY or number < limit - min(RESERVED_FOR_FILES, limit // 2):
             return True
         now = time.monotonic()
-        if now >= self._silent_until:
-            self._silent_until = now + SILENT_SECONDS
+        if now >= self._quiet_until:
+            self._quiet_until = now + WARNING_INTERVAL_SECONDS
             logger.warning(
-                "clients are turned away: of %d file descriptors only those are left that are "
-                "kept for files; raise the limit of open files (ulimit -n)", limit,
+                "new connections are closed: of %d file descriptors only those reserved for "
+                "files are left; raise the limit of open files (ulimit -n)", limit,
             )  # fmt: skip
         return False
 
 
 class Guard(asyncio.Protocol):
-    """Stands in for the protocol of a new connection until the connection may stay."""
+    """The protocol of a new connection until the connection is admitted."""
 
     def __init__(self, descriptors: Descriptors, make: Factory) -> None:
         self._descriptors = descriptors

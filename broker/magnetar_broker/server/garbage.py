@@ -1,36 +1,37 @@
-"""When the collector looks for cyclic garbage: not among very many topics again and again."""
+"""Tuning of Python's cyclic garbage collector, which would scan all topics again and again."""
 
 import gc
 
-from magnetar_broker.topics import Topics
+from magnetar_broker.topic.loaded_topics import Topics
 
 THRESHOLD = 10_000
-"""New objects between two looks for cyclic garbage, of which messages make none.  With the usual
-700, what waits for the disk grows old meanwhile and is looked through again and again: a third of
-the CPU where many topics are published to at once."""
+"""New objects between two collections; messages create no cyclic garbage, so these can be rare.
+With Python's default of 700, entries that wait for the disk survive several collections and are
+scanned each time: a third of the CPU when many topics are published to at once."""
 OPENED = 500
-"""So many topics opened, and all there is counts as here to stay."""
-ENDED = 1000
-"""More topics ended than this, and than a quarter of those there are, are worth a look at all."""
-LOOK_SECONDS = 60
-FORGOTTEN = "forgotten topics"
-"""What the job is called in the upkeep."""
+"""Opened topics after which everything that exists is frozen."""
+CLOSED = 1000
+"""Closed topics, above a quarter of the open ones, after which frozen objects are collected."""
+CHECK_SECONDS = 60
+CLOSED_TOPICS = "collection of closed topics"
+"""The name of the periodic job."""
 
 
 class Garbage:
-    """Freezes what is here to stay: the collector stops the broker while it looks through topics,
-    for a second where there are tens of thousands.
+    """Freezes long-lived objects, so that collections skip them.
 
-    What is frozen is freed as ever when nothing refers to it.  Topics do refer to themselves: of
-    those that ended, and of all that was frozen along with them, `look` makes an end.
+    A collection stops the broker while it scans: for a second where there are tens of thousands of
+    topics.  A frozen object is still freed when its last reference is dropped, but a closed topic
+    is part of a reference cycle: `collect_closed` frees those, together with everything that was
+    frozen along with them.
     """
 
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
-        self._frozen_at = self._looked_at = 0
+        self._frozen_at = self._collected_at = 0
 
     def start(self) -> None:
-        """Switch the collector on; what a start made stays."""
+        """Enable the collector, with all objects of the start frozen."""
         self._topics.on_opened = self._opened
         gc.freeze()
         gc.set_threshold(THRESHOLD)
@@ -41,11 +42,11 @@ class Garbage:
             self._frozen_at = self._topics.opened
             gc.freeze()
 
-    async def look(self) -> None:
-        """If many topics have ended, free what is left of them; that takes a moment."""
-        ended = self._topics.opened - len(self._topics)
-        if ended - self._looked_at >= ENDED + len(self._topics) // 4:
-            self._looked_at = ended
+    async def collect_closed(self) -> None:
+        """If many topics were closed, collect everything, frozen objects too; the loop pauses."""
+        closed = self._topics.opened - len(self._topics)
+        if closed - self._collected_at >= CLOSED + len(self._topics) // 4:
+            self._collected_at = closed
             gc.unfreeze()
             gc.collect()
             gc.freeze()

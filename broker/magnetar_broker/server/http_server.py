@@ -1,4 +1,4 @@
-"""The HTTP port: health, metrics, and what clients with an http:// service URL ask."""
+"""The HTTP port: admin REST, health, metrics, and lookups of clients with an http:// URL."""
 
 import asyncio
 from dataclasses import replace
@@ -8,33 +8,34 @@ from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.server.admin.routes import ROUTES
 from magnetar_broker.server.admin.site import Site
 from magnetar_broker.server.descriptors import Descriptors
+from magnetar_broker.server.heartbeat import Heartbeat
 from magnetar_broker.server.http.connection import HttpConnection
 from magnetar_broker.server.http.errors import refusal_of
 from magnetar_broker.server.http.messages import Request, Response
 
 MAX_CONNECTIONS = 1024
 STOP_SECONDS = 1.0
-"""How long requests that are under way may still take when the broker stops."""
+"""How long requests in progress may still take when the broker stops."""
 
 
-class HangUp(asyncio.Protocol):
-    """For whoever comes when all connections are taken."""
+class Reject(asyncio.Protocol):
+    """Closes a connection above the limit."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport.close()
 
 
 class HttpServer:
-    """One port; `start` once, `stop` once."""
+    """Serves one port; call `start` once, then `stop` once."""
 
     def __init__(self, broker: Broker, journal: JournalStats, descriptors: Descriptors) -> None:
-        self._site = Site(broker, journal)
+        self._site = Site(broker, journal, Heartbeat(broker))
         self._descriptors = descriptors
         self._listener: asyncio.Server | None = None
         self._connections: set[HttpConnection] = set()
 
     async def start(self, bind: str, port: int | None) -> int | None:
-        """Answer on this port (0: any free one) and return its number; None is off."""
+        """Listen on a port (0: any free one) and return its number; None listens on none."""
         if port is None:
             return None
         guarded = self._descriptors.guarded(self._accept)
@@ -42,7 +43,7 @@ class HttpServer:
         return int(self._listener.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
-        """Close the port; requests that are under way have a moment to end."""
+        """Close the port; requests in progress may end within `STOP_SECONDS`."""
         if self._listener is not None:
             self._listener.close()
         for connection in list(self._connections):
@@ -54,7 +55,7 @@ class HttpServer:
                 connection.abort()
 
     async def answer(self, request: Request) -> Response:
-        """What a request is answered with, refusals included; raises nothing."""
+        """The response to a request; an error becomes a refusal, nothing is raised."""
         try:
             handler, parameters = ROUTES.find(request.method, request.path)
             return await handler(self._site, replace(request, parameters=parameters))
@@ -63,5 +64,5 @@ class HttpServer:
 
     def _accept(self) -> asyncio.BaseProtocol:
         if len(self._connections) >= MAX_CONNECTIONS:
-            return HangUp()
+            return Reject()
         return HttpConnection(self.answer, self._connections)

@@ -1,4 +1,4 @@
-"""The binary port: a socket around each session."""
+"""The port of the binary protocol: connects each client's socket to a session."""
 
 import asyncio
 import logging
@@ -13,15 +13,15 @@ from magnetar_broker.session.session import Session
 logger = logging.getLogger(__name__)
 
 WRITE_BUFFER = 1 << 20
-"""Bytes the socket may lag behind before the client counts as slow."""
+"""Bytes buffered for a socket above which the client counts as slow."""
 CLOSE_SECONDS = 5.0
-"""How long a client that is being disconnected may take to read what is left for it."""
+"""How long a client that is being disconnected may take to read its remaining output."""
 JOIN_BELOW = 64 * 1024
-"""Output up to this size is joined into one write; larger output is written in pieces."""
+"""Buffers up to this size are joined into one write; larger ones are written without a copy."""
 
 
 class ClientConnection(asyncio.Protocol):
-    """One client's socket; it is the session's outbox."""
+    """One client's socket; implements the session's `Outbox`."""
 
     def __init__(self, broker: Broker, connections: set["ClientConnection"]) -> None:
         self._broker = broker
@@ -31,11 +31,11 @@ class ClientConnection(asyncio.Protocol):
         self._full = False
         self._closing = False
         self._timer: asyncio.TimerHandle | None = None
-        self._last_call: asyncio.TimerHandle | None = None
+        self._abort_timer: asyncio.TimerHandle | None = None
         self.address = self._host = "?"
         self.session: Session
 
-    # asyncio's side -----------------------------------------------------------------
+    # Called by asyncio -----------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -64,34 +64,34 @@ class ClientConnection(asyncio.Protocol):
         self._closing = True
         self._connections.discard(self)
         self._broker.disconnected(self._host)
-        for timer in (self._timer, self._last_call):
+        for timer in (self._timer, self._abort_timer):
             if timer is not None:
                 timer.cancel()
         self.session.lost()
 
-    # The session's side ---------------------------------------------------------------
+    # Called by the session ---------------------------------------------------------------
 
     def flush_soon(self) -> None:
-        """Write at the end of this turn."""
+        """Write at the end of this turn of the loop, so that a whole turn's output is one write."""
         self._loop.call_soon(self._flush)
 
     def pause_reading(self) -> None:
-        """Read no more for now."""
+        """Stop reading from the socket."""
         if self._transport is not None and not self._closing:
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read again."""
+        """Continue to read from the socket."""
         if self._transport is not None and not self._closing:
             self._transport.resume_reading()
 
     def close(self) -> None:
-        """Write what is queued, then close."""
+        """Write the queued output, then close; abort if the client does not read it in time."""
         self._closing = True
         self._flush()
         if self._transport is not None:
             self._transport.close()
-            self._last_call = self._loop.call_later(CLOSE_SECONDS, self._transport.abort)
+            self._abort_timer = self._loop.call_later(CLOSE_SECONDS, self._transport.abort)
 
     def _flush(self) -> None:
         queue = self.session.take_output()
@@ -117,7 +117,7 @@ class ClientConnection(asyncio.Protocol):
 
 
 class Listener:
-    """Accepts clients on one port; `connections` are those that are open."""
+    """Accepts clients on one port; `connections` are the open ones."""
 
     def __init__(self, broker: Broker, descriptors: Descriptors) -> None:
         self._broker = broker
@@ -126,7 +126,7 @@ class Listener:
         self.connections: set[ClientConnection] = set()
 
     async def bind(self, host: str, port: int) -> int:
-        """Open the port, without answering yet; returns its number."""
+        """Open the port without accepting clients yet; returns its number."""
         loop = asyncio.get_running_loop()
         connect = partial(ClientConnection, self._broker, self.connections)
         guarded = self._descriptors.guarded(connect)
@@ -134,16 +134,16 @@ class Listener:
         return int(self._server.sockets[0].getsockname()[1])
 
     async def start(self) -> None:
-        """Answer clients."""
+        """Accept clients."""
         if self._server is not None:
             await self._server.start_serving()
 
     def stop(self) -> None:
-        """Accept nobody any more."""
+        """Close the port; open connections stay."""
         if self._server is not None:
             self._server.close()
 
     def disconnect(self) -> None:
-        """Close every connection, writing out what is queued for it."""
+        """Close every connection after writing its queued output."""
         for connection in list(self.connections):
             connection.session.disconnect("the broker stops")

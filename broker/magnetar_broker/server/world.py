@@ -1,4 +1,4 @@
-"""The real world, for storage and broker: asyncio's clock and tasks, threads that wait."""
+"""The clock, tasks and worker threads that storage and the broker run on: asyncio's."""
 
 import asyncio
 import logging
@@ -8,7 +8,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
 
-from magnetar_storage.world import Promise, Timer, Worker
+from magnetar_storage.world.runtime import Promise, Timer, Worker
 
 logger = logging.getLogger(__name__)
 
@@ -17,7 +17,7 @@ Job = tuple[Callable[[], Any], Callable[[Any, BaseException | None], None]]
 
 
 class LoopClock:
-    """Time and scheduled calls of the running event loop."""
+    """The wall clock, and calls scheduled on the event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -27,7 +27,7 @@ class LoopClock:
         return time.time_ns() // 1_000_000
 
     def soon(self, call: Callable[[], None]) -> None:
-        """Call in the loop's next turn."""
+        """Call in the next turn of the loop."""
         self._loop.call_soon(call)
 
     def later(self, seconds: float, call: Callable[[], None]) -> Timer:
@@ -40,14 +40,14 @@ class LoopClock:
 
 
 class LoopTasks:
-    """Coroutines as tasks of the running loop; a failure is a defect and is logged as one."""
+    """Runs coroutines as tasks of the loop.  Their errors are defects, and are logged as such."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._running: set[asyncio.Task[None]] = set()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run `work` on its own."""
+        """Run `work` as a task of its own."""
         task = self._loop.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._ended)
@@ -59,7 +59,7 @@ class LoopTasks:
 
 
 class ThreadWorker:
-    """A thread that runs jobs one after the other and reports to the loop."""
+    """A thread that runs jobs in order and calls back on the loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
         self._loop = loop
@@ -74,7 +74,7 @@ class ThreadWorker:
         self._jobs.put((job, done))
 
     def run(self, job: Callable[[], T]) -> Awaitable[T]:
-        """The same for coroutines."""
+        """Run `job` in the thread; await its result.  A cancelled wait does not stop the job."""
         future: asyncio.Future[T] = self._loop.create_future()
 
         def done(result: Any, error: BaseException | None) -> None:
@@ -89,7 +89,7 @@ class ThreadWorker:
         return future
 
     def stop(self) -> None:
-        """Finish what was given, then end the thread."""
+        """Finish the submitted jobs, then end the thread."""
         self._jobs.put(None)
         self._thread.join()
 
@@ -99,14 +99,14 @@ class ThreadWorker:
             job, done = item
             try:
                 result = job()
-            except BaseException as error:  # carried to the owner's thread, whatever it is
+            except BaseException as error:  # of any kind: it is raised on the loop
                 post(done, None, error)
             else:
                 post(done, result, None)
 
 
 class ThreadWorkers:
-    """A thread each for the journal, for write-behind, for reads and for metadata."""
+    """One thread each for the journal, for write-behind, for reads and for metadata."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._all = {
@@ -131,6 +131,6 @@ class ThreadWorkers:
         return self._all["metadata"]
 
     def stop(self) -> None:
-        """End every thread; the loop must still run, or nobody hears the last results."""
+        """End every thread.  Call it while the loop runs: it receives the last results."""
         for worker in self._all.values():
             worker.stop()

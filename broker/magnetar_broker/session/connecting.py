@@ -1,17 +1,17 @@
 """CONNECT, PING and PONG."""
 
-from magnetar_broker.errors import BrokerError, NotAllowed, NotReady
+from magnetar_broker.base.errors import BrokerError, NotAllowed, NotReady
+from magnetar_broker.base.version import SERVER_VERSION
 from magnetar_broker.session.session import Session
-from magnetar_broker.version import SERVER_VERSION
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import NO_REQUEST, PROTOCOL_VERSION
 from magnetar_proto.errors import BadCommand
 
 
 def on_connect(session: Session, command: pb.CommandConnect) -> None:
-    """The first command, and only once."""
+    """Accept or refuse the client; it is the first command, and the only CONNECT."""
     if session.connected:
-        raise BadCommand("a second CONNECT")
+        raise BadCommand("a second CONNECT on one connection")
     broker = session.broker
     refusal = _refusal(session)
     if refusal is not None:
@@ -35,26 +35,30 @@ def on_connect(session: Session, command: pb.CommandConnect) -> None:
 
 
 def _refusal(session: Session) -> BrokerError | None:
-    """Why one more client cannot be served."""
+    """Why one more client is refused; None if it is accepted."""
     broker, settings = session.broker, session.broker.settings
     if not broker.ready:
         return NotReady("the broker is starting or stopping; try again")
     limit = settings.broker_max_connections
     if 0 < limit < broker.connections:
-        return NotAllowed(f"the broker has its {limit} connections (brokerMaxConnections)")
+        return NotAllowed(
+            f"the broker has {limit} connections, which is the limit (brokerMaxConnections): close "
+            "one, or raise the limit"
+        )
     limit = settings.broker_max_connections_per_ip
     host = session.address.rpartition(":")[0]
     if 0 < limit < broker.connections_from(host):
         return NotAllowed(
-            f"{host} has its {limit} connections to this broker (brokerMaxConnectionsPerIp)"
+            f"{host} has {limit} connections to this broker, which is the limit "
+            "(brokerMaxConnectionsPerIp): close one, or raise the limit"
         )
     return None
 
 
 def on_ping(session: Session, command: pb.CommandPing) -> None:
-    """Answered at once."""
+    """Answer at once."""
     session.reply(pb.CommandPong())
 
 
 def on_pong(session: Session, command: pb.CommandPong) -> None:
-    """That anything came at all is what counts, and `receive` has noted it."""
+    """Does nothing: `Session.receive` has taken it as a sign of life, as any command."""

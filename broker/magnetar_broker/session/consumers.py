@@ -1,23 +1,20 @@
-"""SUBSCRIBE and what a consumer may ask: redelivery, seek, unsubscribe, numbers, close."""
+"""SUBSCRIBE, and the commands of an open consumer: redelivery, seek, unsubscribe, stats, close."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 
-from magnetar_broker.dispatch.key_selection import KeySharedMeta
-from magnetar_broker.errors import (
-    BrokerError,
+from magnetar_broker.base.errors import (
     MetadataTrouble,
     NotAllowed,
-    PersistenceTrouble,
     ProducerBusy,
     UnknownTrouble,
 )
-from magnetar_broker.limits import TopicLimits
+from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
+from magnetar_broker.dispatch.key_selection import KeySharedMeta
+from magnetar_broker.limits.topic_limits import TopicLimits
+from magnetar_broker.session.refusals import refusal_of, storage_errors_as
 from magnetar_broker.session.schemas import is_idle, sent_schema, takes_any
 from magnetar_broker.session.session import Session
-from magnetar_broker.subscribing.consumer import Consumer, SubscribeRequest
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
@@ -29,12 +26,13 @@ RESERVED_PREFIX, RESERVED_NAME = "pulsar.repl", "pulsar.dedup"
 
 
 async def on_subscribe(session: Session, command: pb.CommandSubscribe) -> None:
-    """Open a consumer; asking again for one that is open answers again."""
+    """Open a consumer; a repeated request for one that is open succeeds again."""
     topic_name = TopicName.parse(command.topic)
     metadata_size = sum(len(pair.key) + len(pair.value) for pair in command.metadata)
     if metadata_size > session.broker.settings.max_consumer_metadata_size:
         raise MetadataTrouble(
-            f"the consumer's metadata has {metadata_size} characters (maxConsumerMetadataSize)"
+            f"the consumer's metadata has {metadata_size} characters, which exceeds "
+            "maxConsumerMetadataSize: send less metadata"
         )
     consumer = session.consumers.get(command.consumer_id)
     if consumer is None or consumer.closed:
@@ -46,14 +44,14 @@ async def on_subscribe(session: Session, command: pb.CommandSubscribe) -> None:
 async def _join(session: Session, topic_name: TopicName, command: pb.CommandSubscribe) -> Consumer:
     topic = await session.broker.topic(topic_name, create=command.force_topic_creation)
     request = _request_of(command)
-    topic.check_subscribe(request)
+    topic.subscriptions.check(request)
     schema = sent_schema(command)
     if schema is not None and not takes_any(schema):
         await session.broker.schemas.for_consumer(
             topic_name, schema, is_idle(topic), topic.check_open
         )
     _check_type_and_name(session, topic_name, topic.limits, command)
-    consumer = await topic.subscribe(session, request)
+    consumer = await topic.subscriptions.subscribe(session, request)
     consumer.takes_any_schema = takes_any(schema)
     return consumer
 
@@ -61,7 +59,7 @@ async def _join(session: Session, topic_name: TopicName, command: pb.CommandSubs
 def _check_type_and_name(
     session: Session, topic: TopicName, limits: TopicLimits, command: pb.CommandSubscribe
 ) -> None:
-    """What the type and the name must be like."""
+    """Refuse types and names of subscriptions that are not allowed."""
     sub_type = SubType.Name(command.subType)
     if command.read_compacted and command.subType not in (SubType.Exclusive, SubType.Failover):
         raise NotAllowed("read_compacted needs an Exclusive or Failover subscription")
@@ -73,12 +71,14 @@ def _check_type_and_name(
         and not session.broker.settings.subscription_key_shared_enable
     ):
         raise NotAllowed(
-            "Key_Shared subscriptions are switched off on this broker "
-            "(subscriptionKeySharedEnable): use another type"
+            "Key_Shared subscriptions are disabled on this broker "
+            "(subscriptionKeySharedEnable=false): use another type"
         )
     name = command.subscription
     if not name or name.startswith(RESERVED_PREFIX) or name == RESERVED_NAME:
-        raise ProducerBusy(f"{name!r} cannot be a subscription's name: choose another")
+        raise ProducerBusy(
+            f"{name!r} is empty or reserved, so it cannot name a subscription: choose another name"
+        )
 
 
 def _request_of(command: pb.CommandSubscribe) -> SubscribeRequest:
@@ -123,17 +123,8 @@ def _consumer(session: Session, consumer_id: int) -> Consumer:
     return consumer
 
 
-@contextmanager
-def _storage_trouble_as(refusal: type[BrokerError]) -> Iterator[None]:
-    """What storage cannot do is refused with the code that clients expect of this request."""
-    try:
-        yield
-    except StorageError as error:
-        raise refusal(str(error)) from error
-
-
 def on_redeliver(session: Session, command: pb.CommandRedeliverUnacknowledgedMessages) -> None:
-    """No answer but the messages."""
+    """Send unacknowledged messages again; there is no other answer."""
     consumer = session.consumers.get(command.consumer_id)
     if consumer is None:
         return
@@ -143,30 +134,30 @@ def on_redeliver(session: Session, command: pb.CommandRedeliverUnacknowledgedMes
 
 
 async def on_seek(session: Session, command: pb.CommandSeek) -> None:
-    """Move the cursor to a message or a time; the consumer is closed and comes back."""
+    """Move the cursor to a message or a time; the consumer is closed, and its client reconnects."""
     consumer = _consumer(session, command.consumer_id)
     if command.HasField("message_id"):
         position = command.message_id
         ack_set = tuple(word % (MAX64 + 1) for word in position.ack_set)
-        with _storage_trouble_as(UnknownTrouble):
+        with storage_errors_as(UnknownTrouble):
             await consumer.subscription.seek_to_id(MessageId.from_pb(position), ack_set)
     elif command.HasField("message_publish_time"):
-        with _storage_trouble_as(UnknownTrouble):
+        with storage_errors_as(UnknownTrouble):
             await consumer.subscription.seek_to_time(command.message_publish_time)
     else:
-        raise MetadataTrouble("SEEK needs a message id or a publish time")
+        raise MetadataTrouble("SEEK has neither a message id nor a publish time: set one of them")
     session.reply(pb.CommandSuccess(request_id=command.request_id))
 
 
 async def on_unsubscribe(session: Session, command: pb.CommandUnsubscribe) -> None:
-    """Delete the subscription; when that fails its consumer is closed and comes back."""
+    """Delete the subscription; if that fails its consumer is closed, and the client reconnects."""
     consumer_id = command.consumer_id
     consumer = _consumer(session, consumer_id)
     try:
         await consumer.subscription.unsubscribe(consumer, command.force)
     except StorageError as error:
-        # The answer goes first: a client that still waits for it does not come back.
-        session.refuse(command.request_id, PersistenceTrouble(str(error)))
+        # The answer goes first: a client that still waits for it does not reconnect.
+        session.refuse(command.request_id, refusal_of(error))
         if session.consumers.get(consumer_id) is consumer:
             session.close_consumer(consumer_id)
         return
@@ -176,9 +167,9 @@ async def on_unsubscribe(session: Session, command: pb.CommandUnsubscribe) -> No
 
 
 async def on_last_message_id(session: Session, command: pb.CommandGetLastMessageId) -> None:
-    """The last message that could be delivered, and where the cursor is."""
+    """The id of the topic's last message, and the subscription's mark-delete position."""
     consumer = _consumer(session, command.consumer_id)
-    with _storage_trouble_as(MetadataTrouble):
+    with storage_errors_as(MetadataTrouble):
         last = await consumer.subscription.last_message_id(consumer.compacted is not None)
     answer = pb.CommandGetLastMessageIdResponse(
         last_message_id=last.to_pb(), request_id=command.request_id
@@ -190,7 +181,7 @@ async def on_last_message_id(session: Session, command: pb.CommandGetLastMessage
 
 
 async def on_consumer_stats(session: Session, command: pb.CommandConsumerStats) -> None:
-    """A consumer's numbers."""
+    """A consumer's statistics."""
     answer = pb.CommandConsumerStatsResponse(request_id=command.request_id)
     consumer = session.consumers.get(command.consumer_id)
     if consumer is None:
@@ -200,15 +191,15 @@ async def on_consumer_stats(session: Session, command: pb.CommandConsumerStats) 
         try:
             backlog = await consumer.subscription.backlog()
         except StorageError as error:
-            answer.error_code = PersistenceTrouble.code
-            answer.error_message = str(error)
+            refusal = refusal_of(error)
+            answer.error_code, answer.error_message = refusal.code, str(refusal)
         else:
             answer.msgBacklog = backlog.messages
-            _tell_numbers(answer, consumer)
+            _fill_in(answer, consumer)
     session.reply(answer)
 
 
-def _tell_numbers(answer: pb.CommandConsumerStatsResponse, consumer: Consumer) -> None:
+def _fill_in(answer: pb.CommandConsumerStatsResponse, consumer: Consumer) -> None:
     answer.consumerName = consumer.name
     answer.availablePermits = max(consumer.permits, 0)
     answer.unackedMessages = consumer.unacked
@@ -225,10 +216,13 @@ def _tell_numbers(answer: pb.CommandConsumerStatsResponse, consumer: Consumer) -
 
 
 async def on_close_consumer(session: Session, command: pb.CommandCloseConsumer) -> None:
-    """The consumer leaves; what it had pending goes to others, what it acknowledged is durable."""
+    """Close a consumer; its acknowledgements are durable when answered.
+
+    Its unacknowledged messages are redelivered to the other consumers.
+    """
     consumer = session.consumers.free(command.consumer_id)
     if consumer is not None:
         consumer.close()
-        with _storage_trouble_as(MetadataTrouble):
+        with storage_errors_as(MetadataTrouble):
             await consumer.subscription.settled()
     session.reply(pb.CommandSuccess(request_id=command.request_id))

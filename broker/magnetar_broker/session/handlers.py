@@ -1,4 +1,4 @@
-"""The table of commands.  What is not in it ends the connection.
+"""The table of commands.  A command that is not in it ends the connection.
 
 SEND, ACK and FLOW are absent: the session's receive loop handles them.
 """
@@ -21,7 +21,6 @@ from magnetar_broker.session.lookups import (
     on_partitioned_metadata,
 )
 from magnetar_broker.session.producers import on_close_producer, on_producer
-from magnetar_broker.session.refusals import on_transaction
 from magnetar_broker.session.schemas import on_get_or_create_schema, on_get_schema
 from magnetar_broker.session.session import Handler
 from magnetar_broker.session.topic_lists import (
@@ -29,6 +28,7 @@ from magnetar_broker.session.topic_lists import (
     on_watch_topics,
     on_watch_topics_close,
 )
+from magnetar_broker.session.transactions import on_transaction
 from magnetar_proto import PulsarApi_pb2 as pb
 
 Command = pb.BaseCommand

@@ -3,27 +3,17 @@
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from magnetar_broker.errors import BrokerError, MetadataTrouble, as_refusal
+from magnetar_broker.base.errors import MetadataTrouble
+from magnetar_broker.session.refusals import refusal_of
 from magnetar_broker.session.session import Session
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
-from magnetar_storage.errors import StorageError
-
-
-def _refusal_of(error: Exception) -> BrokerError:
-    """In lookups, trouble with storage is trouble with metadata; defects pass through."""
-    if isinstance(error, StorageError):
-        return MetadataTrouble(str(error))
-    refusal = as_refusal(error)
-    if refusal is None:
-        raise error
-    return refusal
 
 
 async def on_partitioned_metadata(
     session: Session, command: pb.CommandPartitionedTopicMetadata
 ) -> None:
-    """How many partitions a topic has; 0 when it has none."""
+    """How many partitions a topic has; 0 if it is not partitioned."""
     answer = pb.CommandPartitionedTopicMetadataResponse(request_id=command.request_id)
     try:
         with session.broker.lookup():
@@ -32,31 +22,38 @@ async def on_partitioned_metadata(
             answer.partitions = await session.broker.partitions(topic, create)
         answer.response = pb.CommandPartitionedTopicMetadataResponse.Success
     except Exception as error:
-        refusal = _refusal_of(error)
+        refusal = refusal_of(error, MetadataTrouble)
         answer.response = pb.CommandPartitionedTopicMetadataResponse.Failed
         answer.error, answer.message = refusal.code, str(refusal)
     session.reply(answer)
 
 
 async def on_lookup(session: Session, command: pb.CommandLookupTopic) -> None:
-    """Which broker serves a topic; whether the topic exists does not matter here."""
+    """Which broker serves a topic, which need not exist."""
     answer = pb.CommandLookupTopicResponse(request_id=command.request_id)
     try:
         with session.broker.lookup():
             topic = TopicName.parse(command.topic)
             await session.broker.namespaces.require(topic.namespace_name)
             owner = await session.broker.ownership.locate(topic, command.authoritative)
-        answer.brokerServiceUrl = owner.service_url
+        urls = owner.urls_of(command.advertised_listener_name)
+        if urls.pulsar:
+            answer.brokerServiceUrl = urls.pulsar
+        if urls.pulsar_tls:
+            answer.brokerServiceUrlTls = urls.pulsar_tls
         answer.authoritative = True
-        # A loopback address may mean another machine to the client: it had better stay here.
-        answer.proxy_through_service_url = owner.is_self and _is_loopback(owner.service_url)
+        # A loopback address may mean another machine to the client, which then stays where it is;
+        # but one that named a listener is meant to use that listener's address.
+        answer.proxy_through_service_url = (
+            urls is owner.default and owner.is_self and _is_loopback(urls.pulsar)
+        )
         answer.response = (
             pb.CommandLookupTopicResponse.Connect
             if owner.is_self
             else pb.CommandLookupTopicResponse.Redirect
         )
     except Exception as error:
-        refusal = _refusal_of(error)
+        refusal = refusal_of(error, MetadataTrouble)
         answer.response = pb.CommandLookupTopicResponse.Failed
         answer.error, answer.message = refusal.code, str(refusal)
     session.reply(answer)

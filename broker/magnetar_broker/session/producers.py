@@ -2,51 +2,60 @@
 
 from functools import partial
 
-from magnetar_broker.errors import BrokerError, MetadataTrouble, NotReady
-from magnetar_broker.policies import ENCRYPTION_REQUIRED
+from magnetar_broker.base.errors import BrokerError, MetadataTrouble, NotReady
+from magnetar_broker.lifetime.quotas import admit_producer
+from magnetar_broker.policies.table import ENCRYPTION_REQUIRED
 from magnetar_broker.publishing.access import Claim, Mode
 from magnetar_broker.publishing.producer import Producer, ProducerRequest
 from magnetar_broker.session.schemas import sent_schema
 from magnetar_broker.session.session import Session
+from magnetar_broker.topic.topic import Topic
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
 
 
 async def on_producer(session: Session, command: pb.CommandProducer) -> None:
-    """Open a producer; asking again for one that is open answers again.
+    """Open a producer; a repeated request for one that is open succeeds again.
 
-    One that has to wait is answered twice: that it waits, and when its turn has come.
+    A producer that has to wait gets two answers: now that it waits (`producer_ready` false), and
+    another one when it becomes ready.
     """
     topic_name = TopicName.parse(command.topic)
     producers = session.publishing.producers
     producer = producers.get(command.producer_id)
     if producer is None or producer.closed or producer.epoch < command.epoch:
-        session.publishing.recently_closed.discard(command.producer_id)  # it knows
+        # The client has learned that the broker closed it: what it sends now counts again.
+        session.publishing.recently_closed.discard(command.producer_id)
         create = partial(_create, session, topic_name, command)
         producer = await producers.fill(command.producer_id, create)
         if not producer.ready:
-            producer.on_turn = partial(_turn_has_come, session, command.request_id, producer)
+            producer.on_turn = partial(_turn_came, session, command.request_id, producer)
         _succeed(session, command.request_id, producer)
     elif producer.ready:
         _succeed_again(session, command.request_id, producer)
     else:
-        raise NotReady(f"producer {command.producer_id} waits for its turn; wait for that answer")
+        raise NotReady(
+            f"producer {command.producer_id} is waiting for its turn: wait for that answer"
+        )
 
 
 async def _create(session: Session, topic_name: TopicName, command: pb.CommandProducer) -> Producer:
     topic = await session.broker.topic(topic_name, create=True)
     name = command.producer_name or session.broker.producer_name()
     topic.producers.check_room(name)
-    await topic.check_quotas()
+    if isinstance(topic, Topic):
+        await admit_producer(topic)
     if session.broker.policies.value(ENCRYPTION_REQUIRED, topic_name) and not command.encrypted:
-        raise MetadataTrouble(f"{topic_name} takes encrypted messages only: encrypt them")
+        raise MetadataTrouble(
+            f"{topic_name} accepts encrypted messages only (encryptionRequired): encrypt them"
+        )
     version = await session.broker.schemas.for_producer(
         topic_name, sent_schema(command), topic.check_open
     )
     if command.initial_subscription_name:
-        await topic.ensure_subscription(command.initial_subscription_name)
+        await topic.subscriptions.ensure(command.initial_subscription_name)
     epoch = command.topic_epoch if command.HasField("topic_epoch") else None
-    return await topic.add_producer(
+    return await topic.producers.add(
         session,
         ProducerRequest(
             command.producer_id,
@@ -74,7 +83,7 @@ def _succeed(session: Session, request_id: int, producer: Producer) -> None:
 
 
 def _succeed_again(session: Session, request_id: int, producer: Producer) -> None:
-    """It is open already: neither its epoch nor its last message is told again."""
+    """The answer for a producer that is open already: without epoch and last sequence id."""
     session.reply(
         pb.CommandProducerSuccess(
             request_id=request_id,
@@ -86,12 +95,12 @@ def _succeed_again(session: Session, request_id: int, producer: Producer) -> Non
     )
 
 
-def _turn_has_come(
+def _turn_came(
     session: Session, request_id: int, producer: Producer, refusal: BrokerError | None
 ) -> None:
     producers = session.publishing.producers
     if producers.get(producer.id) is not producer:
-        return  # its client has closed it, and may have opened another one under the id
+        return  # the client closed it, and may have opened another one under the id
     if refusal is None:
         _succeed(session, request_id, producer)
     else:
@@ -100,9 +109,9 @@ def _turn_has_come(
 
 
 async def on_close_producer(session: Session, command: pb.CommandCloseProducer) -> None:
-    """Answered when everything the producer sent is answered.
+    """Close a producer; answered once everything that it sent is answered.
 
-    A coroutine although it waits for nothing, so that it cannot overtake its PRODUCER.
+    A coroutine although it awaits nothing, so that it cannot overtake its PRODUCER.
     """
     producer = session.publishing.producers.free(command.producer_id)
     answer = pb.CommandSuccess(request_id=command.request_id)

@@ -1,39 +1,40 @@
-"""Whether a client is read from: not while any of several reasons holds."""
+"""Pausing and resuming the reading of a client's socket, for several independent reasons."""
 
 from collections.abc import Callable
 from typing import Protocol
 
 
 class Reading(Protocol):
-    """Something that can stop taking input, and go on."""
+    """Something whose input can be paused and resumed."""
 
     def pause_reading(self) -> None:
-        """Read no more until `resume_reading`."""
+        """Read no more until `resume_reading` is called."""
 
     def resume_reading(self) -> None:
         """Read again."""
 
 
 class ReadGate:
-    """Joins the reasons: the socket is paused by the first and resumed after the last."""
+    """Pauses the socket at the first reason, and resumes it after the last."""
 
     def __init__(self, socket: Reading, resumed: Callable[[], None]) -> None:
+        """`resumed` is called whenever the socket is read from again."""
         self._socket = socket
         self._resumed = resumed
-        self._holding: set[Reason] = set()
+        self._holding: set[PauseReason] = set()
 
-    def reason(self) -> "Reason":
-        """One reason of its own."""
-        return Reason(self)
+    def reason(self) -> "PauseReason":
+        """A new reason, which does not pause yet."""
+        return PauseReason(self)
 
-    def hold(self, reason: "Reason") -> None:
-        """The reason holds from now on."""
+    def hold(self, reason: "PauseReason") -> None:
+        """Pause for a reason."""
         if not self._holding:
             self._socket.pause_reading()
         self._holding.add(reason)
 
-    def release(self, reason: "Reason") -> None:
-        """The reason holds no longer."""
+    def release(self, reason: "PauseReason") -> None:
+        """Resume unless another reason is left; harmless for a reason that does not pause."""
         if reason in self._holding:
             self._holding.remove(reason)
             if not self._holding:
@@ -41,16 +42,16 @@ class ReadGate:
                 self._resumed()
 
 
-class Reason:
-    """A `Reading` that stands for one reason not to read."""
+class PauseReason:
+    """One reason to pause: a `Reading` of its own."""
 
     def __init__(self, gate: ReadGate) -> None:
         self._gate = gate
 
     def pause_reading(self) -> None:
-        """Hold the gate closed."""
+        """Pause the socket for this reason."""
         self._gate.hold(self)
 
     def resume_reading(self) -> None:
-        """Hold it no longer."""
+        """End this reason."""
         self._gate.release(self)

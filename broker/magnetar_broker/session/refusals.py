@@ -1,13 +1,34 @@
-"""Commands of features that are not built: each gets the answer of a Pulsar without them."""
+"""From exceptions to the refusals that clients are sent.
 
-from typing import Any
+A storage error has no code of the protocol: each request refuses it with the code that clients
+expect of that request.  Every other exception that is no refusal is a defect, and is raised again.
+"""
 
-from magnetar_broker.errors import NotAllowed
-from magnetar_broker.session.session import Session
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from magnetar_broker.base.errors import BrokerError, PersistenceTrouble, as_refusal
+from magnetar_storage.errors import StorageError
+
+NO_TRANSACTIONS = (
+    "transactions are not supported on this broker (transactionCoordinatorEnabled=false)"
+)
 
 
-async def on_transaction(session: Session, command: Any) -> None:
-    """As with transactionCoordinatorEnabled=false."""
-    raise NotAllowed(
-        "transactions are not supported on this broker (transactionCoordinatorEnabled)"
-    )
+def refusal_of(error: Exception, of_storage: type[BrokerError] = PersistenceTrouble) -> BrokerError:
+    """The refusal to send for an exception; a defect is raised again."""
+    if isinstance(error, StorageError):
+        return of_storage(str(error))
+    refusal = as_refusal(error)
+    if refusal is None:
+        raise error
+    return refusal
+
+
+@contextmanager
+def storage_errors_as(refusal: type[BrokerError]) -> Iterator[None]:
+    """Within it, storage errors become refusals of this type."""
+    try:
+        yield
+    except StorageError as error:
+        raise refusal_of(error, refusal) from error

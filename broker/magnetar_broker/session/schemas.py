@@ -1,13 +1,14 @@
-"""GET_SCHEMA and GET_OR_CREATE_SCHEMA, and the schemas that producers and consumers bring."""
+"""GET_SCHEMA and GET_OR_CREATE_SCHEMA, and the schemas in PRODUCER and SUBSCRIBE."""
 
 from typing import Any
 
-from magnetar_broker.errors import BrokerError, SchemaRefused, TopicMissing, as_refusal
-from magnetar_broker.non_persistent import NonPersistentTopic
+from magnetar_broker.base.errors import SchemaRefused, TopicMissing
 from magnetar_broker.schemas.registry import schema_name
 from magnetar_broker.schemas.types import Schema, SchemaType, schema_of
+from magnetar_broker.session.refusals import refusal_of
 from magnetar_broker.session.session import Session
-from magnetar_broker.topic import Topic
+from magnetar_broker.topic.non_persistent import NonPersistentTopic
+from magnetar_broker.topic.topic import Topic
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
 
@@ -15,17 +16,18 @@ VERSION_BYTES = 8
 
 
 def sent_schema(command: Any) -> Schema | None:
-    """What a PRODUCER or SUBSCRIBE brings; None if it brings no schema."""
+    """The schema in a PRODUCER or SUBSCRIBE; None if there is none."""
     return schema_of(command.schema) if command.HasField("schema") else None
 
 
 def takes_any(schema: Schema | None) -> bool:
-    """Whether a consumer asks for whatever schema there is."""
+    """Whether a consumer accepts any schema (AUTO_CONSUME)."""
     return schema is not None and schema.type is SchemaType.AUTO_CONSUME
 
 
 def is_idle(topic: Topic | NonPersistentTopic) -> bool:
-    """Whether a consumer may still say what a topic is: nobody uses it as bytes, or ever did."""
+    """Whether a consumer's schema may become the topic's: there are no messages, no producers, and
+    no consumers with a schema of their own or none."""
     if isinstance(topic, Topic) and topic.log.end > topic.log.first_offset:
         return False
     return not any((*topic.producers, *topic.producers.waiting)) and all(
@@ -43,8 +45,8 @@ async def on_get_schema(session: Session, command: pb.CommandGetSchema) -> None:
         number = _number(command) if command.HasField("schema_version") else None
         found = await session.broker.schemas.get(topic, number)
         if found is None:
-            asked = "no schema" if number is None else f"no schema version {number}"
-            raise TopicMissing(f"{topic} has {asked}")
+            missing = "schema" if number is None else f"schema version {number}"
+            raise TopicMissing(f"{topic} has no {missing}")
     except Exception as error:
         _refuse(answer, error)
     else:
@@ -65,7 +67,8 @@ def _on_the_wire(name: str, schema: Schema) -> pb.Schema:
 def _number(command: pb.CommandGetSchema) -> int:
     if len(command.schema_version) != VERSION_BYTES:
         raise SchemaRefused(
-            f"a schema version has {VERSION_BYTES} bytes: leave it out for the latest"
+            f"expected a schema version of {VERSION_BYTES} bytes, but got "
+            f"{len(command.schema_version)}: leave it out for the latest"
         )
     return int.from_bytes(command.schema_version, "big")
 
@@ -89,8 +92,6 @@ async def on_get_or_create_schema(session: Session, command: pb.CommandGetOrCrea
 def _refuse(
     answer: pb.CommandGetSchemaResponse | pb.CommandGetOrCreateSchemaResponse, error: Exception
 ) -> None:
-    """These two answers carry their refusals themselves; defects pass through."""
-    refusal: BrokerError | None = as_refusal(error)
-    if refusal is None:
-        raise error
+    """These two answers have fields for a refusal; a defect is raised again."""
+    refusal = refusal_of(error)
     answer.error_code, answer.error_message = refusal.code, str(refusal)

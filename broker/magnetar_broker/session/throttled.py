@@ -1,21 +1,24 @@
-"""A client that is not read from for a while because it publishes faster than it may."""
+"""Pausing a client that publishes faster than its rate limit."""
 
 from collections.abc import Callable
 
 from magnetar_broker.session.read_gate import ReadGate
-from magnetar_storage.world import Clock
+from magnetar_storage.world.runtime import Clock
 
-REASSURE_SECONDS = 10.0
-"""A client that hears nothing for longer may think that nobody is there, and come back."""
+KEEP_ALIVE_SECONDS = 10.0
+"""A client that receives nothing for longer may give the connection up and reconnect."""
 
 
 class Throttled:
-    """Reasons of the moment; while there is one, `reassure` is called now and then."""
+    """Temporary reasons not to read; while there is one, `keep_alive` is called periodically.
 
-    def __init__(self, gate: ReadGate, clock: Clock, reassure: Callable[[], None]) -> None:
+    The client's own pings are not read then, so it needs another sign that the broker lives.
+    """
+
+    def __init__(self, gate: ReadGate, clock: Clock, keep_alive: Callable[[], None]) -> None:
         self._gate = gate
         self._clock = clock
-        self._reassure = reassure
+        self._keep_alive = keep_alive
         self._held = 0
         self._timed = False
 
@@ -25,13 +28,13 @@ class Throttled:
         return self._held > 0
 
     def hold(self) -> Callable[[], None]:
-        """One reason more; what comes back ends it, and is to be called once."""
+        """Pause the client; call the returned function once to end this pause."""
         reason = self._gate.reason()
         reason.pause_reading()
         self._held += 1
         if not self._timed:
             self._timed = True
-            self._clock.later(REASSURE_SECONDS, self._look)
+            self._clock.later(KEEP_ALIVE_SECONDS, self._tick)
 
         def release() -> None:
             self._held -= 1
@@ -39,8 +42,8 @@ class Throttled:
 
         return release
 
-    def _look(self) -> None:
+    def _tick(self) -> None:
         self._timed = self.is_held
         if self._timed:
-            self._reassure()
-            self._clock.later(REASSURE_SECONDS, self._look)
+            self._keep_alive()
+            self._clock.later(KEEP_ALIVE_SECONDS, self._tick)

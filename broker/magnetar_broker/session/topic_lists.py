@@ -1,28 +1,27 @@
 """GET_TOPICS_OF_NAMESPACE and WATCH_TOPIC_LIST."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
-from magnetar_broker.errors import LimitReached, MetadataTrouble, NotAllowed
+from magnetar_broker.base.errors import LimitReached, MetadataTrouble, NotAllowed
 from magnetar_broker.names.topic_pattern import (
     BadPattern,
     PatternUnsupported,
     TopicPattern,
     without_domain,
 )
+from magnetar_broker.session.refusals import storage_errors_as
 from magnetar_broker.session.session import Session
 from magnetar_broker.session.topic_watcher import TopicWatcher
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.hashes import topics_hash
 from magnetar_proto.names import NamespaceName
-from magnetar_storage.errors import StorageError
 
 Mode = pb.CommandGetTopicsOfNamespace.Mode
 
 
 async def on_topics_of_namespace(session: Session, command: pb.CommandGetTopicsOfNamespace) -> None:
-    """Names of topics: those of the pattern if the broker can tell, as the answer says."""
-    with _metadata_trouble(), session.broker.lookup():
+    """List topics, filtered by the pattern if the broker evaluates it (`filtered`)."""
+    with storage_errors_as(MetadataTrouble), session.broker.lookup():
         namespace = str(NamespaceName.parse(command.namespace))
         pattern = _pattern_of(session, command)
         names: Sequence[str] = []
@@ -31,7 +30,7 @@ async def on_topics_of_namespace(session: Session, command: pb.CommandGetTopicsO
             listed = await session.broker.lists.of(namespace, pattern)
             names, digest = listed.names, listed.hash
         if command.mode != Mode.PERSISTENT:
-            loaded = session.broker.volatile_names(namespace)
+            loaded = session.broker.non_persistent_names(namespace)
             names = sorted([*names, *(n for n in loaded if pattern is None or pattern.matches(n))])
             digest = topics_hash(names)
     changed = not command.HasField("topics_hash") or command.topics_hash != digest
@@ -47,7 +46,7 @@ async def on_topics_of_namespace(session: Session, command: pb.CommandGetTopicsO
 
 
 def _pattern_of(session: Session, command: pb.CommandGetTopicsOfNamespace) -> TopicPattern | None:
-    """What the broker is to look for; None if there is none, or the client does it."""
+    """The pattern that the broker evaluates; None if there is none, or the client evaluates it."""
     settings = session.broker.settings
     if not command.HasField("topics_pattern") or not (
         settings.enable_broker_side_subscription_pattern_evaluation
@@ -63,29 +62,20 @@ def _pattern_of(session: Session, command: pb.CommandGetTopicsOfNamespace) -> To
         return None
 
 
-@contextmanager
-def _metadata_trouble() -> Iterator[None]:
-    """Trouble with storage is here told as trouble with metadata."""
-    try:
-        yield
-    except StorageError as error:
-        raise MetadataTrouble(str(error)) from error
-
-
 async def on_watch_topics(session: Session, command: pb.CommandWatchTopicList) -> None:
-    """List the topics of a pattern now, and tell of changes from now on."""
+    """List the topics of a pattern now, and send every change from now on."""
     settings, watchers = session.broker.settings, session.watchers
     if not settings.enable_broker_topic_list_watcher:
         raise NotAllowed(
-            "topic list watchers are switched off on this broker (enableBrokerTopicListWatcher): "
+            "topic list watchers are disabled on this broker (enableBrokerTopicListWatcher=false): "
             "list topics instead"
         )
     if len(without_domain(command.topics_pattern)) > settings.subscription_pattern_max_length:
         raise NotAllowed(
-            f"a pattern has at most {settings.subscription_pattern_max_length} characters "
+            f"the pattern exceeds {settings.subscription_pattern_max_length} characters "
             "(subscriptionPatternMaxLength): list topics instead"
         )
-    with _metadata_trouble(), session.broker.lookup():
+    with storage_errors_as(MetadataTrouble), session.broker.lookup():
         namespace = str(NamespaceName.parse(command.namespace))
         pattern = TopicPattern(command.topics_pattern)
         listed = await session.broker.lists.of(namespace, pattern)
@@ -94,8 +84,8 @@ async def on_watch_topics(session: Session, command: pb.CommandWatchTopicList) -
     limit = settings.magnetar_max_topic_watchers_per_connection
     if command.watcher_id not in watchers and 0 < limit <= len(watchers):
         raise LimitReached(
-            f"this connection has its {limit} watchers "
-            "(magnetarMaxTopicWatchersPerConnection): list topics instead"
+            f"this connection has {limit} topic list watchers, which is the limit "
+            "(magnetarMaxTopicWatchersPerConnection): close one, or list topics instead"
         )
     unwatch(session, command.watcher_id)
     watchers[command.watcher_id] = TopicWatcher(session, command.watcher_id, listed)

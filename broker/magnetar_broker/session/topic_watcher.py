@@ -1,4 +1,4 @@
-"""What a client that watches a list of topics is told."""
+"""Notifying a client of the changes in a list of topics that it watches (PIP-145)."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -7,24 +7,24 @@ from magnetar_broker.names.topic_lists import Change, TopicList
 from magnetar_proto import PulsarApi_pb2 as pb
 
 
-class Listening(Protocol):
-    """A session, as its watchers see it."""
+class Recipient(Protocol):
+    """A session, as far as its watchers use it."""
 
     def has_room(self) -> bool:
-        """Whether the client keeps up; if not, `write` is called when it does."""
+        """Whether the client keeps up; if not, `write` is called once it does."""
 
     def reply(self, message: Any) -> None:
         """Queue one command."""
 
 
 class TopicWatcher:
-    """Tells a client of a list's changes.
+    """Sends the changes of a list to a client.
 
-    While the client does not read, changes gather: what came and went again is forgotten, so
-    that there are never more than names in the two lists, the client's and the broker's.
+    While the client does not read, changes accumulate.  A name that was added and deleted again
+    is dropped, so that there are never more names than in the client's list and the broker's.
     """
 
-    def __init__(self, session: Listening, watcher_id: int, watched: TopicList) -> None:
+    def __init__(self, session: Recipient, watcher_id: int, watched: TopicList) -> None:
         self._session = session
         self._id = watcher_id
         self._list = watched
@@ -32,8 +32,8 @@ class TopicWatcher:
         self._deleted: set[str] = set()
         watched.add(self)
 
-    def told(self, changes: list[Change]) -> None:
-        """Names that came and went, in their order."""
+    def changed(self, changes: list[Change]) -> None:
+        """Names were added or deleted, in this order."""
         for name, exists in changes:
             if exists:
                 self._new.add(name)
@@ -44,7 +44,7 @@ class TopicWatcher:
         self.write()
 
     def write(self) -> None:
-        """Tell the client, if it has room: what went before what came, for both may be the same."""
+        """Send the changes if the client has room: deletions first, as a name may be in both."""
         if not (self._new or self._deleted) or not self._session.has_room():
             return
         new, deleted = sorted(self._new), sorted(self._deleted)
@@ -60,5 +60,5 @@ class TopicWatcher:
         )
 
     def end(self) -> None:
-        """Tell nothing any more."""
+        """Send nothing any more."""
         self._list.watchers.discard(self)

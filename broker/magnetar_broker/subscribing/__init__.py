@@ -1,1 +1,1 @@
-"""Subscriptions and their consumers: who joins, what is acknowledged, where reading goes on."""
+"""Subscriptions: joining, acknowledging, seeking, skipping, and counting the backlog."""

@@ -1,88 +1,93 @@
 """What an ACK does to a subscription's cursor, and to what its consumers hold."""
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from magnetar_broker.dispatch.base import Dispatcher
-from magnetar_broker.subscribing.consumer import Consumer
-from magnetar_broker.subscribing.parts import mask_of
-from magnetar_broker.subscribing.subscribed_topic import SubscribedTopic
-from magnetar_storage.cursor import Cursor
+from magnetar_broker.dispatch.consumer import Consumer
+from magnetar_broker.subscribing.batch_masks import unacked_mask
+from magnetar_storage.cursors.cursor import Cursor
+from magnetar_storage.log.log import Log
 
 
-class Acknowledged(Protocol):
-    """A subscription, as far as that goes."""
+class Acknowledger:
+    """Applies the positions of an ACK to one cursor.
 
-    topic: SubscribedTopic
-    cursor: Cursor
-    dispatcher: Dispatcher
+    A position that the log does not have is ignored, as the protocol wants it.  Nothing is
+    written here: the caller reports the changed cursor to the cursor log.
+    """
 
+    def __init__(self, log: Log, cursor: Cursor, batch_indexes: bool) -> None:
+        self._log = log
+        self._cursor = cursor
+        self._batch_indexes = batch_indexes  # acknowledgmentAtBatchIndexLevelEnabled
 
-def ack_each(
-    subscription: Acknowledged, consumer: Consumer, ids: list[tuple[int, int, tuple[int, ...]]]
-) -> None:
-    """Single ones: ledger, entry, ack set.  Whole entries of a ledger, as nearly all are, go
-    together; positions that are not there are passed over."""
-    at_ledger, entries = -1, list[int]()
-    for ledger, entry, ack_set in ids:
-        if ack_set:
-            _ack_batch(subscription, consumer, ledger, entry, ack_set)
-        elif ledger == at_ledger:
-            entries.append(entry)
+    def ack_each(
+        self,
+        dispatcher: Dispatcher,
+        consumer: Consumer,
+        ids: list[tuple[int, int, tuple[int, ...]]],
+    ) -> None:
+        """Acknowledge single positions: (ledger, entry, ack set); an empty set is the whole entry.
+
+        `dispatcher` is the subscription's present one: it learns what is not pending any more.
+        """
+        # Whole entries of one ledger, as nearly all are, are translated to offsets together.
+        at_ledger, entries = -1, list[int]()
+        for ledger, entry, ack_set in ids:
+            if ack_set:
+                self._ack_batch(dispatcher, consumer, ledger, entry, ack_set)
+            elif ledger == at_ledger:
+                entries.append(entry)
+            else:
+                self._ack_whole(dispatcher, consumer, at_ledger, entries)
+                at_ledger, entries = ledger, [entry]
+        self._ack_whole(dispatcher, consumer, at_ledger, entries)
+
+    def _ack_whole(
+        self, dispatcher: Dispatcher, consumer: Consumer, ledger: int, entries: list[int]
+    ) -> None:
+        if not entries:
+            return
+        run = range(entries[0], entries[0] + len(entries))
+        if entries[-1] == run[-1] and entries == list(run):
+            offsets: Sequence[int] = self._log.offsets_of(ledger, run.start, run.stop)
+            self._cursor.ack(offsets)
         else:
-            _ack_whole(subscription, consumer, at_ledger, entries)
-            at_ledger, entries = ledger, [entry]
-    _ack_whole(subscription, consumer, at_ledger, entries)
+            offsets = self._log.offsets_among(ledger, entries)
+            self._cursor.ack_scattered(offsets)
+        if offsets:
+            dispatcher.acked_whole(consumer, offsets)
 
+    def _ack_batch(
+        self,
+        dispatcher: Dispatcher,
+        consumer: Consumer,
+        ledger: int,
+        entry: int,
+        ack_set: tuple[int, ...],
+    ) -> None:
+        offset = self._log.offset_of(ledger, entry)
+        if offset is None or not self._batch_indexes:
+            return
+        mask = unacked_mask(self._log, offset, ack_set)
+        if mask is None:
+            return
+        self._cursor.ack_batch(offset, mask)
+        left = self._cursor.partial.get(offset, 0).bit_count()
+        dispatcher.acked(consumer, offset, left)
 
-def _ack_whole(
-    subscription: Acknowledged, consumer: Consumer, ledger: int, entries: list[int]
-) -> None:
-    if not entries:
-        return
-    log, cursor = subscription.topic.log, subscription.cursor
-    run = range(entries[0], entries[0] + len(entries))
-    if entries[-1] == run[-1] and entries == list(run):
-        offsets: Sequence[int] = log.offsets_of(ledger, run.start, run.stop)
-        cursor.ack(offsets)
-    else:
-        offsets = log.offsets_among(ledger, entries)
-        cursor.ack_scattered(offsets)
-    if offsets:
-        subscription.dispatcher.acked_whole(consumer, offsets)
+    def ack_up_to(self, ledger: int, entry: int, ack_set: tuple[int, ...]) -> None:
+        """Acknowledge everything up to an entry, of which `ack_set` are the messages still wanted.
 
-
-def _ack_batch(
-    subscription: Acknowledged,
-    consumer: Consumer,
-    ledger: int,
-    entry: int,
-    ack_set: tuple[int, ...],
-) -> None:
-    topic, cursor = subscription.topic, subscription.cursor
-    offset = topic.log.offset_of(ledger, entry)
-    if offset is None or not topic.limits.batch_index_acks:
-        return
-    mask = mask_of(topic.log, offset, ack_set)
-    if mask is None:
-        return
-    cursor.ack_batch(offset, mask)
-    left = cursor.partial.get(offset, 0).bit_count()
-    subscription.dispatcher.acked(consumer, offset, left)
-
-
-def ack_up_to(
-    subscription: Acknowledged, ledger: int, entry: int, ack_set: tuple[int, ...]
-) -> None:
-    """Everything to an entry, which is there, or to some of its batch; else nothing."""
-    topic, cursor = subscription.topic, subscription.cursor
-    offset = topic.log.offset_of(ledger, entry)
-    if offset is None:
-        return
-    if not ack_set:
-        cursor.ack_up_to(offset)
-        return
-    cursor.ack_up_to(offset - 1)
-    mask = mask_of(topic.log, offset, ack_set) if topic.limits.batch_index_acks else None
-    if mask is not None:
-        cursor.ack_batch(offset, mask)
+        Only for dispatchers with `exclusive_acks`: they hold nothing per entry.
+        """
+        offset = self._log.offset_of(ledger, entry)
+        if offset is None:
+            return
+        if not ack_set:
+            self._cursor.ack_up_to(offset)
+            return
+        self._cursor.ack_up_to(offset - 1)  # everything before the batch, then part of it
+        mask = unacked_mask(self._log, offset, ack_set) if self._batch_indexes else None
+        if mask is not None:
+            self._cursor.ack_batch(offset, mask)

@@ -1,32 +1,32 @@
 """Counting what a subscription has not acknowledged, from the cursor and the log's index.
 
-Nothing is counted along with deliveries and acknowledgements, so the numbers are right
-after a crash, too.  Where a cursor has holes they are counted chunk by chunk, in turns
-that others get between, and a chunk is counted again only when it has changed.
+No counters are kept along with deliveries and acknowledgements, so the numbers are right after a
+crash too.  The holes of a cursor are counted chunk by chunk, other work of the event loop in
+between, and a chunk is counted again only when it has changed.
 """
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from magnetar_broker.pauses import pause
-from magnetar_broker.subscribing.consumer import Backlog
-from magnetar_broker.subscribing.parts import whole, without_lowest
+from magnetar_broker.base.turns import yield_turn
+from magnetar_broker.dispatch.consumer import Backlog
+from magnetar_broker.subscribing.batch_masks import full_mask, without_lowest
 from magnetar_proto.entries import publish_time
 from magnetar_proto.errors import BadMetadata
-from magnetar_storage.cursor import Cursor
+from magnetar_storage.cursors.cursor import Cursor
 from magnetar_storage.errors import StorageError
-from magnetar_storage.log import Log
-from magnetar_storage.offsets import SIZE, OffsetSet
+from magnetar_storage.log.log import Log
+from magnetar_storage.log.offset_set import SIZE, OffsetSet
 
-PAUSE_EVERY = 500
-"""Questions to the log, of some microseconds each, between two turns."""
+YIELD_EVERY = 500
+"""Look-ups in the log, of some microseconds each, between two yields to the event loop."""
 
 Piece = tuple[int, int, int]
-"""Entries from an offset to before another one; of a chunk those with a bit, else (0) all."""
+"""Entries as (start, stop, bits): of a chunk those with a bit set; all of them if `bits` is 0."""
 
 
 class BacklogCounter:
-    """Counts for one cursor, time and again."""
+    """Counts for one cursor; it remembers chunks, so counting again is cheap."""
 
     def __init__(self, log: Log, cursor: Cursor) -> None:
         self._log = log
@@ -36,9 +36,9 @@ class BacklogCounter:
         self._oldest: tuple[int, int | None] = (-1, None)  # offset, publish time
 
     async def count(self, delayed: OffsetSet | None = None) -> Backlog:
-        """Everything; `delayed` are the entries that are to be delivered later.
+        """The whole backlog; `delayed` are the entries that count as delayed.
 
-        What happens meanwhile may be counted or not.  Raises `StorageError`.
+        Changes while it runs may be counted or not.  Raises `StorageError`.
         """
         first, end = self._bounds()
         acked = self._cursor.acked
@@ -52,12 +52,12 @@ class BacklogCounter:
         return Backlog(messages, entries, size, min(late, messages))
 
     def entries(self) -> int:
-        """Entries of which something is not acknowledged; without waiting."""
+        """Entries of which something is not acknowledged; without reading."""
         first, end = self._bounds()
         return end - first - self._cursor.acked.count(first, end)
 
     async def oldest_ms(self) -> int | None:
-        """When the oldest message that is not acknowledged was published.
+        """When the oldest unacknowledged message was published.
 
         None if there is none, or it cannot be read.
         """
@@ -65,25 +65,29 @@ class BacklogCounter:
         return None if first >= end else await self.published_ms(first)
 
     async def published_ms(self, offset: int) -> int | None:
-        """When an entry was published, if that can be read; asking again costs nothing."""
+        """When an entry was published; None if it cannot be read.  The last result is cached."""
         if self._oldest[0] != offset or self._oldest[1] is None:
             self._oldest = (offset, await self._published_ms(offset))
         return self._oldest[1]
 
+    def first_unacked(self) -> int:
+        """The first entry that is not acknowledged; the log's end if all are."""
+        return self._bounds()[0]
+
     def _bounds(self) -> tuple[int, int]:
-        """What is not acknowledged lies from the first offset to before the second."""
+        """The range (start, stop) that has all unacknowledged entries."""
         end = self._log.end
         return min(self._cursor.next_unacked(self._log.first_offset), end), end
 
     async def _published_ms(self, offset: int) -> int | None:
         try:
-            run = self._log.recent(offset, 1, 1) or await self._log.read(offset, 1, 1)
+            run = self._log.tail.get(offset, 1, 1) or await self._log.entries.read(offset, 1, 1)
             return publish_time(run.payloads[0]) if run.payloads else None
         except (StorageError, BadMetadata):
-            return None  # whoever reads it for a consumer tells of it
+            return None  # the dispatcher logs it when it reads the entry for a consumer
 
     async def _acked_in_part(self, first: int, end: int) -> int:
-        """Messages that are acknowledged although their entries are not."""
+        """Acknowledged messages of entries that are not acknowledged as a whole."""
         messages = 0
         for offset in sorted(self._cursor.partial):
             mask = self._cursor.partial.get(offset)
@@ -92,13 +96,13 @@ class BacklogCounter:
         return messages
 
     async def nth(self, messages: int) -> tuple[int, int | None]:
-        """Where the backlog begins once so many of its messages are taken from its beginning.
+        """Where the backlog begins without its first `messages` messages.
 
-        The first entry that is left, and the mask of its messages that are, if not all.
+        The first entry that is left, and the mask of its messages that are; None for all of them.
         """
         low, high = self._bounds()
         first, counts = low, ChunkCounts(self._log)
-        while low < high:  # below `low` are not too many, below `high` + 1 are
+        while low < high:  # before `low` there are no more than `messages`
             middle = (low + high + 1) // 2
             if await self._before(first, middle, counts) <= messages:
                 low = middle
@@ -107,7 +111,7 @@ class BacklogCounter:
         over = messages - await self._before(first, low, counts)
         if low >= self._log.end or over <= 0:
             return low, None
-        mask = whole(await counts.between(low, low + 1))
+        mask = full_mask(await counts.between(low, low + 1))
         if mask is None:
             return low + 1, None
         return low, without_lowest(self._cursor.partial.get(low, mask), over)
@@ -117,11 +121,11 @@ class BacklogCounter:
         return messages - await self._acked_in_part(first, stop)
 
     def size(self) -> int:
-        """Bytes of what is not acknowledged, from the mean size of a segment's entries."""
+        """Bytes of what is not acknowledged, by the mean entry size of each segment."""
         return sum(share.size for share in self._shares())
 
     def offset_leaving(self, size: int) -> int:
-        """The first offset from which on no more than so many of these bytes are left."""
+        """The first offset from which on no more than `size` of these bytes are left."""
         for share in reversed(list(self._shares())):
             if share.size > size:
                 return self._leaving(share, size * share.held // share.total)
@@ -129,7 +133,7 @@ class BacklogCounter:
         return self._bounds()[0]
 
     def _leaving(self, share: "Share", entries: int) -> int:
-        """The first offset from which on so many entries of a segment are not acknowledged."""
+        """The first offset from which on no more than `entries` of a segment are unacknowledged."""
         low, high = share.start, share.stop
         while low < high:
             middle = (low + high) // 2
@@ -155,29 +159,29 @@ class BacklogCounter:
 
 
 class Share(NamedTuple):
-    """What of a segment a cursor has not acknowledged."""
+    """The unacknowledged part of a segment."""
 
     start: int
     stop: int
     entries: int
     held: int
-    """How many entries the segment has, acknowledged ones included."""
+    """All entries of the segment, acknowledged ones included."""
     total: int
     """Their bytes."""
 
     @property
     def size(self) -> int:
-        """Bytes that are not acknowledged, as if all entries were alike."""
+        """Bytes that are not acknowledged, as if all entries had the same size."""
         return self.total * self.entries // self.held
 
 
 class ChunkCounts:
-    """How many messages entries hold; remembers that of each chunk while it does not change."""
+    """Counts the messages of entries; remembers each chunk until its bits change."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._known: dict[int, tuple[int, int]] = {}  # by first offset: bits, messages
-        self._asked = 0
+        self._lookups = 0
 
     async def sum(self, pieces: list[Piece]) -> int:
         """The messages of all these entries, which must exist."""
@@ -207,15 +211,16 @@ class ChunkCounts:
 
     async def between(self, start: int, stop: int) -> int:
         """The messages of consecutive entries."""
-        self._asked += 1
-        if self._asked >= PAUSE_EVERY:
-            self._asked = 0
-            await pause(self._log.engine.clock)
-        return await self._log.messages_before(stop) - await self._log.messages_before(start)
+        self._lookups += 1
+        if self._lookups >= YIELD_EVERY:
+            self._lookups = 0
+            await yield_turn(self._log.engine.clock)
+        entries = self._log.entries
+        return await entries.messages_before(stop) - await entries.messages_before(start)
 
 
 def _missing(acked: OffsetSet, first: int, end: int) -> Iterator[Piece]:
-    """What from `first` to before `end` is not acknowledged."""
+    """The entries from `first` to before `end` that are not acknowledged."""
     at = first
     for start, stop in _chunks(acked, first, end):
         if at < start:
@@ -230,7 +235,7 @@ def _missing(acked: OffsetSet, first: int, end: int) -> Iterator[Piece]:
 
 
 def _present(chosen: OffsetSet, acked: OffsetSet, first: int, end: int) -> Iterator[Piece]:
-    """What of `chosen` is not acknowledged, from `first` to before `end`."""
+    """The entries of `chosen` from `first` to before `end` that are not acknowledged."""
     for start, stop in _chunks(chosen, first, end):
         if first <= start and stop <= end and not acked.count(start, stop):
             yield start, stop, chosen.bits(start) if stop - start == SIZE else 0
@@ -242,7 +247,7 @@ def _present(chosen: OffsetSet, acked: OffsetSet, first: int, end: int) -> Itera
 
 
 def _chunks(offsets: OffsetSet, first: int, end: int) -> list[tuple[int, int]]:
-    """Where the set has something between two offsets: chunks, and longer stretches of them."""
+    """Where the set has members between two offsets: chunks, and longer stretches of chunks."""
     stretches, bitmaps = offsets.parts(0)
     stretches += [(start, start + SIZE) for start, _ in bitmaps]
     return sorted((start, stop) for start, stop in stretches if start < end and first < stop)

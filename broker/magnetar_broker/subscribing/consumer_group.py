@@ -1,10 +1,10 @@
-"""The consumers connected to one subscription, and who may join them."""
+"""The consumers connected to one subscription, and which may join them."""
 
 from collections.abc import Iterator
 
+from magnetar_broker.base.errors import ConsumerBusy, ConsumerUnassigned, MetadataTrouble
+from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
-from magnetar_broker.errors import ConsumerBusy, ConsumerUnassigned, MetadataTrouble
-from magnetar_broker.subscribing.consumer import Consumer, SubscribeRequest
 from magnetar_proto import PulsarApi_pb2 as pb
 
 SubType = pb.CommandSubscribe.SubType
@@ -12,11 +12,11 @@ EXCLUSIVE = pb.CommandSubscribe.Exclusive
 
 
 class ConsumerGroup:
-    """All of one type."""
+    """All consumers of a subscription; they have one type."""
 
     def __init__(self, subscription: str, limit: int) -> None:
         self.limit = limit
-        """How many there may be; 0 is no limit.  Those that are there may stay."""
+        """maxConsumersPerSubscription; 0 is no limit.  Lowering it disconnects no consumer."""
         self._subscription = subscription
         self._members: list[Consumer] = []
 
@@ -27,7 +27,7 @@ class ConsumerGroup:
         return iter(list(self._members))
 
     async def admit(self, present_type: int, request: SubscribeRequest) -> None:
-        """Make sure that one more consumer may join, else `ConsumerBusy`."""
+        """Return when one more consumer may join, else `ConsumerBusy`."""
         wanted_type = request.type
         if self._members and present_type != wanted_type:
             now = SubType.Name(SubType.ValueType(present_type))
@@ -36,13 +36,16 @@ class ConsumerGroup:
                 "close them first or subscribe with the same type"
             )
         while wanted_type == EXCLUSIVE and self._members:
-            holder = self._members[0]
-            if await holder.connection.is_alive():
+            owner = self._members[0]
+            # A client that lost its connection reconnects before we notice that the old
+            # connection is dead: ask over that one before refusing the new one.
+            if await owner.connection.is_alive():
                 raise ConsumerBusy(
-                    f"subscription {self._subscription} is Exclusive and "
-                    f"{holder.name or 'a consumer'} from {holder.connection.address} holds it"
+                    f"subscription {self._subscription} is Exclusive and has "
+                    f"{owner.name or 'a consumer'} from {owner.connection.address}: close that "
+                    "one first or use another subscription type"
                 )
-            holder.disconnect()  # should it be there after all, it learns to come back
+            owner.disconnect()  # if it is alive after all, it learns that it must reconnect
         if 0 < self.limit <= len(self._members):
             raise ConsumerBusy(
                 f"subscription {self._subscription} has its {self.limit} consumers: close one, "
@@ -50,21 +53,21 @@ class ConsumerGroup:
             )
 
     def check_key_policy(self, wanted: KeySharedMeta) -> None:
-        """`ConsumerBusy` unless the keys are divided as the present consumers want it."""
+        """`ConsumerBusy` unless all present consumers have the same Key_Shared policy."""
         if any(member.key_shared.policy != wanted.policy for member in self._members):
             raise ConsumerBusy(
                 f"subscription {self._subscription} has connected consumers with another "
                 "Key_Shared policy; close them first or subscribe with the same policy"
             )
 
-    async def oust(self, rival: Consumer) -> None:
-        """Send a consumer away whose hash ranges another one wants; not if it answers."""
-        if await rival.connection.is_alive():
+    async def take_over(self, competing: Consumer) -> None:
+        """Disconnect a consumer to free its hash ranges; `ConsumerUnassigned` if it is alive."""
+        if await competing.connection.is_alive():
             raise ConsumerUnassigned(
-                f"{rival.name or 'a consumer'} from {rival.connection.address} has some of the "
-                "hash ranges that this consumer wants"
+                f"{competing.name or 'a consumer'} from {competing.connection.address} has some "
+                "of the hash ranges that this consumer asks for: close it or ask for others"
             )
-        rival.disconnect()
+        competing.disconnect()
 
     def add(self, consumer: Consumer) -> None:
         """An admitted consumer joins."""
@@ -75,7 +78,7 @@ class ConsumerGroup:
         self._members.remove(consumer)
 
     def disconnect_others(self, consumer: Consumer, force: bool) -> None:
-        """Leave only one, as UNSUBSCRIBE asks; `MetadataTrouble` if `force` is lacking for it."""
+        """Disconnect all but one, for UNSUBSCRIBE; without `force` `MetadataTrouble` instead."""
         others = [member for member in self._members if member is not consumer]
         if others and not force:
             raise MetadataTrouble(
@@ -86,6 +89,6 @@ class ConsumerGroup:
             other.disconnect()
 
     def disconnect(self) -> None:
-        """Send all of them away; they come back."""
+        """Disconnect all of them; their clients reconnect."""
         for consumer in self:
             consumer.disconnect()

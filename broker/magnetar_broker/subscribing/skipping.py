@@ -1,27 +1,29 @@
-"""Acknowledging for a subscription what its consumers did not: expiry, skipping, clearing.
+"""Acknowledging on behalf of consumers: expiry, skipping, clearing.
 
-Everything here is on disk when it returns.  Consumers that hold what was skipped keep it, may
-acknowledge it, and do not get it again.
+Everything here is durable when it returns.  Consumers keep skipped messages that they have
+received; they may acknowledge them and do not get them again.
 """
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from magnetar_broker.subscribing.parts import whole
+from magnetar_broker.subscribing.batch_masks import full_mask
 from magnetar_broker.subscribing.subscription import Subscription
 from magnetar_proto.ids import MessageId
-from magnetar_storage.log import Log
+from magnetar_storage.log.log import Log
 
 
 class Place(NamedTuple):
-    """Between two messages: an entry, and which of its messages are behind, if not all."""
+    """A place between two messages."""
 
     offset: int
+    """The first entry of which messages are behind it."""
     left: int | None
+    """The mask of those messages; None for all of the entry."""
 
 
 async def skip_runs(subscription: Subscription, runs: Iterable[range]) -> int:
-    """Some entries; returns how many messages that were."""
+    """Skip some entries; returns how many messages that were."""
     before = (await subscription.backlog()).messages
     subscription.skip(*runs)
     await subscription.settled()
@@ -29,7 +31,7 @@ async def skip_runs(subscription: Subscription, runs: Iterable[range]) -> int:
 
 
 async def expire_before(subscription: Subscription, offset: int) -> int:
-    """All before an offset, because they are too old; returns how many messages that were."""
+    """Expire all messages before an offset; returns how many that were."""
     messages = await skip_runs(subscription, [range(offset)])
     if messages:
         subscription.messages_expired += messages
@@ -38,8 +40,11 @@ async def expire_before(subscription: Subscription, offset: int) -> int:
 
 
 async def skip_messages(subscription: Subscription, messages: int) -> None:
-    """The oldest ones, so many; a batch is cut where parts of it can be acknowledged."""
-    offset, left = await subscription.nth_unacked(messages)
+    """Skip the oldest `messages`.
+
+    A batch is split if `acknowledgmentAtBatchIndexLevelEnabled` is set, else skipped as a whole.
+    """
+    offset, left = await subscription.counter.nth(messages)
     if left is None:
         subscription.skip(range(offset))
     elif subscription.topic.limits.batch_index_acks:
@@ -50,13 +55,13 @@ async def skip_messages(subscription: Subscription, messages: int) -> None:
 
 
 async def skip_all(subscription: Subscription) -> None:
-    """Everything that there is."""
+    """Skip everything."""
     subscription.skip(range(subscription.topic.log.end))
     await subscription.settled()
 
 
 async def expire_through(subscription: Subscription, place: Place) -> None:
-    """All before a place, because they are too old; a batch is cut only where that is possible."""
+    """Expire all messages before a place; a batch that cannot be split stays."""
     offset, left = place
     await expire_before(subscription, offset)
     if left is not None and subscription.topic.limits.batch_index_acks:
@@ -65,14 +70,15 @@ async def expire_through(subscription: Subscription, place: Place) -> None:
 
 
 async def place_in(log: Log, message: MessageId, behind: bool) -> Place:
-    """Where a message is, or the next one after it; `behind` it if that is wanted."""
+    """The place before a message, or behind it; if the log does not have it, before the next."""
     offset = log.seek(message.ledger, message.entry)
     if log.offset_of(message.ledger, message.entry) != offset:
         return Place(offset, None)
-    messages = await log.messages_before(offset + 1) - await log.messages_before(offset)
+    entries = log.entries
+    messages = await entries.messages_before(offset + 1) - await entries.messages_before(offset)
     in_batch = message.batch_index >= 0 and messages > 1
-    gone = message.batch_index + behind if in_batch else messages * behind
-    if gone >= messages:
+    before = message.batch_index + behind if in_batch else messages * behind
+    if before >= messages:
         return Place(offset + 1, None)
-    mask = whole(messages)
-    return Place(offset, mask >> gone << gone if gone and mask is not None else None)
+    mask = full_mask(messages)
+    return Place(offset, mask >> before << before if before and mask is not None else None)

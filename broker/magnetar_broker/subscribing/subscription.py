@@ -4,28 +4,32 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from magnetar_broker.dispatch.base import Blocker, Dispatcher, Stream
+from magnetar_broker.base.errors import UnknownTrouble
+from magnetar_broker.dispatch.base import Dispatcher, Stream
 from magnetar_broker.dispatch.compacted import CompactedReading, Start
+from magnetar_broker.dispatch.consumer import Backlog, Consumer, SubscribeRequest
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.dispatch.key_shared import KeyShared
 from magnetar_broker.dispatch.shared import Shared
 from magnetar_broker.dispatch.single_active import SingleActive
 from magnetar_broker.dispatch.throttle import Throttle
-from magnetar_broker.subscribing.acknowledging import ack_each, ack_up_to
+from magnetar_broker.subscribing.acknowledging import Acknowledger
 from magnetar_broker.subscribing.backlog import BacklogCounter
-from magnetar_broker.subscribing.consumer import Backlog, Consumer, SubscribeRequest
 from magnetar_broker.subscribing.consumer_group import EXCLUSIVE, ConsumerGroup
-from magnetar_broker.subscribing.seeking import seek, seek_to_id, seek_to_time
+from magnetar_broker.subscribing.finding import last_message_id
+from magnetar_broker.subscribing.seeking import target_of, target_since
 from magnetar_broker.subscribing.subscribed_topic import SubscribedTopic
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack
 from magnetar_proto.ids import MessageId
-from magnetar_storage.cursor import Cursor
-from magnetar_storage.cursor_log import DurableCursor
-from magnetar_storage.sides import IDLENESS
-from magnetar_storage.world import Done, Promise
+from magnetar_storage.cursors.attached_state import IDLENESS
+from magnetar_storage.cursors.cursor import Cursor
+from magnetar_storage.cursors.cursor_log import DurableCursor
+from magnetar_storage.world.runtime import Done, Promise
 
 INDIVIDUAL = 0
+RETURN_SECONDS = 60.0
+"""How long a non-durable subscription is kept for the readers that a seek has disconnected."""
 
 DISPATCHERS: dict[int, Callable[[Stream], Dispatcher]] = {
     EXCLUSIVE: partial(SingleActive, failover=False),
@@ -39,12 +43,20 @@ KEY_SHARED = pb.CommandSubscribe.Key_Shared
 class Subscription:
     """One name on one topic; `type` may change while no consumer is connected."""
 
-    def __init__(self, topic: SubscribedTopic, name: str, cursor: Cursor) -> None:
+    def __init__(
+        self,
+        topic: SubscribedTopic,
+        name: str,
+        cursor: Cursor,
+        ended: Callable[["Subscription"], bool],
+    ) -> None:
+        """`ended` takes it off the topic's list; False if it was not listed any more."""
         self.topic = topic
         self.name = name
         self.cursor = cursor
         self.durable = isinstance(cursor, DurableCursor)
-        topic.log.skip_holes(cursor)
+        cursor.skip_reclaimed(topic.log.first_offset, topic.log.holes)
+        self.counter = BacklogCounter(topic.log, cursor)
         self.consumers = ConsumerGroup(name, topic.limits.max_consumers_per_subscription)
         self.type: int = EXCLUSIVE
         self._stream = Stream(
@@ -53,6 +65,7 @@ class Subscription:
             topic.frames,
             cursor,
             topic.limits,
+            topic.shared_limits.unacked,
             self.durable,
             topic.delays,
             self._throttle(),
@@ -60,14 +73,15 @@ class Subscription:
         self.dispatcher: Dispatcher = DISPATCHERS[self.type](self._stream)
         self.messages_expired = self.last_expired_ms = 0
         self.joined = 0
-        """How many consumers have come so far."""
+        """How many consumers have joined so far."""
+        self._acknowledger = Acknowledger(topic.log, cursor, topic.limits.batch_index_acks)
+        self._ended = ended
         self._messages_out = self._bytes_out = 0  # sent to consumers that have left
-        self.moving: Promise | None = None
-        self.reading: CompactedReading | None = None
-        self._counter = BacklogCounter(topic.log, cursor)
+        self._moving: Promise | None = None  # while a seek runs: done when it ends
+        self._compacted: CompactedReading | None = None
 
     def limits_changed(self) -> None:
-        """The topic has other limits, or rates: keep to them from now on; nobody is sent away."""
+        """Apply the topic's present limits and rates; consumers that exceed them stay."""
         limits, throttle = self.topic.limits, self._throttle(self._stream.throttle)
         self.consumers.limit = limits.max_consumers_per_subscription
         self._stream = replace(self._stream, limits=limits, throttle=throttle)
@@ -76,7 +90,7 @@ class Subscription:
         self.dispatcher.keep_to(self._stream)
 
     def _throttle(self, before: Throttle | None = None) -> Throttle | None:
-        """What limits how fast it may deliver, if anything does."""
+        """The dispatch rates that apply to it; None if there are none."""
         rates = self.topic.rates
         if rates is None:
             return None
@@ -92,19 +106,23 @@ class Subscription:
     # Consumers --------------------------------------------------------------------
 
     async def admit(self, request: SubscribeRequest) -> None:
-        """Make sure that one more consumer may join, else `ConsumerBusy`, `ConsumerUnassigned`."""
+        """Return when one more consumer may join; else `ConsumerBusy` or `ConsumerUnassigned`.
+
+        Call `join` without waiting in between.
+        """
         wanted = request.key_shared or KeySharedMeta()
+        # Every wait lets other consumers and seeks in, so all is checked again after each one.
         while True:
-            while self.moving is not None:
-                await self.moving
+            while self._moving is not None:
+                await self._moving
             await self.consumers.admit(self.type, request)
-            rival = self._become(request.type, wanted)
-            if rival is None:
+            competing = self._become(request.type, wanted)
+            if competing is None:
                 return
-            await self.consumers.oust(rival)
+            await self.consumers.take_over(competing)
 
     def _become(self, sub_type: int, wanted: KeySharedMeta) -> Consumer | None:
-        """Deliver as an admitted consumer wants it; who has to go before it may join."""
+        """Change the type if need be; returns a consumer whose hash ranges overlap, if any."""
         if sub_type != KEY_SHARED:
             if self.type != sub_type:
                 self.type, self.dispatcher = sub_type, DISPATCHERS[sub_type](self._stream)
@@ -114,23 +132,21 @@ class Subscription:
         if not (isinstance(dispatcher, KeyShared) and dispatcher.meta.policy == wanted.policy):
             self.type = sub_type
             self.dispatcher = dispatcher = KeyShared(self._stream, wanted)
-        return dispatcher.rival(wanted)
+        return dispatcher.competing(wanted)
 
     def join(self, consumer: Consumer) -> None:
         """Add an admitted consumer."""
-        self._used()
+        self.joined += 1
+        idleness = self.topic.idleness
+        if (
+            idleness is not None
+            and isinstance(self.cursor, DurableCursor)
+            and idleness.used(self.cursor)
+        ):
+            self.topic.cursors.state_changed(IDLENESS)
         self.consumers.add(consumer)
         consumer.throttle = self._stream.throttle
         self.dispatcher.add(consumer)
-
-    def _used(self) -> None:
-        """Somebody has come: it is not idle."""
-        self.joined += 1
-        idleness = self.topic.idleness
-        if idleness is None or not isinstance(self.cursor, DurableCursor):
-            return
-        if idleness.used(self.cursor):
-            self.topic.cursors.side_changed(IDLENESS)
 
     def remove_consumer(self, consumer: Consumer) -> None:
         """A consumer left."""
@@ -141,12 +157,30 @@ class Subscription:
         self._messages_out += consumer.messages_out
         self._bytes_out += consumer.bytes_out
         self.dispatcher.remove(consumer)
-        self.forget_if_unused()
+        self._end_if_unused()
+
+    def _end_if_unused(self) -> None:
+        """A non-durable subscription ends with its last consumer, unless a seek is running."""
+        if not self.durable and not self.consumers and self._moving is None:
+            self._ended(self)
+
+    async def unsubscribe(self, consumer: Consumer, force: bool) -> None:
+        """Delete the subscription; `force` disconnects its other consumers."""
+        self.consumers.disconnect_others(consumer, force)
+        consumer.close()
+        await self.delete()
+
+    async def delete(self) -> None:
+        """End and forget its cursor; durable on return, also if another request is deleting it."""
+        if not self._ended(self):
+            await self.settled()
+        elif self.durable:
+            await self.topic.cursors.delete(self.name)
 
     # Flow and acknowledgement -------------------------------------------------------
 
     def flow(self, consumer: Consumer, permits: int) -> None:
-        """The consumer can take so many messages more."""
+        """Add permits: so many messages more may be sent to the consumer."""
         consumer.permits += permits
         self.dispatcher.dispatch()
         if self.topic.log.terminated:
@@ -157,11 +191,15 @@ class Subscription:
         self.dispatcher.dispatch()
 
     def acknowledge(self, consumer: Consumer, ack: Ack, done: Done | None) -> None:
-        """Apply an ACK; `done` comes when it is durable.  Positions that are not there are none."""
+        """Apply an ACK; `done` is called when it is durable.
+
+        Positions that the log does not have are ignored, and so is a cumulative ACK on Shared and
+        Key_Shared, where it means nothing.
+        """
         if ack.ack_type == INDIVIDUAL:
-            ack_each(self, consumer, ack.message_ids)
+            self._acknowledger.ack_each(self.dispatcher, consumer, ack.message_ids)
         elif self.dispatcher.exclusive_acks and len(ack.message_ids) == 1:
-            ack_up_to(self, *ack.message_ids[0])
+            self._acknowledger.ack_up_to(*ack.message_ids[0])
         if isinstance(self.cursor, DurableCursor):
             self.topic.cursors.changed(self.cursor, done)
         elif done is not None:
@@ -170,7 +208,11 @@ class Subscription:
             self.tell_end()
 
     def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
-        """Send again what the consumer did not acknowledge: these entries, or all of them."""
+        """Send these entries again, or without any ids all that the consumer did not acknowledge.
+
+        A higher `epoch` becomes the consumer's: messages carry it, and the client drops those with
+        a lower one, which were on their way when it asked.
+        """
         if epoch is not None and self.dispatcher.exclusive_acks and epoch > consumer.epoch:
             consumer.epoch = epoch
         if ids:
@@ -180,29 +222,10 @@ class Subscription:
             self.dispatcher.redeliver(consumer, None)
         self._write_soon()
 
-    def _write_soon(self) -> None:
-        """The cursor knows more than the disk."""
-        if isinstance(self.cursor, DurableCursor):
-            self.topic.cursors.changed(self.cursor)
-
-    # Moving the cursor ----------------------------------------------------------------
-
-    async def seek_to_id(self, position: MessageId, ack_set: tuple[int, ...]) -> None:
-        """Continue with this message; `ack_set` tells which of its batch are still wanted."""
-        await seek_to_id(self, position, ack_set)
-
-    async def seek_to_time(self, timestamp_ms: int) -> None:
-        """Continue with the first message published at or after a time."""
-        await seek_to_time(self, timestamp_ms)
-
-    async def seek(self, offset: int, mask: int | None = None) -> None:
-        """Make `offset` the next entry, of which `mask` says what is wanted; durable on return."""
-        await seek(self, offset, mask)
-
     def skip(self, *runs: range, partly: tuple[int, int] | None = None) -> None:
-        """Count entries as acknowledged although no consumer did; await `settled` for the disk.
+        """Acknowledge entries that no consumer did; await `settled` until that is durable.
 
-        `partly` is one more entry, and which of its messages are still wanted.
+        `partly` is one more entry, with the mask of its messages that are still wanted.
         """
         for run in runs:
             self.cursor.ack(run)
@@ -214,55 +237,110 @@ class Subscription:
             self.tell_end()
 
     def tell_end(self) -> None:
-        """The topic is terminated: once nothing is left, its consumers are told so, once."""
+        """The topic is terminated: once everything is acknowledged, tell each consumer, once."""
         if self.cursor.mark_delete >= self.topic.log.end - 1:
             for consumer in self.consumers:
                 consumer.reached_end()
 
-    # Reading compacted ----------------------------------------------------------------
-
-    @property
-    def compacted(self) -> CompactedReading:
-        """Where consumers find what is below the horizon that read compacted."""
-        if self.reading is None:
-            view = self.topic.compaction.view
-            self.reading = CompactedReading(view, self.topic.log, self.cursor, self.wake)
-            if isinstance(self.cursor, DurableCursor):
-                self.reading.start = Start.of(self.cursor.properties)
-        return self.reading
-
-    def forget_if_unused(self) -> None:
-        """A non-durable subscription ends with its last consumer, but not while it is moved."""
-        if not self.durable and not self.consumers and self.moving is None:
-            self.topic.subscriptions.forget(self)
+    def _write_soon(self) -> None:
+        """Have the changed cursor written with the next write of the cursor log."""
+        if isinstance(self.cursor, DurableCursor):
+            self.topic.cursors.changed(self.cursor)
 
     async def settled(self) -> None:
         """Wait until every acknowledgement so far is durable."""
         if self.durable:
             await self.topic.cursors.durable()
 
-    async def unsubscribe(self, consumer: Consumer, force: bool) -> None:
-        """Remove the subscription; `force` disconnects its other consumers."""
-        self.consumers.disconnect_others(consumer, force)
-        consumer.close()
-        await self.topic.subscriptions.remove(self)
+    # Seeking --------------------------------------------------------------------------
+
+    async def seek_to_id(self, position: MessageId, ack_set: tuple[int, ...]) -> None:
+        """Continue with this message; `ack_set` are those of its batch that are still wanted."""
+        compaction = None if self._compacted is None else self.topic.compaction
+        await self.seek(*await target_of(self.topic.log, compaction, position, ack_set))
+
+    async def seek_to_time(self, timestamp_ms: int) -> None:
+        """Continue with the first message published at or after a time."""
+        compacted = self._compacted is not None
+        await self.seek(*await target_since(self.topic.log, timestamp_ms, compacted))
+
+    async def seek(self, offset: int, mask: int | None = None) -> None:
+        """Make `offset` the next entry, of which the messages of `mask` are wanted, or all.
+
+        Consumers that may hold other entries are disconnected, and reconnect.  Durable on return;
+        `UnknownTrouble` while another seek runs.
+        """
+        if self._moving is not None:
+            raise UnknownTrouble(
+                f"subscription {self.name} is being moved by another seek: try again"
+            )
+        clock = self.topic.log.engine.clock
+        moving = self._moving = clock.promise()
+        try:
+            self._move(offset, mask)
+            if isinstance(self.cursor, DurableCursor):
+                self.topic.cursors.changed(self.cursor)
+                await self._keep_start(self.cursor)
+                await self.topic.cursors.durable()
+        finally:
+            self._moving = None
+            moving.set_result(None)
+            if not self.durable:  # its readers were disconnected and must find it again
+                clock.later(RETURN_SECONDS, self._end_if_unused)
+
+    def _move(self, offset: int, mask: int | None) -> None:
+        self.cursor.reset(offset - 1)
+        self.cursor.skip_reclaimed(self.topic.log.first_offset, self.topic.log.holes)
+        if self._compacted is not None:
+            self._compacted.start = Start(offset, self.cursor.mark_delete)
+        if mask is not None:
+            self.cursor.ack_batch(offset, mask)
+        # Their clients have messages queued that are not wanted now; a reconnect clears the queue.
+        for consumer in self.dispatcher.receivers():
+            consumer.disconnect()
+        self.dispatcher.rewind()
+        self.dispatcher.dispatch()
+
+    async def _keep_start(self, cursor: DurableCursor) -> None:
+        """Store where reading compacted begins, so that it is known after a restart."""
+        if self._compacted is not None and self._compacted.start is not None:
+            start = self._compacted.start.as_properties()
+            await self.topic.cursors.set_properties(cursor, cursor.properties | start)
+
+    # Reading compacted ----------------------------------------------------------------
+
+    @property
+    def compacted(self) -> CompactedReading:
+        """Where consumers that read compacted find what is below the horizon."""
+        if self._compacted is None:
+            view = self.topic.compaction.view
+            self._compacted = CompactedReading(view, self.topic.log, self.cursor, self.wake)
+            if isinstance(self.cursor, DurableCursor):
+                self._compacted.start = Start.of(self.cursor.properties)
+        return self._compacted
 
     async def last_message_id(self, read_compacted: bool = False) -> MessageId:
-        """The topic's last entry; below the horizon the last one left, for who reads compacted."""
+        """The topic's last message; if the log has none left and it reads compacted, the last one
+        of the compacted data.
+        """
         if read_compacted:
             last = await self.topic.compaction.last_message_id()
             if last is not None:
                 return last
-        return await self.topic.last_message_id()
-
-    def mark_delete_id(self) -> MessageId:
-        """Where the cursor is."""
-        return MessageId(*self.topic.log.position(self.cursor.mark_delete))
+        return await last_message_id(self.topic.log, self.topic.name.partition)
 
     # Numbers --------------------------------------------------------------------------
 
+    def mark_delete_id(self) -> MessageId:
+        """The mark-delete position: everything up to it is acknowledged."""
+        return MessageId(*self.topic.log.position(self.cursor.mark_delete))
+
+    def next_unacked(self) -> int:
+        """The first entry that is not acknowledged; the log's end if all are."""
+        return self.counter.first_unacked()
+
     def sent(self) -> tuple[int, int]:
-        """Messages and bytes that its consumers have been sent so far."""
+        """Messages and bytes sent to its consumers so far."""
         messages, size = self._messages_out, self._bytes_out
         for consumer in self.consumers:
             messages += consumer.messages_out
@@ -272,39 +350,7 @@ class Subscription:
     async def backlog(self) -> Backlog:
         """What is not acknowledged, exactly, whether batched or not.
 
-        Nothing counts as delayed where a consumer is connected that does not wait.
+        Nothing counts as delayed while consumers are connected whose type ignores delays.
         """
         waits = not (self.dispatcher.exclusive_acks and self.consumers)
-        return await self._counter.count(self._stream.delays.waiting if waits else None)
-
-    async def nth_unacked(self, messages: int) -> tuple[int, int | None]:
-        """Where to continue to have skipped so many messages: an entry, and what of it is left."""
-        return await self._counter.nth(messages)
-
-    def unacked_bytes(self) -> int:
-        """Bytes of what is not acknowledged, from the mean size of each segment's entries."""
-        return self._counter.size()
-
-    def offset_leaving(self, size: int) -> int:
-        """The first offset from which on no more than so many bytes are not acknowledged."""
-        return self._counter.offset_leaving(size)
-
-    async def published_ms(self, offset: int) -> int | None:
-        """When an entry was published, if that can be read."""
-        return await self._counter.published_ms(offset)
-
-    def next_unacked(self) -> int:
-        """The first entry that is not acknowledged; the end if all are."""
-        return min(self.cursor.next_unacked(self.topic.log.first_offset), self.topic.log.end)
-
-    async def oldest_ms(self) -> int | None:
-        """When the oldest message that is not acknowledged was published, if that can be read."""
-        return await self._counter.oldest_ms()
-
-    def unacked_entries(self) -> int:
-        """Entries of which something is not acknowledged."""
-        return self._counter.entries()
-
-    def why_not_delivering(self) -> Blocker:
-        """What keeps the subscription from delivering at this moment."""
-        return self.dispatcher.blocker()
+        return await self.counter.count(self._stream.delays.waiting if waits else None)

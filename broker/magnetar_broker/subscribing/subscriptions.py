@@ -1,41 +1,36 @@
-"""A topic's subscriptions by name: who may join one, and how they begin and end."""
+"""A topic's subscriptions by name: which consumers may join, how subscriptions are created."""
 
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Protocol
 
-from magnetar_broker.compaction.rules import COMPACTION_CURSOR
-from magnetar_broker.connection import Connection
+from magnetar_broker.base.connection import Connection
+from magnetar_broker.base.errors import BrokerError, NotAllowed, SubscriptionMissing, UnknownTrouble
 from magnetar_broker.dispatch.compacted import Start
-from magnetar_broker.errors import BrokerError, NotAllowed, SubscriptionMissing, UnknownTrouble
-from magnetar_broker.subscribing.consumer import Consumer, SubscribeRequest
+from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
+from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR
 from magnetar_broker.subscribing.subscribed_topic import SubscribedTopic
 from magnetar_broker.subscribing.subscription import Subscription
-from magnetar_storage.cursor import Cursor
+from magnetar_storage.cursors.cursor import Cursor
 from magnetar_storage.errors import StorageError
 
 logger = logging.getLogger(__name__)
 
 
-class Home(SubscribedTopic, Protocol):
-    """A topic, as the list of its subscriptions sees it."""
-
-    def check_open(self) -> None:
-        """`NotReady` once it is being closed."""
-
-
 class Subscriptions(Mapping[str, Subscription]):
     """The durable ones, and those of readers that are connected."""
 
-    def __init__(self, topic: Home) -> None:
+    def __init__(self, topic: SubscribedTopic) -> None:
         self._topic = topic
         self._by_name = {
-            cursor.name: Subscription(topic, cursor.name, cursor)
+            cursor.name: self._subscription(cursor.name, cursor)
             for cursor in topic.cursors.cursors.values()
         }
-        self._messages_out = self._bytes_out = 0  # through those that have ended
-        self._coming = 0  # that are being created
+        self._messages_out = self._bytes_out = 0  # of subscriptions that have ended
+        self._creating = 0
+
+    def _subscription(self, name: str, cursor: Cursor) -> Subscription:
+        return Subscription(self._topic, name, cursor, self._ended)
 
     def __getitem__(self, name: str) -> Subscription:
         return self._by_name[name]
@@ -47,7 +42,7 @@ class Subscriptions(Mapping[str, Subscription]):
         return len(self._by_name)
 
     def sent(self) -> tuple[int, int]:
-        """Messages and bytes that went out through any of them, those that have ended too."""
+        """Messages and bytes sent to consumers of any subscription, ended ones included."""
         messages, size = self._messages_out, self._bytes_out
         for subscription in self._by_name.values():
             more, bytes_more = subscription.sent()
@@ -58,14 +53,16 @@ class Subscriptions(Mapping[str, Subscription]):
     # Joining ----------------------------------------------------------------------------
 
     def check(self, request: SubscribeRequest) -> None:
-        """Refuse a consumer too many, and one of a subscription that may not be created."""
+        """Refuse a consumer that exceeds the topic's limit, or whose subscription does not exist
+        and must not be created by use.
+        """
         present = sum(len(each.consumers) for each in self._by_name.values())
         self._topic.limits.check_consumers(self._topic.name, present)
         if request.durable and request.subscription not in self._by_name:
             self._check_auto_creation(request.subscription, SubscriptionMissing)
 
     async def subscribe(self, connection: Connection, request: SubscribeRequest) -> Consumer:
-        """Join a subscription, creating it if need be."""
+        """Join a subscription; it is created if it does not exist."""
         if self._topic.rates is not None:
             self._topic.rates.check_subscribe(connection, request)
         if request.read_compacted:
@@ -73,7 +70,7 @@ class Subscriptions(Mapping[str, Subscription]):
         subscription = await self._admitted(request)
         if request.rollback_seconds:
             await self._roll_back(subscription, request.rollback_seconds)
-            subscription = await self._admitted(request)  # somebody may have come meanwhile
+            subscription = await self._admitted(request)  # another may have joined meanwhile
         self._topic.check_open()
         present = (one for each in self._by_name.values() for one in each.consumers)
         self._topic.limits.check_address(self._topic.name, connection.address, present)
@@ -94,24 +91,27 @@ class Subscriptions(Mapping[str, Subscription]):
         return consumer
 
     async def _roll_back(self, subscription: Subscription, seconds: int) -> None:
-        """Move the cursor to where it was so long ago; when that fails it stays where it is."""
+        """Seek to what was published so long ago; if that fails the consumer joins all the same."""
         since_ms = self._topic.log.engine.clock.now_ms() - seconds * 1000
         try:
             await subscription.seek_to_time(since_ms)
         except (UnknownTrouble, StorageError) as error:
             name, topic = subscription.name, self._topic.name
-            logger.warning("%s of %s was not rolled back: %s", name, topic, error)
+            logger.warning(
+                "subscription %s of %s was not rolled back by %d seconds: %s",
+                name, topic, seconds, error,
+            )  # fmt: skip
 
     async def _admitted(self, request: SubscribeRequest) -> Subscription:
-        """The subscription, with room for one more consumer of the type asked for."""
+        """The subscription, with room for one more consumer of the requested type."""
         while True:
             self.check(request)
             subscription = await self._wanted(request)
             await subscription.admit(request)
             if self._by_name.get(request.subscription) is subscription:
-                self.check(request)  # others may have come meanwhile
+                self.check(request)  # others may have joined meanwhile
                 return subscription
-            # It ended while we waited, for instance with its last consumer: begin anew.
+            # It ended while we waited, for instance with its last consumer: create it again.
 
     async def _wanted(self, request: SubscribeRequest) -> Subscription:
         self._topic.check_open()
@@ -120,8 +120,8 @@ class Subscriptions(Mapping[str, Subscription]):
         subscription = self._by_name.get(name)
         if request.durable != durable and (durable or subscription is not None):
             raise NotAllowed(
-                f"subscription {name} is {'durable' if durable else 'not durable'}"
-                " already; use another name"
+                f"subscription {name} exists and is {'durable' if durable else 'not durable'}: "
+                "use another name"
             )
         if subscription is not None:
             return subscription
@@ -131,25 +131,25 @@ class Subscriptions(Mapping[str, Subscription]):
             return await self._create_compacted(request)
         start = self._start_offset(request)
         if not request.durable:
-            subscription = Subscription(self._topic, name, Cursor(start - 1))
+            subscription = self._subscription(name, Cursor(start - 1))
             self._by_name[name] = subscription
             return subscription
         return await self.create(name, start, request.properties)
 
     async def _create_compacted(self, request: SubscribeRequest) -> Subscription:
-        """A subscription that begins where the log may have nothing any more."""
+        """A new subscription, which may begin before the first entry that the log still has."""
         log, name = self._topic.log, request.subscription
         start = Start.at(request.compacted_from, log)
         if request.durable:
             properties = request.properties | start.as_properties()
             return await self.create(name, start.mark_delete + 1, properties)
-        subscription = Subscription(self._topic, name, Cursor(start.mark_delete))
+        subscription = self._subscription(name, Cursor(start.mark_delete))
         subscription.compacted.start = start
         self._by_name[name] = subscription
         return subscription
 
     async def _compacted_from(self, request: SubscribeRequest) -> int:
-        """Where a new subscription begins; who says nothing gets everything."""
+        """The offset at which a new subscription begins; a reader gets everything by default."""
         log, start = self._topic.log, None if request.durable else request.start
         if start is not None and not start.is_latest:
             offset = await self._topic.compaction.offset_at(start)
@@ -166,36 +166,36 @@ class Subscriptions(Mapping[str, Subscription]):
             # Beyond the last message the initial position decides, as in Pulsar.
         return log.first_offset if request.earliest else log.end
 
-    # Beginning and ending -----------------------------------------------------------------
+    # Creating and ending ------------------------------------------------------------------
 
     def _check_room(self) -> None:
-        """`NotAllowed` unless there may be one more."""
-        present = len(self._by_name) + self._coming
+        """`NotAllowed` if one more would exceed the topic's limit."""
+        present = len(self._by_name) + self._creating
         self._topic.limits.check_subscriptions(self._topic.name, present)
 
     async def create(self, name: str, start: int, properties: dict[str, str]) -> Subscription:
         """A durable subscription that begins at offset `start`; on disk when this returns.
 
-        `NotAllowed` if it would be one too many.
+        If it exists already, that one.  `NotAllowed` if it would exceed the topic's limit.
         """
         cursors = self._topic.cursors
         cursor = cursors.cursors.get(name)
         if cursor is None:
             if name != COMPACTION_CURSOR:
                 self._check_room()
-            self._coming += 1
+            self._creating += 1
             try:
                 cursor = await cursors.create(name, start - 1, properties)
             finally:
-                self._coming -= 1
-        else:  # another request is creating it right now
+                self._creating -= 1
+        else:  # another request is creating it: it may not be durable yet
             await cursors.durable()
         if cursors.cursors.get(name) is not cursor:  # it was deleted meanwhile
             return await self.create(name, start, properties)
-        return self._by_name.setdefault(name, Subscription(self._topic, name, cursor))
+        return self._by_name.setdefault(name, self._subscription(name, cursor))
 
     async def ensure(self, name: str) -> None:
-        """A producer names a subscription that must exist: at the start, if it is new."""
+        """Create a subscription that a producer names, at the log's start, unless it exists."""
         if name not in self._by_name:
             self._check_auto_creation(name, NotAllowed)
             await self.create(name, self._topic.log.first_offset, {})
@@ -207,15 +207,8 @@ class Subscriptions(Mapping[str, Subscription]):
                 "allowAutoSubscriptionCreation is off: create it first"
             )
 
-    async def remove(self, subscription: Subscription) -> None:
-        """Delete a subscription; durable on return, whoever asked first."""
-        if not self.forget(subscription):
-            await subscription.settled()
-        elif subscription.durable:
-            await self._topic.cursors.delete(subscription.name)
-
-    def forget(self, subscription: Subscription) -> bool:
-        """A subscription ended; False if it had done so before."""
+    def _ended(self, subscription: Subscription) -> bool:
+        """Take an ended subscription off the list; False if it was not on it any more."""
         if self._by_name.get(subscription.name) is not subscription:
             return False
         del self._by_name[subscription.name]

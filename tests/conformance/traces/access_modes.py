@@ -10,15 +10,15 @@ SHARED, EXCLUSIVE, WAITING, FENCING = (
 )
 
 PROBED = Difference(
-    "exclusive producer that comes back before its old connection is known to be dead",
-    "refused with ProducerFenced, which ends it for good",
-    "who holds the topic under the same name is asked with a PING, as for shared producers, and "
-    "gives way if it does not answer",
+    "an exclusive producer that reconnects before its old connection is detected as dead",
+    "refused with ProducerFenced, which ends it permanently",
+    "the old connection gets a PING, as for shared producers, and the new producer takes over if "
+    "there is no answer",
 )
 FORGOTTEN = Difference(
-    "producer that waits for its turn, and leaves",
-    "it gets its turn all the same, which raises the topic's epoch, and then the next one",
-    "it is forgotten",
+    "a producer that leaves while it waits for exclusive access",
+    "it gets access anyway, which raises the topic's epoch, before the next one does",
+    "it is removed from the queue",
 )
 
 

@@ -7,19 +7,19 @@ from magnetar_proto.entries import encode_entry
 from raw_client import metadata
 
 ORPHANS = Difference(
-    "a chunk on a Shared subscription whose beginning is gone",
-    "is never delivered, nor is what comes behind it",
-    "goes to any consumer, and what follows it to the same one",
+    "a chunk on a Shared subscription whose first chunk was deleted",
+    "is never delivered, nor are the messages after it",
+    "is delivered to any consumer, and later chunks to the same one",
 )
 MOVES = Difference(
-    "a chunked message of which a Shared consumer that leaves has the beginning",
+    "a chunked message whose first chunks a Shared consumer has when it leaves",
     "is never delivered",
-    "goes to another consumer, from its beginning on",
+    "is delivered to another consumer, from its first chunk",
 )
 OTHERS = Difference(
-    "messages behind a chunk that only a Shared consumer without permits may get",
-    "come after it, but for a few",
-    "go to the other consumers",
+    "messages after a chunk whose Shared consumer has no permits",
+    "are delivered after it, except for a few",
+    "are delivered to the other consumers",
 )
 
 

@@ -76,7 +76,7 @@ def _with_messages(t: Trace, *messages: Keyed) -> tuple[Voice, list[Any]]:
 
 def _reads(a: Voice, count: int, **fields: Any) -> None:
     """A reader that reads compacted, from the beginning if not told so; what it gets."""
-    asked = {"durable": False, "start_message_id": EARLIEST} | fields
+    asked: dict[str, Any] = {"durable": False, "start_message_id": EARLIEST} | fields
     a.subscribes(read_compacted=True, **asked)
     a.permits(100)
     if count:
@@ -392,8 +392,8 @@ def its_cursor_belongs_to_a_name_that_consumers_may_use(t: Trace) -> None:
 
 @differs(
     Difference(
-        "compaction of messages in chunks",
-        "keeps only the last chunk of each, which no consumer can put together",
+        "compaction of chunked messages",
+        "keeps only the last chunk of each, so that no consumer can assemble them",
         "keeps all chunks of the last message of a key",
     )
 )

@@ -7,7 +7,7 @@ from magnetar_proto import PulsarApi_pb2 as pb
 FLAGS = Difference(
     "feature flags in CONNECTED",
     "deduplication of replicated messages, among others",
-    "the others: nothing is replicated",
+    "without that one: nothing is replicated",
 )
 SOMEWHERE = pb.MessageIdData(ledgerId=424242, entryId=0)
 

@@ -77,7 +77,7 @@ def permits_before_the_message(t: Trace) -> None:
 @differs(
     Difference(
         "permits and batches",
-        "permits may fall below zero by a whole read of batches",
+        "permits can fall below zero by all batches of one read",
         "by less than one batch",
     )
 )

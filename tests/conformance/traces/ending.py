@@ -115,7 +115,7 @@ def a_consumer_that_comes_after_the_end(t: Trace) -> None:
 @differs(
     Difference(
         "REACHED_END_OF_TOPIC to clients other than Java's",
-        "is sent, and those that do not know it close their connection, again and again",
+        "is sent; clients that do not know the command close their connection, repeatedly",
         "is not sent",
     )
 )

@@ -259,9 +259,9 @@ def unacknowledged_messages_of_a_subscription(t: Trace) -> None:
 
 @differs(
     Difference(
-        "a limit of unacknowledged messages that is lifted",
-        "a consumer that waits goes on waiting until it acknowledges something",
-        "counts at once",
+        "raising a limit of unacknowledged messages",
+        "a blocked consumer stays blocked until it acknowledges something",
+        "takes effect at once",
     )
 )
 def a_limit_that_is_lifted_lets_messages_flow(t: Trace) -> None:
@@ -299,9 +299,9 @@ def limits_of_a_non_persistent_topic(t: Trace) -> None:
 
 @differs(
     Difference(
-        "types of subscriptions that a namespace allows, on non-persistent topics",
-        "all may be used",
-        "only those may be used",
+        "subscription types that a namespace allows, on non-persistent topics",
+        "all are allowed",
+        "only those are allowed",
     )
 )
 def types_of_subscriptions_of_a_non_persistent_topic(t: Trace) -> None:

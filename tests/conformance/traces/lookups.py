@@ -4,13 +4,8 @@ from conformance.differences import Difference, differs
 from conformance.trace import NAMESPACE, Trace
 from magnetar_proto import PulsarApi_pb2 as pb
 
-NAMESPACES = Difference(
-    "a namespace or tenant that does not exist",
-    "TopicNotFound: it must be created first",
-    "is created with its first topic, unless `magnetarAllowAutoNamespaceCreation=false`",
-)
 NO_NAMESPACE = Difference(
-    "GET_TOPICS_OF_NAMESPACE or WATCH_TOPIC_LIST of what is no namespace",
+    "GET_TOPICS_OF_NAMESPACE or WATCH_TOPIC_LIST with an invalid namespace",
     "the connection is closed",
     "ERROR InvalidTopicName",
 )
@@ -38,13 +33,6 @@ def a_lookup_of_a_partition_that_is_not_there(t: Trace) -> None:
     t.connects().looks_up(f"{t.topic}-partition-7")
 
 
-@differs(
-    Difference(
-        "a LOOKUP for an advertised listener that is not configured",
-        "ServiceNotReady, and clients try again until they time out",
-        "the only address there is",
-    )
-)
 def a_lookup_at_a_listener_that_is_not_there(t: Trace) -> None:
     t.connects().looks_up(t.topic, advertised_listener_name="elsewhere")
 
@@ -55,12 +43,10 @@ def lookups_of_what_is_no_name(t: Trace) -> None:
         a.looks_up(name)
 
 
-@differs(NAMESPACES)
 def a_lookup_in_a_namespace_that_is_not_there(t: Trace) -> None:
     t.connects().looks_up(f"persistent://public/{t.token}/topic")
 
 
-@differs(NAMESPACES)
 def a_lookup_of_a_tenant_that_is_not_there(t: Trace) -> None:
     t.connects().looks_up(f"persistent://{t.token}/default/topic")
 
@@ -107,7 +93,6 @@ def partitions_of_what_is_no_name(t: Trace) -> None:
         a.asks_partitions(name)
 
 
-@differs(NAMESPACES)
 def partitions_in_a_namespace_that_is_not_there(t: Trace) -> None:
     t.connects().asks_partitions(f"persistent://public/{t.token}/topic")
 

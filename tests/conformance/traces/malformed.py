@@ -11,7 +11,7 @@ from magnetar_proto.frames import encode_frame
 from raw_client import metadata, send_frame, send_frame_of
 
 NO_MESSAGE = Difference(
-    "a SEND of what is no message",
+    "a SEND whose payload is not a message",
     "is never answered",
     "the connection is closed",
 )

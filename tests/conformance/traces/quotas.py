@@ -68,7 +68,7 @@ def a_full_quota_does_not_stop_consumers(t: Trace) -> None:
 @differs(
     Difference(
         "backlog quota with `consumer_backlog_eviction`",
-        "rounds down what it skips: more than 90 % of the quota may be left, even all of it",
+        "rounds down what it skips: more than 90 % of the quota can be left, even all of it",
         "at most 90 % is left",
     )
 )

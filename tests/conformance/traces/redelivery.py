@@ -138,8 +138,8 @@ def redelivery_needs_permits(t: Trace) -> None:
 @differs(
     Difference(
         "redelivery counts on Shared and Key_Shared",
-        "live in memory and end with the last consumer",
-        "are durable and end with the acknowledgement",
+        "are in memory, and lost when the last consumer leaves",
+        "are durable until the message is acknowledged",
     )
 )
 def counts_outlive_the_last_consumer(t: Trace) -> None:

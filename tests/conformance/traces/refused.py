@@ -155,7 +155,7 @@ def the_last_message_of_a_consumer_that_never_was(t: Trace) -> None:
 
 @differs(
     Difference(
-        "CONSUMER_STATS of a consumer that never was",
+        "CONSUMER_STATS of a consumer that never existed",
         "the connection is closed",
         "ConsumerNotFound",
     )

@@ -6,12 +6,12 @@ from typing import Any
 
 from conformance.differences import Difference, differs
 from conformance.trace import SHARED, Trace, Voice
-from conformance.traces.schemas_rest import BAD_INPUT
+from conformance.traces.namespaces import BAD_INPUT
 from magnetar_proto import PulsarApi_pb2 as pb
 
 UNREADABLE = Difference(
-    "a consumer with a schema that is none, on a topic without one",
-    "subscribes, and nothing is stored; a key-value schema that is none is UnknownError",
+    "a consumer with an invalid schema, on a topic without a schema",
+    "subscribes, and nothing is stored; an invalid key-value schema is UnknownError",
     "IncompatibleSchema",
 )
 DELETED = Difference(
@@ -20,17 +20,17 @@ DELETED = Difference(
     "TopicNotFound, as for a topic that never had one",
 )
 SYMBOLS = Difference(
-    "a symbol more in an enum without a default",
-    "is compatible either way",
-    "is not for readers that do not know it: they could not read such a message",
+    "a symbol added to an enum without a default",
+    "is compatible in both directions",
+    "is incompatible for readers without the symbol: they could not read such a message",
 )
 PARTS = Difference(
     "the key's type and the encoding of a key-value schema",
-    "do not count when the data are the same bytes",
-    "make it another schema",
+    "do not matter if the data are the same bytes",
+    "make it a different schema",
 )
 LENGTH = Difference(
-    "GET_SCHEMA of a version that has not eight bytes",
+    "GET_SCHEMA with a version that is not eight bytes long",
     "the connection is closed",
     "IncompatibleSchema",
 )
@@ -76,7 +76,7 @@ def _comes_and_goes(a: Voice, brought: pb.Schema, topic: str = "") -> None:
 
 def _listens(a: Voice, brought: pb.Schema | None) -> None:
     """A consumer that comes and goes."""
-    more = {} if brought is None else {"schema": brought}
+    more: dict[str, Any] = {} if brought is None else {"schema": brought}
     if isinstance(a.subscribes(SHARED, **more), pb.CommandSuccess):
         a.closes_consumer()
 

@@ -12,7 +12,7 @@ PUBLISHED_MS = 1_700_000_000_000
 
 TAKING_OVER = Difference(
     "Failover consumers after a SEEK",
-    "nobody is active until a consumer joins or leaves",
+    "no consumer is active until one joins or leaves",
     "the next one takes over",
 )
 EMPTY = Difference(

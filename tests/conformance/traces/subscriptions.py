@@ -158,7 +158,7 @@ def counts_that_cannot_be_skipped(t: Trace) -> None:
     Difference(
         "skipping the first messages of a batch",
         "the whole batch is skipped, as if it were one message",
-        "as many messages are skipped as were asked for, out of batches, too",
+        "exactly the requested number of messages is skipped, within batches too",
     )
 )
 def parts_of_batches_are_skipped(t: Trace) -> None:
@@ -237,8 +237,8 @@ def messages_expire_before_one(t: Trace) -> None:
 @differs(
     Difference(
         "expiry up to a message that is `excluded`",
-        "the message expires, and the next one as well",
-        "neither does",
+        "the message expires, and the next one too",
+        "neither of them expires",
     )
 )
 def messages_expire_with_the_message_excluded(t: Trace) -> None:

@@ -81,7 +81,7 @@ def a_pattern_and_a_hash(t: Trace) -> None:
     namespace = t.has_namespace()
     a = t.connects()
     a.produces(f"persistent://{namespace}/apple")
-    fields = {"namespace": namespace, "topics_pattern": ".*/a.*"}
+    fields: dict[str, Any] = {"namespace": namespace, "topics_pattern": ".*/a.*"}
     known = a.asks(Topics(request_id=0, **fields)).topics_hash
     a.produces(f"persistent://{namespace}/plum", producer_id=2)
     a.asks(Topics(request_id=0, topics_hash=known, **fields))

@@ -138,7 +138,7 @@ def backlog_quotas(t: Trace) -> None:
 @differs(
     Difference(
         "backlog quotas that apply to a topic",
-        "the namespace's are not told where the topic has one of another type",
+        "the namespace's are missing if the topic has a quota of another type",
         "each type comes from the topic, the namespace or the broker",
     )
 )
@@ -270,9 +270,9 @@ def schema_compatibility_strategy(t: Trace) -> None:
 
 @differs(
     Difference(
-        "types of subscriptions that apply to a topic which says nothing",
-        "no answer, or an empty list",
-        "all that may be used; the topic's own list is empty",
+        "effective subscription types of a topic without a value of its own",
+        "an empty response, or an empty list",
+        "all that are allowed; the topic's own list is empty",
     )
 )
 def subscription_types_enabled(t: Trace) -> None:

@@ -1,5 +1,7 @@
 """Topics and partitions over REST, and what clients see of it."""
 
+from typing import Any
+
 from conformance.differences import Difference, differs
 from conformance.trace import Kind, Trace
 from conformance.traces.namespaces import BAD_INPUT
@@ -164,7 +166,8 @@ def partitions_come_and_go(t: Trace) -> None:
 
 
 def counts_that_are_none(t: Trace) -> None:
-    for count in (0, -1, "many", [2], {}):
+    counts: tuple[Any, ...] = (0, -1, "many", [2], {})
+    for count in counts:
         t.rest("PUT", f"{_path(t)}/partitions", count)
     t.rest("PUT", f"{_path(t)}/partitions")
 
@@ -187,9 +190,9 @@ def a_topic_of_the_name_of_a_partitioned_one(t: Trace) -> None:
 
 @differs(
     Difference(
-        "a single partition that is deleted",
-        "is gone until somebody creates it",
-        "is empty: the partitioned topic says that it is there",
+        "deleting a single partition",
+        "it does not exist until it is created again",
+        "it exists and is empty, since the partitioned topic has it",
     )
 )
 def a_partition_of_its_own(t: Trace) -> None:

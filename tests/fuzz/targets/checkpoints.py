@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from fuzz.directories import BETWEEN, MOST_FORGED, SMALL, base, check, replaced, summed
-from magnetar_storage.checkpoint import HEADER, ROW
-from magnetar_storage.segment import FIRST_BLOCK_AT
+from magnetar_storage.local.checkpoint import HEADER, ROW
+from magnetar_storage.local.segment_file import FIRST_BLOCK_AT
 
 LONGEST: Final = 1024
 BASES: Final = (base(SMALL, tidy=False), base(SMALL, tidy=True))

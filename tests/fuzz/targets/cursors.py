@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from fakes.attached_states import Numbers
 from fakes.logs import KEY, LogWorld
-from fakes.sides import Numbers
 from fuzz.directories import BETWEEN
-from magnetar_storage.cursor_log import CursorLog
+from magnetar_storage.cursors.attached_state import DEDUPLICATION
+from magnetar_storage.cursors.cursor_log import CursorLog
 from magnetar_storage.errors import Corrupt
-from magnetar_storage.log_record import LogRecord
-from magnetar_storage.sides import DEDUPLICATION
+from magnetar_storage.log.log_record import LogRecord
 
 LONGEST: Final = 1024
 FAR: Final = 1 << 62
@@ -43,7 +43,7 @@ def run(data: bytes) -> None:
             cursor.count_redelivery([cursor.mark_delete + 1])
         cursors.changed(cursor)
     known[DEDUPLICATION].put(7, 8)
-    cursors.side_changed(DEDUPLICATION)
+    cursors.state_changed(DEDUPLICATION)
     world.do(cursors.durable())
     check(cursors)
     before, numbers = state(cursors), known[DEDUPLICATION].all
@@ -97,7 +97,7 @@ def seeds() -> Iterator[bytes]:
         three.ack(range(101 + 40 * turn, 141 + 40 * turn, 2))
         three.count_redelivery([turn])
         side.put(turn, 5)
-        cursors.side_changed(DEDUPLICATION)
+        cursors.state_changed(DEDUPLICATION)
         cursors.changed(three)
         one.ack((7 + turn, 20 + 2 * turn))
         two.ack_batch(turn, 0b1011)
@@ -109,8 +109,8 @@ def seeds() -> Iterator[bytes]:
     cursors.changed(one)
     world.do(cursors.durable())
     world.do(cursors.delete("two"))
-    assert log.cursor_segment is not None
-    reader = world.do(world.store.reader(log.cursor_segment))
+    assert log.record.cursor_segment is not None
+    reader = world.do(world.store.reader(log.record.cursor_segment))
     payloads = world.do(reader.read(0, 100, 1 << 20)).payloads
     yield BETWEEN.join(payloads)
     for payload in payloads:

@@ -127,7 +127,7 @@ def ack(choices: Choices) -> None:
     ]
     request = choices.number() if choices.flag() else None
     [(command, payload)] = read(encode_ack(consumer, kind, ids, request))
-    expected = pb.CommandAck(consumer_id=consumer, ack_type=pb.CommandAck.AckType.ValueType(kind))
+    expected = pb.CommandAck(consumer_id=consumer, ack_type=pb.CommandAck.AckType.Name(kind))
     for ledger, entry, words in ids:
         expected.message_id.add(
             ledgerId=ledger & MAX64,
@@ -168,6 +168,7 @@ def impossible(choices: Choices) -> None:
 def generated(choices: Choices) -> None:
     """Any command, through the generated classes."""
     field = choices.pick([f for f in pb.BaseCommand.DESCRIPTOR.fields if f.message_type])
+    assert field.message_type is not None
     part = choices.message(getattr(pb, field.message_type.name))
     frame = commands.encode(part)
     [(command, payload)] = read(frame)

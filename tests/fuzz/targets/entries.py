@@ -10,7 +10,7 @@ from crc32c import crc32c
 from google.protobuf.message import DecodeError
 
 from fuzz import traffic
-from magnetar_broker.session.publishing import refusal_of_entry
+from magnetar_broker.session.entry_checks import refusal_of_entry
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry, parse_metadata, publish_time, verify_checksum
 from magnetar_proto.errors import BadMetadata

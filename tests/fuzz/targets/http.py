@@ -5,6 +5,7 @@ Input: how to split (its size first), then what the client sends.
 """
 
 import asyncio
+import atexit
 import re
 from collections.abc import Iterator
 from typing import Any, Final
@@ -23,6 +24,7 @@ from magnetar_broker.server.http_server import HttpServer
 LONGEST: Final = 1024
 MOST_REQUESTS: Final = 64
 LOOP: Final = asyncio.new_event_loop()
+atexit.register(LOOP.close)
 DATE: Final = re.compile(rb"\r\nDate: [^\r]*", re.IGNORECASE)
 
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from fakes.logs import BY_THREE, KEY, LogWorld, numbered
 from magnetar_storage.errors import Corrupt, StorageError
-from magnetar_storage.log import Log
-from magnetar_storage.log_record import LogRecord
+from magnetar_storage.log.log import Log
+from magnetar_storage.log.log_record import LogRecord
 
 LONGEST: Final = 1024
 
@@ -28,11 +28,11 @@ def run(data: bytes) -> None:
     try:
         log = world.do(Log.open(KEY, world.engine, create=False))
         assert log is not None
-        world.do(log.start_writing())
+        world.do(log.rollover.start_writing())
         world.append(log, b"appended")
     except StorageError:
         return
-    assert world.do(log.read(log.end - 1, 1, 1 << 20)).payloads == [b"appended"]
+    assert world.do(log.entries.read(log.end - 1, 1, 1 << 20)).payloads == [b"appended"]
 
 
 def seeds() -> Iterator[bytes]:
@@ -47,5 +47,5 @@ def seeds() -> Iterator[bytes]:
     yield b'{"version": 1, "segments": [{"id": 1, "created_ms": 0}], "trash": []}'
     yield b'{"version": 2}'
     whole = {"id": 1, "created_ms": 0, "entries": 3, "messages": 3, "size": 3, "sealed_ms": 1}
-    thinned = [whole | {"kept": 1, "kept_in": 1}, whole | {"id": 2, "kept": 0, "kept_in": None}]
-    yield json.dumps({"version": 2, "segments": thinned, "trash": [3]}).encode()
+    rewritten = [whole | {"kept": 1, "kept_in": 1}, whole | {"id": 2, "kept": 0, "kept_in": None}]
+    yield json.dumps({"version": 2, "segments": rewritten, "trash": [3]}).encode()

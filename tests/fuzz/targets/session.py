@@ -81,7 +81,9 @@ class Play:
 
     def command(self) -> None:
         field = FIELDS[self.choices.pick(SAID)]
-        kind = pb.BaseCommand.DESCRIPTOR.fields_by_name[field].message_type.name
+        part = pb.BaseCommand.DESCRIPTOR.fields_by_name[field].message_type
+        assert part is not None
+        kind = part.name
         message = self.choices.message(getattr(pb, kind))
         if self.choices.flag():
             self.aim(message)
@@ -121,7 +123,9 @@ class Play:
     def ack(self) -> None:
         """One message, or all up to it, without or with an answer."""
         choices = self.choices
-        ack = pb.CommandAck(consumer_id=choices.below(IDS), ack_type=choices.below(2))
+        consumer = choices.below(IDS)
+        kind = pb.CommandAck.AckType.Name(choices.below(2))
+        ack = pb.CommandAck(consumer_id=consumer, ack_type=kind)
         if self.got:
             ledger, entry = choices.pick(self.got)
             ack.message_id.add(ledgerId=ledger, entryId=entry)

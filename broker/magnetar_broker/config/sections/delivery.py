@@ -1,4 +1,4 @@
-"""How messages get to consumers."""
+"""Delivery of messages to consumers."""
 
 from typing import Annotated
 
@@ -9,14 +9,14 @@ from magnetar_broker.config.values import Choices, Integer, Key, Share
 
 @section
 class DelayedDelivery:
-    """Messages that wait for their time."""
+    """Delayed delivery."""
 
     delayed_delivery_enabled: Annotated[
         bool,
         Key(
             "delayedDeliveryEnabled",
             FLAG,
-            "Let messages wait for the time that they bring; otherwise they are delivered at once.",
+            "Deliver messages at the delivery time that their producer has set. If false, at once.",
         ),
     ] = True
     delayed_delivery_tick_time_millis: Annotated[
@@ -24,7 +24,8 @@ class DelayedDelivery:
         Key(
             "delayedDeliveryTickTimeMillis",
             Integer(1),
-            "How much before its time a message may come; or after it, where delays are strict.",
+            "Precision of delivery times: how much later, or if "
+            "isDelayedDeliveryDeliverAtTimeStrict is false how much earlier, a message can come.",
             unit="ms",
         ),
     ] = 1000
@@ -33,9 +34,11 @@ class DelayedDelivery:
         Key(
             "isDelayedDeliveryDeliverAtTimeStrict",
             FLAG,
-            "Never deliver a message before its time, rather up to a tick later.",
+            "Never deliver a message before its delivery time, but up to a tick after it. If "
+            "false, messages are delivered up to a tick early instead.",
+            pulsar="false",
         ),
-    ] = False
+    ] = True
     delayed_delivery_max_delay_in_millis: Annotated[
         int,
         Key(
@@ -49,31 +52,35 @@ class DelayedDelivery:
 
 @section
 class Subscriptions:
-    """What consumers may do, and how messages are shared out among them."""
+    """Limits of consumers, and the distribution of messages among them."""
 
     allow_auto_subscription_creation: Annotated[
         bool,
-        Key("allowAutoSubscriptionCreation", FLAG, "A consumer may create its subscription."),
+        Key(
+            "allowAutoSubscriptionCreation",
+            FLAG,
+            "Consumers create their subscription if it does not exist.",
+        ),
     ] = True
     subscription_types_enabled: Annotated[
         frozenset[SubscriptionType],
         Key(
             "subscriptionTypesEnabled",
             Choices(SubscriptionType),
-            "The subscription types that consumers may use.",
+            "The subscription types that consumers can use.",
         ),
     ] = frozenset(SubscriptionType)
     subscription_key_shared_enable: Annotated[
         bool,
-        Key("subscriptionKeySharedEnable", FLAG, "Consumers may use Key_Shared subscriptions."),
+        Key("subscriptionKeySharedEnable", FLAG, "Allow Key_Shared subscriptions."),
     ] = True
     subscription_key_shared_use_consistent_hashing: Annotated[
         bool,
         Key(
             "subscriptionKeySharedUseConsistentHashing",
             FLAG,
-            "Key_Shared consumers divide the keys by a hash ring; if off, each one that joins "
-            "takes half of the widest range.",
+            "Distribute keys to Key_Shared consumers by a hash ring. If false, each consumer that "
+            "joins takes half of the widest range.",
         ),
     ] = True
     subscription_key_shared_consistent_hashing_replica_points: Annotated[
@@ -81,8 +88,8 @@ class Subscriptions:
         Key(
             "subscriptionKeySharedConsistentHashingReplicaPoints",
             Integer(1, 10_000),
-            "Points that a consumer has on the hash ring; more of them divide the keys more "
-            "evenly and make joining dearer.",
+            "Points of a consumer on the hash ring: more points distribute keys more evenly, and "
+            "make joining more expensive.",
         ),
     ] = 100
     key_shared_look_ahead_msg_in_replay_threshold_per_consumer: Annotated[
@@ -90,8 +97,8 @@ class Subscriptions:
         Key(
             "keySharedLookAheadMsgInReplayThresholdPerConsumer",
             COUNT,
-            "Entries, for each consumer of a Key_Shared subscription, that may wait because their "
-            "consumer has no room, while others go on; 0 is no limit.",
+            "Per consumer of a Key_Shared subscription: most entries that wait for a consumer "
+            "without permits while the others continue; 0 is no limit.",
         ),
     ] = 2000
     key_shared_look_ahead_msg_in_replay_threshold_per_subscription: Annotated[
@@ -99,7 +106,7 @@ class Subscriptions:
         Key(
             "keySharedLookAheadMsgInReplayThresholdPerSubscription",
             COUNT,
-            "The same for all consumers of a subscription together; 0 is no limit.",
+            "Most such entries of all consumers of a subscription together; 0 is no limit.",
         ),
     ] = 20000
     max_subscriptions_per_topic: Annotated[
@@ -107,20 +114,20 @@ class Subscriptions:
         Key(
             "maxSubscriptionsPerTopic",
             COUNT,
-            "Subscriptions of a topic; 0 is no limit.",
+            "Most subscriptions of a topic; 0 is no limit.",
             pulsar="0",
         ),
     ] = 10000
     max_consumers_per_topic: Annotated[
         int,
-        Key("maxConsumersPerTopic", COUNT, "Consumers on a topic; 0 is no limit.", pulsar="0"),
+        Key("maxConsumersPerTopic", COUNT, "Most consumers of a topic; 0 is no limit.", pulsar="0"),
     ] = 10000
     max_same_address_consumers_per_topic: Annotated[
         int,
         Key(
             "maxSameAddressConsumersPerTopic",
             COUNT,
-            "Consumers on a topic from one address; 0 is no limit.",
+            "Most consumers of a topic from one address; 0 is no limit.",
         ),
     ] = 0
     max_consumers_per_subscription: Annotated[
@@ -128,13 +135,13 @@ class Subscriptions:
         Key(
             "maxConsumersPerSubscription",
             COUNT,
-            "Consumers of a subscription; 0 is no limit.",
+            "Most consumers of a subscription; 0 is no limit.",
             pulsar="0",
         ),
     ] = 5000
     max_consumer_metadata_size: Annotated[
         int,
-        Key("maxConsumerMetadataSize", COUNT, "The largest consumer metadata.", unit="characters"),
+        Key("maxConsumerMetadataSize", COUNT, "Largest metadata of a consumer.", unit="characters"),
     ] = 1024
     active_consumer_failover_delay_time_millis: Annotated[
         int,
@@ -150,8 +157,8 @@ class Subscriptions:
         Key(
             "maxUnackedMessagesPerConsumer",
             COUNT,
-            "Messages that a consumer of a durable Shared subscription may hold without "
-            "acknowledging; 0 is no limit.",
+            "Most unacknowledged messages of a consumer of a durable Shared or Key_Shared "
+            "subscription; 0 is no limit.",
         ),
     ] = 50000
     max_unacked_messages_per_subscription: Annotated[
@@ -159,7 +166,7 @@ class Subscriptions:
         Key(
             "maxUnackedMessagesPerSubscription",
             COUNT,
-            "The same for all consumers of a subscription together; 0 is no limit.",
+            "Most unacknowledged messages of all consumers of a subscription; 0 is no limit.",
         ),
     ] = 200000
     max_unacked_messages_per_broker: Annotated[
@@ -167,7 +174,7 @@ class Subscriptions:
         Key(
             "maxUnackedMessagesPerBroker",
             COUNT,
-            "The same for all subscriptions of the broker together; 0 is no limit.",
+            "Most unacknowledged messages of all subscriptions together; 0 is no limit.",
         ),
     ] = 0
     max_unacked_messages_per_subscription_on_broker_blocked: Annotated[
@@ -175,7 +182,8 @@ class Subscriptions:
         Key(
             "maxUnackedMessagesPerSubscriptionOnBrokerBlocked",
             Share(),
-            "At that limit, only subscriptions that hold less than this share of it get more.",
+            "When maxUnackedMessagesPerBroker is reached, only subscriptions with less than this "
+            "share of it get more messages.",
         ),
     ] = 0.16
     magnetar_count_lost_consumers_as_redelivery: Annotated[
@@ -183,8 +191,9 @@ class Subscriptions:
         Key(
             "magnetarCountLostConsumersAsRedelivery",
             FLAG,
-            "Raise the redelivery count of what a Shared or Key_Shared consumer held when its "
-            "connection was lost: so a message that kills its consumers ends as a dead letter.",
+            "Increase the redelivery count of messages that a Shared or Key_Shared consumer had "
+            "when its connection was lost, so that a message that crashes its consumers becomes "
+            "a dead letter.",
         ),
     ] = False
     acknowledgment_at_batch_index_level_enabled: Annotated[
@@ -192,23 +201,23 @@ class Subscriptions:
         Key(
             "acknowledgmentAtBatchIndexLevelEnabled",
             FLAG,
-            "Remember which messages of a batch were acknowledged.",
+            "Store which messages of a batch are acknowledged. If false, only whole batches.",
         ),
     ] = True
     dispatcher_max_read_batch_size: Annotated[
         int,
-        Key("dispatcherMaxReadBatchSize", Integer(1), "Entries of one read.", unit="entries"),
+        Key("dispatcherMaxReadBatchSize", Integer(1), "Most entries of one read.", unit="entries"),
     ] = 100
     dispatcher_max_read_size_bytes: Annotated[
         int,
-        Key("dispatcherMaxReadSizeBytes", Integer(1), "Bytes of one read.", unit="bytes"),
+        Key("dispatcherMaxReadSizeBytes", Integer(1), "Most bytes of one read.", unit="bytes"),
     ] = 5242880
     dispatcher_max_round_robin_batch_size: Annotated[
         int,
         Key(
             "dispatcherMaxRoundRobinBatchSize",
             Integer(1),
-            "Entries that a Shared consumer gets before it is another one's turn.",
+            "Most entries that a Shared consumer gets before the next consumer's turn.",
             unit="entries",
         ),
     ] = 20

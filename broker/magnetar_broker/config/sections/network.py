@@ -1,22 +1,23 @@
-"""Where the broker listens, and whom it lets in."""
+"""Addresses, ports and limits of connections."""
 
 from typing import Annotated
 
 from magnetar_broker.config.domains import COUNT, HOST, NAME, PORT
+from magnetar_broker.config.listeners import AdvertisedListener, Listeners
 from magnetar_broker.config.sections.section import section
 from magnetar_broker.config.values import Blank, Key
 
 
 @section
 class Network:
-    """The broker among its clients."""
+    """Listening, advertised addresses and connections."""
 
     broker_service_port: Annotated[
         int,
         Key(
             "brokerServicePort",
             PORT,
-            "Where clients connect; 0 takes any free port.",
+            "Port of the binary protocol; 0 takes any free port.",
             blank=Blank.REFUSED,
         ),
     ] = 6650
@@ -25,7 +26,8 @@ class Network:
         Key(
             "webServicePort",
             PORT,
-            "Admin REST, lookups and metrics over HTTP; 0 takes any free port, blank opens none.",
+            "Port of the admin REST API, HTTP lookups and metrics; 0 takes any free port, blank "
+            "opens none.",
             blank=Blank.NONE,
         ),
     ] = 8080
@@ -43,8 +45,27 @@ class Network:
         Key(
             "advertisedAddress",
             HOST,
-            "What lookups tell clients to connect to; blank is the bind address, or the host's "
-            "name when bound to every interface.",
+            "The address that lookups return to clients; blank is bindAddress, or the host's name "
+            "if that is every interface.",
+        ),
+    ] = None
+    advertised_listeners: Annotated[
+        tuple[AdvertisedListener, ...],
+        Key(
+            "advertisedListeners",
+            Listeners(),
+            "Addresses of this broker by listener name. A client that names a listener gets "
+            "that listener's addresses from lookups; a name that is not here is refused.",
+        ),
+    ] = ()
+    internal_listener_name: Annotated[
+        str | None,
+        Key(
+            "internalListenerName",
+            NAME,
+            "The listener for clients that name none; blank is the first of "
+            "`advertisedListeners`. Without `advertisedListeners` clients get "
+            "`advertisedAddress`.",
         ),
     ] = None
     cluster_name: Annotated[
@@ -52,25 +73,27 @@ class Network:
         Key(
             "clusterName",
             NAME,
-            "The cluster's name in metrics and in the names of producers that bring none.",
+            "Name of the cluster in metrics and in generated names of producers.",
             pulsar="",
         ),
     ] = "standalone"
     broker_max_connections: Annotated[
         int,
-        Key("brokerMaxConnections", COUNT, "Connections in all; 0 is no limit.", pulsar="0"),
+        Key("brokerMaxConnections", COUNT, "Most connections; 0 is no limit.", pulsar="0"),
     ] = 10000
     broker_max_connections_per_ip: Annotated[
         int,
-        Key("brokerMaxConnectionsPerIp", COUNT, "Connections from one address; 0 is no limit."),
+        Key(
+            "brokerMaxConnectionsPerIp", COUNT, "Most connections from one address; 0 is no limit."
+        ),
     ] = 0
     keep_alive_interval_seconds: Annotated[
         int,
         Key(
             "keepAliveIntervalSeconds",
             COUNT,
-            "How often an idle client is pinged; one that stays silent for a second interval is "
-            "disconnected. 0 never pings.",
+            "Interval after which an idle client is pinged; without an answer within another "
+            "interval it is disconnected. 0 never pings.",
             unit="s",
         ),
     ] = 30
@@ -79,8 +102,8 @@ class Network:
         Key(
             "connectionLivenessCheckTimeoutMillis",
             COUNT,
-            "How long a connection that holds a contested name has to answer a ping; 0 does not "
-            "ask.",
+            "Time that the connection of an existing producer or consumer has to answer a ping "
+            "when a competing one connects; 0 does not ping.",
             unit="ms",
         ),
     ] = 5000
@@ -89,7 +112,7 @@ class Network:
         Key(
             "brokerShutdownTimeoutMs",
             COUNT,
-            "How long a stop may take before the process ends anyway.",
+            "Time limit of a graceful stop, after which the process ends.",
             unit="ms",
         ),
     ] = 60000

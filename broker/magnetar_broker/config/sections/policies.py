@@ -1,4 +1,4 @@
-"""What holds for topics unless their namespace, or they themselves, say otherwise."""
+"""Defaults of policies, which namespaces and topics can set for themselves."""
 
 from typing import Annotated
 
@@ -17,14 +17,14 @@ LONG = 2**63 - 1
 
 @section
 class Expiry:
-    """Messages, subscriptions and topics that nobody wants any more."""
+    """Expiry of messages, subscriptions and unused topics."""
 
     ttl_duration_default_in_seconds: Annotated[
         int,
         Key(
             "ttlDurationDefaultInSeconds",
             COUNT,
-            "A message that is older is acknowledged for every subscription; 0 is never.",
+            "Age at which a message is acknowledged for every subscription; 0 is never.",
             unit="s",
         ),
     ] = 0
@@ -33,7 +33,7 @@ class Expiry:
         Key(
             "messageExpiryCheckIntervalInMinutes",
             Integer(1),
-            "How often such messages are looked for.",
+            "Interval of the checks for expired messages.",
             unit="min",
         ),
     ] = 5
@@ -42,7 +42,7 @@ class Expiry:
         Key(
             "subscriptionExpirationTimeMinutes",
             COUNT,
-            "A subscription that nobody has used for so long is deleted; 0 is never.",
+            "Idle time after which an unused subscription is deleted; 0 is never.",
             unit="min",
         ),
     ] = 0
@@ -51,20 +51,25 @@ class Expiry:
         Key(
             "subscriptionExpiryCheckIntervalInMinutes",
             Integer(1),
-            "How often such subscriptions are looked for.",
+            "Interval of the checks for expired subscriptions.",
             unit="min",
         ),
     ] = 5
     broker_delete_inactive_topics_enabled: Annotated[
-        bool, Key("brokerDeleteInactiveTopicsEnabled", FLAG, "Delete topics that nobody uses.")
+        bool,
+        Key(
+            "brokerDeleteInactiveTopicsEnabled",
+            FLAG,
+            "Delete inactive topics: those without clients.",
+        ),
     ] = True
     broker_delete_inactive_topics_mode: Annotated[
         InactiveMode,
         Key(
             "brokerDeleteInactiveTopicsMode",
             Choice(InactiveMode),
-            "Which topics without clients those are: without subscriptions, or also those whose "
-            "subscriptions have consumed everything.",
+            "Which topics without clients are inactive: those without subscriptions, or also those "
+            "whose subscriptions have consumed all messages.",
         ),
     ] = InactiveMode.NO_SUBSCRIPTIONS
     broker_delete_inactive_topics_frequency_seconds: Annotated[
@@ -72,7 +77,7 @@ class Expiry:
         Key(
             "brokerDeleteInactiveTopicsFrequencySeconds",
             Integer(1),
-            "How often they are looked for.",
+            "Interval of the checks for inactive topics.",
             unit="s",
         ),
     ] = 60
@@ -81,7 +86,7 @@ class Expiry:
         Key(
             "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds",
             Integer(1),
-            "How long a topic must have been unused; blank is "
+            "Idle time after which an inactive topic is deleted; blank is "
             "brokerDeleteInactiveTopicsFrequencySeconds.",
             unit="s",
         ),
@@ -90,14 +95,14 @@ class Expiry:
 
 @section
 class Quotas:
-    """How much may wait for consumers."""
+    """Limits of backlogs."""
 
     backlog_quota_default_limit_bytes: Annotated[
         int,
         Key(
             "backlogQuotaDefaultLimitBytes",
             Integer(-1, LONG),
-            "The backlog of a topic's slowest subscription; -1 is no limit.",
+            "Largest backlog of a topic's slowest subscription; -1 is no limit.",
             unit="bytes",
         ),
     ] = -1
@@ -106,7 +111,7 @@ class Quotas:
         Key(
             "backlogQuotaDefaultLimitGB",
             Number(-1, 2**33),
-            "The same in GB; above 0 it wins.",
+            "The limit in GB; if above 0 it takes precedence over backlogQuotaDefaultLimitBytes.",
             unit="GB",
         ),
     ] = -1.0
@@ -115,7 +120,7 @@ class Quotas:
         Key(
             "backlogQuotaDefaultLimitSecond",
             Integer(-1),
-            "The age of a topic's oldest message that somebody waits for; -1 and 0 are no limit.",
+            "Largest age of a topic's oldest unacknowledged message; -1 and 0 are no limit.",
             unit="s",
         ),
     ] = -1
@@ -124,7 +129,8 @@ class Quotas:
         Key(
             "backlogQuotaDefaultRetentionPolicy",
             Choice(QuotaAction),
-            "What happens then: producers wait, or get an error, or messages are passed over.",
+            "At the limit: producers wait, producers get an error, or the oldest messages are "
+            "acknowledged for slow subscriptions.",
         ),
     ] = QuotaAction.PRODUCER_REQUEST_HOLD
     backlog_quota_check_enabled: Annotated[
@@ -135,7 +141,7 @@ class Quotas:
         Key(
             "backlogQuotaCheckIntervalInSeconds",
             Integer(1),
-            "How often topics are looked at; a producer that comes is, too.",
+            "Interval of the checks of backlogs. A new producer is checked at once.",
             unit="s",
         ),
     ] = 60
@@ -144,22 +150,22 @@ class Quotas:
         Key(
             "preciseTimeBasedBacklogQuotaCheck",
             FLAG,
-            "Whether a message's age counts from when it was published, else from when the ledger "
-            "with it rolled over.",
+            "Count the age of a message from its publish time. If false, from the time when its "
+            "ledger rolled over.",
         ),
     ] = False
 
 
 @section
 class Rates:
-    """How fast messages come and go; 0 or less is no limit."""
+    """Limits of publishing, delivery and subscribing per time; 0 or less is no limit."""
 
     max_publish_rate_per_topic_in_messages: Annotated[
         int,
         Key(
             "maxPublishRatePerTopicInMessages",
             Integer(-1),
-            "Messages published to a topic in a second.",
+            "Most messages published to a topic per second.",
         ),
     ] = 0
     max_publish_rate_per_topic_in_bytes: Annotated[
@@ -167,7 +173,7 @@ class Rates:
         Key(
             "maxPublishRatePerTopicInBytes",
             Integer(-1, LONG),
-            "The same in bytes.",
+            "Most bytes published to a topic per second.",
             unit="bytes",
         ),
     ] = 0
@@ -176,7 +182,7 @@ class Rates:
         Key(
             "dispatchThrottlingRatePerTopicInMsg",
             Integer(-1),
-            "Messages delivered from a topic in a second.",
+            "Most messages delivered from a topic per second.",
         ),
     ] = 0
     dispatch_throttling_rate_per_topic_in_byte: Annotated[
@@ -184,7 +190,7 @@ class Rates:
         Key(
             "dispatchThrottlingRatePerTopicInByte",
             Integer(-1, LONG),
-            "The same in bytes.",
+            "Most bytes delivered from a topic per second.",
             unit="bytes",
         ),
     ] = 0
@@ -193,7 +199,7 @@ class Rates:
         Key(
             "dispatchThrottlingRatePerSubscriptionInMsg",
             Integer(-1),
-            "Messages delivered to a subscription in a second.",
+            "Most messages delivered to a subscription per second.",
         ),
     ] = 0
     dispatch_throttling_rate_per_subscription_in_byte: Annotated[
@@ -201,7 +207,7 @@ class Rates:
         Key(
             "dispatchThrottlingRatePerSubscriptionInByte",
             Integer(-1, LONG),
-            "The same in bytes.",
+            "Most bytes delivered to a subscription per second.",
             unit="bytes",
         ),
     ] = 0
@@ -210,7 +216,7 @@ class Rates:
         Key(
             "dispatchThrottlingRateRelativeToPublishRate",
             FLAG,
-            "The limits of delivery come on top of the rate at which the topic is published to.",
+            "Add the current rate of publishing to the limits of delivery.",
         ),
     ] = False
     dispatch_throttling_on_batch_message_enabled: Annotated[
@@ -218,7 +224,7 @@ class Rates:
         Key(
             "dispatchThrottlingOnBatchMessageEnabled",
             FLAG,
-            "For limits of delivery a batch counts as one message.",
+            "Count a batch as one message in limits of delivery.",
         ),
     ] = False
     dispatch_throttling_on_non_backlog_consumer_enabled: Annotated[
@@ -226,7 +232,7 @@ class Rates:
         Key(
             "dispatchThrottlingOnNonBacklogConsumerEnabled",
             FLAG,
-            "Limits of delivery hold for subscriptions that are caught up, too.",
+            "Apply limits of delivery also to subscriptions without backlog.",
         ),
     ] = True
     broker_publisher_throttling_max_message_rate: Annotated[
@@ -234,7 +240,7 @@ class Rates:
         Key(
             "brokerPublisherThrottlingMaxMessageRate",
             Integer(-1),
-            "Messages that may be published to all topics together.",
+            "Most messages published to all topics together per second.",
             unit="messages/s",
         ),
     ] = 0
@@ -243,7 +249,7 @@ class Rates:
         Key(
             "brokerPublisherThrottlingMaxByteRate",
             Integer(-1),
-            "The same in bytes.",
+            "Most bytes published to all topics together per second.",
             unit="bytes/s",
         ),
     ] = 0
@@ -252,7 +258,7 @@ class Rates:
         Key(
             "dispatchThrottlingRateInMsg",
             Integer(-1),
-            "Messages that may be delivered from all topics together.",
+            "Most messages delivered from all topics together per second.",
             unit="messages/s",
         ),
     ] = 0
@@ -261,7 +267,7 @@ class Rates:
         Key(
             "dispatchThrottlingRateInByte",
             Integer(-1),
-            "The same in bytes.",
+            "Most bytes delivered from all topics together per second.",
             unit="bytes/s",
         ),
     ] = 0
@@ -270,7 +276,7 @@ class Rates:
         Key(
             "subscribeThrottlingRatePerConsumer",
             Integer(-1),
-            "How often a consumer may subscribe in a period.",
+            "How often one consumer can subscribe in a period.",
         ),
     ] = 0
     subscribe_rate_period_per_consumer_in_second: Annotated[
@@ -281,7 +287,7 @@ class Rates:
 
 @section
 class Schemas:
-    """What messages may look like."""
+    """Schemas."""
 
     schema_compatibility_strategy: Annotated[
         SchemaCompatibility,
@@ -304,7 +310,7 @@ class Schemas:
         Key(
             "isAllowAutoUpdateSchemaEnabled",
             FLAG,
-            "A producer may add a version of its topic's schema.",
+            "Allow producers to add a version to their topic's schema.",
         ),
     ] = True
     system_topic_schema_compatibility_strategy: Annotated[
@@ -312,7 +318,7 @@ class Schemas:
         Key(
             "systemTopicSchemaCompatibilityStrategy",
             Choice(SchemaCompatibility),
-            "The same for topics in which brokers keep their own state.",
+            "Which changes of a system topic's schema are allowed.",
         ),
     ] = SchemaCompatibility.ALWAYS_COMPATIBLE
     magnetar_max_schema_size_in_bytes: Annotated[
@@ -320,7 +326,7 @@ class Schemas:
         Key(
             "magnetarMaxSchemaSizeInBytes",
             Integer(1, 4 << 20),
-            "Of one schema with its properties; a larger one is refused.",
+            "Largest schema with its properties; larger ones are refused.",
         ),
     ] = 256 << 10
     magnetar_max_schema_versions: Annotated[
@@ -331,14 +337,14 @@ class Schemas:
 
 @section
 class Compaction:
-    """Keeping the last message of each key."""
+    """Compaction: keeping the last message of each key."""
 
     broker_service_compaction_threshold_in_bytes: Annotated[
         int,
         Key(
             "brokerServiceCompactionThresholdInBytes",
             Integer(0, LONG),
-            "A topic is compacted when so much has been published since; 0 is never by itself.",
+            "Bytes published since the last compaction after which it runs again; 0 is never.",
             unit="bytes",
         ),
     ] = 0
@@ -347,7 +353,7 @@ class Compaction:
         Key(
             "brokerServiceCompactionMonitorIntervalInSeconds",
             COUNT,
-            "How often it is looked whether a topic is to be compacted; 0 is never.",
+            "Interval of the checks for topics to compact; 0 is never.",
             unit="s",
         ),
     ] = 60
@@ -356,7 +362,7 @@ class Compaction:
         Key(
             "topicCompactionRetainNullKey",
             FLAG,
-            "Compaction keeps messages without key, instead of dropping them.",
+            "Keep messages without key in compacted topics. If false, they are removed.",
         ),
     ] = False
     magnetar_compaction_read_mb_per_second: Annotated[
@@ -364,8 +370,7 @@ class Compaction:
         Key(
             "magnetarCompactionReadMBPerSecond",
             COUNT,
-            "What one compaction reads a second at most, so that others get their share; 0 is no "
-            "limit.",
+            "Most data that one compaction reads per second; 0 is no limit.",
             unit="MB",
         ),
     ] = 64

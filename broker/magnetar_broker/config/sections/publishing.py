@@ -1,4 +1,4 @@
-"""What producers may do."""
+"""Publishing."""
 
 from typing import Annotated
 
@@ -9,18 +9,23 @@ from magnetar_broker.config.values import Integer, Key
 
 @section
 class Publishing:
-    """Limits of producers and of what they send."""
+    """Limits of producers and their messages."""
 
     max_message_size: Annotated[
         int,
-        Key("maxMessageSize", Integer(1, 2**30), "The largest payload of a frame.", unit="bytes"),
+        Key(
+            "maxMessageSize",
+            Integer(1, 2**30),
+            "Largest message, or chunk of a message.",
+            unit="bytes",
+        ),
     ] = 5242880
     max_pending_publish_requests_per_connection: Annotated[
         int,
         Key(
             "maxPendingPublishRequestsPerConnection",
             Integer(1),
-            "Unanswered publishes after which a connection is not read.",
+            "Publish requests without receipt after which the broker stops reading a connection.",
         ),
     ] = 1000
     max_message_publish_buffer_size_in_mb: Annotated[
@@ -28,21 +33,22 @@ class Publishing:
         Key(
             "maxMessagePublishBufferSizeInMB",
             Integer(-1),
-            "Unanswered bytes after which publishing connections are not read; -1 is no limit.",
+            "Size of all messages without receipt after which the broker stops reading publishing "
+            "connections; -1 is no limit.",
             unit="MB",
             pulsar="half of direct memory",
         ),
     ] = 128
     max_producers_per_topic: Annotated[
         int,
-        Key("maxProducersPerTopic", COUNT, "Producers on a topic; 0 is no limit.", pulsar="0"),
+        Key("maxProducersPerTopic", COUNT, "Most producers of a topic; 0 is no limit.", pulsar="0"),
     ] = 10000
     max_same_address_producers_per_topic: Annotated[
         int,
         Key(
             "maxSameAddressProducersPerTopic",
             COUNT,
-            "Producers on a topic from one address; 0 is no limit.",
+            "Most producers of a topic from one address; 0 is no limit.",
         ),
     ] = 0
     encryption_require_on_producer: Annotated[
@@ -57,14 +63,15 @@ class Publishing:
 
 @section
 class Deduplication:
-    """Dropping what is sent again."""
+    """Deduplication of messages that a producer sends again."""
 
     broker_deduplication_enabled: Annotated[
         bool,
         Key(
             "brokerDeduplicationEnabled",
             FLAG,
-            "Drop messages that a producer sends again; namespaces and topics may say otherwise.",
+            "Drop messages that a producer sends again. Policies of namespaces and topics take "
+            "precedence.",
         ),
     ] = False
     broker_deduplication_max_number_of_producers: Annotated[
@@ -72,8 +79,8 @@ class Deduplication:
         Key(
             "brokerDeduplicationMaxNumberOfProducers",
             Integer(1, 1_000_000),
-            "Names of producers that a topic remembers; above it the one longest unused is "
-            "forgotten.",
+            "Most producers whose sequence ids a topic stores; beyond it, those of the producer "
+            "longest unused are deleted.",
         ),
     ] = 10000
     broker_deduplication_entries_interval: Annotated[
@@ -81,7 +88,7 @@ class Deduplication:
         Key(
             "brokerDeduplicationEntriesInterval",
             Integer(1),
-            "Entries after which a topic stores what it remembers; what came later is read "
+            "Entries between two snapshots of the deduplication state; later entries are read "
             "again when the topic is loaded.",
             unit="entries",
         ),
@@ -91,7 +98,7 @@ class Deduplication:
         Key(
             "brokerDeduplicationSnapshotIntervalSeconds",
             Integer(1),
-            "The same by time.",
+            "Time between two snapshots of the deduplication state.",
             unit="s",
         ),
     ] = 120
@@ -100,7 +107,7 @@ class Deduplication:
         Key(
             "brokerDeduplicationProducerInactivityTimeoutMinutes",
             Integer(1),
-            "A producer that has been gone for so long is forgotten.",
+            "Time after which the state of a disconnected producer is deleted.",
             unit="min",
         ),
     ] = 360

@@ -1,4 +1,4 @@
-"""What a section of the settings is."""
+"""The decorator of classes that declare a section of the settings."""
 
 from dataclasses import dataclass
 from typing import TypeVar, dataclass_transform
@@ -8,6 +8,6 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def section(declarations: type[T]) -> type[T]:
-    """Fields for `Settings` to inherit; without methods, which would be made at every start."""
+    """Fields for `Settings` to inherit; without methods, whose creation slows every start."""
     make = dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False, match_args=False)
     return make(declarations)

@@ -1,4 +1,4 @@
-"""What is measured."""
+"""Statistics."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ class Statistics:
         Key(
             "statsUpdateFrequencyInSecs",
             Integer(1),
-            "The window over which rates are taken.",
+            "The window over which rates are measured.",
             unit="s",
         ),
     ] = 60
@@ -25,6 +25,6 @@ class Statistics:
         Key(
             "exposeTopicLevelMetricsInPrometheus",
             FLAG,
-            "Metrics for every topic; otherwise for every namespace.",
+            "Metrics by topic. If false, by namespace.",
         ),
     ] = True

@@ -1,4 +1,4 @@
-"""What is kept, where and how long."""
+"""Storage."""
 
 from typing import Annotated
 
@@ -13,15 +13,15 @@ class Storage:
 
     data_dir: Annotated[
         str,
-        Key("magnetarDataDirectory", PATH, "Where everything is kept; one broker a directory."),
+        Key("magnetarDataDirectory", PATH, "Directory of all data; used by one broker at a time."),
     ] = "./data"
     durability: Annotated[
         Durability,
         Key(
             "magnetarDurability",
             Choice(Durability),
-            "fsync answers when the data is on disk; relaxed answers before that, so a power "
-            "failure may lose what was acknowledged.",
+            "fsync: receipts are sent when the data is on disk. relaxed: before that, so a power "
+            "failure can lose acknowledged messages.",
         ),
     ] = Durability.FSYNC
     managed_ledger_cache_size_mb: Annotated[
@@ -29,7 +29,7 @@ class Storage:
         Key(
             "managedLedgerCacheSizeMB",
             COUNT,
-            "Memory for recent entries, shared by all topics.",
+            "Memory of the cache of recent entries, shared by all topics.",
             unit="MB",
             pulsar="a fifth of direct memory",
         ),
@@ -39,7 +39,7 @@ class Storage:
         Key(
             "magnetarWriteBehindSizeMB",
             Integer(1, 128),
-            "Memory for entries that are in the journal and not yet in their topic's files.",
+            "Memory of entries that are in the journal and not yet in their topic's files.",
             unit="MB",
         ),
     ] = 32
@@ -48,21 +48,25 @@ class Storage:
         Key(
             "magnetarCheckpointSizeMB",
             Integer(1),
-            "What the journal holds before a checkpoint is made: less makes the start after a "
-            "crash shorter, more saves writes.",
+            "Size of the journal at which a checkpoint is written: less shortens the start after a "
+            "crash, more saves writes.",
             unit="MB",
         ),
     ] = 128
     managed_ledger_max_entries_per_ledger: Annotated[
         int,
-        Key("managedLedgerMaxEntriesPerLedger", Integer(1), "Entries before a topic rolls over."),
+        Key(
+            "managedLedgerMaxEntriesPerLedger",
+            Integer(1),
+            "Entries after which a ledger rolls over.",
+        ),
     ] = 50000
     managed_ledger_max_size_per_ledger_mbytes: Annotated[
         int,
         Key(
             "managedLedgerMaxSizePerLedgerMbytes",
             Integer(1),
-            "Bytes before a topic rolls over.",
+            "Size at which a ledger rolls over.",
             unit="MB",
         ),
     ] = 2048
@@ -71,7 +75,7 @@ class Storage:
         Key(
             "managedLedgerMinLedgerRolloverTimeMinutes",
             COUNT,
-            "A ledger is at least this old when it rolls over.",
+            "Smallest age at which a ledger rolls over, by entries or size.",
             unit="min",
         ),
     ] = 10
@@ -80,7 +84,7 @@ class Storage:
         Key(
             "managedLedgerMaxLedgerRolloverTimeMinutes",
             Integer(1),
-            "A ledger this old rolls over whatever it holds.",
+            "Age at which a ledger rolls over in any case.",
             unit="min",
         ),
     ] = 240
@@ -89,7 +93,7 @@ class Storage:
         Key(
             "defaultRetentionTimeInMinutes",
             Integer(-1),
-            "How long acknowledged messages are kept; 0 not at all, -1 for ever.",
+            "How long acknowledged messages are retained; 0 is not at all, -1 is no limit.",
             unit="min",
         ),
     ] = 0
@@ -98,7 +102,7 @@ class Storage:
         Key(
             "defaultRetentionSizeInMB",
             Integer(-1),
-            "How much of a topic's acknowledged messages is kept; 0 nothing, -1 everything.",
+            "Size of acknowledged messages that a topic retains; 0 is none, -1 is no limit.",
             unit="MB",
         ),
     ] = 0
@@ -107,7 +111,7 @@ class Storage:
         Key(
             "retentionCheckIntervalInSeconds",
             Integer(1),
-            "How often consumed segments are looked for and deleted, and old ones closed.",
+            "Interval at which consumed ledgers are deleted and old ones rolled over.",
             unit="s",
         ),
     ] = 120

@@ -16,7 +16,7 @@ class TopicLists:
         Key(
             "enableBrokerSideSubscriptionPatternEvaluation",
             FLAG,
-            "List only the topics of a client's pattern; else clients choose from all.",
+            "Match the patterns of clients in the broker. If false, clients get all names.",
         ),
     ] = True
     subscription_pattern_max_length: Annotated[
@@ -24,7 +24,7 @@ class TopicLists:
         Key(
             "subscriptionPatternMaxLength",
             Integer(0),
-            "Characters of such a pattern; longer ones are left to clients.",
+            "Longest pattern that the broker matches; longer ones are matched by clients.",
         ),
     ] = 50
     enable_broker_topic_list_watcher: Annotated[
@@ -32,7 +32,7 @@ class TopicLists:
         Key(
             "enableBrokerTopicListWatcher",
             FLAG,
-            "Tell clients that can listen of topics that come and go; else they ask every minute.",
+            "Notify clients with a pattern of created and deleted topics. If false, they poll.",
         ),
     ] = True
     magnetar_max_topic_watchers_per_connection: Annotated[
@@ -40,6 +40,6 @@ class TopicLists:
         Key(
             "magnetarMaxTopicWatchersPerConnection",
             COUNT,
-            "Patterns that one connection may watch; 0 is no limit.",
+            "Most patterns that a connection watches; 0 is no limit.",
         ),
     ] = 1000

@@ -9,7 +9,7 @@ from magnetar_broker.config.values import Choice, Integer, Key, Texts
 
 @section
 class Topics:
-    """What is served, and what may be created by using it."""
+    """Kinds of topics, automatic creation, and limits."""
 
     enable_persistent_topics: Annotated[
         bool, Key("enablePersistentTopics", FLAG, "Serve persistent topics.")
@@ -19,59 +19,71 @@ class Topics:
     ] = True
     allow_auto_topic_creation: Annotated[
         bool,
-        Key("allowAutoTopicCreation", FLAG, "A producer or consumer may create its topic."),
+        Key(
+            "allowAutoTopicCreation",
+            FLAG,
+            "Producers and consumers create their topic if it does not exist.",
+        ),
     ] = True
     allow_auto_namespace_creation: Annotated[
         bool,
         Key(
             "magnetarAllowAutoNamespaceCreation",
             FLAG,
-            "A producer or consumer may create its namespace, and with it the tenant.",
+            "Producers, consumers and lookups create their namespace and tenant if they do not "
+            "exist. If false they are refused with TopicNotFound.",
         ),
-    ] = True
+    ] = False
     allow_auto_topic_creation_type: Annotated[
         TopicType,
-        Key("allowAutoTopicCreationType", Choice(TopicType), "What is created then."),
+        Key(
+            "allowAutoTopicCreationType",
+            Choice(TopicType),
+            "The type of topics that are created by use.",
+        ),
     ] = TopicType.NON_PARTITIONED
     default_num_partitions: Annotated[
         int,
-        Key("defaultNumPartitions", Integer(1), "Partitions of a topic that is created then."),
+        Key(
+            "defaultNumPartitions", Integer(1), "Partitions of a partitioned topic created by use."
+        ),
     ] = 1
     max_num_partitions_per_partitioned_topic: Annotated[
         int,
         Key(
             "maxNumPartitionsPerPartitionedTopic",
             Integer(0, 10_000),
-            "Partitions of one topic; 0 is 10000, the most there can be.",
+            "Most partitions of one topic; 0 is 10000, the largest possible.",
         ),
     ] = 0
     max_topics_per_namespace: Annotated[
         int,
-        Key("maxTopicsPerNamespace", COUNT, "Topics in one namespace; 0 is no limit."),
+        Key("maxTopicsPerNamespace", COUNT, "Most topics of a namespace; 0 is no limit."),
     ] = 0
     max_tenants: Annotated[
         int,
-        Key("maxTenants", COUNT, "Tenants that may be created; 0 is no limit."),
+        Key("maxTenants", COUNT, "Most tenants; 0 is no limit."),
     ] = 0
     max_namespaces_per_tenant: Annotated[
         int,
-        Key("maxNamespacesPerTenant", COUNT, "Namespaces of one tenant; 0 is no limit."),
+        Key("maxNamespacesPerTenant", COUNT, "Most namespaces of a tenant; 0 is no limit."),
     ] = 0
     force_delete_tenant_allowed: Annotated[
         bool,
-        Key("forceDeleteTenantAllowed", FLAG, "Deleting a tenant may delete its namespaces."),
+        Key("forceDeleteTenantAllowed", FLAG, "Allow tenants to be deleted with their namespaces."),
     ] = False
     force_delete_namespace_allowed: Annotated[
         bool,
-        Key("forceDeleteNamespaceAllowed", FLAG, "Deleting a namespace may delete its topics."),
+        Key(
+            "forceDeleteNamespaceAllowed", FLAG, "Allow namespaces to be deleted with their topics."
+        ),
     ] = False
     broker_delete_inactive_partitioned_topic_metadata_enabled: Annotated[
         bool,
         Key(
             "brokerDeleteInactivePartitionedTopicMetadataEnabled",
             FLAG,
-            "When the last of its partitions is deleted because nobody used it, so is the "
-            "partitioned topic.",
+            "Delete a partitioned topic when the last of its partitions is deleted as inactive.",
         ),
     ] = False
     default_number_of_namespace_bundles: Annotated[
@@ -79,19 +91,23 @@ class Topics:
         Key(
             "defaultNumberOfNamespaceBundles",
             Integer(1, 128),
-            "Bundles of a namespace: the parts of it that brokers own. One broker owns all.",
+            "Bundles of a new namespace: the parts that brokers own. A single broker owns all.",
         ),
     ] = 4
     bootstrap_namespaces: Annotated[
         tuple[str, ...],
-        Key("bootstrapNamespaces", Texts(NAMESPACE), "Namespaces to create at the start."),
+        Key(
+            "bootstrapNamespaces",
+            Texts(NAMESPACE),
+            "Namespaces that are created at the start if they do not exist.",
+        ),
     ] = ()
     max_concurrent_lookup_request: Annotated[
         int,
         Key(
             "maxConcurrentLookupRequest",
             Integer(1),
-            "Lookups at work at once; more are answered TooManyRequests.",
+            "Most concurrent lookups; more are answered TooManyRequests.",
         ),
     ] = 50000
     max_concurrent_topic_load_request: Annotated[
@@ -99,6 +115,6 @@ class Topics:
         Key(
             "maxConcurrentTopicLoadRequest",
             COUNT,
-            "Topics that are opened at once; more wait for their turn. 0 is no limit.",
+            "Most topics opened concurrently; more wait. 0 is no limit.",
         ),
     ] = 5000

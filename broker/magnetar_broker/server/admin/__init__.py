@@ -1,1 +1,1 @@
-"""What the HTTP port answers: Pulsar's admin REST API, lookups, health, metrics."""
+"""The handlers of the HTTP port: Pulsar's admin REST API, lookups, health, metrics."""

@@ -1,22 +1,22 @@
-"""`explainRetention`: what becomes of each segment of a topic, when, and who says so."""
+"""`explainRetention`: which segments of a topic are kept, until when, and by which policy."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from magnetar_broker.lifetime.quotas import backlog_bytes
-from magnetar_broker.lifetime.retention import Reason, Verdict
 from magnetar_broker.lifetime.tidying import judged
-from magnetar_broker.policies import (
+from magnetar_broker.policies.explain import source_of
+from magnetar_broker.policies.policy import Policy
+from magnetar_broker.policies.retention import RetentionReason, Verdict
+from magnetar_broker.policies.table import (
     BACKLOG_QUOTA_AGE,
     BACKLOG_QUOTA_SIZE,
     MESSAGE_TTL,
     RETENTION,
     SUBSCRIPTION_EXPIRATION,
-    Policy,
 )
-from magnetar_broker.policies.explain import said_by
-from magnetar_broker.topic import Topic
-from magnetar_storage.log_record import Segment
+from magnetar_broker.topic.topic import Topic
+from magnetar_storage.log.log_record import Segment
 
 POLICIES: dict[str, Policy[Any]] = {
     "retention": RETENTION,
@@ -28,7 +28,7 @@ POLICIES: dict[str, Policy[Any]] = {
 
 
 def explained(topic: Topic) -> dict[str, Any]:
-    """As JSON: policies with who says them, subscriptions, and segments, the oldest first."""
+    """As JSON: policies with their sources, subscriptions, and segments, the oldest first."""
     log = topic.log
     segments = {segment.id: segment for segment in log.segments}
     return {
@@ -42,8 +42,8 @@ def explained(topic: Topic) -> dict[str, Any]:
             {
                 "name": one.name,
                 "durable": one.durable,
-                "unackedEntries": one.unacked_entries(),
-                "unackedBytes": one.unacked_bytes(),
+                "unackedEntries": one.counter.entries(),
+                "unackedBytes": one.counter.size(),
             }
             for one in topic.subscriptions.values()
         ],
@@ -53,24 +53,24 @@ def explained(topic: Topic) -> dict[str, Any]:
 
 
 def _warnings(topic: Topic) -> Iterator[str]:
-    """What surprises people."""
+    """Combinations that lose messages unexpectedly."""
     retention = topic.limits.retention
     if not topic.cursors.cursors and 0 in (retention.minutes, retention.megabytes):
         yield (
-            "nothing subscribes durably and there is no retention: messages are deleted with their "
-            "ledger, read or not; create a subscription, or set retention"
+            "there is no durable subscription and no retention: messages are deleted with their "
+            "ledger, consumed or not; create a subscription, or set retention"
         )
     if topic.limits.message_ttl_seconds > 0 and topic.delays.waiting:
-        yield "messages to be delivered later expire, too, when they are older than the TTL"
+        yield "delayed messages older than the TTL expire before they are delivered"
 
 
 def _policy(topic: Topic, policy: Policy[Any]) -> dict[str, Any]:
     resolved = topic.policies.resolve(policy, topic.name)
-    return {"value": policy.form.encode(resolved.value), "saidBy": _said_by(topic, policy)}
+    return {"value": policy.codec.encode(resolved.value), "source": _source(topic, policy)}
 
 
-def _said_by(topic: Topic, policy: Policy[Any]) -> str:
-    return said_by(policy, topic.policies.resolve(policy, topic.name), topic.name)
+def _source(topic: Topic, policy: Policy[Any]) -> str:
+    return source_of(policy, topic.policies.resolve(policy, topic.name), topic.name)
 
 
 def _segment(topic: Topic, segment: Segment, verdict: Verdict) -> dict[str, Any]:
@@ -87,28 +87,30 @@ def _segment(topic: Topic, segment: Segment, verdict: Verdict) -> dict[str, Any]
     }
 
 
-def _reason(topic: Topic, segment: Segment, verdict: Verdict, reason: Reason) -> dict[str, Any]:
-    told: dict[str, Any] = {"reason": str(reason)}
-    if reason is Reason.OPEN:
-        told |= {"closesAtMs": verdict.until_ms}
-    elif reason is Reason.SUBSCRIPTION:
+def _reason(
+    topic: Topic, segment: Segment, verdict: Verdict, reason: RetentionReason
+) -> dict[str, Any]:
+    found: dict[str, Any] = {"reason": str(reason)}
+    if reason is RetentionReason.OPEN:
+        found |= {"closesAtMs": verdict.until_ms}
+    elif reason is RetentionReason.SUBSCRIPTION:
         seconds = topic.limits.message_ttl_seconds
-        told |= {
+        found |= {
             "subscriptions": list(verdict.needed_by),
             "ttlEndsAtMs": segment.sealed_ms + seconds * 1000 if seconds > 0 else None,
         }
-    elif reason is Reason.RETENTION:
-        told |= {
+    elif reason is RetentionReason.RETENTION:
+        found |= {
             "untilMs": verdict.until_ms,
             "orUntilSoManyBytesCome": verdict.room,
-            "saidBy": _said_by(topic, RETENTION),
+            "source": _source(topic, RETENTION),
         }
-    return told | {"why": _WHY[reason]}
+    return found | {"why": _WHY[reason]}
 
 
 _WHY = {
-    Reason.OPEN: "messages are still added to it; it is closed when it is large or old enough",
-    Reason.SUBSCRIPTION: "these subscriptions have not acknowledged all of it",
-    Reason.RETENTION: "retention keeps it, also when everybody has acknowledged it",
-    Reason.OLDER: "an older one is retained: segments go in their order",
+    RetentionReason.OPEN: "messages are still added to it; it is closed at its size or age limit",
+    RetentionReason.SUBSCRIPTION: "these subscriptions have not acknowledged all messages of it",
+    RetentionReason.RETENTION: "retention keeps it, also when all subscriptions acknowledged it",
+    RetentionReason.OLDER: "an older segment is retained, and segments are deleted in order",
 }

@@ -1,4 +1,4 @@
-"""Which broker, and which bundle, a topic is in."""
+"""Lookups over HTTP: the broker that serves a topic, and the topic's bundle."""
 
 from collections.abc import Iterator
 
@@ -10,23 +10,29 @@ from magnetar_proto.names import TopicName
 
 
 async def lookup(site: Site, request: Request) -> Response:
-    """Which broker serves a topic; 404 if it is missing and would not be created."""
+    """The broker that serves a topic; 404 if there is no topic, and use would not create it."""
     broker, topic = serving(site), topic_of(request)
     with broker.lookup():
         await broker.namespaces.require(topic.namespace_name)
         await _require_topic(broker, topic)
         authoritative = request.query.get("authoritative") == "true"
         owner = await broker.ownership.locate(topic, authoritative)
+        urls = owner.urls_of(_listener_of(request))
     return json_response(
         {
-            "brokerUrl": owner.service_url,
-            "brokerUrlTls": "",
+            "brokerUrl": urls.pulsar,
+            "brokerUrlTls": urls.pulsar_tls,
             "brokerUrlSsl": "",
-            "httpUrl": http_url(request, owner.service_url) if owner.is_self else "",
-            "httpUrlTls": "",
-            "nativeUrl": owner.service_url,
+            "httpUrl": urls.http or (http_url(request, owner.service_url) if owner.is_self else ""),
+            "httpUrlTls": urls.http_tls,
+            "nativeUrl": urls.pulsar,
         }
     )
+
+
+def _listener_of(request: Request) -> str:
+    """The listener that the client names, in the query or in a header; empty is the default."""
+    return request.query.get("listenerName") or request.headers.get("x-pulsar-listenername", "")
 
 
 async def _require_topic(broker: Broker, topic: TopicName) -> None:
@@ -38,14 +44,14 @@ async def _require_topic(broker: Broker, topic: TopicName) -> None:
 
 
 async def bundle(site: Site, request: Request) -> Response:
-    """The bundle of a topic, whether or not there is such a topic."""
+    """The bundle of a topic, whether or not the topic exists."""
     broker, topic = serving(site), topic_of(request)
     bundles = (await broker.namespaces.get(topic.namespace_name)).bundles
-    assert bundles is not None  # of what is stored they are known
+    assert bundles is not None  # a stored namespace has its bundles
     return text_response(bundles.of(topic))
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """What is answered here."""
+    """The routes that this module answers."""
     yield Route("GET", f"/lookup/v2/topic/{TOPIC}", lookup)
     yield Route("GET", f"/lookup/v2/topic/{TOPIC}/bundle", bundle)

@@ -1,49 +1,59 @@
-"""Messages that are passed over, expire, come again or are deleted, because somebody says so.
+"""Requests that skip, expire, redeliver or delete messages.
 
-A 204 means that it is on disk, and that consumers see it.
+A 204 means that the change is on disk and that connected consumers follow it.
 """
 
 from collections.abc import Iterator
 
-from magnetar_broker.chores import QUOTAS
-from magnetar_broker.errors import UnknownTrouble
+from magnetar_broker.base.errors import UnknownTrouble
 from magnetar_broker.lifetime.expiry import everybody, expire_older
-from magnetar_broker.lifetime.tidying import truncate
+from magnetar_broker.lifetime.tidying import tidy, truncate
+from magnetar_broker.maintenance import QUOTAS
 from magnetar_broker.server.admin.explaining import explained
 from magnetar_broker.server.admin.loading import loaded, partitions_of
 from magnetar_broker.server.admin.positions import place_of
-from magnetar_broker.server.admin.site import TOPIC, Handler, Site, parts_of, serving, topic_of
+from magnetar_broker.server.admin.site import (
+    TOPIC,
+    Handler,
+    Site,
+    no_subscription,
+    no_topic,
+    parts_of,
+    serving,
+    topic_of,
+)
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
+from magnetar_broker.subscribing.finding import first_since
 from magnetar_broker.subscribing.skipping import expire_through, place_in, skip_all, skip_messages
 from magnetar_broker.subscribing.subscription import Subscription
-from magnetar_broker.topic import Topic
+from magnetar_broker.topic.topic import Topic
 
 SUBSCRIPTION = f"/admin/v2/{TOPIC}/subscription/{{subscription}}"
 INT = 31
 LONG = 63
 
 
-# What a request is about ----------------------------------------------------------------
+# What a request names ----------------------------------------------------------------
 
 
 async def _topics(site: Site, request: Request, refused: int = 405) -> list[Topic]:
-    """The topic of the path, or the partitions that it has; `refused` if it keeps nothing."""
+    """The topic of the path, or its partitions; status `refused` if it is not persistent."""
     broker, name = serving(site), topic_of(request)
     if not name.is_persistent:
-        raise Refused(refused, f"{name} is not persistent: it keeps no messages")
+        raise Refused(refused, f"{name} is not persistent: it stores no messages")
     parts = await partitions_of(broker, name)
     if parts == [name] and name.partition < 0 and not await broker.exists(name):
-        raise Refused(404, f"Topic {name} not found")
+        raise no_topic(name)
     return [await loaded(broker, part) for part in parts]
 
 
 async def _topic(site: Site, request: Request, what: str) -> Topic:
-    """The topic of the path, which must have no partitions."""
+    """The topic of the path, which must not be partitioned."""
     broker, name = serving(site), topic_of(request)
     if name.partition < 0 and await broker.catalogue.partitions(name):
-        raise Refused(405, f"{name} is partitioned: {what} partition by partition")
+        raise Refused(405, f"{name} is partitioned: {what} on each partition")
     return (await _topics(site, request))[0]
 
 
@@ -55,26 +65,26 @@ async def _subscriptions(site: Site, request: Request) -> list[Subscription]:
 def _subscription(topic: Topic, request: Request) -> Subscription:
     (name,) = parts_of(request, "subscription")
     if name not in topic.subscriptions:
-        raise Refused(404, f"Subscription {name} not found for topic {topic.name}")
+        raise no_subscription(name, topic.name)
     return topic.subscriptions[name]
 
 
 def _number(request: Request, name: str, bits: int) -> int:
-    """A number in the path: without one there is nothing there."""
+    """A number in the path; 404 if it is none, as for any path without a route."""
     (text,) = parts_of(request, name)
     try:
         number = int(text)
     except ValueError as error:
-        raise Refused(404, f"{text} is no whole number: give {name} as one") from error
+        raise Refused(404, f"{name} is {text}: expected a whole number") from error
     if not -(1 << bits) <= number < 1 << bits:
-        raise Refused(404, f"{number} is too large: {name} must be below 2^{bits}")
+        raise Refused(404, f"{name} is {number}: expected less than 2^{bits}")
     return number
 
 
 def _count(request: Request, name: str) -> int:
     number = _number(request, name, INT)
     if number < 0:
-        raise Refused(412, f"{name} is {number}: it may not be negative")
+        raise Refused(412, f"{name} is {number}: expected 0 or more")
     return number
 
 
@@ -82,7 +92,7 @@ def _count(request: Request, name: str) -> int:
 
 
 async def skip(site: Site, request: Request) -> Response:
-    """Skip the oldest so many messages of a subscription."""
+    """Skip a number of messages of a subscription, the oldest first."""
     messages = _count(request, "messages")
     topic = await _topic(site, request, "skip messages")
     await skip_messages(_subscription(topic, request), messages)
@@ -97,7 +107,7 @@ async def skip_everything(site: Site, request: Request) -> Response:
 
 
 async def expire(site: Site, request: Request) -> Response:
-    """Skip what of a subscription was published more than so many seconds ago."""
+    """Skip the messages of a subscription that are older than a number of seconds."""
     seconds = _count(request, "seconds")
     topics = await _topics(site, request)
     await _expire(seconds, [(topic, [_subscription(topic, request)]) for topic in topics])
@@ -105,47 +115,48 @@ async def expire(site: Site, request: Request) -> Response:
 
 
 async def expire_for_all(site: Site, request: Request) -> Response:
-    """The same for all subscriptions of a topic."""
+    """Skip the messages of all subscriptions that are older than a number of seconds."""
     seconds = _count(request, "seconds")
     topics = await _topics(site, request)
     await _expire(seconds, [(topic, everybody(topic)) for topic in topics])
     return Response(status=204)
 
 
-async def _expire(seconds: int, meant: list[tuple[Topic, list[Subscription]]]) -> None:
-    waiting = [one for topic, some in meant for one in some if one.next_unacked() < topic.log.end]
-    if not waiting and any(some for _, some in meant):
-        raise Refused(409, "nothing can expire: everything was acknowledged")
-    for topic, subscriptions in meant:
+async def _expire(seconds: int, chosen: list[tuple[Topic, list[Subscription]]]) -> None:
+    waiting = [one for topic, some in chosen for one in some if one.next_unacked() < topic.log.end]
+    if not waiting and any(some for _, some in chosen):
+        raise Refused(409, "nothing to expire: every message is acknowledged")
+    for topic, subscriptions in chosen:
         await expire_older(topic, seconds, subscriptions)
 
 
 async def expire_to_message(site: Site, request: Request) -> Response:
-    """Skip all of a subscription up to a message, and it as well unless it is `excluded`."""
-    topic = await _topic(site, request, "expire messages up to one")
+    """Skip the messages of a subscription up to one, that included unless it is `excluded`."""
+    topic = await _topic(site, request, "expire messages by id")
     place, subscription = place_of(request), _subscription(topic, request)
     message = place.message
     if topic.log.seek(message.ledger, message.entry) >= topic.log.end:
         raise Refused(
-            409, f"there is no message {message.ledger}:{message.entry} yet: name another"
+            409,
+            f"{topic.name} has no message {message.ledger}:{message.entry}: name an earlier one",
         )
     await expire_through(subscription, await place_in(topic.log, message, not place.excluded))
     return Response(status=204)
 
 
-# Going back, deleting -------------------------------------------------------------------
+# Resetting, deleting -------------------------------------------------------------------
 
 
 async def reset_to_time(site: Site, request: Request) -> Response:
-    """Continue a subscription with what was published at or after a time."""
+    """Move a subscription to the first message published at or after a time."""
     timestamp_ms = _number(request, "timestamp", LONG)
     for subscription in await _subscriptions(site, request):
-        await _moved(subscription, await subscription.topic.first_since(timestamp_ms))
+        await _moved(subscription, await first_since(subscription.topic.log, timestamp_ms))
     return Response(status=204)
 
 
 async def reset_to_message(site: Site, request: Request) -> Response:
-    """Continue a subscription with a message, or behind it if it is `excluded`."""
+    """Move a subscription to a message, or behind it if it is `excluded`."""
     topic = await _topic(site, request, "reset the cursor to a message")
     place, subscription = place_of(request), _subscription(topic, request)
     await _moved(subscription, *await place_in(topic.log, place.message, place.excluded))
@@ -156,37 +167,37 @@ async def _moved(subscription: Subscription, offset: int, left: int | None = Non
     try:
         await subscription.seek(offset, left)
     except UnknownTrouble as error:
-        raise Refused(412, f"{error}: try again when that has ended") from error
+        raise Refused(412, f"{error}: retry when that has ended") from error
 
 
 async def truncate_topic(site: Site, request: Request) -> Response:
-    """Skip everything for everybody, and delete all segments that are closed."""
+    """Skip every message for all subscriptions, and delete all closed segments."""
     for topic in await _topics(site, request, refused=412):
         await truncate(topic)
     return Response(status=204)
 
 
 async def trim(site: Site, request: Request) -> Response:
-    """Delete now what may be deleted."""
+    """Delete consumed segments now that retention does not keep, instead of at the next check."""
     for topic in await _topics(site, request):
-        await topic.tidy()
+        await tidy(topic)
     return Response()
 
 
 async def explain(site: Site, request: Request) -> Response:
-    """What is deleted when, and who says so."""
-    topic = await _topic(site, request, "ask")
+    """When messages are deleted, and the source of each policy that decides it."""
+    topic = await _topic(site, request, "ask about retention")
     return json_response(explained(topic))
 
 
 async def check_quotas(site: Site, request: Request) -> Response:
-    """Look at all backlog quotas now."""
-    await serving(site).upkeep.run(QUOTAS)
+    """Check all backlog quotas now, instead of at the next check."""
+    await serving(site).jobs.run(QUOTAS)
     return Response(status=204)
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """What is answered here."""
+    """The routes that this module answers."""
     topic = f"/admin/v2/{TOPIC}"
     yield Route("POST", f"{SUBSCRIPTION}/skip/{{messages}}", skip)
     yield Route("POST", f"{SUBSCRIPTION}/skip_all", skip_everything)

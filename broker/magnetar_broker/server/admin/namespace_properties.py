@@ -1,4 +1,4 @@
-"""What users mark a namespace with."""
+"""Properties of namespaces: names and values that users attach."""
 
 from collections.abc import Iterator
 
@@ -17,14 +17,14 @@ from magnetar_broker.server.http.table import Route
 
 
 async def properties(site: Site, request: Request) -> Response:
-    """What a namespace is marked with."""
+    """All properties of a namespace."""
     broker = serving(site)
     stored = await broker.namespaces.get(await existing_namespace(broker, request))
     return json_response(stored.properties)
 
 
 async def add_properties(site: Site, request: Request) -> Response:
-    """Add some, or replace their values."""
+    """Add properties; those that exist get the new values."""
     broker = serving(site)
     name = await existing_namespace(broker, request)
     new = properties_of(request)
@@ -33,7 +33,7 @@ async def add_properties(site: Site, request: Request) -> Response:
 
 
 async def clear_properties(site: Site, request: Request) -> Response:
-    """Remove all of them."""
+    """Remove all properties."""
     broker = serving(site)
     name = await existing_namespace(broker, request)
     await broker.namespaces.change_properties(name, lambda _: {})
@@ -41,7 +41,7 @@ async def clear_properties(site: Site, request: Request) -> Response:
 
 
 async def property_(site: Site, request: Request) -> Response:
-    """One value, as plain text; nothing if there is none."""
+    """The value of one property as plain text; empty if it is not set."""
     broker = serving(site)
     stored = await broker.namespaces.get(await existing_namespace(broker, request))
     (key,) = parts_of(request, "key")
@@ -49,7 +49,7 @@ async def property_(site: Site, request: Request) -> Response:
 
 
 async def set_property(site: Site, request: Request) -> Response:
-    """Set one."""
+    """Set one property."""
     broker = serving(site)
     name = await existing_namespace(broker, request)
     key, value = parts_of(request, "key", "value")
@@ -58,7 +58,7 @@ async def set_property(site: Site, request: Request) -> Response:
 
 
 async def remove_property(site: Site, request: Request) -> Response:
-    """Remove one; answers the value that it had, if any."""
+    """Remove one property; answers its former value, empty if it was not set."""
     broker = serving(site)
     name = await existing_namespace(broker, request)
     (key,) = parts_of(request, "key")
@@ -73,12 +73,12 @@ async def remove_property(site: Site, request: Request) -> Response:
 
 
 def _text(value: str) -> Response:
-    """As it is, and yet called JSON: so clients have always got it."""
+    """Plain text that is labelled as JSON: existing clients expect this content type."""
     return Response(value.encode(), "application/json; charset=utf-8")
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """What is answered here."""
+    """The routes that this module answers."""
     path = f"/admin/v2/namespaces/{NAMESPACE}/properties"
     yield Route("GET", path, properties)
     yield Route("PUT", path, add_properties)

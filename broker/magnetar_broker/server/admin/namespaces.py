@@ -1,16 +1,15 @@
-"""Namespaces: their life, and their bundles."""
+"""Namespaces: create, delete, unload, and their bundles."""
 
 from collections.abc import Iterator
 from typing import Any
 
+from magnetar_broker.base.parallel import for_each
 from magnetar_broker.broker import Broker
-from magnetar_broker.errors import BrokerError
 from magnetar_broker.names.bundles import Bundles, is_range
 from magnetar_broker.names.namespaces import Namespace, is_name
-from magnetar_broker.parallel import for_each
-from magnetar_broker.policies.document import policies_json, said_in_policies_json
-from magnetar_broker.policies.forms import OutOfRange
-from magnetar_broker.policies.policy import Said
+from magnetar_broker.policies.codecs import OutOfRange
+from magnetar_broker.policies.document import policies_json, values_in_policies_json
+from magnetar_broker.policies.policy import PolicyValues
 from magnetar_broker.server.admin.site import (
     NAMESPACE,
     Handler,
@@ -39,7 +38,7 @@ NOT_BUILT = {
     "replicatorDispatchRate": {},
     "subscription_auth_mode": "None",
 }
-"""What clients expect to find of features that are not here."""
+"""Fields of features that are not built, with the values that clients expect for unset ones."""
 
 
 async def namespaces(site: Site, request: Request) -> Response:
@@ -47,13 +46,13 @@ async def namespaces(site: Site, request: Request) -> Response:
     broker = serving(site)
     (tenant,) = parts_of(request, "tenant")
     if not is_name(tenant):
-        raise Refused(412, "Tenant name is not valid: letters, digits and -=:._ are")
+        raise Refused(412, f"tenant name {tenant!r}: expected letters, digits and -=:._")
     await broker.tenants.get(tenant)
     return json_response(await broker.namespaces.of_tenant(tenant))
 
 
 async def namespace(site: Site, request: Request) -> Response:
-    """All that is said of one."""
+    """A namespace with its bundles, properties and policies."""
     broker = serving(site)
     name = await existing_namespace(broker, request)
     stored = await broker.namespaces.get(name)
@@ -75,86 +74,70 @@ async def namespace(site: Site, request: Request) -> Response:
     return json_response(document)
 
 
-# Beginning and ending -------------------------------------------------------------------
+# Creating and deleting -------------------------------------------------------------------
 
 
 async def create(site: Site, request: Request) -> Response:
-    """Make one, with what the body says of it; nobody uses it before all of that is stored."""
+    """Create one with the policies in the body; it cannot be used before all of it is stored."""
     broker, name = serving(site), NamespaceName.parse(namespace_of(request))
     document = json_of(request) if request.body.strip() else None
     document = {} if document is None else document
     if not isinstance(document, dict):
-        raise Refused(400, "expected an object with policies, or nothing")
+        raise Refused(
+            400, "the body is not an object: expected an object with policies, or an empty body"
+        )
     if await broker.namespaces.has(str(name)):
-        raise Refused(409, f"Namespace {name} already exists")
+        raise Refused(409, f"namespace {name} exists: change it, or delete it first")
     await _check_clusters(broker, name, document.get("replication_clusters"))
     properties = bounded(checked_properties(document.get("properties") or {}))
     permissions = _permissions_of(document.get("auth_policies"))
     new = Namespace(_bundles_of(document.get("bundles")), properties, permissions)
-    said = _said(broker, document)
-    if broker.namespaces.is_closed(str(name)):
-        raise Refused(409, f"Namespace {name} is being made or deleted: try again")
-    broker.namespaces.close(str(name))
-    try:
-        await _make(broker, name, new, said)
-    finally:
-        broker.namespaces.reopen(str(name))
+    explicit = _policies_of(broker, document)
+    await broker.creation.namespace(name, new, explicit)
     return Response(status=204)
 
 
-async def _make(broker: Broker, name: NamespaceName, new: Namespace, said: Said) -> None:
-    """What it says is stored first: a crash leaves no namespace without its policies."""
-    if await broker.namespaces.has(str(name)):
-        raise Refused(409, f"Namespace {name} already exists")
-    await broker.policies.forget(str(name))  # of one whose making such a crash has ended
-    if said:
-        await broker.policies.say(str(name), said)  # no topic has to keep to it yet
-    try:
-        await broker.namespaces.create(name, new)
-    except BrokerError:
-        await broker.policies.forget(str(name))
-        raise
-
-
-def _permissions_of(said: object) -> dict[str, Any]:
-    if said is None:
+def _permissions_of(value: object) -> dict[str, Any]:
+    if value is None:
         return {}
-    if not isinstance(said, dict) or not all(isinstance(part, dict) for part in said.values()):
-        raise Refused(400, "auth_policies must hold objects, such as namespace_auth")
-    return {kind: part for kind, part in said.items() if part}
+    if not isinstance(value, dict) or not all(isinstance(part, dict) for part in value.values()):
+        raise Refused(400, "auth_policies: expected an object of objects, such as namespace_auth")
+    return {kind: part for kind, part in value.items() if part}
 
 
 async def _check_clusters(broker: Broker, name: NamespaceName, clusters: object) -> None:
     if clusters is None:
         return
     if not isinstance(clusters, list):
-        raise Refused(400, "replication_clusters must be a list of texts")
+        raise Refused(400, "replication_clusters: expected a list of cluster names")
     allowed = (await broker.tenants.get(name.tenant)).allowed_clusters
     for cluster in clusters:
         if cluster not in allowed:
             raise Refused(
-                403, f"Cluster [{cluster}] is not in the list of allowed clusters of {name.tenant}"
+                403,
+                f"cluster {cluster} is not allowed for tenant {name.tenant}: expected one of "
+                f"{', '.join(allowed)}",
             )
 
 
-def _bundles_of(said: Any) -> Bundles | None:
-    """None is the default."""
-    if said is None:
+def _bundles_of(value: Any) -> Bundles | None:
+    """The bundles of the body; None for the default number."""
+    if value is None:
         return None
     try:
-        boundaries, number = said.get("boundaries"), said.get("numBundles") or 0
+        boundaries, number = value.get("boundaries"), value.get("numBundles") or 0
         if boundaries:
             return Bundles.parse(boundaries)
         return Bundles.even(number) if number else None
     except (AttributeError, TypeError) as error:
-        raise Refused(400, "bundles must have numBundles, or boundaries") from error
+        raise Refused(400, "bundles: expected an object with numBundles or boundaries") from error
     except ValueError as error:
         raise Refused(412, str(error)) from error
 
 
-def _said(broker: Broker, document: dict[str, Any]) -> Said:
+def _policies_of(broker: Broker, document: dict[str, Any]) -> PolicyValues:
     try:
-        return said_in_policies_json(document, broker.settings.cluster_name)
+        return values_in_policies_json(document, broker.settings.cluster_name)
     except OutOfRange as error:
         raise Refused(412, str(error)) from error
     except ValueError as error:
@@ -162,11 +145,14 @@ def _said(broker: Broker, document: dict[str, Any]) -> Said:
 
 
 async def delete(site: Site, request: Request) -> Response:
-    """Remove one; with `force` all that it has, if the settings allow that."""
+    """Delete a namespace; with `force` its topics too, if the settings allow that."""
     broker, name = serving(site), namespace_of(request)
     force = flag_of(request, "force")
     if force and not broker.settings.force_delete_namespace_allowed:
-        raise Refused(405, "namespaces may not be deleted by force (forceDeleteNamespaceAllowed)")
+        raise Refused(
+            405,
+            "force is not allowed: set forceDeleteNamespaceAllowed=true, or delete topics first",
+        )
     await broker.deletion.namespace(name, force)
     return Response(status=204)
 
@@ -183,12 +169,12 @@ async def bundles(site: Site, request: Request) -> Response:
 
 def _bundles_json(namespace: Namespace) -> dict[str, Any]:
     bundles = namespace.bundles
-    assert bundles is not None  # of what is stored they are known
+    assert bundles is not None  # a stored namespace has its bundles
     return {"boundaries": bundles.texts, "numBundles": len(bundles)}
 
 
 async def unload(site: Site, request: Request) -> Response:
-    """Close all topics of a namespace; clients come back by themselves."""
+    """Close all topics of a namespace; their clients reconnect by themselves."""
     broker = serving(site)
     name = await existing_namespace(broker, request)
     await _unload(broker, [topic.name for topic in broker.topics.of_namespace(name)])
@@ -196,16 +182,16 @@ async def unload(site: Site, request: Request) -> Response:
 
 
 async def unload_bundle(site: Site, request: Request) -> Response:
-    """The same for those of one bundle."""
+    """Close the topics of one bundle; their clients reconnect by themselves."""
     broker = serving(site)
     name = await existing_namespace(broker, request)
     (bundle,) = parts_of(request, "bundle")
     bundles = (await broker.namespaces.get(name)).bundles
     assert bundles is not None
     if not is_range(bundle):
-        raise Refused(400, f"{bundle} is not a bundle: expected something like {bundles.first}")
+        raise Refused(400, f"{bundle} is not a bundle: expected a range such as {bundles.first}")
     if bundle not in bundles:
-        raise Refused(412, f"{bundle} is not a bundle of {name}: see its bundles")
+        raise Refused(412, f"{name} has no bundle {bundle}: GET .../bundles lists them")
     names = [topic.name for topic in broker.topics.of_namespace(name)]
     await _unload(broker, [topic for topic in names if bundles.of(topic) == bundle])
     return Response(status=204)
@@ -219,7 +205,7 @@ async def _unload(broker: Broker, names: list[TopicName]) -> None:
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """What is answered here."""
+    """The routes that this module answers."""
     yield Route("GET", "/admin/v2/namespaces/{tenant}", namespaces)
     path = f"/admin/v2/namespaces/{NAMESPACE}"
     yield Route("GET", path, namespace)

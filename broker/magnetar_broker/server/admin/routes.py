@@ -1,8 +1,8 @@
-"""What each path answers."""
+"""The table of all routes, and the routes of the broker's own state."""
 
 import asyncio
 
-from magnetar_broker.metadata_keys import namespace_key
+from magnetar_broker.base.version import VERSION
 from magnetar_broker.metrics.figures import Figures, gather
 from magnetar_broker.metrics.journal import JournalFigures
 from magnetar_broker.server.admin import (
@@ -21,17 +21,16 @@ from magnetar_broker.server.admin import (
 )
 from magnetar_broker.server.admin.policies import policy_routes
 from magnetar_broker.server.admin.site import Handler, Site
+from magnetar_broker.server.heartbeat import Unhealthy
 from magnetar_broker.server.http.errors import refusal
 from magnetar_broker.server.http.messages import Request, Response, text_response
 from magnetar_broker.server.http.table import Route, Table
-from magnetar_broker.version import VERSION
-from magnetar_storage.errors import StorageError
 
 PROMETHEUS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 async def metrics(site: Site, request: Request) -> Response:
-    """Prometheus's page; one scrape at a time, and the loop goes on working."""
+    """The page for Prometheus.  One scrape at a time; a thread builds the text, not the loop."""
     async with site.scraping:
         figures = await gather(site.broker)
         page = await asyncio.to_thread(_render, figures, site.journal.figures())
@@ -39,7 +38,7 @@ async def metrics(site: Site, request: Request) -> Response:
 
 
 def _render(figures: Figures, journal: JournalFigures) -> bytes:
-    from magnetar_broker.metrics.prometheus import render  # noqa: PLC0415 (not for the start)
+    from magnetar_broker.metrics.prometheus import render  # noqa: PLC0415 (the start does not need it)
 
     return render(figures, journal)
 
@@ -48,24 +47,24 @@ def _render(figures: Figures, journal: JournalFigures) -> bytes:
 
 
 async def health(site: Site, request: Request) -> Response:
-    """`ok` if clients are served, entries can be written and metadata can be read."""
+    """`ok` if the broker is ready and the heartbeat's message was delivered; else 503."""
     broker = site.broker
     if not broker.ready:
-        return refusal(503, "the broker is starting or stopping")
+        return refusal(503, "the broker is starting or stopping: retry")
     trouble = broker.engine.store.trouble
     if trouble is not None:
         return refusal(503, f"nothing can be stored: {trouble}")
     try:
-        await broker.engine.metadata.get(namespace_key("public/default"))
-    except StorageError as error:
-        return refusal(503, f"metadata cannot be read: {error}")
+        await site.heartbeat.check()
+    except Unhealthy as error:
+        return refusal(503, str(error))
     return text_response("ok")
 
 
 async def ready(site: Site, request: Request) -> Response:
-    """`ok` between the end of the start and the beginning of the stop."""
+    """`ok` from the end of the start to the beginning of the stop; sends no message."""
     if not site.broker.ready:
-        return refusal(500, "the broker is starting or stopping")
+        return refusal(500, "the broker is starting or stopping: retry")
     return text_response("ok")
 
 

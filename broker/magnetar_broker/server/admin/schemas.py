@@ -1,14 +1,14 @@
-"""Schemas over HTTP: read the versions of a topic's, add one, ask whether it may be added, delete.
+"""Schemas over HTTP: read a topic's versions, add one, check compatibility, delete.
 
-The topic need not exist: its schema may be said before.
+The topic need not exist: its schema can be registered before it.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from magnetar_broker.base.errors import SchemaRefused
 from magnetar_broker.broker import Broker
-from magnetar_broker.errors import SchemaRefused
 from magnetar_broker.schemas import key_value
 from magnetar_broker.schemas.registry import Registered
 from magnetar_broker.schemas.service import SchemaInvalid
@@ -19,6 +19,7 @@ from magnetar_broker.server.admin.site import (
     Site,
     json_of,
     namespace_of,
+    no_namespace,
     parts_of,
     serving,
 )
@@ -40,7 +41,7 @@ async def version(site: Site, request: Request) -> Response:
     """The version that the path names."""
     (number,) = parts_of(request, "version")
     if not (number.isascii() and number.removeprefix("-").isdecimal()):
-        raise Refused(400, f"{number!r} is no version: expected a number")
+        raise Refused(400, f"version is {number!r}: expected a whole number")
     return await _version(site, request, int(number[:MAX_VERSION_DIGITS]))
 
 
@@ -48,7 +49,8 @@ async def _version(site: Site, request: Request, number: int | None) -> Response
     broker, topic = serving(site), _topic(request)
     found = await broker.schemas.get(topic, number)
     if found is None:
-        raise Refused(404, "Schema not found")
+        which = "no schema" if number is None else f"no schema version {number}"
+        raise Refused(404, f"{topic} has {which}: GET .../schemas lists its versions")
     return json_response(_as_json(found))
 
 
@@ -59,7 +61,7 @@ async def versions(site: Site, request: Request) -> Response:
 
 
 async def metadata(site: Site, request: Request) -> Response:
-    """Which versions there are; they are in no ledger here.  Empty without a schema."""
+    """The numbers of all versions; empty without a schema.  Versions are in no ledger here: -1."""
     found = await serving(site).schemas.versions(_topic(request))
     entries = [{"ledgerId": -1, "entryId": -1, "version": one.number} for one in found]
     if not entries:
@@ -68,7 +70,7 @@ async def metadata(site: Site, request: Request) -> Response:
 
 
 async def post(site: Site, request: Request) -> Response:
-    """Add a version, if the strategy lets it; one that is there keeps its number."""
+    """Add a version if it is compatible; a schema that is registered keeps its number."""
     broker, topic = serving(site), _topic(request)
     await _require_namespace(broker, request)
     await broker.policies.load(topic)
@@ -78,7 +80,7 @@ async def post(site: Site, request: Request) -> Response:
 
 
 async def delete(site: Site, request: Request) -> Response:
-    """Remove the schema; the next version's number goes on, but for `force=true`."""
+    """Delete the schema.  Numbers of later versions continue, but restart after `force=true`."""
     broker, topic = serving(site), _topic(request)
     await _require_namespace(broker, request)
     if request.query.get("force") == "true":
@@ -88,7 +90,7 @@ async def delete(site: Site, request: Request) -> Response:
 
 
 async def compatibility(site: Site, request: Request) -> Response:
-    """Whether the strategy would let a schema be added; nothing is."""
+    """Check a schema against the strategy, without adding it."""
     broker, topic = serving(site), _topic(request)
     await broker.policies.load(topic)
     with _refusals():
@@ -98,7 +100,7 @@ async def compatibility(site: Site, request: Request) -> Response:
 
 
 async def number(site: Site, request: Request) -> Response:
-    """The version that says the same as a schema, -1 for none."""
+    """The number of the version with the same schema, -1 if there is none."""
     broker, topic = serving(site), _topic(request)
     with _refusals():
         found = await broker.schemas.number_of(topic, _sent(request))
@@ -106,7 +108,7 @@ async def number(site: Site, request: Request) -> Response:
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """What is answered under a topic's schemas."""
+    """The routes that this module answers."""
     path = f"/admin/v2/schemas/{NAMESPACE}/{{topic}}"
     yield Route("GET", f"{path}/schema", latest)
     yield Route("POST", f"{path}/schema", post)
@@ -120,7 +122,7 @@ def routes() -> Iterator[Route[Handler]]:
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """What is no schema is told from what is one that may not be."""
+    """422 for what is not a schema, 409 for a schema that is refused."""
     try:
         yield
     except SchemaInvalid as error:
@@ -137,31 +139,31 @@ def _topic(request: Request) -> TopicName:
 async def _require_namespace(broker: Broker, request: Request) -> None:
     namespace = namespace_of(request)
     if not await broker.namespaces.has(namespace):
-        raise Refused(404, f"Namespace {namespace} does not exist")
+        raise no_namespace(namespace)
 
 
 def _sent(request: Request) -> Schema:
     """The schema that the body describes."""
-    said = json_of(request)
-    if not isinstance(said, dict):
-        raise Refused(400, 'the body must be like {"type": "AVRO", "schema": "...", ...}')
-    kind, text, properties = said.get("type"), said.get("schema"), said.get("properties")
+    body = json_of(request)
+    if not isinstance(body, dict):
+        raise Refused(400, 'the body: expected an object such as {"type": "AVRO", "schema": "..."}')
+    kind, text, properties = body.get("type"), body.get("schema"), body.get("properties")
     if not isinstance(kind, str) or not isinstance(text or "", str):
-        raise Refused(400, "`type` and `schema` must be texts")
+        raise Refused(400, "type and schema: expected strings")
     if not isinstance(properties or {}, dict):
-        raise Refused(400, "`properties` must be an object of texts")
+        raise Refused(400, "properties: expected an object of strings")
     try:
         wanted = type_named(kind)
         data = (text or "").encode()
         pairs = tuple((name, str(value)) for name, value in (properties or {}).items())
         for pair in pairs:
-            "".join(pair).encode()  # they must fit into UTF-8, as the text does
+            "".join(pair).encode()  # lone surrogates cannot be stored as UTF-8
         if wanted is SchemaType.KEY_VALUE:
             data = key_value.from_json(text or "")
     except (ValueError, RecursionError) as error:
         raise Refused(400, str(error)) from error
     except InvalidSchema as error:
-        raise Refused(422, f"this is no {kind} schema: {error}") from error
+        raise Refused(422, f"not a valid {kind} schema: {error}") from error
     return Schema(wanted, data, pairs)
 
 

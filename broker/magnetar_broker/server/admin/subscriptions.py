@@ -1,10 +1,10 @@
-"""Subscriptions: lists, their life, properties."""
+"""Subscriptions: list, create, delete, properties."""
 
 from collections.abc import Iterator
 
+from magnetar_broker.base.errors import InUse, NotAllowed
 from magnetar_broker.broker import Broker
 from magnetar_broker.dispatch.compacted import replaced, shown
-from magnetar_broker.errors import InUse, NotAllowed
 from magnetar_broker.server.admin.loading import loaded, partitions_of
 from magnetar_broker.server.admin.positions import ENDS, Place, place_of
 from magnetar_broker.server.admin.site import (
@@ -17,6 +17,7 @@ from magnetar_broker.server.admin.site import (
     existing_topic,
     flag_of,
     json_of,
+    no_subscription,
     parts_of,
     properties_of,
     serving,
@@ -26,16 +27,16 @@ from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
 from magnetar_broker.subscribing.skipping import place_in
-from magnetar_broker.topic import Topic
-from magnetar_broker.topics import AnyTopic
+from magnetar_broker.topic.loaded_topics import AnyTopic
+from magnetar_broker.topic.topic import Topic
 from magnetar_proto.names import TopicName
-from magnetar_storage.cursor_log import DurableCursor
+from magnetar_storage.cursors.cursor_log import DurableCursor
 
 LATEST = Place(ENDS["latest"])
 
 
 async def subscriptions(site: Site, request: Request) -> Response:
-    """Names of a topic's subscriptions; of a partitioned topic those of any partition."""
+    """The names of a topic's subscriptions; for a partitioned topic, those of all partitions."""
     broker, topic = serving(site), await existing_topic(serving(site), request)
     found: set[str] = set()
     for part in await _used(broker, topic):
@@ -44,32 +45,36 @@ async def subscriptions(site: Site, request: Request) -> Response:
 
 
 async def create(site: Site, request: Request) -> Response:
-    """Make one, on every partition that lacks it; a missing topic is made where that is allowed."""
+    """Create one on every partition that lacks it; the topic too where use creates topics."""
     broker, topic = serving(site), topic_of(request)
     await existing_namespace(broker, request)
     if not topic.is_persistent:
-        raise Refused(400, "subscriptions of non-persistent topics are made by their consumers")
+        raise Refused(
+            400, f"{topic} is not persistent: its subscriptions are created by their consumers"
+        )
     place, properties = _start(request)
     parts = [await loaded(broker, part, create=True) for part in await partitions_of(broker, topic)]
     name = _name(request)
     lacking = [part for part in parts if name not in part.subscriptions]
     if not lacking:
-        raise Refused(409, "Subscription already exists for topic")
+        raise Refused(
+            409, f"{topic} has a subscription {name}: choose another name, or delete it first"
+        )
     for part in lacking:
         offset, _ = await place_in(part.log, place.message, place.excluded)
         try:
             await part.subscriptions.create(name, offset, properties)
         except NotAllowed as error:
-            raise Refused(409, str(error)) from error  # as for the limit of topics
+            raise Refused(409, str(error)) from error  # 409, not 405: as for the limit of topics
     return Response(status=204)
 
 
 def _start(request: Request) -> tuple[Place, dict[str, str]]:
-    """Where it begins, at the end if the body is empty, and its properties."""
-    said = json_of(request) if request.body.strip() else None
-    if said is None:
+    """Its first position, the end of the topic if the body is empty, and its properties."""
+    body = json_of(request) if request.body.strip() else None
+    if body is None:
         return LATEST, {}
-    properties = said.get("properties") if isinstance(said, dict) else None
+    properties = body.get("properties") if isinstance(body, dict) else None
     return place_of(request), bounded(checked_properties(properties or {}))
 
 
@@ -80,13 +85,13 @@ async def delete(site: Site, request: Request) -> Response:
     force = flag_of(request, "force") or not topic.is_persistent
     parts = [part for part in await _used(broker, topic) if name in part.subscriptions]
     if not parts:
-        raise Refused(404, f"Subscription {name} not found for topic {topic}")
+        raise no_subscription(name, topic)
     if not force and any(part.subscriptions[name].consumers for part in parts):
-        raise InUse("Subscription has active connected consumers: close them, or use force")
+        raise InUse(f"subscription {name} has connected consumers: close them, or use force=true")
     for part in parts:
         part.subscriptions[name].consumers.disconnect()
         if isinstance(part, Topic) and name in part.subscriptions:
-            await part.subscriptions.remove(part.subscriptions[name])
+            await part.subscriptions[name].delete()
     return Response(status=204)
 
 
@@ -94,7 +99,7 @@ async def delete(site: Site, request: Request) -> Response:
 
 
 async def properties(site: Site, request: Request) -> Response:
-    """What a subscription is marked with."""
+    """The properties of a subscription."""
     found: dict[str, str] = {}
     for _, cursor in await _cursors(site, request):
         found |= shown(cursor.properties)
@@ -102,7 +107,7 @@ async def properties(site: Site, request: Request) -> Response:
 
 
 async def set_properties(site: Site, request: Request) -> Response:
-    """Replace them all."""
+    """Replace all properties of a subscription."""
     new = bounded(properties_of(request))
     for topic, cursor in await _cursors(site, request):
         await topic.cursors.set_properties(cursor, replaced(cursor.properties, new))
@@ -115,7 +120,7 @@ async def _cursors(site: Site, request: Request) -> list[tuple[Topic, DurableCur
     parts = [part for part in await _used(broker, topic) if isinstance(part, Topic)]
     found = [(part, part.cursors.cursors[name]) for part in parts if name in part.cursors.cursors]
     if not found:
-        raise Refused(404, f"Subscription {name} not found for topic {topic}")
+        raise no_subscription(name, topic)
     return found
 
 
@@ -125,7 +130,7 @@ def _name(request: Request) -> str:
 
 
 async def _used(broker: Broker, topic: TopicName) -> list[AnyTopic]:
-    """A topic, or those of its partitions that were used: others have no subscriptions."""
+    """A topic, or the partitions of it that exist: one that was never used has no subscriptions."""
     used: list[AnyTopic] = []
     for part in await partitions_of(broker, topic):
         loaded = broker.topics.get(part)
@@ -136,7 +141,7 @@ async def _used(broker: Broker, topic: TopicName) -> list[AnyTopic]:
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """What is answered here."""
+    """The routes that this module answers."""
     yield Route("GET", f"/admin/v2/{TOPIC}/subscriptions", subscriptions)
     path = f"/admin/v2/{TOPIC}/subscription/{{subscription}}"
     yield Route("PUT", path, create)

@@ -1,4 +1,4 @@
-"""Tenants, and the one cluster there is."""
+"""Tenants, and the one cluster that this broker is."""
 
 from collections.abc import Iterator
 
@@ -20,36 +20,39 @@ from magnetar_broker.server.http.table import Route
 
 
 async def tenants(site: Site, request: Request) -> Response:
-    """Names of all tenants."""
+    """The names of all tenants."""
     return json_response(await serving(site).tenants.names())
 
 
 async def tenant(site: Site, request: Request) -> Response:
-    """Who administers a tenant, and where it may have namespaces."""
+    """The admin roles of a tenant and its allowed clusters."""
     found = await serving(site).tenants.get(_name(request))
     return json_response(found.fields())
 
 
 async def create(site: Site, request: Request) -> Response:
-    """Make one."""
+    """Create a tenant."""
     broker, name = serving(site), _name(request)
     await broker.tenants.create(name, _tenant(broker, request))
     return Response(status=204)
 
 
 async def change(site: Site, request: Request) -> Response:
-    """Replace what is stored of one."""
+    """Replace a tenant's admin roles and allowed clusters."""
     broker, name = serving(site), _name(request)
     await broker.tenants.change(name, _tenant(broker, request))
     return Response(status=204)
 
 
 async def delete(site: Site, request: Request) -> Response:
-    """Remove one; with `force` all that it has, if the settings allow that."""
+    """Delete a tenant; with `force` its namespaces too, if the settings allow that."""
     broker, name = serving(site), _name(request)
     force = flag_of(request, "force")
     if force and not broker.settings.force_delete_tenant_allowed:
-        raise Refused(405, "tenants may not be deleted by force (forceDeleteTenantAllowed)")
+        raise Refused(
+            405,
+            "force is not allowed: set forceDeleteTenantAllowed=true, or delete namespaces first",
+        )
     await broker.deletion.tenant(name, force)
     return Response(status=204)
 
@@ -57,27 +60,31 @@ async def delete(site: Site, request: Request) -> Response:
 def _name(request: Request) -> str:
     (name,) = parts_of(request, "tenant")
     if not is_name(name):
-        raise Refused(412, "Tenant name is not valid: letters, digits and -=:._ are")
+        raise Refused(412, f"tenant name {name!r}: expected letters, digits and -=:._")
     return name
 
 
 def _tenant(broker: Broker, request: Request) -> Tenant:
-    said = json_of(request) if request.body.strip() else None
-    if said is None:
+    body = json_of(request) if request.body.strip() else None
+    if body is None:
         raise Refused(412, "the body is empty: expected adminRoles and allowedClusters")
-    if not isinstance(said, dict):
-        raise Refused(400, "expected an object with adminRoles and allowedClusters")
-    roles, clusters = said.get("adminRoles") or [], said.get("allowedClusters")
+    if not isinstance(body, dict):
+        raise Refused(400, "the body is not an object: expected adminRoles and allowedClusters")
+    roles, clusters = body.get("adminRoles") or [], body.get("allowedClusters")
     for texts in (roles, clusters or []):
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            raise Refused(400, "adminRoles and allowedClusters must be lists of texts")
+            raise Refused(400, "adminRoles and allowedClusters: expected lists of strings")
     own = broker.settings.cluster_name
     if not clusters:
-        raise Refused(412, f"Clusters cannot be empty: name {own}, the cluster that there is")
-    if any(cluster != own for cluster in clusters):
-        raise Refused(412, f"Clusters do not exist: {own} is the only one")
+        raise Refused(412, f"allowedClusters is empty: expected {own}, the only cluster")
+    unknown = [cluster for cluster in clusters if cluster != own]
+    if unknown:
+        raise Refused(412, f"no cluster is named {', '.join(unknown)}: {own} is the only one")
     if any(role != role.strip() or not role for role in roles):
-        raise Refused(412, "adminRoles must not be blank, nor begin or end with blanks")
+        raise Refused(
+            412,
+            "adminRoles: expected names that are not empty and neither begin nor end with blanks",
+        )
     return Tenant(tuple(roles), tuple(clusters))
 
 
@@ -85,16 +92,16 @@ def _tenant(broker: Broker, request: Request) -> Tenant:
 
 
 async def clusters(site: Site, request: Request) -> Response:
-    """The broker is its own cluster."""
+    """The names of all clusters: the broker's own."""
     return json_response([site.broker.settings.cluster_name])
 
 
 async def cluster(site: Site, request: Request) -> Response:
-    """Where it is reached."""
+    """The addresses of the cluster."""
     broker = serving(site)
     (name,) = parts_of(request, "cluster")
     if name != broker.settings.cluster_name:
-        raise Refused(404, "Cluster does not exist")
+        raise _no_cluster(name, broker.settings.cluster_name)
     service_url = broker.ownership.service_url
     return json_response(
         {
@@ -108,18 +115,22 @@ async def cluster(site: Site, request: Request) -> Response:
 
 
 async def no_cluster(site: Site, request: Request) -> Response:
-    """Its own is as the settings say, and there is no other."""
+    """Refuse every change: the settings name the one cluster."""
     (name,) = parts_of(request, "cluster")
     own = site.broker.settings.cluster_name
     if name == own and request.method == "PUT":
-        raise Refused(409, "Cluster already exists")
+        raise Refused(409, f"cluster {name} exists: it is this broker's own")
     if name != own and request.method != "PUT":
-        raise Refused(404, "Cluster does not exist")
-    raise Refused(405, f"clusters cannot be changed: {own} is this broker's own and the only one")
+        raise _no_cluster(name, own)
+    raise Refused(405, f"clusters cannot be changed: {own} is the only one (clusterName)")
+
+
+def _no_cluster(name: str, own: str) -> Refused:
+    return Refused(404, f"cluster {name} does not exist: {own} is the only one")
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """What is answered here."""
+    """The routes that this module answers."""
     for path in ("/admin/v2/tenants", "/admin/v2/tenants/"):
         yield Route("GET", path, tenants)
     path = "/admin/v2/tenants/{tenant}"

@@ -1,4 +1,4 @@
-"""What users mark a topic with; a partitioned topic has its own, and its partitions theirs."""
+"""Properties of topics: a partitioned topic has its own, and each partition its own."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -25,25 +25,25 @@ Properties = dict[str, str]
 
 
 async def properties(site: Site, request: Request) -> Response:
-    """What a topic is marked with."""
-    broker, topic = serving(site), await _kept(site, request)
+    """All properties of a topic."""
+    broker, topic = serving(site), await _persistent(site, request)
     found = await broker.catalogue.partitioned(topic) if topic.partition < 0 else None
     if found is not None:
         return json_response(found.properties)
-    return json_response(of_users((await loaded(broker, topic)).log.properties))
+    return json_response(of_users((await loaded(broker, topic)).log.record.properties))
 
 
 async def add_properties(site: Site, request: Request) -> Response:
-    """Add some, or replace their values."""
-    topic = await _kept(site, request)
+    """Add properties; those that exist get the new values."""
+    topic = await _persistent(site, request)
     new = properties_of(request)
     await _change(serving(site), topic, lambda old: bounded(old | new))
     return Response(status=204)
 
 
 async def remove_property(site: Site, request: Request) -> Response:
-    """Remove the one whose `key` is in the query; none is no error."""
-    topic = await _kept(site, request)
+    """Remove the property whose `key` is in the query; it need not exist."""
+    topic = await _persistent(site, request)
     key = request.query.get("key")
     await _change(
         serving(site),
@@ -53,9 +53,9 @@ async def remove_property(site: Site, request: Request) -> Response:
     return Response(status=204)
 
 
-async def _kept(site: Site, request: Request) -> TopicName:
-    if not topic_of(request).is_persistent:
-        raise Refused(406, "Need to provide a persistent topic name: others keep nothing")
+async def _persistent(site: Site, request: Request) -> TopicName:
+    if not (topic := topic_of(request)).is_persistent:
+        raise Refused(406, f"{topic} is not persistent: only persistent topics have properties")
     return await existing_topic(serving(site), request)
 
 
@@ -71,7 +71,7 @@ async def _change(
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """What is answered here."""
+    """The routes that this module answers."""
     path = f"/admin/v2/{TOPIC}/properties"
     yield Route("GET", path, properties)
     yield Route("PUT", path, add_properties)

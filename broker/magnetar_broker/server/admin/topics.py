@@ -1,11 +1,11 @@
-"""Topics: lists, their life, partitions, unloading."""
+"""Topics: list, create, delete, partitions, unload."""
 
 import re
 from collections.abc import Iterator
 from typing import Any
 
+from magnetar_broker.base.errors import LimitReached
 from magnetar_broker.broker import Broker
-from magnetar_broker.errors import LimitReached
 from magnetar_broker.names.catalogue import Partitioned
 from magnetar_broker.names.topic_properties import check_keys
 from magnetar_broker.server.admin.loading import partitions_of
@@ -31,14 +31,14 @@ from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
 MAX_PARTITIONS = 10_000
-"""Of one topic, whatever the settings allow: every listing names them all."""
+"""Limit of one topic, whatever the settings allow: every list of topics names all of them."""
 
 
 # Lists ----------------------------------------------------------------------------------
 
 
 async def topics(site: Site, request: Request) -> Response:
-    """The topics of a namespace, partitions one by one; those of one bundle if it is named."""
+    """The topics of a namespace, with each partition; only those of `bundle` if that is given."""
     broker = serving(site)
     namespace = await existing_namespace(broker, request)
     persistent = request.parameters["domain"] == "persistent"
@@ -46,14 +46,14 @@ async def topics(site: Site, request: Request) -> Response:
         names = await _names(broker, request, namespace, persistent, not persistent)
     if "bundle" in request.query:
         bundles = (await broker.namespaces.get(namespace)).bundles
-        assert bundles is not None  # of what is stored they are known
+        assert bundles is not None  # a stored namespace has its bundles
         wanted = request.query["bundle"]
         names = [name for name in names if bundles.of(TopicName.parse(name)) == wanted]
     return json_response(names)
 
 
 async def topics_of_namespace(site: Site, request: Request) -> Response:
-    """The same by `mode`: PERSISTENT (default), NON_PERSISTENT or ALL."""
+    """The topics of a namespace by `mode`: PERSISTENT (default), NON_PERSISTENT or ALL."""
     broker = serving(site)
     mode = request.query.get("mode", "PERSISTENT")
     if mode not in ("PERSISTENT", "NON_PERSISTENT", "ALL"):
@@ -67,9 +67,9 @@ async def topics_of_namespace(site: Site, request: Request) -> Response:
 
 
 async def _names(
-    broker: Broker, request: Request, namespace: str, persistent: bool, volatile: bool
+    broker: Broker, request: Request, namespace: str, persistent: bool, non_persistent: bool
 ) -> list[str]:
-    names = await broker.names(namespace, persistent, volatile)
+    names = await broker.names(namespace, persistent, non_persistent)
     if persistent and flag_of(request, "includeSystemTopic"):
         stored = await broker.catalogue.topics(namespace)
         names = sorted([*names, *(str(topic) for topic in stored if topic.is_system)])
@@ -86,11 +86,11 @@ async def partitioned_topics(site: Site, request: Request) -> Response:
     return json_response([str(name) for name in names if system or not name.is_system])
 
 
-# Beginning ------------------------------------------------------------------------------
+# Creating ------------------------------------------------------------------------------
 
 
 async def create(site: Site, request: Request) -> Response:
-    """Make a topic without partitions; durable when answered."""
+    """Create a topic without partitions; durable when answered."""
     broker, topic = serving(site), topic_of(request)
     await existing_namespace(broker, request)
     _check_new(topic)
@@ -98,28 +98,28 @@ async def create(site: Site, request: Request) -> Response:
     if topic.partition >= 0 and topic.partition >= await broker.catalogue.partitions(topic):
         raise Refused(
             412,
-            f'Can\'t create topic {topic.local} with "-partition-" followed by a number: '
-            f"{topic.base} has no such partition",
+            f"{topic} is the name of a partition, and {topic.base} has no such partition: "
+            "choose a name that does not end in -partition-<number>",
         )
     if topic.partition < 0 and await broker.catalogue.partitions(topic):
-        raise Refused(409, "This topic already exists")
+        raise Refused(409, f"{topic} exists, as a partitioned topic: choose another name")
     if topic.is_persistent:
         try:
             await broker.creation.plain(topic, properties)
         except LimitReached as error:
-            raise Refused(409, str(error)) from error  # not 412, as elsewhere
+            raise Refused(409, str(error)) from error  # 409, not 412 as for other limits
     else:
-        await broker.make_volatile(topic)
+        await broker.create_non_persistent(topic)
     return Response(status=204)
 
 
 def _check_new(topic: TopicName) -> None:
     if topic.is_system:
-        raise Refused(400, "Cannot create topic in system topic format!")
+        raise Refused(400, f"{topic} is the name of a system topic: choose another name")
 
 
 async def create_partitioned(site: Site, request: Request) -> Response:
-    """Make a topic with so many partitions; durable when answered."""
+    """Create a partitioned topic; durable when answered."""
     broker, topic = serving(site), topic_of(request)
     await existing_namespace(broker, request)
     _check_base(topic)
@@ -127,7 +127,7 @@ async def create_partitioned(site: Site, request: Request) -> Response:
     new = _partitioned_of(request)
     most = _most(broker)
     if not 0 < new.partitions <= most:
-        raise Refused(406, f"{new.partitions} partitions: from 1 to {most} may be had")
+        raise Refused(406, f"partitions is {new.partitions}: expected 1 to {most}")
     await broker.creation.partitioned(topic, new)
     return Response(status=204)
 
@@ -141,27 +141,26 @@ def _check_base(topic: TopicName) -> None:
     if topic.partition >= 0:
         raise Refused(
             412,
-            f"Partitioned Topic Name should not contain '-partition-': {topic} is the name of "
-            f"a partition, its topic is {topic.base}",
+            f"{topic} is the name of a partition: name the partitioned topic, {topic.base}",
         )
 
 
 def _partitioned_of(request: Request) -> Partitioned:
-    """From a bare number, or from partitioned topic metadata."""
-    said: Any = json_of(request)
+    """The number of partitions, and properties: a bare number, or an object with both."""
+    body: Any = json_of(request)
     properties: dict[str, str] = {}
-    if isinstance(said, dict):
-        properties = bounded(checked_properties(said.get("properties") or {}))
-        said = said.get("partitions")
-    if isinstance(said, str) and re.fullmatch(r"-?[0-9]{1,10}", said):
-        said = int(said)
-    if type(said) is not int:
-        raise Refused(400, "the body must be the number of partitions")
-    return Partitioned(said, properties)
+    if isinstance(body, dict):
+        properties = bounded(checked_properties(body.get("properties") or {}))
+        body = body.get("partitions")
+    if isinstance(body, str) and re.fullmatch(r"-?[0-9]{1,10}", body):
+        body = int(body)
+    if type(body) is not int:
+        raise Refused(400, "the body: expected the number of partitions")
+    return Partitioned(body, properties)
 
 
 async def partitions(site: Site, request: Request) -> Response:
-    """How many partitions a topic has, 0 for none; may create it if the client says so."""
+    """The number of partitions, 0 for none; `checkAllowAutoCreation` may create the topic."""
     broker, topic = serving(site), topic_of(request)
     create_it = flag_of(request, "checkAllowAutoCreation")
     if not create_it:
@@ -174,31 +173,33 @@ async def partitions(site: Site, request: Request) -> Response:
 
 
 async def grow(site: Site, request: Request) -> Response:
-    """Give a topic more partitions; durable when answered."""
+    """Add partitions to a topic; durable when answered."""
     broker, topic = serving(site), topic_of(request)
     _check_base(topic)
     wanted = _partitioned_of(request).partitions
     present = await broker.catalogue.partitions(topic)
     if not present:
-        raise Refused(409, f"Topic {topic} is not the partitioned topic.")
+        raise Refused(409, f"{topic} is not a partitioned topic: create it as one first")
     if wanted < present:
-        raise Refused(422, f"{wanted} partitions: {topic} has {present}, and none can be taken")
+        raise Refused(
+            422, f"partitions is {wanted}: {topic} has {present}, and partitions cannot be removed"
+        )
     most = _most(broker)
     if wanted > most:
-        raise Refused(406, f"{wanted} partitions: {most} may be had")
+        raise Refused(406, f"partitions is {wanted}: the limit is {most}")
     await broker.creation.grow(topic, wanted)
     return Response(status=204)
 
 
 async def create_missed_partitions(site: Site, request: Request) -> Response:
-    """Partitions are there with their topic, so none is ever missed."""
+    """Nothing to do: all partitions exist with their topic."""
     broker, topic = serving(site), await existing_topic(serving(site), request)
     if topic.partition >= 0 or not await broker.catalogue.partitions(topic):
-        raise Refused(404, f"Topic {topic} does not exist, or is not partitioned")
+        raise Refused(404, f"{topic} is not a partitioned topic: name one")
     return Response(status=204)
 
 
-# Ending and unloading ---------------------------------------------------------------------
+# Deleting and unloading ---------------------------------------------------------------------
 
 
 async def delete(site: Site, request: Request) -> Response:
@@ -206,21 +207,23 @@ async def delete(site: Site, request: Request) -> Response:
     broker, topic = serving(site), topic_of(request)
     if topic.is_persistent or await broker.exists(topic):
         await existing_topic(broker, request)
-        await broker.deletion.topic(topic, flag_of(request, "force"))
-    return Response(status=204)  # others are gone as soon as nobody uses them
+        await broker.deletion.topics.delete(topic, flag_of(request, "force"))
+    return Response(
+        status=204
+    )  # a non-persistent topic may have ended with its last client: no error
 
 
 async def delete_partitioned(site: Site, request: Request) -> Response:
-    """Delete a partitioned topic with its partitions; `force` as before."""
+    """Delete a partitioned topic with its partitions; with `force` also while in use."""
     broker, topic = serving(site), topic_of(request)
     _check_base(topic)
     await existing_namespace(broker, request)
-    await broker.deletion.partitioned(topic, flag_of(request, "force"))
+    await broker.deletion.topics.delete_partitioned(topic, flag_of(request, "force"))
     return Response(status=204)
 
 
 async def unload(site: Site, request: Request) -> Response:
-    """Close a topic, or all partitions of it; clients come back by themselves."""
+    """Close a topic, or all its partitions; their clients reconnect by themselves."""
     broker, topic = serving(site), await existing_topic(serving(site), request)
     for part in await partitions_of(broker, topic):
         await broker.topics.unload(part)
@@ -228,7 +231,7 @@ async def unload(site: Site, request: Request) -> Response:
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """What is answered here."""
+    """The routes that this module answers."""
     yield Route("GET", f"/admin/v2/namespaces/{NAMESPACE}/topics", topics_of_namespace)
     path = f"/admin/v2/{DOMAIN}/{NAMESPACE}"
     yield Route("GET", path, topics)

@@ -1,1 +1,1 @@
-"""What HTTP needs: h11 on one connection, requests, answers, refusals, a table of routes."""
+"""HTTP without the broker: a connection on h11, requests, responses, refusals, a route table."""

@@ -1,4 +1,4 @@
-"""One client's HTTP connection: requests are answered one after the other."""
+"""One HTTP connection: requests are answered one after the other, in their order."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,22 +12,23 @@ import h11
 from magnetar_broker.server.http.messages import Request, Response, json_response
 
 Answer = Callable[[Request], Awaitable[Response]]
-"""Whatever goes wrong is an answer too; nothing is raised."""
+"""Answers a request; every error is a response too, nothing is raised."""
 
 MAX_HEAD = 16 * 1024
 MAX_BODY = 2 << 20
-PATIENCE_SECONDS = 75.0
-"""From the connection, or the last answer, to the next whole request."""
+IDLE_SECONDS = 75.0
+"""Limit from the connection, or the last response, to the end of the next request."""
 LINGER_SECONDS = 2.0
-"""How long a client that was refused may go on sending, so that it reads why."""
+"""How long input of a refused client is discarded before the connection is aborted: closing at once
+would reset it, and the client would lose the refusal."""
 
 
 class HttpConnection(asyncio.Protocol):
-    """It is in `connections` for as long as it is open or answers something."""
+    """Adds itself to `connections`, and removes itself when it is closed and answers nothing."""
 
     def __init__(self, answer: Answer, connections: set["HttpConnection"]) -> None:
         self.task: asyncio.Task[None] | None = None
-        """Answers the present request."""
+        """The task that answers the current request; None between requests."""
         self._answer = answer
         self._connections = connections
         self._loop = asyncio.get_running_loop()
@@ -38,12 +39,12 @@ class HttpConnection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle
         self._full = self._refused = self._stopping = False
 
-    # asyncio's side -----------------------------------------------------------------
+    # Called by asyncio -----------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._connections.add(self)
-        self._timer = self._loop.call_later(PATIENCE_SECONDS, self._transport.abort)
+        self._timer = self._loop.call_later(IDLE_SECONDS, self._transport.abort)
 
     def data_received(self, data: bytes) -> None:
         if not self._refused:
@@ -51,7 +52,7 @@ class HttpConnection(asyncio.Protocol):
             self._proceed()
 
     def eof_received(self) -> bool:
-        """A client that has said everything still gets its answer."""
+        """The client sends nothing more; keep the connection while a response is pending."""
         if self._refused:
             return False
         self._http.receive_data(b"")
@@ -70,16 +71,16 @@ class HttpConnection(asyncio.Protocol):
         if self.task is None:
             self._connections.discard(self)
 
-    # The server's side --------------------------------------------------------------
+    # Called by the server --------------------------------------------------------------
 
     def stop(self) -> None:
-        """Answer what is being answered, then close."""
+        """Close after the current response."""
         self._stopping = True
         if self.task is None:
             self._transport.close()
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close at once, and cancel the current request."""
         self._transport.abort()
         if self.task is not None:
             self.task.cancel()
@@ -87,12 +88,12 @@ class HttpConnection(asyncio.Protocol):
     # Requests -----------------------------------------------------------------------
 
     def _proceed(self) -> None:
-        """Take what has come, up to the end of a request; the next waits for its answer."""
+        """Handle received data up to the end of one request; the next waits for its response."""
         try:
             while not (self.task or self._full or self._refused or self._transport.is_closing()):
                 event = self._http.next_event()
                 if event is h11.NEED_DATA:
-                    self._encourage()
+                    self._send_continue()
                     break
                 self._take(event)
         except h11.RemoteProtocolError as error:
@@ -109,19 +110,19 @@ class HttpConnection(asyncio.Protocol):
         elif isinstance(event, h11.Data):
             self._body += event.data
             if len(self._body) > MAX_BODY:
-                self._refuse(413, f"the body is larger than {MAX_BODY} bytes")
+                self._refuse(413, f"the body exceeds the limit of {MAX_BODY} bytes")
         elif isinstance(event, h11.EndOfMessage):
             self._timer.cancel()
             assert self._head is not None
             self.task = self._loop.create_task(self._respond(self._request(self._head)))
-        else:  # the client closed, or wants another protocol
+        else:  # the client closed, or asked for another protocol
             self._transport.close()
 
-    def _encourage(self) -> None:
-        """Some clients ask before they send a body."""
+    def _send_continue(self) -> None:
+        """Let a client that sent `Expect: 100-continue` send its body."""
         if self._http.they_are_waiting_for_100_continue:
-            go_on = h11.InformationalResponse(status_code=100, headers=[])
-            self._transport.write(self._http.send(go_on) or b"")
+            response = h11.InformationalResponse(status_code=100, headers=[])
+            self._transport.write(self._http.send(response) or b"")
 
     def _request(self, head: h11.Request) -> Request:
         path, _, query = _origin_form(head.target.decode()).partition("?")
@@ -145,9 +146,9 @@ class HttpConnection(asyncio.Protocol):
             response = await self._answer(request)
             if not self._transport.is_closing():
                 self._send(response)
-                self._timer = self._loop.call_later(PATIENCE_SECONDS, self._transport.abort)
+                self._timer = self._loop.call_later(IDLE_SECONDS, self._transport.abort)
         except BaseException:
-            self._transport.abort()  # rather than half an answer
+            self._transport.abort()  # a half-written response would be read as a whole one
             raise
         finally:
             self.task = None
@@ -178,7 +179,7 @@ class HttpConnection(asyncio.Protocol):
         self._transport.write(b"".join(self._http.send(event) or b"" for event in events))
 
     def _refuse(self, status: int, reason: str) -> None:
-        """Say what is wrong with a request that is not whole, and take no more."""
+        """Answer an incomplete or malformed request with an error, and read no further ones."""
         self._refused = True
         self._timer.cancel()
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
@@ -189,7 +190,7 @@ class HttpConnection(asyncio.Protocol):
 
 
 def _origin_form(target: str) -> str:
-    """The target without scheme and host, which clients send to proxies."""
+    """The target without scheme and host, which clients add when they talk to a proxy."""
     if target.startswith("/"):
         return target
     return "/" + target.partition("://")[2].partition("/")[2]

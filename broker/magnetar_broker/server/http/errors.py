@@ -1,8 +1,8 @@
-"""Every refusal over HTTP is JSON: `{"reason": "<what to do>"}`."""
+"""Refusals over HTTP: a status, and JSON `{"reason": "<what is wrong, and what to do>"}`."""
 
 import logging
 
-from magnetar_broker.errors import (
+from magnetar_broker.base.errors import (
     AlreadyExists,
     BrokerError,
     InUse,
@@ -39,11 +39,11 @@ STATUSES: dict[type[BrokerError], int] = {
     TooManyRequests: 503,
     PersistenceTrouble: 503,
 }
-"""Any other refusal is 500."""
+"""The status of each kind of refusal; 500 for others."""
 
 
 class Refused(Exception):
-    """A refusal with a status of its own; nothing changed."""
+    """A refusal with this status; the request changed nothing."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -51,22 +51,22 @@ class Refused(Exception):
 
 
 def refusal(status: int, reason: str, **headers: str) -> Response:
-    """An answer that says what went wrong."""
+    """A response with a reason."""
     return json_response({"reason": reason}, status, headers)
 
 
 def refusal_of(request: Request, error: Exception) -> Response:
-    """The answer to a request that ended with this error."""
+    """The response to a request that failed with this error; a defect is logged, not shown."""
     if isinstance(error, Refused):
         return refusal(error.status, str(error))
     if isinstance(error, NoRoute):
-        asked = f"{request.method} {request.path}"
+        request_line = f"{request.method} {request.path}"
         if not error.methods:
-            return refusal(404, f"{asked}: nothing answers on this path")
+            return refusal(404, f"{request_line}: there is no such path")
         allowed = ", ".join(sorted(error.methods))
-        return refusal(405, f"{asked}: this path answers {allowed}", Allow=allowed)
+        return refusal(405, f"{request_line}: this path allows {allowed}", Allow=allowed)
     known = as_refusal(error)
     if known is None:
         logger.error("%s %s failed; this is a defect", request.method, request.path, exc_info=error)
-        return refusal(500, "the broker met a defect of its own; see its log")
+        return refusal(500, "internal error, a defect of the broker: its log has the details")
     return refusal(STATUSES.get(type(known), 500), str(known))

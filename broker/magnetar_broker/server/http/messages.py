@@ -1,4 +1,4 @@
-"""What an HTTP handler is given, and what it gives back."""
+"""Requests and responses, as handlers see them."""
 
 import json
 from collections.abc import Mapping
@@ -7,25 +7,25 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A whole request."""
+    """A complete request."""
 
     method: str
     path: str
-    """As it was sent, percent-encoded, without the query."""
+    """As sent: percent-encoded, without the query."""
     query: Mapping[str, str]
     """Decoded; the first value of each name."""
     headers: Mapping[str, str]
-    """By lower-case name; several of a name are joined by commas."""
+    """By lower-case name; repeated headers are joined by commas."""
     body: bytes
     port: int
-    """Of ours, that it came to."""
+    """The local port that received it."""
     parameters: Mapping[str, str] = field(default_factory=dict)
-    """What stands in the places that the route's pattern names, percent-encoded."""
+    """The parameters of the route's pattern, percent-encoded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A whole answer; 204 has no body."""
+    """A complete response; a 204 is sent without body."""
 
     body: bytes = b""
     content_type: str = "text/plain; charset=utf-8"

@@ -1,4 +1,4 @@
-"""Which handler answers which method and path."""
+"""The route table: from method and path to a handler."""
 
 from collections.abc import Iterable, Iterator
 from typing import Generic, NamedTuple, TypeVar
@@ -7,26 +7,26 @@ from urllib.parse import unquote
 Handler = TypeVar("Handler")
 
 
-class Segment(NamedTuple):
-    """What may stand between two slashes of a path."""
+class PathSegment(NamedTuple):
+    """One part of a pattern, between two slashes: a parameter, or fixed text."""
 
     name: str | None
-    """Of the parameter, if it is one."""
+    """The parameter's name; None for fixed text."""
     texts: frozenset[str]
-    """One of these, decoded; empty is anything but nothing."""
+    """The texts that match, decoded; if empty, any text but the empty one matches."""
 
 
 class Route(NamedTuple, Generic[Handler]):
-    """A line of the table."""
+    """One line of the table."""
 
     method: str
     pattern: str
-    """`/` and segments: a text, a parameter `{name}`, or `{name:one|other}`."""
+    """Segments separated by `/`: text, a parameter `{name}`, or a choice `{name:one|other}`."""
     handler: Handler
 
 
 class NoRoute(Exception):
-    """Nothing answers; `methods` would be answered on this path."""
+    """No route matches; `methods` are those that this path has routes for."""
 
     def __init__(self, methods: set[str]) -> None:
         super().__init__(methods)
@@ -34,10 +34,10 @@ class NoRoute(Exception):
 
 
 class Table(Generic[Handler]):
-    """Finds the route of a request; of several that fit, the first."""
+    """Finds the route of a request; the first that matches, in the order of `routes`."""
 
     def __init__(self, routes: Iterable[Route[Handler]]) -> None:
-        self._by_length: dict[int, list[tuple[Route[Handler], list[Segment]]]] = {}
+        self._by_length: dict[int, list[tuple[Route[Handler], list[PathSegment]]]] = {}
         for route in routes:
             pattern = [_segment(text) for text in route.pattern.split("/")]
             self._by_length.setdefault(len(pattern), []).append((route, pattern))
@@ -45,26 +45,26 @@ class Table(Generic[Handler]):
     def find(self, method: str, path: str) -> tuple[Handler, dict[str, str]]:
         """The handler and its parameters; a HEAD is answered as a GET.  Raises `NoRoute`."""
         methods = set()
-        for route, parameters in self._fitting(path):
+        for route, parameters in self._matching(path):
             if route.method == ("GET" if method == "HEAD" else method):
                 return route.handler, parameters
             methods.add(route.method)
         raise NoRoute(methods)
 
-    def _fitting(self, path: str) -> Iterator[tuple[Route[Handler], dict[str, str]]]:
+    def _matching(self, path: str) -> Iterator[tuple[Route[Handler], dict[str, str]]]:
         sent = path.split("/")
         for route, pattern in self._by_length.get(len(sent), ()):
             pairs = list(zip(pattern, sent, strict=True))
-            if all(_fits(segment, text) for segment, text in pairs):
+            if all(_matches(segment, text) for segment, text in pairs):
                 yield route, {s.name: text for s, text in pairs if s.name is not None}
 
 
-def _segment(text: str) -> Segment:
+def _segment(text: str) -> PathSegment:
     if not text.startswith("{"):
-        return Segment(None, frozenset((text,)))
+        return PathSegment(None, frozenset((text,)))
     name, _, texts = text[1:-1].partition(":")
-    return Segment(name, frozenset(texts.split("|")) if texts else frozenset())
+    return PathSegment(name, frozenset(texts.split("|")) if texts else frozenset())
 
 
-def _fits(segment: Segment, sent: str) -> bool:
+def _matches(segment: PathSegment, sent: str) -> bool:
     return unquote(sent) in segment.texts if segment.texts else bool(sent)

@@ -1,17 +1,16 @@
-"""Policies over HTTP: of namespaces, of topics, and where each value comes from."""
+"""Policies over HTTP: of namespaces, of topics, and the source of each value."""
 
 from collections.abc import Iterator
 
 from magnetar_broker.server.admin.policies.explain import routes as explanations
-from magnetar_broker.server.admin.policies.namespace import routes as namespaces
 from magnetar_broker.server.admin.policies.quotas import routes as quotas
 from magnetar_broker.server.admin.policies.rates import routes as rates
-from magnetar_broker.server.admin.policies.topic import routes as topics
+from magnetar_broker.server.admin.policies.regular import routes as regular
 from magnetar_broker.server.admin.site import Handler
 from magnetar_broker.server.http.table import Route
 
 
 def policy_routes() -> Iterator[Route[Handler]]:
-    """The lines of all policies."""
-    for routes in (explanations, namespaces, topics, quotas, rates):
+    """The routes of all policies."""
+    for routes in (explanations, regular, quotas, rates):
         yield from routes()

@@ -1,9 +1,9 @@
-"""Where every policy comes from: an answer of our own, for people who wonder why."""
+"""Effective policies with their sources over HTTP, an addition of ours."""
 
 from collections.abc import Iterator
 
 from magnetar_broker.policies.explain import explained
-from magnetar_broker.server.admin.policies.line import speaking_topic
+from magnetar_broker.server.admin.policies.line import topic_with_policies
 from magnetar_broker.server.admin.site import (
     NAMESPACE,
     TOPIC,
@@ -17,19 +17,21 @@ from magnetar_broker.server.http.table import Route
 
 
 async def of_topic(site: Site, request: Request) -> Response:
-    """What holds for a topic, policy by policy, and who says so."""
+    """Answer all effective policies of a topic, each with its source."""
     broker = serving(site)
-    return json_response(await explained(broker.policies, await speaking_topic(broker, request)))
+    return json_response(
+        await explained(broker.policies, await topic_with_policies(broker, request))
+    )
 
 
 async def of_namespace(site: Site, request: Request) -> Response:
-    """What holds for topics of a namespace that say nothing themselves."""
+    """Answer all effective policies of a namespace, each with its source."""
     broker = serving(site)
     namespace = await existing_namespace(broker, request)
     return json_response(await explained(broker.policies, namespace))
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """What is answered."""
+    """The paths and their handlers."""
     yield Route("GET", f"/admin/v2/namespaces/{NAMESPACE}/policies/explain", of_namespace)
     yield Route("GET", f"/admin/v2/{TOPIC}/policies/explain", of_topic)

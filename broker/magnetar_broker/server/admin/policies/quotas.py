@@ -1,23 +1,19 @@
 """Backlog quotas over HTTP: two policies that are set one by one and shown together.
 
-What is retained must be more than the backlog may be: each refuses what does not fit the other.
+Retention must keep more than the backlog quota allows: setting either to contradict the other is
+refused.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from magnetar_broker.broker import Broker
-from magnetar_broker.policies import (
-    BACKLOG_QUOTA_SIZE,
-    RETENTION,
-    BacklogQuota,
-    Origin,
-    Policy,
-    Retention,
-    Subject,
-)
 from magnetar_broker.policies.document import QUOTA_TYPES, quota_json
-from magnetar_broker.server.admin.policies.line import decoded, speaking_topic
+from magnetar_broker.policies.policy import Origin, Policy, Subject
+from magnetar_broker.policies.retention import Retention
+from magnetar_broker.policies.table import BACKLOG_QUOTA_SIZE, RETENTION
+from magnetar_broker.policies.values import BacklogQuota
+from magnetar_broker.server.admin.policies.line import decoded, topic_with_policies
 from magnetar_broker.server.admin.site import (
     NAMESPACE,
     TOPIC,
@@ -37,7 +33,7 @@ Quotas = Mapping[Policy[BacklogQuota], BacklogQuota | None]
 
 
 def shown(quotas: Quotas) -> dict[str, Any]:
-    """Quotas by type, as they are answered."""
+    """Quotas by type, as JSON."""
     found = ((kind, policy, quotas.get(policy)) for kind, policy in TYPES.items())
     return {kind: quota_json(policy, quota) for kind, policy, quota in found if quota is not None}
 
@@ -48,24 +44,24 @@ def shown(quotas: Quotas) -> dict[str, Any]:
 async def check_namespace_retention(
     broker: Broker, namespace: Subject, retention: Retention
 ) -> None:
-    """412 unless a namespace's retention is above the quotas that it says itself."""
+    """412 unless a namespace's retention exceeds its explicit quotas."""
     for policy in TYPES.values():
-        quota = await broker.policies.said(policy, namespace)
+        quota = await broker.policies.explicit(policy, namespace)
         if quota is not None and _is_bounded(retention):
             _check(policy, quota, retention)
 
 
 async def check_topic_retention(broker: Broker, topic: Subject, retention: Retention) -> None:
-    """412 unless a topic's retention is above the quotas that hold for it."""
+    """412 unless a topic's retention exceeds its effective quotas."""
     for policy in TYPES.values():
-        quota = (await broker.policies.holds(policy, topic)).value
+        quota = (await broker.policies.effective(policy, topic)).value
         _check(policy, quota, retention)
 
 
 async def _check_quota(
     broker: Broker, subject: Subject, policy: Policy[BacklogQuota], quota: BacklogQuota
 ) -> None:
-    retention = (await broker.policies.holds(RETENTION, subject)).value
+    retention = (await broker.policies.effective(RETENTION, subject)).value
     if not isinstance(subject, str) or _is_bounded(retention):
         _check(policy, quota, retention)
 
@@ -82,8 +78,8 @@ def _check(policy: Policy[BacklogQuota], quota: BacklogQuota, retention: Retenti
         unit = "bytes" if size else "seconds"
         raise Refused(
             412,
-            f"a backlog may have {quota.limit} {unit} and only {retained} would be retained: "
-            "raise the retention above the backlog quota, or lower the quota",
+            f"the backlog quota of {quota.limit} {unit} is not below the retention of {retained}: "
+            "raise the retention above the quota, or lower the quota",
         )
 
 
@@ -92,58 +88,58 @@ def _check(policy: Policy[BacklogQuota], quota: BacklogQuota, retention: Retenti
 
 async def _subject(broker: Broker, request: Request) -> Subject:
     if "topic" in request.parameters:
-        return await speaking_topic(broker, request)
+        return await topic_with_policies(broker, request)
     return await existing_namespace(broker, request)
 
 
 def _policy(request: Request) -> Policy[BacklogQuota]:
     kind = request.query.get("backlogQuotaType", "destination_storage")
     if kind not in TYPES:
-        raise Refused(404, f"backlogQuotaType: expected {' or '.join(TYPES)}, not {kind!r}")
+        raise Refused(404, f"backlogQuotaType: expected {' or '.join(TYPES)}, got {kind!r}")
     return TYPES[kind]
 
 
 async def on_get(site: Site, request: Request) -> Response:
-    """The quotas that are said, or those that hold for a topic."""
+    """Answer the explicit quotas, or with `?applied=true` the effective ones of a topic."""
     broker = serving(site)
     subject = await _subject(broker, request)
     policies = broker.policies
     if not flag_of(request, "applied"):
-        said: dict[Policy[BacklogQuota], BacklogQuota | None] = {}
+        explicit: dict[Policy[BacklogQuota], BacklogQuota | None] = {}
         for policy in TYPES.values():
-            quota: BacklogQuota | None = await policies.said(policy, subject)
-            said[policy] = quota
-        return json_response(shown(said))
-    holding = {policy: await policies.holds(policy, subject) for policy in TYPES.values()}
-    own = {p: one.value for p, one in holding.items() if one.origin is not Origin.BROKER}
-    return json_response(shown(own or {p: one.value for p, one in holding.items()}))
+            quota: BacklogQuota | None = await policies.explicit(policy, subject)
+            explicit[policy] = quota
+        return json_response(shown(explicit))
+    effective = {policy: await policies.effective(policy, subject) for policy in TYPES.values()}
+    own = {p: one.value for p, one in effective.items() if one.origin is not Origin.BROKER}
+    return json_response(shown(own or {p: one.value for p, one in effective.items()}))
 
 
 async def on_set(site: Site, request: Request) -> Response:
-    """Say one of them; an empty body unsays that of a topic."""
+    """Set one of them; an empty body deletes that of a topic."""
     broker = serving(site)
     policy = _policy(request)
     subject = await _subject(broker, request)
-    said = json_of(request) if request.body.strip() else None
-    if said is None and isinstance(subject, str):
+    value = json_of(request) if request.body.strip() else None
+    if value is None and isinstance(subject, str):
         raise Refused(400, "the body is empty: expected limitSize or limitTime, and policy")
-    quota = None if said is None else decoded(policy.form, said)
+    quota = None if value is None else decoded(policy.codec, value)
     if quota is not None:
         await _check_quota(broker, subject, policy, quota)
-    await broker.enforcement.say(subject, {policy: quota})
+    await broker.enforcement.set(subject, {policy: quota})
     return Response(status=204)
 
 
 async def on_delete(site: Site, request: Request) -> Response:
-    """Unsay one of them."""
+    """Delete one of them."""
     broker = serving(site)
     policy = _policy(request)
-    await broker.enforcement.say(await _subject(broker, request), {policy: None})
+    await broker.enforcement.set(await _subject(broker, request), {policy: None})
     return Response(status=204)
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """What is answered."""
+    """The paths of quotas, of namespaces and topics."""
     for subject in (f"/admin/v2/namespaces/{NAMESPACE}", f"/admin/v2/{TOPIC}"):
         yield Route("GET", f"{subject}/backlogQuotaMap", on_get)
         yield Route("POST", f"{subject}/backlogQuota", on_set)

@@ -1,14 +1,11 @@
-"""The dispatch rate of one subscription, which a topic says beside that of all of them."""
+"""The dispatch rate of one subscription over HTTP, a policy of its topic."""
 
 from collections.abc import Iterator
 
 from magnetar_broker.broker import Broker
-from magnetar_broker.policies import (
-    SUBSCRIPTION_DISPATCH_RATE,
-    SUBSCRIPTION_DISPATCH_RATES,
-    DispatchRate,
-)
-from magnetar_broker.server.admin.policies.line import decoded, speaking_topic
+from magnetar_broker.policies.table import SUBSCRIPTION_DISPATCH_RATE, SUBSCRIPTION_DISPATCH_RATES
+from magnetar_broker.policies.values import DispatchRate
+from magnetar_broker.server.admin.policies.line import decoded, topic_with_policies
 from magnetar_broker.server.admin.site import (
     TOPIC,
     Handler,
@@ -23,47 +20,49 @@ from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
 PATH = f"/admin/v2/{TOPIC}/{{subscription}}/dispatchRate"
-FORM = SUBSCRIPTION_DISPATCH_RATE.form
+CODEC = SUBSCRIPTION_DISPATCH_RATE.codec
 
 
 async def on_get(site: Site, request: Request) -> Response:
-    """What the topic says of the subscription, or what holds for it."""
+    """Answer the explicit rate, or with `?applied=true` the effective one."""
     broker = serving(site)
-    topic = await speaking_topic(broker, request)
-    rate = (await _said(broker, topic)).get(_subscription(request))
+    topic = await topic_with_policies(broker, request)
+    rate = (await _explicit(broker, topic)).get(_subscription(request))
     if rate is None and flag_of(request, "applied"):
-        rate = (await broker.policies.holds(SUBSCRIPTION_DISPATCH_RATE, topic)).value
-    return text_response("") if rate is None else json_response(FORM.encode(rate))
+        rate = (await broker.policies.effective(SUBSCRIPTION_DISPATCH_RATE, topic)).value
+    return text_response("") if rate is None else json_response(CODEC.encode(rate))
 
 
 async def on_set(site: Site, request: Request) -> Response:
-    """Say it; an empty body unsays it."""
+    """Set it; an empty body deletes it."""
     broker = serving(site)
-    topic = await speaking_topic(broker, request)
-    said = json_of(request) if request.body.strip() else None
-    return await _say(
-        broker, topic, _subscription(request), None if said is None else decoded(FORM, said)
+    topic = await topic_with_policies(broker, request)
+    value = json_of(request) if request.body.strip() else None
+    return await _set(
+        broker, topic, _subscription(request), None if value is None else decoded(CODEC, value)
     )
 
 
 async def on_delete(site: Site, request: Request) -> Response:
-    """Unsay it."""
+    """Delete it."""
     broker = serving(site)
-    return await _say(broker, await speaking_topic(broker, request), _subscription(request), None)
+    return await _set(
+        broker, await topic_with_policies(broker, request), _subscription(request), None
+    )
 
 
-async def _said(broker: Broker, topic: TopicName) -> dict[str, DispatchRate]:
-    return await broker.policies.said(SUBSCRIPTION_DISPATCH_RATES, topic) or {}
+async def _explicit(broker: Broker, topic: TopicName) -> dict[str, DispatchRate]:
+    return await broker.policies.explicit(SUBSCRIPTION_DISPATCH_RATES, topic) or {}
 
 
-async def _say(
+async def _set(
     broker: Broker, topic: TopicName, subscription: str, rate: DispatchRate | None
 ) -> Response:
     def changed(rates: dict[str, DispatchRate] | None) -> dict[str, DispatchRate]:
         others = {name: one for name, one in (rates or {}).items() if name != subscription}
         return others if rate is None else {**others, subscription: rate}
 
-    await broker.enforcement.change(topic, SUBSCRIPTION_DISPATCH_RATES, changed)
+    await broker.enforcement.update(topic, SUBSCRIPTION_DISPATCH_RATES, changed)
     return Response(status=204)
 
 
@@ -73,7 +72,7 @@ def _subscription(request: Request) -> str:
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """What is answered."""
+    """The path of the rate and its handlers."""
     yield Route("GET", PATH, on_get)
     yield Route("POST", PATH, on_set)
     yield Route("DELETE", PATH, on_delete)

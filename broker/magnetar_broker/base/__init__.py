@@ -1,0 +1,1 @@
+"""Helpers for every room: errors, records in the metadata store, concurrency, periodic jobs."""

@@ -1,0 +1,50 @@
+"""The interface through which topics reach a client: frames to write, reading to pause."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+
+def host_of(address: str) -> str:
+    """The host of a connection's address."""
+    return address.rpartition(":")[0]
+
+
+class Connection(Protocol):
+    """One client's connection, as producers and consumers see it."""
+
+    @property
+    def address(self) -> str:
+        """Host and port of the peer, for people."""
+
+    def has_room(self) -> bool:
+        """Whether the client keeps up; once it does again, dispatch to its consumers is resumed."""
+
+    def send(self, frames: bytes) -> None:
+        """Queue whole frames; they are written at the end of the turn."""
+
+    def send_all(self, buffers: list[bytes], size: int) -> None:
+        """As `send`, for many buffers of `size` bytes together."""
+
+    def published(self, entries: int, size: int) -> None:
+        """Entries that this client sent were answered: they no longer count as pending."""
+
+    def hold_reading(self) -> Callable[[], None]:
+        """Stop reading from the client; returns what resumes it, safe to call after the end."""
+
+    async def is_alive(self) -> bool:
+        """Whether the client answers a PING."""
+
+    def active_changed(self, consumer_id: int, is_active: bool) -> None:
+        """Notify a Failover consumer that it became active or inactive (ACTIVE_CONSUMER_CHANGE)."""
+
+    def reached_end(self, consumer_id: int) -> None:
+        """Send REACHED_END_OF_TOPIC to a consumer, if its client supports the command."""
+
+    def close_producer(self, producer_id: int) -> None:
+        """Send CLOSE_PRODUCER; the client will reconnect."""
+
+    def drop_producer(self, producer_id: int) -> None:
+        """Remove a producer without notice: a later SEND for it closes the connection."""
+
+    def close_consumer(self, consumer_id: int) -> None:
+        """Send CLOSE_CONSUMER; the client will reconnect."""

@@ -1,0 +1,150 @@
+"""Errors that the broker answers requests with, each with its code in the protocol.
+
+    BrokerError                     code = a ServerError of the protocol
+    ├── InvalidName, TenantMissing, NamespaceMissing, TopicMissing, SubscriptionMissing
+    ├── AlreadyExists, InUse, NotEmpty, LimitReached   over HTTP: what names refuse
+    ├── ProducerBusy, ProducerFenced, ConsumerBusy, ConsumerUnassigned
+    ├── TopicTerminated             nothing can be published any more
+    ├── QuotaHolds, QuotaExceeded   the backlog has reached its quota
+    ├── NotReady                    try again: loading, fenced, or moving
+    ├── ListenerMissing             a lookup names a listener that is not configured
+    ├── NotAllowed                  the feature is off or the request makes no sense
+    ├── SchemaRefused, MetadataTrouble, PersistenceTrouble, TooManyRequests, UnknownTrouble
+
+The text tells the user what to do; it travels to the client as it is.
+"""
+
+from typing import ClassVar
+
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.errors import InvalidTopicName
+from magnetar_storage.errors import StorageError
+
+ServerError = pb.ServerError
+
+
+class BrokerError(Exception):
+    """A request was refused; nothing changed."""
+
+    code: ClassVar[pb.ServerError] = pb.UnknownError
+
+
+class InvalidName(BrokerError):
+    code = pb.InvalidTopicName
+
+
+class TenantMissing(BrokerError):
+    code = pb.TopicNotFound
+
+
+class NamespaceMissing(BrokerError):
+    code = pb.TopicNotFound
+
+
+class TopicMissing(BrokerError):
+    code = pb.TopicNotFound
+
+
+class SubscriptionMissing(BrokerError):
+    code = pb.SubscriptionNotFound
+
+
+class AlreadyExists(BrokerError):
+    """Something of that name already exists."""
+
+
+class InUse(BrokerError):
+    """It cannot be deleted while clients are connected to it."""
+
+
+class NotEmpty(BrokerError):
+    """It cannot be deleted while it is not empty."""
+
+
+class LimitReached(BrokerError):
+    """A configured limit is reached."""
+
+    code = pb.NotAllowedError
+
+
+class ProducerBusy(BrokerError):
+    code = pb.ProducerBusy
+
+
+class ProducerFenced(BrokerError):
+    """The producer has been taken over: its client must not reconnect it."""
+
+    code = pb.ProducerFenced
+
+
+class QuotaHolds(BrokerError):
+    """A backlog quota is exceeded: the producer can connect when there is room."""
+
+    code = pb.ProducerBlockedQuotaExceededError
+
+
+class QuotaExceeded(BrokerError):
+    """A backlog quota is exceeded, and the application gets an exception."""
+
+    code = pb.ProducerBlockedQuotaExceededException
+
+
+class TopicTerminated(BrokerError):
+    """The topic is terminated: nothing can be published."""
+
+    code = pb.TopicTerminatedError
+
+
+class ConsumerBusy(BrokerError):
+    code = pb.ConsumerBusy
+
+
+class ConsumerUnassigned(BrokerError):
+    """The hash ranges of a Key_Shared consumer are invalid or taken."""
+
+    code = pb.ConsumerAssignError
+
+
+class NotReady(BrokerError):
+    code = pb.ServiceNotReady
+
+
+class ListenerMissing(BrokerError):
+    """A lookup names a listener that is not in advertisedListeners."""
+
+    code = pb.ServiceNotReady
+
+
+class NotAllowed(BrokerError):
+    code = pb.NotAllowedError
+
+
+class SchemaRefused(BrokerError):
+    code = pb.IncompatibleSchema
+
+
+class MetadataTrouble(BrokerError):
+    code = pb.MetadataError
+
+
+class PersistenceTrouble(BrokerError):
+    code = pb.PersistenceError
+
+
+class TooManyRequests(BrokerError):
+    code = pb.TooManyRequests
+
+
+class UnknownTrouble(BrokerError):
+    code = pb.UnknownError
+
+
+def as_refusal(error: Exception) -> BrokerError | None:
+    """The refusal to send for an error; None if the error is a defect of the broker."""
+    if isinstance(error, BrokerError):
+        return error
+    if isinstance(error, InvalidTopicName):
+        return InvalidName(str(error))
+    if isinstance(error, StorageError):
+        return PersistenceTrouble(str(error))
+    return None

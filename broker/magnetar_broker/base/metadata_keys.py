@@ -1,0 +1,86 @@
+"""Keys in the metadata store (docs/formats.md, "metadata.db" and "Log record")."""
+
+from urllib.parse import quote_plus, unquote_plus
+
+from magnetar_proto.names import TopicName
+
+TOPICS = "/topics/"
+"""The prefix of the keys of log records."""
+TENANTS = "/tenants/"
+NAMESPACES = "/namespaces/"
+PARTITIONS = "/partitions/"
+DELETIONS = "/deletions/"
+POLICIES = "/policies/"
+"""The prefix of the keys of policies."""
+
+
+def tenant_key(tenant: str) -> str:
+    """The key of a tenant."""
+    return f"{TENANTS}{tenant}"
+
+
+def namespace_key(namespace: str) -> str:
+    """The key of a namespace."""
+    return f"{NAMESPACES}{namespace}"
+
+
+def deletion_key(name: str) -> str:
+    """The key of the mark that a topic, namespace or tenant is being deleted."""
+    return f"{DELETIONS}{quote_plus(name)}"
+
+
+def topic_key(topic: TopicName) -> str:
+    """The key of a topic's log record."""
+    return topics_of(topic.namespace_name, topic.domain) + topic.encoded_local
+
+
+def partitions_key(topic: TopicName) -> str:
+    """The key of a partitioned topic's record."""
+    return partitioned_of(topic.namespace_name, topic.domain) + topic.encoded_local
+
+
+def namespace_policies_key(namespace: str) -> str:
+    """The key of the policies of a namespace."""
+    return f"{POLICIES}{namespace}"
+
+
+def namespace_of_policies(key: str) -> str | None:
+    """The namespace of a key of policies; None if it is a topic's key."""
+    name = key.removeprefix(POLICIES)
+    return name if name.count("/") == 1 else None
+
+
+def policies_of_topics(namespace: str) -> str:
+    """The prefix of the policies of a namespace's topics; `topic_of_names` parses the rest."""
+    return f"{POLICIES}{namespace}/"
+
+
+def topic_policies_key(topic: TopicName) -> str:
+    """The key of the policies of a topic and its partitions."""
+    base = topic.base
+    return f"{POLICIES}{base.namespace_name}/{base.domain}/{base.encoded_local}"
+
+
+def topic_of_names(key: str) -> TopicName:
+    """The topic of a key without its prefix."""
+    tenant, namespace, domain, local = key.split("/", 3)
+    return TopicName.parse(f"{domain}://{tenant}/{namespace}/{unquote_plus(local)}")
+
+
+def topic_of(key: str) -> str:
+    """The full name of the topic with that log record; other keys are returned unchanged."""
+    parts = key.removeprefix(TOPICS).split("/", 3)
+    if not key.startswith(TOPICS) or len(parts) < 4:
+        return key
+    tenant, namespace, domain, local = parts
+    return f"{domain}://{tenant}/{namespace}/{unquote_plus(local)}"
+
+
+def topics_of(namespace: str, domain: str) -> str:
+    """The prefix of a namespace's log records; encoded local names follow."""
+    return f"{TOPICS}{namespace}/{domain}/"
+
+
+def partitioned_of(namespace: str, domain: str) -> str:
+    """The prefix of a namespace's partitioned topics; encoded local names follow."""
+    return f"{PARTITIONS}{namespace}/{domain}/"

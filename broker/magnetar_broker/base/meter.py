@@ -1,0 +1,31 @@
+"""Meters: by how much a counter grew in the last window of time."""
+
+from collections.abc import Sequence
+from functools import cache
+
+
+@cache
+def _none(counters: int) -> tuple[float, ...]:
+    """Rates of a meter that stands still, one tuple for all of them: there can be very many."""
+    return (0.0,) * counters
+
+
+class Meter:
+    """Turns running totals into rates a second; a window is closed every so many seconds."""
+
+    __slots__ = ("_before", "rates")
+
+    def __init__(self, counters: int) -> None:
+        self.rates: tuple[float, ...] = _none(counters)
+        """Of the last closed window, in the order of the totals."""
+        self._before: Sequence[float] = self.rates
+
+    def close_window(self, totals: Sequence[int], seconds: float) -> None:
+        """The window that began at the last call ends now."""
+        if totals == self._before:
+            self.rates = _none(len(totals))
+            return
+        self.rates = tuple(
+            (total - before) / seconds for total, before in zip(totals, self._before, strict=True)
+        )
+        self._before = totals

@@ -1,0 +1,36 @@
+"""Does the same work for many items, up to 64 concurrently, so that they share disk syncs."""
+
+from collections.abc import Awaitable, Callable, Collection
+from typing import TypeVar
+
+from magnetar_storage.log.engine import Engine
+from magnetar_storage.world.runtime import Promise
+
+T = TypeVar("T")
+WIDTH = 64
+
+
+async def for_each(
+    engine: Engine, things: Collection[T], work: Callable[[T], Awaitable[None]]
+) -> None:
+    """Do `work` for each; of several errors one is raised, after all have been tried."""
+    left = iter(things)
+    errors: list[Exception] = []
+
+    async def worker(ended: Promise) -> None:
+        try:
+            for thing in left:
+                try:
+                    await work(thing)
+                except Exception as error:  # whatever it is, it is raised
+                    errors.append(error)
+        finally:
+            ended.set_result(None)
+
+    workers = [engine.clock.promise() for _ in range(min(WIDTH, len(things)))]
+    for ended in workers:
+        engine.tasks.spawn(worker(ended))
+    for ended in workers:
+        await ended
+    if errors:
+        raise errors[0]

@@ -1,0 +1,116 @@
+"""Runs periodic jobs beside the traffic: tidying, measuring, expiry, quotas."""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Protocol, TypeVar
+
+from magnetar_broker.base.turns import yield_turn
+from magnetar_proto.names import TopicName
+from magnetar_storage.errors import StorageError
+from magnetar_storage.log.engine import Engine
+from magnetar_storage.world.mutex import Mutex
+from magnetar_storage.world.runtime import Clock, Timer
+
+logger = logging.getLogger(__name__)
+
+
+class Named(Protocol):
+    """A topic, as far as its name."""
+
+    @property
+    def name(self) -> TopicName: ...
+
+
+T = TypeVar("T", bound=Named)
+PAUSE_EVERY = 256
+"""Topics between two turns that are left to the rest of the broker."""
+
+
+class PeriodicJobs:
+    """The jobs of a broker.  The rounds of a job never overlap; the next one comes whatever
+    happened to the last."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._jobs: dict[str, _Job] = {}
+        self._running = False
+
+    def every(self, seconds: float, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Do `work` again and again, `seconds` after its last end; never by itself if 0 or less."""
+        assert name not in self._jobs
+        job = self._jobs[name] = _Job(self._engine, seconds, name, work)
+        if self._running:
+            job.schedule()
+
+    def start(self) -> None:
+        """Begin; the first rounds come after their intervals."""
+        self._running = True
+        for job in self._jobs.values():
+            job.schedule()
+
+    def stop(self) -> None:
+        """Begin no more rounds; one that is under way ends by itself."""
+        self._running = False
+        for job in self._jobs.values():
+            job.stop()
+
+    async def run(self, name: str) -> None:
+        """Do a round now; it has ended on return.  Raises what it raises."""
+        await self._jobs[name].run()
+
+
+class _Job:
+    __slots__ = ("_engine", "_name", "_one_at_a_time", "_seconds", "_stopped", "_timer", "_work")
+
+    def __init__(
+        self, engine: Engine, seconds: float, name: str, work: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._engine = engine
+        self._seconds = seconds
+        self._name = name
+        self._work = work
+        self._one_at_a_time = Mutex(engine.clock)
+        self._timer: Timer | None = None
+        self._stopped = True
+
+    def schedule(self) -> None:
+        self._stopped = False
+        if self._seconds > 0:
+            spawn, later = self._engine.tasks.spawn, self._engine.clock.later
+            self._timer = later(self._seconds, lambda: spawn(self._round()))
+
+    def stop(self) -> None:
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    async def run(self) -> None:
+        async with self._one_at_a_time.held():
+            await self._work()
+
+    async def _round(self) -> None:
+        """What storage refuses is logged; anything else is a defect, which the task reports."""
+        try:
+            if not self._stopped:
+                await self.run()
+        except StorageError as error:
+            logger.warning("%s failed and will be retried: %s", self._name, error)
+        finally:
+            if not self._stopped:
+                self.schedule()
+
+
+async def each(
+    clock: Clock, topics: Iterable[T], work: Callable[[T], Awaitable[None]], complaint: str
+) -> None:
+    """Do `work` for one topic after the other; what storage refuses one stops no other.
+
+    `complaint` is logged with the topic's `name` and the error, as `"%s ...: %s"`.
+    """
+    for count, topic in enumerate(topics, 1):
+        try:
+            await work(topic)
+        except StorageError as error:
+            logger.warning(complaint, topic.name, error)
+        if count % PAUSE_EVERY == 0:
+            await yield_turn(clock)

@@ -1,0 +1,56 @@
+"""JSON objects in the metadata store, changed by compare-and-set; unknown fields stay."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from magnetar_storage.errors import BadVersion
+from magnetar_storage.interfaces import ABSENT, MetadataStore
+
+Fields = dict[str, Any]
+
+PAGE = 1000
+
+
+async def read_record(metadata: MetadataStore, key: str) -> Fields | None:
+    """The object, None if there is none."""
+    found = await metadata.get(key)
+    return None if found is None else json.loads(found.value)
+
+
+async def has_record(metadata: MetadataStore, key: str) -> bool:
+    """Whether there is one: cheaper than reading it, for stores know their keys."""
+    return await metadata.list(key, "", 1) == [key]
+
+
+async def create_record(metadata: MetadataStore, key: str, fields: Fields) -> bool:
+    """Store a new object, durably; False if there is one already, which stays as it is."""
+    try:
+        await metadata.put(key, json.dumps(fields).encode(), ABSENT)
+    except BadVersion:
+        return False
+    return True
+
+
+async def change_record(
+    metadata: MetadataStore, key: str, change: Callable[[Fields], Fields]
+) -> bool:
+    """Store what `change` makes of the object, durably; False if there is none."""
+    while (found := await metadata.get(key)) is not None:
+        value = json.dumps(change(json.loads(found.value))).encode()
+        try:
+            await metadata.put(key, value, found.version)
+        except BadVersion:
+            continue  # a concurrent request changed it
+        return True
+    return False
+
+
+async def keys_under(metadata: MetadataStore, prefix: str) -> list[str]:
+    """What follows the prefix in each key that begins with it, in order."""
+    keys: list[str] = []
+    while True:
+        page = await metadata.list(prefix, keys[-1] if keys else "", PAGE)
+        keys += page
+        if len(page) < PAGE:
+            return [key[len(prefix) :] for key in keys]

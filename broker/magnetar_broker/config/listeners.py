@@ -1,0 +1,100 @@
+"""Advertised listeners: the addresses of one broker, each set of them under a name.
+
+Clients inside and outside of a network reach the same broker at different addresses.  A client
+names the listener whose addresses it can use, and its lookups are answered with those.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+_ENTRY = re.compile(
+    r"(?P<name>[-\w.]+)\s*:\s*"
+    r"(?P<url>(?P<scheme>pulsar|pulsar\+ssl|https?)://"
+    r"(?:\[[0-9A-Fa-f:.]+\]|[^\s/@,:\[\]]+):(?P<port>[0-9]{1,5}))"
+)
+MAX_PORT = 65535
+
+
+class AdvertisedListener(NamedTuple):
+    """One address of a listener; a listener has at most one of each scheme."""
+
+    name: str
+    scheme: str
+    url: str
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.url}"
+
+
+class ListenerUrls(NamedTuple):
+    """The addresses of a listener; empty where it has none of that scheme.
+
+    The two for TLS are those of a proxy that ends TLS in front of the broker.
+    """
+
+    pulsar: str = ""
+    pulsar_tls: str = ""
+    http: str = ""
+    http_tls: str = ""
+
+
+_FIELDS = {"pulsar": "pulsar", "pulsar+ssl": "pulsar_tls", "http": "http", "https": "http_tls"}
+
+
+class Listeners:
+    """The kind of `advertisedListeners`."""
+
+    allowed = (
+        "name:scheme://host:port with scheme pulsar, pulsar+ssl, http or https; several are "
+        "separated by commas"
+    )
+
+    def parse(self, text: str) -> tuple[AdvertisedListener, ...]:
+        return tuple(_entry(word.strip()) for word in text.split(",") if word.strip())
+
+
+def _entry(text: str) -> AdvertisedListener:
+    found = _ENTRY.fullmatch(text)
+    if found is None or not 0 < int(found["port"]) <= MAX_PORT:
+        raise ValueError(text)
+    return AdvertisedListener(found["name"], found["scheme"], found["url"])
+
+
+def urls_by_name(entries: Iterable[AdvertisedListener]) -> dict[str, ListenerUrls]:
+    """Every listener's addresses, in the order of the setting."""
+    found: dict[str, ListenerUrls] = {}
+    for name, scheme, url in entries:
+        found[name] = found.get(name, ListenerUrls())._replace(**{_FIELDS[scheme]: url})
+    return found
+
+
+def default_listener(entries: tuple[AdvertisedListener, ...], internal: str | None) -> str:
+    """The name of the listener for lookups without one: `internal`, or the first if unset."""
+    return internal or entries[0].name
+
+
+def problem_of(entries: tuple[AdvertisedListener, ...]) -> str | None:
+    """The conflict between entries that are valid alone; None if there is none."""
+    seen: set[tuple[str, str]] = set()
+    for name, scheme, _ in entries:
+        if (name, scheme) in seen:
+            return f"listener {name} has more than one {scheme} address; keep one"
+        seen.add((name, scheme))
+    return None
+
+
+def problem_of_internal(
+    entries: tuple[AdvertisedListener, ...], internal: str | None
+) -> str | None:
+    """Why `internal` cannot be the default listener; None if it can."""
+    if not entries:
+        return "advertisedListeners is not set; set it, or leave internalListenerName unset"
+    urls, name = urls_by_name(entries), default_listener(entries, internal)
+    if name not in urls:
+        return f"expected a listener of advertisedListeners: {', '.join(urls)}"
+    if not urls[name].pulsar:
+        return (
+            f"listener {name} has no pulsar:// address, which the default listener needs; add one"
+        )
+    return None

@@ -1,0 +1,1 @@
+"""Delayed delivery: which messages of a topic wait, and when they are due."""

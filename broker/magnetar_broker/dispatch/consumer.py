@@ -1,0 +1,256 @@
+"""Consumers: the request that opens one, its permits and pending entries, and its subscription."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from magnetar_broker.base.connection import Connection
+from magnetar_broker.base.meter import Meter
+from magnetar_broker.dispatch.frames import FrameCache
+from magnetar_broker.dispatch.key_selection import KeySharedMeta
+from magnetar_broker.dispatch.throttle import Throttle
+from magnetar_proto.acks import Ack
+from magnetar_proto.deliveries import encode_message
+from magnetar_proto.ids import MessageId
+from magnetar_storage.errors import StorageError
+from magnetar_storage.world.runtime import Done
+
+
+@dataclass(frozen=True)
+class SubscribeRequest:
+    """The fields of a SUBSCRIBE command that a topic needs."""
+
+    subscription: str
+    type: int
+    consumer_id: int
+    consumer_name: str
+    priority: int = 0
+    epoch: int = -1
+    durable: bool = True
+    earliest: bool = False
+    start: MessageId | None = None
+    rollback_seconds: int = 0
+    properties: dict[str, str] = field(default_factory=dict)
+    key_shared: KeySharedMeta | None = None
+    """None if the consumer did not set it: the broker divides the keys."""
+    read_compacted: bool = False
+    """Deliver only the last message of each key, as far as the topic was compacted."""
+    compacted_from: int = 0
+    """With `read_compacted`: the offset at which a new subscription begins."""
+    metadata: dict[str, str] = field(default_factory=dict)
+    """Metadata that the client set."""
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """What a subscription has not acknowledged."""
+
+    messages: int
+    """Messages of batches counted one by one; delayed and pending ones included."""
+    entries: int
+    size: int = 0
+    """Bytes of the entries, estimated: their number times the mean size, segment by segment."""
+    delayed: int = 0
+    """Messages that are delayed."""
+
+    @property
+    def without_delayed(self) -> int:
+        """Messages that have been delivered or could be now."""
+        return self.messages - self.delayed
+
+
+class CompactedSource(Protocol):
+    """Where dispatchers get compacted entries from (`compacted.CompactedReading`)."""
+
+    failure: StorageError | None
+    """Why they cannot be read at present."""
+
+    def first(self) -> int:
+        """The offset to begin at after a seek or a change of the consumer."""
+
+    def has(self, offset: int) -> bool:
+        """Whether the entries from this offset on are read from compacted data."""
+
+    def give(
+        self, consumer: "Consumer", offset: int, room: int, frames: FrameCache, partition: int
+    ) -> int:
+        """Send about `room` messages from `offset` on; returns the offset to continue at.
+
+        That is `offset` itself while entries are being read.
+        """
+
+    def clear(self) -> None:
+        """Release the memory: no consumer reads at present."""
+
+
+class AnySubscription(Protocol):
+    """A subscription of a persistent or a non-persistent topic, as the session uses it."""
+
+    name: str
+    type: int
+
+    def remove_consumer(self, consumer: "Consumer") -> None:
+        """A consumer left."""
+
+    def flow(self, consumer: "Consumer", permits: int) -> None:
+        """Add permits: so many messages more may be sent to the consumer."""
+
+    def wake(self) -> None:
+        """Send what can be sent now: a connection has room again."""
+
+    def acknowledge(self, consumer: "Consumer", ack: Ack, done: Done | None) -> None:
+        """Apply an ACK; `done` is called when it is durable.  Unknown positions are ignored."""
+
+    def redeliver(
+        self, consumer: "Consumer", ids: list[tuple[int, int]], epoch: int | None
+    ) -> None:
+        """Send these entries again, or without ids all that the consumer did not acknowledge."""
+
+    async def seek_to_id(self, position: MessageId, ack_set: tuple[int, ...]) -> None:
+        """Continue with this message; durable on return."""
+
+    async def seek_to_time(self, timestamp_ms: int) -> None:
+        """Continue with the first message published at or after a time; durable on return."""
+
+    async def settled(self) -> None:
+        """Wait until every acknowledgement so far is durable."""
+
+    async def unsubscribe(self, consumer: "Consumer", force: bool) -> None:
+        """Delete the subscription; `force` disconnects its other consumers."""
+
+    async def backlog(self) -> Backlog:
+        """What is not acknowledged."""
+
+    def mark_delete_id(self) -> MessageId:
+        """The mark-delete position: everything up to it is acknowledged."""
+
+    async def last_message_id(self, read_compacted: bool = False) -> MessageId:
+        """The topic's last entry, with the index of its last message if it is a batch."""
+
+
+class Consumer:
+    """One consumer of a connection.
+
+    `permits` counts messages and may become negative, by less than the messages of one entry.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        consumer_id: int,
+        subscription: AnySubscription,
+        name: str,
+        priority: int,
+        epoch: int,
+        connected_ms: int,
+        key_shared: KeySharedMeta | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> None:
+        self.connection = connection
+        self.id = consumer_id
+        self.subscription = subscription
+        self.name = name
+        self.priority = priority
+        self.epoch = epoch
+        self.permits = 0
+        self.unacked = 0
+        self.pending: dict[int, int] = {}
+        """Shared and Key_Shared: by offset, the unacknowledged messages of each entry sent."""
+        self.blocked = False
+        """Shared and Key_Shared: its limit of unacknowledged messages was reached; delivery resumes
+        at half of it."""
+        self.at_end = False
+        self.throttle: Throttle | None = None
+        """Counts all that is sent against dispatch rates, if any apply."""
+        self.closed = False
+        self.lost = False
+        """Whether it was closed because its connection ended."""
+        self.messages_out = self.bytes_out = 0
+        self.messages_redelivered = 0
+        self.connected_ms = connected_ms
+        self.key_shared = key_shared or KeySharedMeta()
+        self.metadata = metadata or {}
+        self.takes_any_schema = False
+        """Whether it subscribed with AUTO_CONSUME, that is without a schema of its own."""
+        self.compacted: CompactedSource | None = None
+        """Where entries below the compaction horizon are read, if it reads compacted."""
+        self.meter = Meter(3)
+
+    def totals(self) -> tuple[int, int, int]:
+        """Messages and bytes sent, messages redelivered: for `meter`."""
+        return (self.messages_out, self.bytes_out, self.messages_redelivered)
+
+    def can_take(self) -> bool:
+        """Whether a message may be sent now."""
+        return self.permits > 0 and not self.blocked and self.connection.has_room()
+
+    def give_run(
+        self,
+        frames: FrameCache,
+        ledger: int,
+        first_entry: int,
+        payloads: Sequence[bytes],
+        messages: int,
+    ) -> None:
+        """Send consecutive whole entries with redelivery count 0."""
+        buffers, size, payload_bytes = frames.of(self.id, self.epoch, ledger, first_entry, payloads)
+        self.connection.send_all(buffers, size)
+        self._count(len(payloads), messages, payload_bytes)
+
+    def give_scattered(
+        self,
+        frames: FrameCache,
+        ledger: int,
+        entries: Sequence[int],
+        payloads: Sequence[bytes],
+        messages: int,
+    ) -> None:
+        """Send whole entries of one ledger, ascending, with redelivery count 0 and no epoch."""
+        buffers, size, payload_bytes = frames.scattered(self.id, ledger, entries, payloads)
+        self.connection.send_all(buffers, size)
+        self._count(len(payloads), messages, payload_bytes)
+
+    def give_entry(
+        self,
+        ledger: int,
+        entry: int,
+        partition: int,
+        payload: bytes,
+        messages: int,
+        redelivery_count: int,
+        ack_set: tuple[int, ...],
+    ) -> None:
+        """Send one entry of which `messages` are not acknowledged."""
+        epoch = self.epoch if self.epoch >= 0 else None
+        head = encode_message(
+            self.id, ledger, entry, partition, payload, redelivery_count, ack_set, epoch
+        )
+        self.connection.send_all([head, payload], len(head) + len(payload))
+        self._count(1, messages, len(payload))
+        if redelivery_count:
+            self.messages_redelivered += messages
+
+    def _count(self, entries: int, messages: int, payload_bytes: int) -> None:
+        if self.throttle is not None:
+            self.throttle.took(entries, messages, payload_bytes)
+        self.permits -= messages
+        self.messages_out += messages
+        self.bytes_out += payload_bytes
+
+    def reached_end(self) -> None:
+        """Tell the client, once, that its topic is terminated and everything was acknowledged."""
+        if not self.at_end:
+            self.at_end = True
+            self.connection.reached_end(self.id)
+
+    def close(self) -> None:
+        """Leave the subscription; what is pending goes to other consumers."""
+        if not self.closed:
+            self.closed = True
+            self.subscription.remove_consumer(self)
+
+    def disconnect(self) -> None:
+        """Close it and tell the client (CLOSE_CONSUMER), which reconnects."""
+        if not self.closed:
+            self.close()
+            self.connection.close_consumer(self.id)

@@ -1,0 +1,80 @@
+"""Segments that no log or cursor lists: left by a crash before they were listed."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+from magnetar_broker.base.metadata_keys import TOPICS
+from magnetar_storage.cursors.cursor_log import read_cursors
+from magnetar_storage.errors import Corrupt, NoSegment, StorageError
+from magnetar_storage.interfaces import MetadataStore, SegmentId, SegmentStore
+from magnetar_storage.log.engine import Engine
+from magnetar_storage.log.log_record import LogRecord
+
+logger = logging.getLogger(__name__)
+
+PAGE = 1000
+
+
+async def present_segments(engine: Engine) -> set[SegmentId]:
+    """All segments of the store; to be called before topics are opened."""
+    return {segment async for segment in engine.store.segments()}
+
+
+async def sweep(engine: Engine, candidates: set[SegmentId]) -> list[SegmentId]:
+    """Delete those candidates that no log lists and that hold nothing needed; returns the others.
+
+    Not needed are empty segments, and cursor segments while every log has its own: a crash
+    interrupted their replacement.  No other segment is deleted, since metadata that was restored
+    from an old copy lists too few.  Safe while logs are in use: a segment that existed before
+    this process started serving is never listed later.
+    """
+    listed: set[SegmentId] = set()
+    cursors: set[SegmentId] = set()
+    async for record in _records(engine.metadata):
+        listed |= record.listed
+        cursors |= {record.cursor_segment} if record.cursor_segment is not None else set()
+    complete = cursors <= await present_segments(engine)
+    kept = []
+    for segment in sorted(candidates - listed):
+        with suppress(NoSegment):  # then a log has deleted it meanwhile
+            if await _is_needless(engine.store, segment, complete):
+                await engine.store.delete(segment)
+            else:
+                kept.append(segment)
+    return kept
+
+
+async def _is_needless(store: SegmentStore, segment: SegmentId, cursors_complete: bool) -> bool:
+    if (await store.recover(segment)).entries == 0:
+        return True
+    if cursors_complete:
+        with suppress(Corrupt):  # then it holds something else
+            await read_cursors(store, segment, {})
+            return True
+    return False
+
+
+async def sweep_and_log(engine: Engine, candidates: set[SegmentId]) -> None:
+    """`sweep`, and log what is kept; an error of storage is logged and the next start retries."""
+    try:
+        kept = await sweep(engine, candidates)
+    except StorageError as error:
+        logger.warning("cannot look for orphaned segments, will retry at the next start: %s", error)
+        return
+    if kept:
+        logger.warning(
+            "no topic lists segments %s; they are kept: if metadata.db is not an old copy, "
+            "nothing needs them",
+            ", ".join(map(str, kept)),
+        )
+
+
+async def _records(metadata: MetadataStore) -> AsyncIterator[LogRecord]:
+    after = ""
+    while keys := await metadata.list(TOPICS, after, PAGE):
+        for key in keys:
+            found = await metadata.get(key)
+            if found is not None:
+                yield LogRecord.decode(key, found.value)
+        after = keys[-1]

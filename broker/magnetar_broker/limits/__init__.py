@@ -1,0 +1,1 @@
+"""The limits and rates that apply to one topic."""

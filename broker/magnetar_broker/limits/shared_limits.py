@@ -1,0 +1,32 @@
+"""What all topics of a broker share: budgets and rates, with their counters."""
+
+from typing import NamedTuple
+
+from magnetar_broker.config import Settings
+from magnetar_broker.dispatch.unacked_budget import UnackedBudget
+from magnetar_broker.rates.rate_limit import BrokerRates, Rate
+
+
+class SharedLimits(NamedTuple):
+    """One per broker; `TopicLimits` has the values that are each topic's own."""
+
+    rates: BrokerRates
+    """The rates of publishing and of delivering of all topics together."""
+    unacked: UnackedBudget
+    """The unacknowledged messages of all subscriptions together."""
+
+
+def shared_limits(settings: Settings) -> SharedLimits:
+    """As the settings have them."""
+    publish = Rate(
+        settings.broker_publisher_throttling_max_message_rate,
+        settings.broker_publisher_throttling_max_byte_rate,
+    )
+    dispatch = Rate(
+        settings.dispatch_throttling_rate_in_msg, settings.dispatch_throttling_rate_in_byte
+    )
+    unacked = UnackedBudget(
+        settings.max_unacked_messages_per_broker,
+        settings.max_unacked_messages_per_subscription_on_broker_blocked,
+    )
+    return SharedLimits(BrokerRates(publish, dispatch), unacked)

@@ -1,0 +1,227 @@
+"""The limits of a topic, its subscriptions and dispatchers, from settings and policies."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from magnetar_broker.base.connection import host_of
+from magnetar_broker.base.errors import ConsumerBusy, NotAllowed
+from magnetar_broker.config import Settings
+from magnetar_broker.config.domains import QuotaAction, SubscriptionType
+from magnetar_broker.dispatch.base import DispatchLimits
+from magnetar_broker.dispatch.consumer import Consumer
+from magnetar_broker.policies.compaction_rules import CompactionRules
+from magnetar_broker.policies.effective import EffectivePolicies
+from magnetar_broker.policies.policy import Origin, Policy
+from magnetar_broker.policies.resolver import Policies
+from magnetar_broker.policies.retention import Retention
+from magnetar_broker.policies.table import (
+    AUTO_SUBSCRIPTION_CREATION,
+    BACKLOG_QUOTA_AGE,
+    BACKLOG_QUOTA_SIZE,
+    DEDUPLICATION_SNAPSHOT_INTERVAL,
+    MAX_CONSUMERS,
+    MAX_CONSUMERS_PER_SUBSCRIPTION,
+    MAX_MESSAGE_SIZE,
+    MAX_PRODUCERS,
+    MAX_SUBSCRIPTIONS,
+    MAX_UNACKED_PER_CONSUMER,
+    MAX_UNACKED_PER_SUBSCRIPTION,
+    MESSAGE_TTL,
+    RETENTION,
+    SUBSCRIPTION_EXPIRATION,
+    SUBSCRIPTION_TYPES,
+)
+from magnetar_broker.policies.values import BacklogQuota
+from magnetar_broker.publishing.deduplication import DeduplicationRules
+from magnetar_proto.names import TopicName
+
+NO_QUOTA = BacklogQuota(-1, QuotaAction.PRODUCER_REQUEST_HOLD)
+
+
+@dataclass(frozen=True)
+class TopicLimits(DispatchLimits):
+    """The limits of one topic: values only; 0 is no limit."""
+
+    max_producers: int = 10_000
+    max_consumers: int = 10_000
+    max_consumers_per_subscription: int = 5_000
+    max_subscriptions: int = 10_000
+    max_message_size: int = 0
+    max_producers_of_address: int = 0
+    max_consumers_of_address: int = 0
+    subscription_types: frozenset[SubscriptionType] = frozenset(SubscriptionType)
+    batch_index_acks: bool = True
+    auto_subscription: bool = True
+    strict_delays: bool = True
+    retention: Retention = field(default_factory=Retention)
+    compaction: CompactionRules = field(default_factory=CompactionRules)
+    message_ttl_seconds: int = 0
+    subscription_expiration_minutes: int = 0
+    size_quota: BacklogQuota = NO_QUOTA
+    """Bytes."""
+    age_quota: BacklogQuota = NO_QUOTA
+    """Seconds; 0 is no limit either."""
+    keeps_quotas: bool = True
+    precise_ages: bool = False
+    """Whether a message's age is exact; else it counts from the closing of its segment."""
+    deduplication: DeduplicationRules = field(default_factory=DeduplicationRules)
+    throttle_entries: bool = False
+    """Whether rates of delivery count a batch as one message."""
+    throttle_caught_up: bool = True
+    """Whether rates of delivery apply to subscriptions that are caught up, too."""
+
+    def check_consumers(self, topic: TopicName, present: int) -> None:
+        """`ConsumerBusy` if the limit of consumers is reached."""
+        if 0 < self.max_consumers <= present:
+            raise ConsumerBusy(
+                f"{topic} has {present} consumers and the limit is {self.max_consumers}: close "
+                "one, or raise maxConsumersPerTopic"
+            )
+
+    def check_address(self, topic: TopicName, address: str, present: Iterable[Consumer]) -> None:
+        """`ConsumerBusy` if the limit of consumers from the host of this address is reached."""
+        limit, host = self.max_consumers_of_address, host_of(address)
+        if 0 < limit <= sum(host_of(one.connection.address) == host for one in present):
+            raise ConsumerBusy(
+                f"{topic} has {limit} consumers from {host}, the limit of an address: close one, "
+                "or raise maxSameAddressConsumersPerTopic"
+            )
+
+    def check_type(self, topic: TopicName, kind: str) -> None:
+        """`NotAllowed` unless this type of subscription is enabled."""
+        if kind not in self.subscription_types:
+            raise NotAllowed(
+                f"subscriptions of type {kind} are disabled on {topic}: use another type, or "
+                "add it to subscriptionTypesEnabled"
+            )
+
+    def check_subscriptions(self, topic: TopicName, present: int) -> None:
+        """`NotAllowed` if the limit of subscriptions is reached."""
+        if 0 < self.max_subscriptions <= present:
+            raise NotAllowed(
+                f"{topic} has {present} subscriptions and the limit is {self.max_subscriptions}: "
+                "delete one, or raise maxSubscriptionsPerTopic"
+            )
+
+
+def topic_limits(settings: Settings) -> TopicLimits:
+    """The limits that the settings define."""
+    return TopicLimits(
+        max_read_entries=settings.dispatcher_max_read_batch_size,
+        max_read_bytes=settings.dispatcher_max_read_size_bytes,
+        max_round_robin_entries=settings.dispatcher_max_round_robin_batch_size,
+        key_shared_ring=settings.subscription_key_shared_use_consistent_hashing,
+        key_shared_ring_points=settings.subscription_key_shared_consistent_hashing_replica_points,
+        key_shared_look_ahead_per_consumer=(
+            settings.key_shared_look_ahead_msg_in_replay_threshold_per_consumer
+        ),
+        key_shared_look_ahead_per_subscription=(
+            settings.key_shared_look_ahead_msg_in_replay_threshold_per_subscription
+        ),
+        max_unacked_per_consumer=settings.max_unacked_messages_per_consumer,
+        max_unacked_per_subscription=settings.max_unacked_messages_per_subscription,
+        count_lost_as_redelivery=settings.magnetar_count_lost_consumers_as_redelivery,
+        failover_delay_ms=settings.active_consumer_failover_delay_time_millis,
+        max_producers=settings.max_producers_per_topic,
+        max_consumers=settings.max_consumers_per_topic,
+        max_consumers_per_subscription=settings.max_consumers_per_subscription,
+        max_subscriptions=settings.max_subscriptions_per_topic,
+        subscription_types=settings.subscription_types_enabled,
+        max_producers_of_address=settings.max_same_address_producers_per_topic,
+        max_consumers_of_address=settings.max_same_address_consumers_per_topic,
+        batch_index_acks=settings.acknowledgment_at_batch_index_level_enabled,
+        auto_subscription=settings.allow_auto_subscription_creation,
+        strict_delays=settings.is_delayed_delivery_deliver_at_time_strict,
+        retention=RETENTION.default(settings),
+        message_ttl_seconds=MESSAGE_TTL.default(settings),
+        subscription_expiration_minutes=SUBSCRIPTION_EXPIRATION.default(settings),
+        size_quota=BACKLOG_QUOTA_SIZE.default(settings),
+        age_quota=BACKLOG_QUOTA_AGE.default(settings),
+        keeps_quotas=settings.backlog_quota_check_enabled,
+        precise_ages=settings.precise_time_based_backlog_quota_check,
+        throttle_entries=settings.dispatch_throttling_on_batch_message_enabled,
+        throttle_caught_up=settings.dispatch_throttling_on_non_backlog_consumer_enabled,
+        compaction=CompactionRules(
+            retain_keyless=settings.topic_compaction_retain_null_key,
+            bytes_per_second=settings.magnetar_compaction_read_mb_per_second << 20,
+        ),
+        deduplication=DeduplicationRules(
+            max_names=settings.broker_deduplication_max_number_of_producers,
+            idle_ms=settings.broker_deduplication_producer_inactivity_timeout_minutes * 60_000,
+            snapshot_entries=settings.broker_deduplication_entries_interval,
+            snapshot_seconds=settings.broker_deduplication_snapshot_interval_seconds,
+        ),
+    )
+
+
+BY_POLICY: dict[str, Policy[Any]] = {
+    "max_producers": MAX_PRODUCERS,
+    "max_consumers": MAX_CONSUMERS,
+    "max_consumers_per_subscription": MAX_CONSUMERS_PER_SUBSCRIPTION,
+    "max_subscriptions": MAX_SUBSCRIPTIONS,
+    "max_message_size": MAX_MESSAGE_SIZE,
+    "max_unacked_per_consumer": MAX_UNACKED_PER_CONSUMER,
+    "max_unacked_per_subscription": MAX_UNACKED_PER_SUBSCRIPTION,
+    "subscription_types": SUBSCRIPTION_TYPES,
+    "auto_subscription": AUTO_SUBSCRIPTION_CREATION,
+    "retention": RETENTION,
+    "message_ttl_seconds": MESSAGE_TTL,
+    "subscription_expiration_minutes": SUBSCRIPTION_EXPIRATION,
+    "size_quota": BACKLOG_QUOTA_SIZE,
+    "age_quota": BACKLOG_QUOTA_AGE,
+}
+"""The policies that override settings, by the names of the fields."""
+
+OF_SYSTEM: dict[str, Any] = {
+    "max_producers": 0,
+    "max_consumers": 0,
+    "max_consumers_per_subscription": 0,
+    "max_subscriptions": 0,
+    "max_producers_of_address": 0,
+    "max_consumers_of_address": 0,
+    "message_ttl_seconds": 0,
+    "subscription_expiration_minutes": 0,
+    "size_quota": NO_QUOTA,
+    "age_quota": NO_QUOTA,
+}
+"""Limits of the broker's own topics: its own clients are never refused or expired."""
+
+LIMITS = "limits"
+"""The key of limits among the values derived from policies."""
+MAX_INTERNED = 1000
+_interned: dict[TopicLimits, TopicLimits] = {}
+
+
+def limits_of(base: TopicLimits, policies: Policies, topic: TopicName) -> TopicLimits:
+    """The limits of a topic whose policies are loaded: `base` where they are unset.
+
+    Topics with the same limits share them.
+    """
+    if topic.is_system:
+        return _shared(base, OF_SYSTEM)
+    effective = policies.effective_policies(topic)
+    found = effective.derived.get(LIMITS)
+    if found is None or found[0] is not base:
+        found = effective.derived[LIMITS] = (base, _with_policies(base, effective))
+    limits: TopicLimits = found[1]
+    return limits
+
+
+def _with_policies(base: TopicLimits, effective: EffectivePolicies) -> TopicLimits:
+    overrides = {}
+    for name, policy in BY_POLICY.items():
+        resolved = effective.resolve(policy)
+        if resolved.origin is not Origin.BROKER:
+            overrides[name] = resolved.value
+    snapshots = effective.resolve(DEDUPLICATION_SNAPSHOT_INTERVAL)
+    if snapshots.origin is not Origin.BROKER:
+        overrides["deduplication"] = replace(base.deduplication, snapshot_seconds=snapshots.value)
+    return _shared(base, overrides) if overrides else base
+
+
+def _shared(base: TopicLimits, overrides: dict[str, Any]) -> TopicLimits:
+    if len(_interned) >= MAX_INTERNED:
+        _interned.clear()
+    limits = replace(base, **overrides)
+    return _interned.setdefault(limits, limits)

@@ -1,0 +1,98 @@
+"""The periodic jobs that work on every loaded topic."""
+
+from collections.abc import Awaitable, Callable, Iterator
+
+from magnetar_broker.base.periodic_jobs import PAUSE_EVERY, PeriodicJobs, each
+from magnetar_broker.base.turns import yield_turn
+from magnetar_broker.config import Settings
+from magnetar_broker.lifetime.expiry import expire_messages, expire_subscriptions
+from magnetar_broker.lifetime.quotas import keep_to_quotas
+from magnetar_broker.lifetime.tidying import tidy
+from magnetar_broker.topic.non_persistent import NonPersistentTopic
+from magnetar_broker.topic.topic import Topic
+from magnetar_storage.log.engine import Engine
+
+TRIMMING = "trimming of segments"
+MEASURING = "measuring of rates"
+MESSAGE_EXPIRY = "expiry of messages"
+SUBSCRIPTION_EXPIRY = "expiry of subscriptions"
+QUOTAS = "check of backlog quotas"
+COMPACTION = "compaction"
+
+
+class Maintenance:
+    """One per broker; call `register` once."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        engine: Engine,
+        topics: Callable[[], Iterator[Topic | NonPersistentTopic]],
+    ) -> None:
+        self._settings = settings
+        self._engine = engine
+        self._topics = topics
+
+    def register(self, jobs: PeriodicJobs) -> None:
+        """Register every job with its interval in seconds; an interval of 0 switches a job off."""
+        settings = self._settings
+        jobs.every(settings.retention_check_interval_in_seconds, TRIMMING, self._tidy)
+        jobs.every(settings.stats_update_frequency_in_secs, MEASURING, self._measure)
+        minutes = settings.message_expiry_check_interval_in_minutes
+        jobs.every(minutes * 60, MESSAGE_EXPIRY, self._expire_messages)
+        minutes = settings.subscription_expiry_check_interval_in_minutes
+        jobs.every(minutes * 60, SUBSCRIPTION_EXPIRY, self._expire_subscriptions)
+        seconds = settings.backlog_quota_check_interval_in_seconds
+        jobs.every(seconds, QUOTAS, self._keep_to_quotas)
+        seconds = settings.broker_service_compaction_monitor_interval_in_seconds
+        jobs.every(seconds, COMPACTION, self._compact)
+
+    def _stored(self) -> Iterator[Topic]:
+        """The persistent topics that are not being closed."""
+        for topic in self._topics():
+            if isinstance(topic, Topic) and not topic.closed:
+                yield topic
+
+    async def _tidy(self) -> None:
+        """Close old segments, and delete consumed ones that retention does not keep."""
+        await each(self._engine.clock, self._stored(), tidy, "%s could not be trimmed: %s")
+
+    async def _compact(self) -> None:
+        """Start the compaction of topics whose backlog of it exceeds their threshold."""
+
+        def work(topic: Topic) -> Awaitable[None]:
+            return topic.compact_if_due()
+
+        await each(self._engine.clock, self._stored(), work, "%s could not be compacted: %s")
+
+    async def _expire_messages(self) -> None:
+        """Acknowledge messages that are older than their topic's time to live."""
+        topics = (topic for topic in self._stored() if topic.limits.message_ttl_seconds > 0)
+        failure = "messages of %s could not be expired: %s"
+        await each(self._engine.clock, topics, expire_messages, failure)
+
+    async def _expire_subscriptions(self) -> None:
+        """Delete subscriptions that had no consumer for longer than their expiration time."""
+        seconds = self._settings.subscription_expiry_check_interval_in_minutes * 60
+
+        def work(topic: Topic) -> Awaitable[None]:
+            return expire_subscriptions(topic, seconds)
+
+        failure = "subscriptions of %s could not be expired: %s"
+        await each(self._engine.clock, self._stored(), work, failure)
+
+    async def _keep_to_quotas(self) -> None:
+        """Apply the action of every backlog quota that is exceeded."""
+        failure = "the backlog quotas of %s could not be checked: %s"
+        await each(self._engine.clock, self._stored(), keep_to_quotas, failure)
+
+    async def _measure(self) -> None:
+        """Close the window over which rates are averaged."""
+        seconds = self._settings.stats_update_frequency_in_secs
+        for number, topic in enumerate(self._topics(), 1):
+            if number % PAUSE_EVERY == 0:
+                await yield_turn(self._engine.clock)
+            topic.meter.close_window(topic.totals(), seconds)
+            for subscription in topic.subscriptions.values():
+                for consumer in subscription.consumers:
+                    consumer.meter.close_window(consumer.totals(), seconds)

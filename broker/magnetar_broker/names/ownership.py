@@ -1,0 +1,86 @@
+"""Which broker serves a topic, and at which addresses (advertised listeners).
+
+Topics of a namespace fall into *bundles* (`bundles.py`), and a bundle is owned by one broker at
+a time.  Everything that opens or looks up a topic asks an
+`Ownership` first; here one process owns all.  Several processes, or machines, are another
+implementation of the same class: they keep owners in the metadata store under leases.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from magnetar_broker.base.errors import ListenerMissing
+from magnetar_broker.config.listeners import ListenerUrls
+from magnetar_proto.names import TopicName
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A broker, the addresses it advertises, and whether it is this one."""
+
+    default: ListenerUrls
+    """For clients that name no listener."""
+    is_self: bool
+    listeners: Mapping[str, ListenerUrls] = field(default_factory=dict)
+
+    @property
+    def service_url(self) -> str:
+        """Where clients of its own network connect."""
+        return self.default.pulsar
+
+    def urls_of(self, listener: str) -> ListenerUrls:
+        """Its addresses for a listener name, the default if blank; `ListenerMissing` if unknown."""
+        if not listener.strip():
+            return self.default
+        try:
+            return self.listeners[listener]
+        except KeyError as error:
+            known = ", ".join(self.listeners) or "none"
+            raise ListenerMissing(
+                f"this broker advertises no listener {listener!r}: use one of its listeners "
+                f"({known}), or add it to advertisedListeners"
+            ) from error
+
+
+class Ownership(Protocol):
+    """Finds and acquires owners."""
+
+    @property
+    def service_url(self) -> str:
+        """Where clients of this broker connect."""
+
+    async def locate(self, topic: TopicName, authoritative: bool) -> Owner:
+        """The topic's owner; acquires its bundle if it has none.
+
+        `authoritative`: another broker sent the client here, so acquire or fail.
+        """
+
+    async def owns(self, topic: TopicName) -> bool:
+        """Whether this broker may open the topic."""
+
+
+class SoleOwner:
+    """One broker that owns every bundle."""
+
+    def __init__(self, service_url: str) -> None:
+        self.announce(ListenerUrls(service_url))
+
+    def announce(
+        self, default: ListenerUrls, listeners: Mapping[str, ListenerUrls] | None = None
+    ) -> None:
+        """Answer lookups with these addresses from now on."""
+        self._self = Owner(default, True, listeners or {})
+
+    @property
+    def service_url(self) -> str:
+        """What was announced."""
+        return self._self.service_url
+
+    async def locate(self, topic: TopicName, authoritative: bool) -> Owner:
+        """This broker."""
+        return self._self
+
+    async def owns(self, topic: TopicName) -> bool:
+        """Always."""
+        return True

@@ -1,0 +1,181 @@
+"""How values are written as JSON; errors name the value, and what is expected instead."""
+
+import re
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+T = TypeVar("T")
+E = TypeVar("E", bound=StrEnum)
+INT = 2**31 - 1
+LONG = 2**63 - 1
+
+
+class OutOfRange(ValueError):
+    """A value of the right type that is too small, too large, or contradicts another one."""
+
+
+class Codec(Protocol[T]):
+    """Reads and writes one type of value; `decode(encode(value)) == value`."""
+
+    def encode(self, value: T) -> Any:
+        """The value as JSON."""
+
+    def decode(self, value: Any) -> T:
+        """The value from JSON; ValueError if the type is wrong, `OutOfRange` if the value is."""
+
+
+class Flag:
+    """True or false; some clients write it as text."""
+
+    def encode(self, value: bool) -> Any:
+        return value
+
+    def decode(self, value: Any) -> bool:
+        if isinstance(value, str) and value.lower() in ("true", "false"):
+            return value.lower() == "true"
+        if value is True or value is False:
+            return value
+        raise ValueError(f"expected true or false, got {_shown(value)}")
+
+
+class Whole(NamedTuple):
+    """A whole number; some clients write it as text."""
+
+    low: int = 0
+    high: int = INT
+
+    def encode(self, value: int) -> Any:
+        return value
+
+    def decode(self, value: Any) -> int:
+        if isinstance(value, str) and re.fullmatch(r"[+-]?[0-9]{1,19}", value):
+            value = int(value)
+        if type(value) is not int:
+            raise ValueError(f"expected a whole number, got {_shown(value)}")
+        if not self.low <= value <= self.high:
+            raise OutOfRange(
+                f"expected a whole number from {self.low} to {self.high}, got {_shown(value)}"
+            )
+        return value
+
+
+ANY_INT = Whole(-INT - 1)
+ANY_LONG = Whole(-LONG - 1, LONG)
+
+
+class Text:
+    """Any text."""
+
+    def encode(self, value: str) -> Any:
+        return value
+
+    def decode(self, value: Any) -> str:
+        if not isinstance(value, str):
+            raise ValueError(f"expected a text, got {_shown(value)}")
+        return value
+
+
+class OneOf(NamedTuple, Generic[E]):
+    """A name out of a list."""
+
+    options: type[E]
+
+    def encode(self, value: E) -> Any:
+        return str(value)
+
+    def decode(self, value: Any) -> E:
+        if not isinstance(value, str) or value not in list(self.options):
+            raise ValueError(f"expected {' or '.join(self.options)}, got {_shown(value)}")
+        return self.options(value)
+
+
+class SomeOf(NamedTuple, Generic[E]):
+    """Several names out of a list, written in the list's order."""
+
+    options: type[E]
+
+    def encode(self, value: frozenset[E]) -> Any:
+        return [str(option) for option in self.options if option in value]
+
+    def decode(self, value: Any) -> frozenset[E]:
+        if not isinstance(value, list):
+            raise ValueError(f"expected a list of {', '.join(self.options)}, got {_shown(value)}")
+        return frozenset(map(OneOf(self.options).decode, value))
+
+
+class ByName(NamedTuple, Generic[T]):
+    """An object with a value of one type under each name."""
+
+    codec: Codec[T]
+
+    def encode(self, value: dict[str, T]) -> Any:
+        return {name: self.codec.encode(one) for name, one in value.items()}
+
+    def decode(self, value: Any) -> dict[str, T]:
+        if not isinstance(value, dict):
+            raise ValueError(f"expected an object, got {_shown(value)}")
+        return {name: _named(name, self.codec, one) for name, one in value.items()}
+
+
+class Field(NamedTuple):
+    """One member of an object; what is absent or null has its default."""
+
+    name: str
+    attribute: str
+    codec: Codec[Any]
+    default: Any
+    alias: str = ""
+    """Another name that some clients write."""
+    required: bool = False
+
+
+class Record(Generic[T]):
+    """An object whose members are the attributes of a value; unknown members are ignored.
+
+    `check` raises ValueError for members that do not go together.
+    """
+
+    def __init__(
+        self, make: Callable[..., T], *fields: Field, check: Callable[[T], None] | None = None
+    ) -> None:
+        self._make = make
+        self._fields = fields
+        self._check = check
+
+    def encode(self, value: T) -> Any:
+        return {
+            field.name: field.codec.encode(getattr(value, field.attribute))
+            for field in self._fields
+        }
+
+    def decode(self, value: Any) -> T:
+        if not isinstance(value, dict):
+            names = ", ".join(field.name for field in self._fields)
+            raise ValueError(f"expected an object with {names}, got {_shown(value)}")
+        made = self._make(**{field.attribute: _member(field, value) for field in self._fields})
+        if self._check is not None:
+            self._check(made)
+        return made
+
+
+def _member(field: Field, members: dict[str, Any]) -> Any:
+    for name in filter(None, (field.name, field.alias)):
+        if members.get(name) is not None:
+            return _named(name, field.codec, members[name])
+    if field.required:
+        raise ValueError(f"{field.name} is missing")
+    return field.default
+
+
+def _named(name: str, codec: Codec[T], value: Any) -> T:
+    """Decode; errors begin with the name of the member."""
+    try:
+        return codec.decode(value)
+    except ValueError as error:
+        raise type(error)(f"{name}: {error}") from error
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

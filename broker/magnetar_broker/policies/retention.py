@@ -1,0 +1,138 @@
+"""Which segments (ledgers) of a topic may be deleted: the one place that decides it. Pure.
+
+Messages are deleted by whole segments, the oldest first.  A segment is deleted once it is closed,
+all durable subscriptions have acknowledged it, and retention does not keep it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from magnetar_storage.interfaces import SegmentId
+from magnetar_storage.log.log_record import Segment
+
+
+@dataclass(frozen=True)
+class Retention:
+    """Keeps acknowledged segments that are within both the time and the size.
+
+    -1 is no limit, 0/0 keeps none.  As in Pulsar the size is a minimum: a segment is deleted only
+    if at least that much remains without it.
+    """
+
+    minutes: int = 0
+    megabytes: int = 0
+
+    def keeps(self, age_ms: int, bytes_behind: int) -> bool:
+        """Whether an acknowledged segment is kept; `bytes_behind` is the size of all newer ones."""
+        young = self.minutes < 0 or age_ms < self.minutes * 60_000
+        small = self.megabytes < 0 or bytes_behind < self.megabytes << 20
+        return young and small
+
+
+class RetentionReason(StrEnum):
+    """Why a segment is kept."""
+
+    OPEN = "open"
+    """Messages are still added to it."""
+    SUBSCRIPTION = "subscription"
+    """A durable subscription has not acknowledged all of it."""
+    RETENTION = "retention"
+    """It is younger than the retention time and within the retention size."""
+    OLDER = "older"
+    """An older one is retained: possible after the clock was set back."""
+
+
+class Need(NamedTuple):
+    """A durable subscription: all up to an offset is acknowledged."""
+
+    subscription: str
+    mark_delete: int
+
+
+class Verdict(NamedTuple):
+    """Whether a segment is kept, and why."""
+
+    segment: SegmentId
+    start: int
+    stop: int | None
+    """Its offsets, the last one exclusive; None while it is open."""
+    reasons: tuple[RetentionReason, ...] = ()
+    """Why it is kept; if empty, it can be deleted."""
+    needed_by: tuple[str, ...] = ()
+    """The subscriptions."""
+    until_ms: int | None = None
+    """When it is closed, or when its retention time ends; None if neither is limited."""
+    room: int | None = None
+    """Bytes that can be added before it exceeds the retention size; None if not limited."""
+
+
+def verdicts(
+    segments: Sequence[Segment],
+    first_offset: int,
+    size: int,
+    needs: Sequence[Need],
+    retention: Retention,
+    max_age_ms: int,
+    now_ms: int,
+) -> list[Verdict]:
+    """A verdict for each segment of a log, the oldest first.
+
+    `size` are the bytes of all of them; an open one ends at `max_age_ms`, unless it is empty.
+    """
+    slowest = min((need.mark_delete for need in needs), default=-1)
+    found: list[Verdict] = []
+    start, retained, behind = first_offset, False, size
+    for segment in segments:
+        if segment.entries is None:
+            until_ms = segment.created_ms + max_age_ms if behind else None
+            found.append(_open(segment, start, needs, until_ms))
+            break
+        stop, behind = start + segment.entries, behind - segment.size
+        keeps = retention.keeps(now_ms - segment.sealed_ms, behind)
+        needed = _needed(needs, stop) if needs and slowest + 1 < stop else ()
+        reasons = ((RetentionReason.SUBSCRIPTION,) if needed else ()) + _kept(keeps, retained)
+        until_ms = room = None
+        if keeps and retention.minutes >= 0:
+            until_ms = segment.sealed_ms + retention.minutes * 60_000
+        if keeps and retention.megabytes >= 0:
+            room = (retention.megabytes << 20) - behind
+        found.append(Verdict(segment.id, start, stop, reasons, needed, until_ms, room))
+        start, retained = stop, retained or keeps
+    return found
+
+
+def _open(segment: Segment, start: int, needs: Sequence[Need], until_ms: int | None) -> Verdict:
+    needed = tuple(need.subscription for need in needs)
+    return Verdict(segment.id, start, None, (RetentionReason.OPEN,), needed, until_ms)
+
+
+def _kept(keeps: bool, retained: bool) -> tuple[RetentionReason, ...]:
+    if keeps:
+        return (RetentionReason.RETENTION,)
+    return (RetentionReason.OLDER,) if retained else ()
+
+
+def _needed(needs: Sequence[Need], stop: int) -> tuple[str, ...]:
+    return tuple(need.subscription for need in needs if need.mark_delete + 1 < stop)
+
+
+def deletable_to(found: Iterable[Verdict], first_offset: int) -> int:
+    """The offset below which everything may be deleted."""
+    offset = first_offset
+    for verdict in found:
+        if verdict.reasons or verdict.stop is None:
+            break
+        offset = verdict.stop
+    return offset
+
+
+def released_to(found: Iterable[Verdict], first_offset: int) -> int:
+    """The offset below which only subscriptions keep segments."""
+    offset = first_offset
+    for verdict in found:
+        if verdict.stop is None or not {*verdict.reasons} <= {RetentionReason.SUBSCRIPTION}:
+            break
+        offset = verdict.stop
+    return offset

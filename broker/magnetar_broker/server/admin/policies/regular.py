@@ -1,0 +1,50 @@
+"""All policies that have a path of their own, from their declarations."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from magnetar_broker.policies.policy import Policy, RestPath
+from magnetar_broker.policies.table import RETENTION, TABLE
+from magnetar_broker.server.admin.policies.line import (
+    Check,
+    NamespaceLine,
+    TopicLine,
+    topic_with_policies,
+)
+from magnetar_broker.server.admin.policies.quotas import (
+    check_namespace_retention,
+    check_topic_retention,
+)
+from magnetar_broker.server.admin.site import TOPIC, Handler, Site, serving
+from magnetar_broker.server.http.messages import Request, Response
+from magnetar_broker.server.http.table import Route
+
+NAMESPACE_CHECKS: dict[Policy[Any], Check[Any]] = {RETENTION: check_namespace_retention}
+TOPIC_CHECKS: dict[Policy[Any], Check[Any]] = {RETENTION: check_topic_retention}
+OF_NAMESPACES: tuple[NamespaceLine[Any], ...] = tuple(
+    NamespaceLine(policy, policy.namespace, NAMESPACE_CHECKS.get(policy))
+    for policy in TABLE.values()
+    if isinstance(policy.namespace, RestPath)
+)
+OF_TOPICS: tuple[TopicLine[Any], ...] = tuple(
+    TopicLine(policy, policy.topic, TOPIC_CHECKS.get(policy))
+    for policy in TABLE.values()
+    if isinstance(policy.topic, RestPath)
+)
+
+
+async def delete_all(site: Site, request: Request) -> Response:
+    """Delete all policies of a topic."""
+    broker = serving(site)
+    topic = await topic_with_policies(broker, request)
+    await broker.enforcement.set(topic, dict.fromkeys(TABLE.values()))
+    return Response(status=204)
+
+
+def routes() -> Iterator[Route[Handler]]:
+    """The paths of all these policies, and their handlers."""
+    for namespace_line in OF_NAMESPACES:
+        yield from namespace_line.routes()
+    for topic_line in OF_TOPICS:
+        yield from topic_line.routes()
+    yield Route("DELETE", f"/admin/v2/{TOPIC}/policies", delete_all)

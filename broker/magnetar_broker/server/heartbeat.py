@@ -1,0 +1,262 @@
+"""The health check: publishes and consumes a message through a real session, with a time limit."""
+
+from collections import deque
+from typing import Any, NamedTuple, cast
+from uuid import uuid4
+
+from magnetar_broker.base.metadata_keys import namespace_key
+from magnetar_broker.broker import Broker
+from magnetar_broker.config import Settings, SubscriptionType
+from magnetar_broker.session.handlers import HANDLERS
+from magnetar_broker.session.session import Session
+from magnetar_broker.topic.loaded_topics import AnyTopic
+from magnetar_broker.topic.topic import Topic
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import FIELDS, PROTOCOL_VERSION, decode, encode
+from magnetar_proto.deliveries import encode_flow
+from magnetar_proto.frames import FRAME_PADDING, FrameDecoder
+from magnetar_proto.names import HEARTBEAT, SYSTEM_NAMESPACE, TopicName
+from magnetar_proto.sends import encode_send
+from magnetar_storage.errors import StorageError, WriterFailed
+from magnetar_storage.world.runtime import Clock, Promise, settling
+
+LIMIT_SECONDS = 10.0
+"""For the whole check; a broker that takes longer to store one small message is not healthy."""
+NAME = "heartbeat"
+"""Of the producer and the subscription.  One name for all checks: with deduplication on, the
+broker remembers every producer's name."""
+PRODUCER_ID = CONSUMER_ID = 1
+
+Kind = pb.BaseCommand
+
+
+class Unhealthy(Exception):
+    """The check failed; the text names the step and the reason."""
+
+
+class _GivenUp(Exception):
+    """Every caller's time was over, or every caller was cancelled, before the check ended."""
+
+
+class _Received(NamedTuple):
+    kind: int
+    command: Any
+    entry: bytes
+
+
+class _InProcessClient:
+    """A client of the broker without a socket, for one check."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._clock = broker.engine.clock
+        self._received: deque[_Received] = deque()
+        self._arrival: Promise | None = None
+        self._has_left = False
+        self._decoder = FrameDecoder(broker.settings.max_message_size + FRAME_PADDING)
+        self._session = Session(broker, self, HANDLERS)
+
+    # What the session needs: its outbox -------------------------------------------------
+
+    address = "heartbeat:0"
+
+    def flush_soon(self) -> None:
+        self._clock.soon(self._flush)
+
+    def pause_reading(self) -> None:
+        """Nothing to pause: the check sends the next command after the answer to the last."""
+
+    def resume_reading(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self._flush()
+
+    def _flush(self) -> None:
+        for kind, buf, start, mid, end in self._decoder.feed(b"".join(self._session.take_output())):
+            command = getattr(decode(buf, start, mid), FIELDS[kind])
+            self._received.append(_Received(kind, command, buf[mid:end]))
+        self._session.wrote(peer_full=False)
+        if self._received and self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
+
+    # What the check does ----------------------------------------------------------------
+
+    def send(self, data: bytes) -> None:
+        self._session.receive(data)
+
+    async def ask(self, command: Any, expected: int) -> Any:
+        """Send a command, and return its answer; `Unhealthy` if that is another one."""
+        self.send(encode(command))
+        return (await self.next(expected)).command
+
+    async def next(self, *expected: int) -> _Received:
+        """What comes next; `Unhealthy` if it is of another kind, `_GivenUp` after `leave`."""
+        while not self._received:
+            if self._has_left:  # nothing will come
+                raise _GivenUp
+            self._arrival = self._clock.promise()
+            await self._arrival
+        received = self._received.popleft()
+        if received.kind in (Kind.CLOSE_PRODUCER, Kind.CLOSE_CONSUMER):
+            raise Unhealthy("the broker closed the topic; its log has the cause")
+        if received.kind not in expected:
+            wanted = " or ".join(FIELDS[kind] for kind in expected)
+            reason = getattr(received.command, "message", "")
+            raise Unhealthy(f"expected {wanted} but got {FIELDS[received.kind]} {reason}".rstrip())
+        return received
+
+    def leave(self) -> None:
+        """End the session; its producer and its subscription, which is not durable, end too."""
+        self._has_left = True
+        self._session.lost()
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
+
+
+class Heartbeat:
+    """One per broker.  Checks that are asked for while one is running share its result."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._waiting: list[Promise] = []
+        """One for each caller: awaiting one promise from several places shares a cancellation."""
+        self._running = False
+        self._client: _InProcessClient | None = None
+        self._step = "starting"
+
+    async def check(self) -> None:
+        """Return when a message was delivered; else raise `Unhealthy`, within the limit."""
+        outcome = self._broker.engine.clock.promise()
+        self._waiting.append(outcome)
+        timer = self._broker.engine.clock.later(LIMIT_SECONDS, lambda: self._expire(outcome))
+        if not self._running:
+            self._running = True
+            self._broker.engine.tasks.spawn(self._run())
+        try:
+            await outcome
+        finally:
+            timer.cancel()
+            self._withdraw(outcome)
+
+    def _expire(self, outcome: Promise) -> None:
+        why = f"{self._step}: not done within {LIMIT_SECONDS:g} s"
+        settling(outcome)(Unhealthy(why))
+
+    def _withdraw(self, outcome: Promise) -> None:
+        """A caller waits no more; without any, the check ends."""
+        if outcome in self._waiting:
+            self._waiting.remove(outcome)
+            if not self._waiting and self._client is not None:
+                self._client.leave()
+
+    async def _run(self) -> None:
+        failure: Exception | None = _GivenUp()
+        # Again for callers that came after a check was given up and before it ended.
+        while self._waiting and isinstance(failure, _GivenUp):
+            failure = await self._failure()
+        self._running = False
+        waiting, self._waiting = self._waiting, []
+        for outcome in waiting:
+            settling(outcome)(failure)
+
+    async def _failure(self) -> Exception | None:
+        """Run one check: what failed, or None."""
+        try:
+            await self._read_metadata()
+            await self._send_through()
+        except Exception as error:  # a defect, too, is reported to the callers
+            return error
+        return None
+
+    async def _read_metadata(self) -> None:
+        self._step = "reading metadata"
+        try:
+            await self._broker.engine.metadata.get(namespace_key("public/default"))
+        except StorageError as error:
+            raise Unhealthy(f"{self._step}: {error}") from error
+
+    async def _send_through(self) -> None:
+        client = self._client = _InProcessClient(self._broker)
+        name = _topic(self._broker.settings)
+        topic: AnyTopic | None = None
+        try:
+            sequence_id = await self._open(client, str(name))
+            topic = self._broker.topics.get(name)
+            await self._publish_and_receive(client, str(name), sequence_id)
+        except Unhealthy as error:
+            raise Unhealthy(f"{self._step}: {_failure_of(topic) or error}") from error
+        finally:
+            self._client = None
+            client.leave()
+
+    async def _open(self, client: _InProcessClient, topic: str) -> int:
+        """Open a consumer and a producer; the sequence id of the next message."""
+        self._step = "connecting"
+        await client.ask(
+            pb.CommandConnect(client_version=NAME, protocol_version=PROTOCOL_VERSION),
+            Kind.CONNECTED,
+        )
+        self._step = f"subscribing to {topic}"
+        await client.ask(
+            pb.CommandSubscribe(
+                topic=topic,
+                subscription=NAME,
+                subType=_subscription_type(self._broker.settings),
+                consumer_id=CONSUMER_ID,
+                request_id=1,
+                durable=False,
+                initialPosition=pb.CommandSubscribe.Latest,
+            ),
+            Kind.SUCCESS,
+        )
+        client.send(encode_flow(CONSUMER_ID, 1))
+        self._step = f"opening a producer on {topic}"
+        opened = await client.ask(
+            pb.CommandProducer(
+                topic=topic, producer_id=PRODUCER_ID, request_id=2, producer_name=NAME
+            ),
+            Kind.PRODUCER_SUCCESS,
+        )
+        return int(opened.last_sequence_id) + 1
+
+    async def _publish_and_receive(
+        self, client: _InProcessClient, topic: str, sequence_id: int
+    ) -> None:
+        """Receipt and message may come in any order, and messages of others before it."""
+        self._step = f"publishing to {topic}"
+        payload = uuid4().bytes
+        client.send(_message(sequence_id, payload, self._broker.engine.clock))
+        missing: set[int] = {Kind.SEND_RECEIPT, Kind.MESSAGE}
+        while missing:
+            received = await client.next(*missing)
+            if received.kind == Kind.MESSAGE and not received.entry.endswith(payload):
+                client.send(encode_flow(CONSUMER_ID, 1))
+                continue
+            missing.remove(received.kind)
+            if received.kind == Kind.SEND_RECEIPT:
+                self._step = f"receiving from {topic}"
+
+
+def _failure_of(topic: AnyTopic | None) -> StorageError | None:
+    """Why the topic's log failed: a client only gets CLOSE_PRODUCER, without the reason."""
+    failure = topic.log.failed if isinstance(topic, Topic) else None
+    return None if isinstance(failure, WriterFailed) else failure  # closed for another reason
+
+
+def _topic(settings: Settings) -> TopicName:
+    domain = "persistent" if settings.enable_persistent_topics else "non-persistent"
+    return TopicName.parse(f"{domain}://{SYSTEM_NAMESPACE}/{HEARTBEAT}")
+
+
+def _subscription_type(settings: Settings) -> "pb.CommandSubscribe.SubType":
+    """The first that is enabled; Exclusive unless the operator switched it off."""
+    name = next(kind for kind in SubscriptionType if kind in settings.subscription_types_enabled)
+    return cast("pb.CommandSubscribe.SubType", pb.CommandSubscribe.SubType.Value(name))
+
+
+def _message(sequence_id: int, payload: bytes, clock: Clock) -> bytes:
+    """A SEND."""
+    metadata = pb.MessageMetadata(
+        producer_name=NAME, sequence_id=sequence_id, publish_time=clock.now_ms()
+    )
+    return encode_send(PRODUCER_ID, sequence_id, 1, metadata.SerializeToString(), payload)

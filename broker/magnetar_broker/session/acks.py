@@ -1,0 +1,66 @@
+"""ACK: what a client acknowledges, and the answers to those that ask for one."""
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from magnetar_broker.base.errors import BrokerError, NotAllowed
+from magnetar_broker.dispatch.consumer import Consumer
+from magnetar_broker.session.refusals import NO_TRANSACTIONS
+from magnetar_broker.session.slots import Slots
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.acks import Ack, decode_ack
+from magnetar_proto.commands import NO_REQUEST
+
+logger = logging.getLogger(__name__)
+
+
+class Acks:
+    """Of one connection."""
+
+    def __init__(
+        self, address: str, consumers: Slots[Consumer], reply: Callable[[Any], None]
+    ) -> None:
+        """`reply` queues one command."""
+        self._address = address
+        self._consumers = consumers
+        self._reply = reply
+
+    def receive(self, buf: bytes, start: int, mid: int) -> None:
+        """Handle one ACK.  For a consumer that is not open it has no effect, as in Pulsar."""
+        ack = decode_ack(buf, start, mid)
+        consumer = self._consumers.get(ack.consumer_id)
+        if consumer is None:
+            return
+        if ack.validation_error is not None:
+            why = pb.CommandAck.ValidationError.Name(
+                pb.CommandAck.ValidationError.ValueType(ack.validation_error)
+            )
+            logger.warning("%s could not read %s: %s", self._address, ack.message_ids, why)
+        if ack.txn is not None:
+            self._refuse_transaction(ack)
+        elif ack.request_id is None:
+            consumer.subscription.acknowledge(consumer, ack, None)
+        else:
+            consumer.subscription.acknowledge(consumer, ack, partial(self._answer, ack))
+
+    def _refuse_transaction(self, ack: Ack) -> None:
+        """Refuse: nothing is acknowledged, so the client has to learn it.
+
+        Without a request id no answer can be matched to the ACK.  It gets an ERROR that answers
+        no request, which clients log; the messages are redelivered.
+        """
+        refusal = NotAllowed(NO_TRANSACTIONS)
+        if ack.request_id is not None:
+            self._answer(ack, refusal)
+        else:
+            error = pb.CommandError(request_id=NO_REQUEST, error=refusal.code, message=str(refusal))
+            self._reply(error)
+
+    def _answer(self, ack: Ack, error: BaseException | None) -> None:
+        answer = pb.CommandAckResponse(consumer_id=ack.consumer_id, request_id=ack.request_id)
+        if error is not None:
+            answer.error = error.code if isinstance(error, BrokerError) else pb.PersistenceError
+            answer.message = str(error)
+        self._reply(answer)

@@ -1,0 +1,63 @@
+"""Detects dead clients: a silent one gets a PING, and is closed if it stays silent."""
+
+from collections.abc import Callable
+
+from magnetar_storage.world.runtime import Clock, Promise, Timer
+
+
+class Liveness:
+    """Of one connection.  Whatever the client sends is a sign of life, not PONG alone."""
+
+    def __init__(self, clock: Clock, probe_seconds: float, ping: Callable[[], None]) -> None:
+        """`ping` sends a PING; `probe` waits `probe_seconds` for an answer."""
+        self._clock = clock
+        self._probe_seconds = probe_seconds
+        self._ping = ping
+        self._active = True
+        self._probes: list[Promise] = []
+
+    def received(self) -> None:
+        """The client sent something."""
+        self._active = True
+        if self._probes:
+            self._settle(True)
+
+    def resumed(self) -> None:
+        """The client is read from again: its silence before meant nothing.
+
+        That is no answer to a probe: a dead client would look alive, and keep its producer's name.
+        """
+        self._active = True
+
+    def check(self) -> bool:
+        """Ping the client if it was silent since the last check; False if it was pinged then."""
+        if not self._active:
+            return False
+        self._active = False
+        self._ping()
+        return True
+
+    async def probe(self) -> bool:
+        """Whether the client answers a PING in time."""
+        probe = self._clock.promise()
+        self._probes.append(probe)
+        self._ping()
+        timer: Timer = self._clock.later(self._probe_seconds, lambda: self._give_up(probe))
+        try:
+            return bool(await probe)
+        finally:
+            timer.cancel()
+
+    def end(self) -> None:
+        """The connection is closed: no probe is answered any more."""
+        self._settle(False)
+
+    def _give_up(self, probe: Promise) -> None:
+        if probe in self._probes:
+            self._probes.remove(probe)
+            probe.set_result(False)
+
+    def _settle(self, alive: bool) -> None:
+        probes, self._probes = self._probes, []
+        for probe in probes:
+            probe.set_result(alive)

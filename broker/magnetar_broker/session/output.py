@@ -1,0 +1,54 @@
+"""What is queued for one client, until its shell writes it at the end of the turn."""
+
+from collections.abc import Callable
+
+OUTBOX_BYTES = 4 << 20
+"""While more is queued for a client, its consumers wait."""
+
+
+class Output:
+    """Whole frames, in the order in which they are to be written."""
+
+    def __init__(self, flush_soon: Callable[[], None]) -> None:
+        """`flush_soon` has `take` called at the end of this turn."""
+        self.peer_full = False
+        """Whether the socket takes no more for now."""
+        self.closed = False
+        self._flush_soon = flush_soon
+        self._queue: list[bytes] = []
+        self._queued_bytes = 0
+        self._starved = False
+
+    def send(self, frames: bytes) -> None:
+        """Queue whole frames."""
+        if not self._queue:
+            self._flush_soon()
+        self._queue.append(frames)
+        self._queued_bytes += len(frames)
+
+    def send_all(self, buffers: list[bytes], size: int) -> None:
+        """Queue whole frames that are in many buffers, of `size` bytes together."""
+        if not self._queue:
+            self._flush_soon()
+        self._queue += buffers
+        self._queued_bytes += size
+
+    def take(self) -> list[bytes]:
+        """Empty the queue: what is to be written now."""
+        queue, self._queue = self._queue, []
+        self._queued_bytes = 0
+        return queue
+
+    def has_room(self) -> bool:
+        """Whether the client keeps up; if not, `take_starved` is true once it does."""
+        room = not (self.peer_full or self.closed) and self._queued_bytes < OUTBOX_BYTES
+        if not room:
+            self._starved = True
+        return room
+
+    def take_starved(self) -> bool:
+        """Whether something found no room since the last call, and there is room now."""
+        if self.peer_full:
+            return False
+        starved, self._starved = self._starved, False
+        return starved

@@ -1,0 +1,46 @@
+"""Parts of batches as bit masks: a set bit is a message that is not acknowledged.
+
+A batch has as many messages as its producer claims.  One that claims more than fit into an entry
+cannot be split: it is acknowledged, skipped and sought as a whole, so that no mask of that size
+is ever built.
+"""
+
+from magnetar_proto.ids import ack_set_to_mask
+from magnetar_storage.log.log import Log
+
+MAX_MESSAGES = 1 << 20
+"""More than fit into a batch of the largest size by default, of at least 6 bytes each; compressed
+it may have fewer bytes than messages."""
+WORD = 64
+"""Bits of one number of an ack set on the wire."""
+
+
+def full_mask(messages: int) -> int | None:
+    """A mask with so many bits set; None if that is more than `MAX_MESSAGES`."""
+    return (1 << messages) - 1 if messages <= MAX_MESSAGES else None
+
+
+def unacked_mask(log: Log, offset: int, ack_set: tuple[int, ...]) -> int | None:
+    """The mask of an ack set (protocol: set bits are not acknowledged) for the entry at `offset`.
+
+    Bits beyond the entry's messages are cleared.  None if the entry cannot be split.
+    """
+    if len(ack_set) * WORD > MAX_MESSAGES:
+        return None
+    mask, messages = ack_set_to_mask(ack_set), log.entries.messages_at(offset)
+    if messages is None:
+        return mask
+    present = full_mask(messages)
+    return None if present is None else mask & present
+
+
+def without_lowest(mask: int, count: int) -> int:
+    """A mask with its `count` lowest set bits cleared."""
+    low, high = 0, mask.bit_length()
+    while low < high:  # of the bits below `low` no more than `count` are set
+        middle = (low + high + 1) // 2
+        if (mask & ((1 << middle) - 1)).bit_count() <= count:
+            low = middle
+        else:
+            high = middle - 1
+    return mask >> low << low

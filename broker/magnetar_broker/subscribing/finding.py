@@ -1,0 +1,39 @@
+"""Finding messages in a log: the last one, and the first one since a time."""
+
+from magnetar_proto.entries import parse_metadata, publish_time
+from magnetar_proto.errors import BadMetadata
+from magnetar_proto.ids import MessageId
+from magnetar_storage.log.log import Log
+
+
+async def first_since(log: Log, timestamp_ms: int) -> int:
+    """The offset of the first entry published at or after a time; the end if there is none."""
+    return await log.entries.first_where(lambda entry: _publish_time(entry) >= timestamp_ms)
+
+
+async def last_message_id(log: Log, partition: int) -> MessageId:
+    """The last entry's id, with the index of its last message if it is a batch."""
+    offset = log.end - 1
+    if offset < log.first_offset:
+        return MessageId(-1, -1, -1, partition)
+    ledger, entry = log.position(offset)
+    run = log.tail.get(offset, 1, 1) or await log.entries.read(offset, 1, 1)
+    return MessageId(ledger, entry, _last_index(run.payloads[0]), partition)
+
+
+def _publish_time(entry: bytes) -> int:
+    """The time of the producer's clock; entries with unreadable metadata count as oldest."""
+    try:
+        return publish_time(entry)
+    except BadMetadata:
+        return 0
+
+
+def _last_index(entry: bytes) -> int:
+    """The index of a batch's last message; -1 if the entry is not a batch."""
+    try:
+        metadata, _ = parse_metadata(entry)
+    except BadMetadata:
+        return -1
+    batched = metadata.HasField("num_messages_in_batch")
+    return metadata.num_messages_in_batch - 1 if batched else -1

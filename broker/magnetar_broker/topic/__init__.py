@@ -1,0 +1,1 @@
+"""Loaded topics: one of them, the set of all, and how they apply changed policies."""

@@ -1,0 +1,145 @@
+"""Non-persistent topics: a message reaches the consumers that can take it now, and is not kept.
+
+Receipts carry (0, 0) and are sent at once; every message has the id 0:0; nothing is stored,
+acknowledged, sought or redelivered.
+"""
+
+from collections.abc import Callable
+
+from magnetar_broker.base.errors import NotReady
+from magnetar_broker.base.meter import Meter
+from magnetar_broker.limits.shared_limits import SharedLimits
+from magnetar_broker.limits.topic_limits import TopicLimits, limits_of
+from magnetar_broker.limits.topic_rates import topic_rates
+from magnetar_broker.policies.resolver import Policies
+from magnetar_broker.policies.table import ENCRYPTION_REQUIRED
+from magnetar_broker.publishing.producer import Producer, PublishRules, Sends
+from magnetar_broker.publishing.producers import Producers
+from magnetar_broker.publishing.throttling import throttle
+from magnetar_broker.rates.rate_limit import RateLimit
+from magnetar_broker.topic.non_persistent_subscriptions import NonPersistentSubscriptions
+from magnetar_proto.names import TopicName
+from magnetar_proto.sends import encode_receipts
+from magnetar_storage.world.runtime import Clock, Tasks
+
+
+class NonPersistentAppender:
+    """In the place of an `Appender`: gives runs to the subscriptions instead of a log."""
+
+    def __init__(self, subscriptions: NonPersistentSubscriptions) -> None:
+        self._subscriptions = subscriptions
+        self.rate_limits: tuple[RateLimit, ...] = ()
+        """The limits of publishing that are in effect."""
+        self.messages_in = self.bytes_in = 0
+
+    def append(self, sends: Sends) -> None:
+        """Give every subscription its copy, and answer."""
+        if self.rate_limits:
+            throttle(sends, self.rate_limits)
+        subscriptions = list(self._subscriptions.values())
+        for payload, messages in zip(sends.payloads, sends.counts, strict=True):
+            for subscription in subscriptions:
+                subscription.give(payload, messages)
+        self.messages_in += sum(sends.counts)
+        self.bytes_in += sends.size
+        ids = zip(sends.sequence_ids, sends.highest_ids, strict=True)
+        producer_id = sends.producer.id
+        sends.answer(
+            b"".join(encode_receipts(producer_id, (low,), (high,), 0, 0) for low, high in ids)
+        )
+
+
+class NonPersistentAdmission:
+    """The `ProducerAdmission` of a topic that keeps nothing: its epoch is as short-lived as it."""
+
+    epoch: int | None = None
+
+    def __init__(self, check_open: Callable[[], None]) -> None:
+        self._check_open = check_open
+
+    async def store_epoch(self, epoch: int) -> None:
+        """Does nothing: `Access` has the epoch in memory."""
+
+    async def prepare(self) -> None:
+        self._check_open()
+
+    async def welcome(self, producer: Producer) -> None:
+        self._check_open()
+
+
+class NonPersistentTopic:
+    """The clients that are connected to it, and nothing else."""
+
+    def __init__(
+        self,
+        name: TopicName,
+        limits: TopicLimits,
+        shared: SharedLimits,
+        policies: Policies,
+        clock: Clock,
+        tasks: Tasks,
+    ) -> None:
+        self.name = name
+        self._base_limits = limits
+        self.limits = limits_of(limits, policies, name)
+        self.shared_limits = shared
+        self.policies = policies
+        self.closed = False
+        self.meter = Meter(4)
+        self.rates = topic_rates(name, policies, shared.rates, self.meter, clock)
+        self.subscriptions = NonPersistentSubscriptions(
+            name, self.limits, self.rates, clock, self.check_open
+        )
+        self.appender = NonPersistentAppender(self.subscriptions)
+        admission = NonPersistentAdmission(self.check_open)
+        self.producers = Producers(name, clock, tasks, admission, self.appender)
+        self._clock = clock
+        self._apply_to_producers()
+
+    async def policies_changed(self) -> None:
+        """Apply the policies as they are now; done on return."""
+        self.limits = limits_of(self._base_limits, self.policies, self.name)
+        self.rates = topic_rates(
+            self.name, self.policies, self.shared_limits.rates, self.meter, self._clock, self.rates
+        )
+        self.subscriptions.keep_to(self.limits, self.rates)
+        self._apply_to_producers()
+
+    def _apply_to_producers(self) -> None:
+        limits, encrypted = self.limits, self.policies.value(ENCRYPTION_REQUIRED, self.name)
+        self.producers.limit = limits.max_producers
+        self.producers.limit_of_address = limits.max_producers_of_address
+        self.producers.keep_to(PublishRules(encrypted, limits.max_message_size))
+        self.appender.rate_limits = self.rates.publish if self.rates is not None else ()
+
+    def totals(self) -> tuple[int, int, int, int]:
+        """Messages and bytes in, messages and bytes out, since the topic was loaded."""
+        appender = self.appender
+        return (appender.messages_in, appender.bytes_in, *self.subscriptions.sent())
+
+    @property
+    def in_use(self) -> bool:
+        """Whether clients are connected."""
+        return bool(self.producers) or bool(self.producers.waiting) or bool(self.subscriptions)
+
+    def check_open(self) -> None:
+        """`NotReady` once the topic has been closed."""
+        if self.closed:
+            raise NotReady(f"{self.name} is being closed on this broker; try again")
+
+    async def close(self) -> None:
+        """Disconnect every client; nothing is left then."""
+        self.disconnect()
+
+    async def delete(self) -> None:
+        """Disconnect every client: nothing else is to be deleted."""
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        """Disconnect every client; the topic accepts none from now on."""
+        self.closed = True
+        self.producers.disconnect()
+        if self.rates is not None:
+            self.rates.release_publishers()
+        for subscription in list(self.subscriptions.values()):
+            subscription.consumers.disconnect()

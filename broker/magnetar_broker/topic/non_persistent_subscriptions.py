@@ -1,0 +1,227 @@
+"""The subscriptions of a non-persistent topic: nothing is kept for them, and nothing acknowledged.
+
+A message is sent to a consumer that can take it at once, else it is dropped.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from magnetar_broker.base.connection import Connection
+from magnetar_broker.base.errors import UnknownTrouble
+from magnetar_broker.dispatch.consumer import Backlog, Consumer, SubscribeRequest
+from magnetar_broker.dispatch.key_selection import KeySharedMeta, SlotOwners
+from magnetar_broker.dispatch.key_shared import slot_owners
+from magnetar_broker.dispatch.selection import RoundRobin, pick_active
+from magnetar_broker.limits.topic_limits import TopicLimits
+from magnetar_broker.limits.topic_rates import TopicRates
+from magnetar_broker.subscribing.consumer_group import EXCLUSIVE, ConsumerGroup
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.acks import Ack
+from magnetar_proto.ids import MessageId
+from magnetar_proto.names import TopicName
+from magnetar_proto.sticky_key import sticky_key
+from magnetar_storage.world.runtime import Clock, Done
+
+FAILOVER, KEY_SHARED = pb.CommandSubscribe.Failover, pb.CommandSubscribe.Key_Shared
+
+
+class NonPersistentSubscription:
+    """The consumers that share one name; the subscription ends with the last of them."""
+
+    def __init__(self, siblings: "NonPersistentSubscriptions", name: str) -> None:
+        self.name = name
+        self.type: int = EXCLUSIVE
+        self.consumers = ConsumerGroup(name, siblings.limits.max_consumers_per_subscription)
+        self.messages_dropped = 0
+        self._siblings = siblings
+        self._topic = siblings.topic
+        self._turns: RoundRobin[Consumer] = RoundRobin()
+        self._slots: SlotOwners[Consumer] | None = None  # for Key_Shared
+        self._active: Consumer | None = None
+
+    async def admit(self, request: SubscribeRequest) -> None:
+        """Make sure that one more consumer may join, else `ConsumerBusy`, `ConsumerUnassigned`."""
+        wanted = request.key_shared or KeySharedMeta()
+        while True:
+            await self.consumers.admit(self.type, request)
+            self.type = request.type
+            if request.type != KEY_SHARED:
+                return
+            self.consumers.check_key_policy(wanted)
+            if not self.consumers:
+                self._slots = slot_owners(wanted, self._siblings.limits)
+            competing = self._slots.check(wanted) if self._slots is not None else None
+            if competing is None:
+                return
+            await self.consumers.take_over(competing)
+
+    def join(self, consumer: Consumer) -> None:
+        """Add an admitted consumer; a Failover consumer that is not active is notified."""
+        self.consumers.add(consumer)
+        self._turns.add(consumer)
+        if self.type == KEY_SHARED and self._slots is not None:
+            self._slots.add(consumer)
+        self._choose()
+        if self.type == FAILOVER and self._active is not consumer:
+            consumer.connection.active_changed(consumer.id, False)
+
+    def remove_consumer(self, consumer: Consumer) -> None:
+        """A consumer left."""
+        self.consumers.remove(consumer)
+        self._turns.remove(consumer)
+        if self.type == KEY_SHARED and self._slots is not None:
+            self._slots.remove(consumer)
+        self._choose()
+        if not self.consumers:
+            self._siblings.forget(self)
+
+    def give(self, payload: bytes, messages: int) -> None:
+        """Send an entry to the next consumer, or drop it if that has no permits or no room."""
+        consumer = self._next(payload)
+        if consumer is None or not consumer.can_take():
+            self.messages_dropped += messages
+        else:
+            self._turns.served(consumer)
+            self._siblings.messages_out += messages
+            self._siblings.bytes_out += len(payload)
+            consumer.give_entry(0, 0, self._topic.partition, payload, messages, 0, ())
+
+    def _choose(self) -> None:
+        topic = self._topic
+        self._active = pick_active(list(self.consumers), str(topic), topic.partition)
+
+    def _next(self, payload: bytes) -> Consumer | None:
+        if self.type == KEY_SHARED and self._slots is not None:
+            return self._slots.owner(self._slots.slot_of(sticky_key(payload)))
+        return self._turns.next() if self.type == pb.CommandSubscribe.Shared else self._active
+
+    def flow(self, consumer: Consumer, permits: int) -> None:
+        """Add permits: the consumer can take so many messages more."""
+        consumer.permits += permits
+
+    def wake(self) -> None:
+        """Does nothing: no message waits here."""
+
+    def acknowledge(self, consumer: Consumer, ack: Ack, done: Done | None) -> None:
+        """Answer at once: there is nothing to remember."""
+        if done is not None:
+            done(None)
+
+    def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
+        """Does nothing: no message is kept that could be sent again."""
+
+    async def seek_to_id(self, position: MessageId, ack_set: tuple[int, ...]) -> None:
+        """Does nothing: a SEEK on a non-persistent topic succeeds without effect, as in Pulsar."""
+
+    async def seek_to_time(self, timestamp_ms: int) -> None:
+        """Does nothing, as `seek_to_id`."""
+
+    async def settled(self) -> None:
+        """Does nothing: no acknowledgement is pending."""
+
+    async def unsubscribe(self, consumer: Consumer, force: bool) -> None:
+        """The consumer leaves, and with `force` all others."""
+        self.consumers.disconnect_others(consumer, force)
+        consumer.close()
+
+    async def backlog(self) -> Backlog:
+        """Always empty."""
+        return Backlog(0, 0)
+
+    async def last_message_id(self, read_compacted: bool = False) -> MessageId:
+        """Raise `UnknownTrouble`: no message is kept."""
+        raise UnknownTrouble(f"{self._topic} keeps no messages: it is not persistent")
+
+    def mark_delete_id(self) -> MessageId:
+        """None: there is no cursor."""
+        return MessageId(-1, -1)
+
+
+class NonPersistentSubscriptions(Mapping[str, NonPersistentSubscription]):
+    """A topic's subscriptions by name."""
+
+    def __init__(
+        self,
+        topic: TopicName,
+        limits: TopicLimits,
+        rates: TopicRates | None,
+        clock: Clock,
+        check_open: Callable[[], None],
+    ) -> None:
+        """`check_open` raises `NotReady` once the topic is being closed."""
+        self.topic = topic
+        self.limits = limits
+        self.rates = rates
+        self.messages_out = self.bytes_out = 0
+        self._clock = clock
+        self._check_open = check_open
+        self._by_name: dict[str, NonPersistentSubscription] = {}
+
+    def __getitem__(self, name: str) -> NonPersistentSubscription:
+        return self._by_name[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def sent(self) -> tuple[int, int]:
+        """Messages and bytes sent to consumers, those of ended subscriptions included."""
+        return self.messages_out, self.bytes_out
+
+    def keep_to(self, limits: TopicLimits, rates: TopicRates | None) -> None:
+        """Apply other limits and rates from now on; connected consumers stay."""
+        self.limits, self.rates = limits, rates
+        for subscription in self._by_name.values():
+            subscription.consumers.limit = limits.max_consumers_per_subscription
+
+    def check(self, request: SubscribeRequest) -> None:
+        """`ConsumerBusy` if the topic has all the consumers that it may have."""
+        present = sum(len(s.consumers) for s in self._by_name.values())
+        self.limits.check_consumers(self.topic, present)
+
+    async def subscribe(self, connection: Connection, request: SubscribeRequest) -> Consumer:
+        """Join a subscription, creating it if need be; start positions have no effect here."""
+        if self.rates is not None:
+            self.rates.check_subscribe(connection, request)
+        self._check_open()
+        subscription = await self._admitted(request)
+        self._check_open()
+        present = (one for each in self._by_name.values() for one in each.consumers)
+        self.limits.check_address(self.topic, connection.address, present)
+        consumer = Consumer(
+            connection,
+            request.consumer_id,
+            subscription,
+            request.consumer_name,
+            request.priority,
+            request.epoch,
+            self._clock.now_ms(),
+            request.key_shared,
+            request.metadata,
+        )
+        subscription.join(consumer)
+        return consumer
+
+    async def _admitted(self, request: SubscribeRequest) -> NonPersistentSubscription:
+        """The subscription, with room for one more consumer of the type asked for."""
+        name = request.subscription
+        while True:
+            self.check(request)
+            subscription = self._by_name.get(name)
+            if subscription is None:
+                self.limits.check_subscriptions(self.topic, len(self._by_name))
+                subscription = NonPersistentSubscription(self, name)
+            await subscription.admit(request)
+            self.check(request)  # other consumers may have joined during the wait
+            if self._by_name.setdefault(name, subscription) is subscription:
+                return subscription
+            # A concurrent request has created another subscription of that name.
+
+    async def ensure(self, name: str) -> None:
+        """Does nothing: a subscription without consumers does not exist here."""
+
+    def forget(self, subscription: NonPersistentSubscription) -> None:
+        """Remove a subscription: its last consumer left."""
+        if self._by_name.get(subscription.name) is subscription:
+            del self._by_name[subscription.name]

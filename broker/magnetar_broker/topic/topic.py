@@ -1,0 +1,284 @@
+"""A persistent topic: a log, the producers that append to it, the subscriptions that read it."""
+
+import logging
+from collections.abc import Callable
+
+from magnetar_broker.base.errors import NotReady
+from magnetar_broker.base.metadata_keys import topic_key
+from magnetar_broker.base.meter import Meter
+from magnetar_broker.compaction.topic_compaction import CompactionFigures, TopicCompaction
+from magnetar_broker.delays.topic_delays import TopicDelays
+from magnetar_broker.dispatch.frames import FrameCache
+from magnetar_broker.lifetime.expiry import expire_messages
+from magnetar_broker.limits.shared_limits import SharedLimits
+from magnetar_broker.limits.topic_limits import TopicLimits, limits_of
+from magnetar_broker.limits.topic_rates import topic_rates
+from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR
+from magnetar_broker.policies.resolver import Policies
+from magnetar_broker.policies.table import (
+    COMPACTION_THRESHOLD,
+    DEDUPLICATION,
+    DELAYED_DELIVERY,
+    ENCRYPTION_REQUIRED,
+)
+from magnetar_broker.publishing.admission import Admission
+from magnetar_broker.publishing.appender import Appender
+from magnetar_broker.publishing.deduplication import Deduplication
+from magnetar_broker.publishing.producer import PublishRules
+from magnetar_broker.publishing.producers import Producers
+from magnetar_broker.publishing.sequences import Sequences
+from magnetar_broker.subscribing.idleness import Idleness
+from magnetar_broker.subscribing.subscriptions import Subscriptions
+from magnetar_broker.topic.delivery import Delivery
+from magnetar_proto.ids import MessageId
+from magnetar_proto.names import TopicName
+from magnetar_storage.cursors import attached_state
+from magnetar_storage.cursors.cursor_log import CursorLog
+from magnetar_storage.delays.recent_delays import RecentDelays
+from magnetar_storage.errors import StorageError
+from magnetar_storage.log.engine import Engine
+from magnetar_storage.log.log import Log
+from magnetar_storage.log.positions import NOWHERE
+
+logger = logging.getLogger(__name__)
+
+
+class Topic:
+    """Loaded by this broker; when its log fails it is dropped, and the next request loads it.
+
+    Its parts are used directly: `producers` and `appender` for publishing, `subscriptions` for
+    consuming, `compaction`, `delays`, `deduplication`.
+    """
+
+    def __init__(
+        self,
+        name: TopicName,
+        entries: Log,
+        cursors: CursorLog,
+        delays: TopicDelays,
+        sequences: Sequences,
+        limits: TopicLimits,
+        shared: SharedLimits,
+        policies: Policies,
+        dropped: Callable[["Topic"], None],
+    ) -> None:
+        clock, tasks = entries.engine.clock, entries.engine.tasks
+        self.name = name
+        self.log = entries
+        self.cursors = cursors
+        self.delays = delays
+        self._base_limits = limits
+        self.limits = limits = limits_of(limits, policies, name)
+        self.shared_limits = shared
+        self.policies = policies
+        self.closed = False
+        self._dropped = dropped
+        self.meter = Meter(4)
+        self.rates = topic_rates(name, policies, shared.rates, self.meter, clock)
+        self.idleness = Idleness.stored(cursors)
+        self._compaction: TopicCompaction | None = None
+        # Reading
+        self.frames = FrameCache(name.partition)
+        self.subscriptions = Subscriptions(self)
+        self._delivery = Delivery(self.subscriptions, self.frames, clock)
+        # Publishing
+        self.deduplication = Deduplication(entries, cursors, sequences, limits.deduplication)
+        self.appender = Appender(
+            entries, cursors, delays, self.deduplication, self._delivery.wake, self.drop
+        )
+        admission = Admission(name, entries, self.deduplication, self.appender, self.check_open)
+        self.producers = Producers(name, clock, tasks, admission, self.appender)
+        self.deduplication.present = self.producers
+        self._apply_to_producers()
+
+        delays.on_due = self._delivery.due
+        delays.start()
+        entries.on_failure = self.drop
+        entries.on_reclaimed = self._reclaimed
+
+    @classmethod
+    async def open(
+        cls,
+        name: TopicName,
+        engine: Engine,
+        create: bool,
+        limits: TopicLimits,
+        shared: SharedLimits,
+        policies: Policies,
+        dropped: Callable[["Topic"], None],
+    ) -> "Topic | None":
+        """Load the topic; None if it does not exist and `create` is not set.
+
+        Its `policies` must be loaded.  `dropped` is called when the topic closes itself because
+        its log failed.
+        """
+        entries = await Log.open(topic_key(name), engine, create)
+        if entries is None:
+            return None
+        recent, sequences = RecentDelays(), Sequences(limits.deduplication.max_names)
+        cursors = await CursorLog.open(
+            entries, {attached_state.DELAYS: recent, attached_state.DEDUPLICATION: sequences}
+        )
+        policy = policies.value(DELAYED_DELIVERY, name)
+        delays = await TopicDelays.open(entries, recent, cursors, policy, limits.strict_delays)
+        topic = cls(name, entries, cursors, delays, sequences, limits, shared, policies, dropped)
+        try:
+            await topic.deduplication.keep_to(policies.value(DEDUPLICATION, name))
+            await topic._compact_at(policies.value(COMPACTION_THRESHOLD, name))
+            topic.check_open()
+        except (StorageError, NotReady):
+            topic.disconnect()
+            await entries.close()
+            raise
+        return topic
+
+    # Publishing and its end ------------------------------------------------------------
+
+    async def terminate(self) -> MessageId:
+        """Accept no more messages, ever; the last message's id.  Durable on return.
+
+        What was appended before is answered.  Runs that come meanwhile are not: their producers
+        are disconnected, and refused with the reason when they reconnect.  If the termination
+        cannot be recorded the topic is dropped.
+        """
+        if not self.log.terminated:
+            self.appender.end()
+            await self.log.rollover.terminate()
+            self.producers.disconnect()
+            for subscription in list(self.subscriptions.values()):
+                subscription.tell_end()
+        if self.rates is not None:
+            self.rates.release_publishers()
+        return MessageId(*(self.log.record.terminated_at or NOWHERE))
+
+    def totals(self) -> tuple[int, int, int, int]:
+        """Messages and bytes in, messages and bytes out, since the topic was loaded."""
+        appender = self.appender
+        return (appender.messages_in, appender.bytes_in, *self.subscriptions.sent())
+
+    # Compaction and policies -------------------------------------------------------------
+
+    @property
+    def compaction(self) -> TopicCompaction:
+        """The topic's compaction; created at first use, for most topics have none."""
+        if self._compaction is None:
+            self._compaction = TopicCompaction(
+                self.name,
+                self.log,
+                self.cursors,
+                self.limits.compaction,
+                lambda start: self.subscriptions.create(COMPACTION_CURSOR, start, {}),
+                self.check_open,
+            )
+        return self._compaction
+
+    @property
+    def compactions(self) -> CompactionFigures | None:
+        """Figures of the compactions since the topic was loaded; None if there were none."""
+        compaction = self._compaction
+        if compaction is None or not (compaction.figures.succeeded or compaction.figures.failed):
+            return None
+        return compaction.figures
+
+    async def compact_if_due(self) -> None:
+        """Start a compaction if the backlog exceeds the policy's threshold."""
+        if self._compaction is not None:
+            await self._compaction.check()
+
+    async def _compact_at(self, threshold: int) -> None:
+        if threshold or self._compaction is not None or self.log.record.compacted is not None:
+            await self.compaction.keep_to(threshold)
+
+    async def policies_changed(self) -> None:
+        """Apply the policies as they are now; done on return."""
+        effective = self.policies.effective_policies(self.name)
+        self.delays.policy_changed(effective.value(DELAYED_DELIVERY))
+        self._apply_limits(limits_of(self._base_limits, self.policies, self.name))
+        self._apply_to_producers()
+        await self.deduplication.keep_to(effective.value(DEDUPLICATION))
+        await self._compact_at(effective.value(COMPACTION_THRESHOLD))
+        await expire_messages(self)
+
+    def _apply_limits(self, limits: TopicLimits) -> None:
+        before, clock = self.rates, self.log.engine.clock
+        self.rates = topic_rates(
+            self.name, self.policies, self.shared_limits.rates, self.meter, clock, before
+        )
+        if limits is not self.limits or before is not self.rates:
+            self.limits = limits
+            self.deduplication.rules = limits.deduplication
+            for subscription in self.subscriptions.values():
+                subscription.limits_changed()
+
+    def _apply_to_producers(self) -> None:
+        """What policies demand of producers; each run is checked against copies kept there."""
+        delays, limits, producers = self.delays.policy, self.limits, self.producers
+        producers.limit = limits.max_producers
+        producers.limit_of_address = limits.max_producers_of_address
+        producers.keep_to(
+            PublishRules(
+                self.policies.value(ENCRYPTION_REQUIRED, self.name),
+                limits.max_message_size,
+                delays.max_delay_ms if delays.active else 0,
+            )
+        )
+        self.appender.rate_limits = self.rates.publish if self.rates is not None else ()
+
+    # Maintenance and end -------------------------------------------------------------------------
+
+    def _reclaimed(self) -> None:
+        """Entries were deleted that the durable cursors do not need: other cursors skip them."""
+        for subscription in self.subscriptions.values():
+            subscription.cursor.skip_reclaimed(self.log.first_offset, self.log.holes)
+            if not subscription.durable:
+                subscription.dispatcher.skipped()
+
+    def drop(self, error: BaseException) -> None:
+        """The log failed: disconnect all clients; the topic is loaded again when they reconnect."""
+        if not self.closed:
+            logger.error("%s is closed, to be loaded again: its log failed: %s", self.name, error)
+            self.disconnect()
+            self._dropped(self)
+
+    @property
+    def in_use(self) -> bool:
+        """Whether clients are connected."""
+        return (
+            bool(self.producers)
+            or bool(self.producers.waiting)
+            or any(subscription.consumers for subscription in self.subscriptions.values())
+        )
+
+    async def delete(self) -> None:
+        """Disconnect every client and delete all that is stored; durable on return."""
+        self.disconnect()
+        await self.log.delete()
+
+    def disconnect(self) -> None:
+        """Disconnect every client; the topic accepts none from now on."""
+        self.closed = True
+        self.delays.stop()
+        self.producers.disconnect()
+        if self.rates is not None:
+            self.rates.release_publishers()
+        self.deduplication.close()
+        for subscription in list(self.subscriptions.values()):
+            subscription.consumers.disconnect()
+
+    async def close(self) -> None:
+        """Disconnect every client, write what is pending, and seal the log."""
+        self.disconnect()
+        if self._compaction is not None:
+            await self._compaction.stop()
+        if self.log.failed is None:
+            await self.delays.close()
+            self.deduplication.write()
+            if self.idleness is not None:
+                self.cursors.state_changed(attached_state.IDLENESS)
+            await self.cursors.close()
+        await self.log.close()
+
+    def check_open(self) -> None:
+        """`NotReady` once the topic is being closed."""
+        if self.closed or self.log.failed is not None:
+            raise NotReady(f"{self.name} is being closed on this broker; try again")

@@ -1,0 +1,58 @@
+"""Locks of topics by name: opening, creating, closing and deleting exclude each other."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+
+from magnetar_proto.names import TopicName
+from magnetar_storage.world.mutex import KeyedMutex
+from magnetar_storage.world.runtime import Clock
+
+
+class TopicLocks:
+    """A topic is locked alone, or as a family: a topic with all of its partitions.
+
+    Partitions of one topic are opened concurrently, so a family is not just one more mutex: it
+    excludes every member, while members do not exclude each other.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._topics: KeyedMutex[TopicName] = KeyedMutex(clock)
+        self._families: KeyedMutex[TopicName] = KeyedMutex(clock)
+
+    @asynccontextmanager
+    async def held(self, name: TopicName) -> AsyncIterator[None]:
+        """Own one topic until the block ends."""
+        async with AsyncExitStack() as topic:
+            async with AsyncExitStack() as family:
+                # One turn of the family is enough, and must not be asked for in a loop: members
+                # that wait for it would pass it to each other for ever.
+                if self._families.is_held(name.base):
+                    await family.enter_async_context(self._families.held(name.base))
+                # Asked for before the turn ends, so that the next owner of the family waits for it.
+                await topic.enter_async_context(self._topics.held(name))
+            yield
+
+    @asynccontextmanager
+    async def family_held(self, name: TopicName) -> AsyncIterator[None]:
+        """Own a topic and every partition of it until the block ends; `name` is no partition."""
+        async with self._families.held(name):
+            await self._settled(self._topics, lambda member: member.base == name)
+            yield
+
+    def held_with_partitions(self, name: TopicName) -> AbstractAsyncContextManager[None]:
+        """Own a partition alone, or a topic with all of its partitions, until the block ends."""
+        return self.held(name) if name.partition >= 0 else self.family_held(name)
+
+    async def settled(self, is_meant: Callable[[TopicName], bool]) -> None:
+        """Wait for all owners of such topics, and those that wait to be, up to now."""
+        # Families first: their turn makes members that wait for one owners of their topics.
+        await self._settled(self._families, is_meant)
+        await self._settled(self._topics, is_meant)
+
+    async def _settled(
+        self, locks: KeyedMutex[TopicName], is_meant: Callable[[TopicName], bool]
+    ) -> None:
+        for name in filter(is_meant, locks.keys()):
+            if locks.is_held(name):
+                async with locks.held(name):
+                    pass

@@ -1,0 +1,1 @@
+"""Compacted data: the last message of each key."""

@@ -1,0 +1,145 @@
+"""Writing compacted data: new parts, hidden in the trash until one change lists them all."""
+
+from magnetar_storage.compacted.compacted_part import PartMap, Stretch
+from magnetar_storage.interfaces import SegmentId, SegmentWriter
+from magnetar_storage.log.compacted_record import Compacted, CompactedPart
+from magnetar_storage.log.log import Log
+from magnetar_storage.log.log_record import LogRecord
+from magnetar_storage.world.runtime import Promise, settling
+
+PART_ENTRIES = 1 << 17
+PART_BYTES = 256 << 20
+APPEND_BYTES = 512 << 10
+"""The size of an append; small, since other topics need the journal too."""
+
+
+class Scratch:
+    """Segments that are listed as trash while they are used, so that a crash leaves none over."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._segments: set[SegmentId] = set()
+
+    async def create(self) -> SegmentWriter:
+        """Create one more."""
+        writer = await self._log.stored.create_in_trash()
+        self._segments.add(writer.segment)
+        return writer
+
+    def settled(self) -> None:
+        """Let `StoredRecord.empty_trash` delete those that the record does not list for use."""
+        self._log.stored.unfinished -= self._segments
+        self._segments.clear()
+
+
+class Appender:
+    """Appends to one segment in pieces, and waits for each when the next one comes."""
+
+    def __init__(self, log: Log, writer: SegmentWriter) -> None:
+        self.segment = writer.segment
+        self.entries = 0
+        self._clock = log.engine.clock
+        self._writer = writer
+        self._under_way: Promise | None = None
+
+    async def append(self, payloads: list[bytes], counts: list[int]) -> None:
+        """Queue entries once those before are durable; the caller must not reuse the lists."""
+        await self.durable()
+        self._under_way = self._clock.promise()
+        self._writer.append(payloads, counts, settling(self._under_way))
+        self.entries += len(payloads)
+
+    async def append_each(self, payloads: list[bytes]) -> None:
+        """Append each entry separately, for entries without messages that are read one by one."""
+        await self.durable()
+        for payload in payloads[:-1]:
+            self._writer.append([payload], [0], _nothing)
+        self.entries += len(payloads) - 1
+        await self.append(payloads[-1:], [0])
+
+    async def durable(self) -> None:
+        """Wait until all is durable that was appended; raises the error if it failed."""
+        under_way, self._under_way = self._under_way, None
+        if under_way is not None:
+            await under_way
+
+    async def seal(self) -> None:
+        """Write what is left; nothing can be added any more."""
+        await self.durable()
+        await self._writer.seal()
+
+
+class CompactedWriter:
+    """Takes the entries in order; then `end`, and `list` replaces the earlier compacted data."""
+
+    def __init__(self, log: Log, scratch: Scratch) -> None:
+        self._log = log
+        self._scratch = scratch
+        self._parts: list[CompactedPart] = []
+        self._part: Appender | None = None
+        self._map = PartMap()
+        self._first = (0, 0, 0)  # of the part: offset, ledger, entry
+        self._size = self._messages = 0
+        self._payloads: list[bytes] = []
+        self._counts: list[int] = []
+        self._gathered = 0
+
+    async def add(self, stretch: Stretch) -> None:
+        """Append entries."""
+        if not stretch.payloads:
+            return
+        if self._part is None:
+            self._part = Appender(self._log, await self._scratch.create())
+            first = stretch.offsets[0]
+            self._first = first, stretch.ledger, first - stretch.base
+        self._map.add(stretch.ledger, stretch.base, stretch.offsets)
+        self._payloads += stretch.payloads
+        self._counts += stretch.counts
+        self._messages += sum(stretch.counts)
+        self._gathered += sum(map(len, stretch.payloads))
+        if self._gathered >= APPEND_BYTES:
+            await self._write(self._part)
+        if len(self._map.offsets) >= PART_ENTRIES or self._size >= PART_BYTES:
+            await self._end_part()
+
+    async def _write(self, part: Appender) -> None:
+        payloads, counts = self._payloads, self._counts
+        self._payloads, self._counts = [], []
+        self._size, self._gathered = self._size + self._gathered, 0
+        await part.append(payloads, counts)
+
+    async def _end_part(self) -> None:
+        part, self._part = self._part, None
+        if part is None:
+            return
+        if self._payloads:
+            await self._write(part)
+        entries, messages = part.entries, self._messages
+        await part.append_each(self._map.pieces())
+        await part.seal()
+        first, ledger, entry = self._first
+        self._parts.append(
+            CompactedPart(part.segment, first, ledger, entry, entries, messages, self._size)
+        )
+        self._map, self._size, self._messages = PartMap(), 0, 0
+
+    async def end(self) -> None:
+        """Write what is left; nothing can be added any more."""
+        await self._end_part()
+
+    async def list(self, horizon: int) -> Compacted:
+        """List the new data in the record, and the old data as trash; durable on return.
+
+        If this fails it may have taken place: the new parts must not be deleted then.
+        """
+        compacted = Compacted(horizon, tuple(self._parts))
+
+        def listing(record: LogRecord) -> LogRecord:
+            return record.with_compacted(compacted)
+
+        await self._log.stored.commit(listing)
+        return compacted
+
+
+def _nothing(error: BaseException | None) -> None:
+    """Ignored: the outcome of the last append is that of all, since they are in order."""

@@ -1,0 +1,1 @@
+"""Cursors of a topic, and state that is stored with them."""

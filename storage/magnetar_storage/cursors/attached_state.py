@@ -1,0 +1,40 @@
+"""Durable state of a topic beside its cursors, which is stored in the cursor segment too."""
+
+from typing import Final, Protocol
+
+DEDUPLICATION: Final = 1
+DELAYS: Final = 2
+IDLENESS: Final = 3
+"""The numbers of the attached states; a number must never be reused for another state."""
+
+
+class AttachedState(Protocol):
+    """State that changes in memory at once and is written with the cursors.
+
+    After changing it, its owner calls `CursorLog.state_changed`.
+    """
+
+    def take_delta(self) -> list[bytes]:
+        """The changes since the last call, which the caller must write; empty if there are none."""
+
+    def snapshot(self) -> list[bytes]:
+        """The whole state, in pieces of at most 1 MiB; `take_delta` has nothing to return then."""
+
+    def apply(self, data: bytes) -> None:
+        """Replay a piece of either; ValueError, KeyError or `struct.error` if it cannot be read."""
+
+
+class UnknownState:
+    """A state written by a later release: its records are kept and written again unchanged."""
+
+    def __init__(self) -> None:
+        self._records: list[bytes] = []
+
+    def take_delta(self) -> list[bytes]:
+        return []
+
+    def snapshot(self) -> list[bytes]:
+        return self._records
+
+    def apply(self, data: bytes) -> None:
+        self._records.append(data)

@@ -1,0 +1,280 @@
+"""A subscription's cursor: which entries of a log, and messages of a batch, are acknowledged.
+
+A cursor counts in *offsets*: an entry's place in the whole history of its log, over all
+segments, so that the next entry always has the next number.  A set bit i of a mask means that
+message i of a batch is *not* acknowledged, as on the wire.
+
+The state changes in memory at once.  A `TrackedCursor` also records what changed, which
+`take_delta` returns for the cursor log to write, and `apply` replays after a restart.
+"""
+
+from collections.abc import Iterable
+
+from magnetar_storage.cursors.cursor_record import (
+    MOST_RANGES,
+    Kind,
+    Piece,
+    State,
+    decode,
+    decode_bitmaps,
+    pieces,
+)
+from magnetar_storage.log.offset_set import OffsetSet, ranges_of
+
+
+class Cursor:
+    """Everything at or below `mark_delete` is acknowledged, and the entries in `acked`.
+
+    `partial` has the masks of batches that are acknowledged in part, `redelivered` how often an
+    entry that is not acknowledged was delivered again.
+    """
+
+    __slots__ = ("acked", "mark_delete", "partial", "redelivered")
+
+    def __init__(self, mark_delete: int) -> None:
+        self.mark_delete = mark_delete
+        self.acked = OffsetSet()
+        self.partial: dict[int, int] = {}
+        self.redelivered: dict[int, int] = {}
+
+    # Acknowledging ------------------------------------------------------------
+
+    def ack(self, offsets: Iterable[int]) -> None:
+        """Acknowledge whole entries, in any order; repeats are harmless; a range is fastest."""
+        for start, stop in _runs(offsets):
+            if stop <= self.mark_delete + 1:
+                continue
+            if start <= self.mark_delete + 1:
+                self._move(stop - 1)
+            else:
+                self._ack_run(start, stop)
+        self._advance()
+
+    def ack_scattered(self, offsets: Iterable[int]) -> None:
+        """As `ack`, but faster for many entries of which few follow each other."""
+        first = self.mark_delete + 1
+        self._ack_runs(
+            [(max(start, first), stop) for start, stop in _runs(offsets) if stop > first]
+        )
+        self._advance()
+
+    def ack_batch(self, offset: int, unacked_mask: int) -> bool:
+        """Acknowledge the messages of a batch whose bit is clear; True if no message is left."""
+        if self.is_acked(offset):
+            return True
+        left = self.partial.get(offset, unacked_mask) & unacked_mask
+        if left == 0:
+            self.ack((offset,))
+            return True
+        self.partial[offset] = left
+        return False
+
+    def ack_up_to(self, offset: int) -> None:
+        """Acknowledge cumulatively; an offset below the mark-delete has no effect."""
+        if offset > self.mark_delete:
+            self._move(offset)
+            self._advance()
+
+    def skip_reclaimed(self, first_offset: int, holes: OffsetSet) -> None:
+        """Count the entries that the log has deleted as acknowledged; that is not stored.
+
+        To be called for every cursor of a log when it is created, opened or moved, and when
+        the log reports that entries were reclaimed.  A crash may have undone acknowledgements
+        that entries were deleted for.
+        """
+        self.ack_up_to(first_offset - 1)
+        if not holes:
+            return
+        ranges, bitmaps = holes.parts(0)
+        for run in ranges:
+            self.acked.add(*run)
+        for offset, bits in bitmaps:
+            self.acked.add_bits(offset, bits)
+        self.acked.remove_below(self.mark_delete + 1)
+        for known in (self.partial, self.redelivered):
+            for offset in [offset for offset in known if offset in holes]:
+                del known[offset]
+        self._advance()
+
+    def reset(self, mark_delete: int) -> None:
+        """Move to `mark_delete` and drop every acknowledgement above it."""
+        self.mark_delete = mark_delete
+        self.acked.clear()
+        self.partial.clear()
+        self.redelivered.clear()
+
+    def _ack_run(self, start: int, stop: int) -> None:
+        self._forget(start, stop)
+        self.acked.add(start, stop)
+
+    def _ack_runs(self, runs: list[tuple[int, int]]) -> None:
+        if self.partial or self.redelivered:
+            for start, stop in runs:
+                self._forget(start, stop)
+        self.acked.add_all(runs)
+
+    def _advance(self) -> None:
+        if self.acked:
+            next_unacked = self.acked.next_missing(self.mark_delete + 1)
+            if next_unacked > self.mark_delete + 1:
+                self._move(next_unacked - 1)
+
+    def _move(self, mark_delete: int) -> None:
+        self._forget(self.mark_delete + 1, mark_delete + 1)
+        self.mark_delete = mark_delete
+        if self.acked:
+            self.acked.remove_below(mark_delete + 1)
+
+    def _forget(self, start: int, stop: int) -> None:
+        """Drop the masks and redelivery counts of start..stop-1."""
+        if self.partial:
+            _drop(self.partial, start, stop)
+        if self.redelivered:
+            _drop(self.redelivered, start, stop)
+
+    # Redelivering -------------------------------------------------------------
+
+    def count_redelivery(self, offsets: Iterable[int]) -> None:
+        """Count a redelivery of each of these entries that is not acknowledged."""
+        counts = self.redelivered
+        for offset in offsets:
+            if not self.is_acked(offset):
+                counts[offset] = counts.get(offset, 0) + 1
+
+    # Asking -------------------------------------------------------------------
+
+    def is_acked(self, offset: int) -> bool:
+        """Whether the whole entry is acknowledged."""
+        return offset <= self.mark_delete or offset in self.acked
+
+    def next_unacked(self, offset: int) -> int:
+        """The first entry from `offset` on that is not wholly acknowledged."""
+        return self.acked.next_missing(max(offset, self.mark_delete + 1))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing above the mark-delete is acknowledged, wholly or in part."""
+        return not self.acked and not self.partial
+
+
+class TrackedCursor(Cursor):
+    """A cursor that records its changes until `take_delta` or `snapshot` is called.
+
+    The owner must call them again and again, or the recorded changes grow without limit.
+    """
+
+    __slots__ = ("_new_counts", "_new_partial", "_new_ranges", "_reset", "_taken_mark_delete")
+
+    def __init__(self, mark_delete: int) -> None:
+        super().__init__(mark_delete)
+        self._forget_changes()
+
+    def _ack_run(self, start: int, stop: int) -> None:
+        super()._ack_run(start, stop)
+        new = self._new_ranges
+        if new and new[-1][1] == start:
+            new[-1] = (new[-1][0], stop)
+        else:
+            new.append((start, stop))
+
+    def _ack_runs(self, runs: list[tuple[int, int]]) -> None:
+        super()._ack_runs(runs)
+        self._new_ranges += runs
+
+    def ack_batch(self, offset: int, unacked_mask: int) -> bool:
+        done = super().ack_batch(offset, unacked_mask)
+        if not done:
+            self._new_partial.add(offset)
+        return done
+
+    def count_redelivery(self, offsets: Iterable[int]) -> None:
+        offsets = list(offsets)
+        super().count_redelivery(offsets)
+        self._new_counts.update(offsets)
+
+    def reset(self, mark_delete: int) -> None:
+        super().reset(mark_delete)
+        self._forget_changes()
+        self._reset = True
+
+    def take_delta(self) -> list[Piece]:
+        """The changes since the last call; empty if there are none.
+
+        The caller must write them: they are not returned again.
+        """
+        if self._reset:
+            return self.snapshot()
+        mark_delete = self.mark_delete
+        ranges = [r for r in self._new_ranges if r[1] > mark_delete + 1]
+        masks = {o: self.partial[o] for o in self._new_partial if o in self.partial}
+        counts = {o: self.redelivered[o] for o in self._new_counts if o in self.redelivered}
+        moved = mark_delete != self._taken_mark_delete
+        self._forget_changes()
+        if not (moved or ranges or masks or counts):
+            return []
+        return pieces(Kind.DELTA, State(mark_delete, ranges, masks, counts))
+
+    def snapshot(self) -> list[Piece]:
+        """The whole state, which includes all changes recorded so far."""
+        self._forget_changes()
+        ranges, bitmaps = self.acked.parts(MOST_RANGES)
+        state = State(self.mark_delete, ranges, self.partial, self.redelivered, bitmaps)
+        return pieces(Kind.WHOLE, state)
+
+    def apply(self, kind: Kind, body: bytes) -> None:
+        """Replay a piece of `take_delta` or `snapshot`; ValueError if this is none."""
+        if kind is Kind.BITMAPS:
+            self._apply_bitmaps(body)
+        elif kind in (Kind.WHOLE, Kind.DELTA):
+            self._apply_state(kind, decode(body))
+        else:
+            raise ValueError(f"expected WHOLE, DELTA or BITMAPS but got {kind.name}")
+        self._advance()
+        self._forget_changes()
+
+    def _apply_bitmaps(self, body: bytes) -> None:
+        for offset, bits in decode_bitmaps(body):
+            self.acked.add_bits(offset, bits)
+        self.acked.remove_below(self.mark_delete + 1)
+        for known in self.partial, self.redelivered:
+            for offset in [offset for offset in known if offset in self.acked]:
+                del known[offset]
+
+    def _apply_state(self, kind: Kind, state: State) -> None:
+        if kind is Kind.WHOLE:
+            self.reset(state.mark_delete)
+        first = self.mark_delete + 1
+        for start, stop in state.ranges:
+            self.acked.add(max(start, first), stop)
+            self._forget(start, stop)
+        for offset, mask in state.masks.items():
+            if not self.is_acked(offset):
+                self.partial[offset] = self.partial.get(offset, mask) & mask
+        for offset, count in state.counts.items():
+            if not self.is_acked(offset):
+                self.redelivered[offset] = max(self.redelivered.get(offset, 0), count)
+        self.ack_up_to(state.mark_delete)
+
+    def _forget_changes(self) -> None:
+        self._new_ranges: list[tuple[int, int]] = []
+        self._new_partial: set[int] = set()
+        self._new_counts: set[int] = set()
+        self._taken_mark_delete = self.mark_delete
+        self._reset = False
+
+
+def _runs(offsets: Iterable[int]) -> list[tuple[int, int]]:
+    """Consecutive offsets as (start, stop)."""
+    if isinstance(offsets, range) and offsets.step == 1:
+        return [(offsets.start, offsets.stop)] if offsets else []
+    return list(ranges_of(offsets))
+
+
+def _drop(known: dict[int, int], start: int, stop: int) -> None:
+    """Delete the keys start..stop-1, by walking through the smaller of the two."""
+    if stop - start < len(known):
+        for offset in range(start, stop):
+            known.pop(offset, None)
+    else:
+        for offset in [offset for offset in known if start <= offset < stop]:
+            del known[offset]

@@ -1,0 +1,390 @@
+"""The durable cursors of one log, stored in a segment of their own.
+
+Every change is an entry of the cursor segment (`cursor_record`), so an acknowledgement is
+durable with the journal's next commit round, and any storage engine that has segments can
+store cursors.  `Phase` is the table of when changes are written.  When the segment has grown,
+and on the first change after opening, a snapshot of the whole state starts a new segment, and
+the old one is deleted.
+
+Other durable state of the topic is stored in the same way (`attached_state`).
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from enum import Enum, auto
+from functools import partial
+from struct import error as StructError
+
+from magnetar_storage.cursors import cursor_record
+from magnetar_storage.cursors.attached_state import AttachedState, UnknownState
+from magnetar_storage.cursors.cursor import TrackedCursor
+from magnetar_storage.cursors.cursor_record import HEAD, Kind
+from magnetar_storage.errors import Corrupt, StorageError
+from magnetar_storage.interfaces import SegmentId, SegmentStore, SegmentWriter
+from magnetar_storage.log.log import Log
+from magnetar_storage.world.runtime import Done, Timer, settling
+
+NONE_ATTACHED: frozenset[int] = frozenset()
+GATHER_SECONDS = 0.005
+"""How long changes gather if no caller waits for them, and then wait for entries to join."""
+WRITE_BYTES = 4 << 20
+"""A snapshot is written in appends of about this size, since other topics need the journal too."""
+READ_ENTRIES = 1000
+READ_BYTES = 4 << 20
+
+
+class Phase(Enum):
+    """What happens next with the changes of a cursor segment.
+
+    A commit round for acknowledgements alone would delay the next message, so changes for
+    which no caller waits gather first, and then join a round that is written anyway.
+
+                 change        change with    entries are     `durable` is   timer      write
+                 alone         a caller       appended        called                    ended
+    IDLE         GATHERING     SCHEDULED      -               WRITING        .          .
+    GATHERING    -             SCHEDULED      -               WRITING        DUE        .
+    DUE          -             SCHEDULED      WRITING         WRITING        WRITING    .
+    SCHEDULED    -             -              -               WRITING        .          .
+    WRITING      -             -              -               -              .          IDLE
+
+    `-` stays, `.` cannot happen.  SCHEDULED becomes WRITING at the end of the turn.  WRITING
+    becomes IDLE at once if there is nothing to write, or the log has failed.  When a write has
+    ended, changes that gathered meanwhile are written at once if a caller waits for them or
+    cursors were created or deleted, else they lead from IDLE to GATHERING.
+    """
+
+    IDLE = auto()
+    GATHERING = auto()
+    DUE = auto()
+    SCHEDULED = auto()
+    WRITING = auto()
+
+
+class DurableCursor(TrackedCursor):
+    """A cursor that survives a restart; call `CursorLog.changed` after each change of it."""
+
+    __slots__ = ("name", "number", "properties")
+
+    def __init__(self, number: int, name: str, mark_delete: int, properties: dict[str, str]):
+        super().__init__(mark_delete)
+        self.number = number
+        self.name = name
+        self.properties = properties
+
+
+class CursorLog:
+    """All durable cursors of a log, by name, and its attached states, by number."""
+
+    def __init__(
+        self, log: Log, attached: Mapping[int, AttachedState], roll_bytes: int = 4 << 20
+    ) -> None:
+        self.cursors: dict[str, DurableCursor] = {}
+        self._attached = dict(attached)
+        self._log = log
+        self._engine = log.engine
+        self._roll_bytes = roll_bytes
+        self._writer: SegmentWriter | None = None
+        self._written = 0
+        self._limit = 0
+        self._next_number = 0
+        self._dirty: dict[int, DurableCursor] = {}
+        self._dirty_attached = NONE_ATTACHED
+        self._events: list[bytes] = []  # creations, deletions, properties not yet written
+        self._waiting: list[Done] = []
+        self._phase = Phase.IDLE
+        self._timer: Timer | None = None  # runs while GATHERING or DUE
+
+    @classmethod
+    async def open(
+        cls, log: Log, attached: Mapping[int, AttachedState] | None = None
+    ) -> "CursorLog":
+        """Replay the cursor segment; `Corrupt` or `NoSegment` if acknowledged state is lost.
+
+        The stored state of `attached` is replayed into them, so they must be empty.
+        """
+        self = cls(log, attached or {})
+        if log.record.cursor_segment is not None:
+            store = log.engine.store
+            numbered = await read_cursors(store, log.record.cursor_segment, self._attached)
+            self._next_number = max(numbered, default=-1) + 1
+            self.cursors = {cursor.name: cursor for cursor in numbered.values()}
+        return self
+
+    # Changing -------------------------------------------------------------------
+
+    async def create(
+        self, name: str, mark_delete: int, properties: dict[str, str]
+    ) -> DurableCursor:
+        """Create a cursor, durable on return; no cursor of that name may exist."""
+        cursor = DurableCursor(self._next_number, name, mark_delete, properties)
+        self._next_number += 1
+        self.cursors[name] = cursor
+        self._events += _created(cursor)
+        await self.durable()
+        return cursor
+
+    async def delete(self, name: str) -> None:
+        """Delete a cursor; durable on return."""
+        cursor = self.cursors.pop(name)
+        self._dirty.pop(cursor.number, None)
+        self._events.append(cursor_record.entry(Kind.DELETE, cursor.number))
+        await self.durable()
+
+    async def set_properties(self, cursor: DurableCursor, properties: dict[str, str]) -> None:
+        """Replace a cursor's properties; durable on return."""
+        if self.cursors.get(cursor.name) is not cursor:
+            return  # deleted meanwhile
+        cursor.properties = properties
+        body = json.dumps(properties).encode()
+        self._events.append(cursor_record.entry(Kind.PROPERTIES, cursor.number, body))
+        await self.durable()
+
+    def changed(self, cursor: DurableCursor, done: Done | None = None) -> None:
+        """Write the cursor's new state; `done` is called when it is durable or has failed.
+
+        For a cursor that was deleted nothing is written, and `done` is called at once.
+        """
+        if self.cursors.get(cursor.name) is not cursor:
+            if done is not None:
+                done(None)
+            return
+        self._dirty[cursor.number] = cursor
+        self._changed(done)
+
+    def is_attached(self, number: int) -> bool:
+        """Whether there is a state of this number, stored by an earlier owner or adopted."""
+        return number in self._attached
+
+    def adopt(self, number: int, state: AttachedState) -> None:
+        """Store a further attached state from now on; what is stored of it is replayed first."""
+        stored = self._attached.get(number)
+        for record in stored.snapshot() if stored is not None else ():
+            state.apply(record)
+        self._attached[number] = state
+
+    def state_changed(self, number: int, done: Done | None = None) -> None:
+        """Write the new state attached under `number`; `done` as for `changed`."""
+        self._dirty_attached |= {number}
+        self._changed(done)
+
+    def _changed(self, done: Done | None) -> None:
+        if done is not None:
+            self._waiting.append(done)
+        phase = self._phase
+        if phase is Phase.WRITING or phase is Phase.SCHEDULED:
+            return  # it is written with the others, now or when the present write has ended
+        if done is not None:
+            self._enter(Phase.SCHEDULED)
+            self._engine.clock.soon(self._scheduled)
+        elif phase is Phase.IDLE:
+            self._gather()
+
+    async def durable(self) -> None:
+        """Wait until everything changed so far is durable."""
+        promise = self._engine.clock.promise()
+        self._waiting.append(settling(promise))
+        if self._phase is not Phase.WRITING:
+            self._flush()
+        await promise
+
+    async def close(self) -> None:
+        """Write what has changed and seal; the cursors must not be used afterwards."""
+        await self.durable()
+        if self._writer is not None:
+            await self._writer.seal()
+            self._writer = None
+
+    # Writing --------------------------------------------------------------------
+
+    def _flush(self) -> None:
+        """Write what gathered; no write may be in flight."""
+        self._enter(Phase.IDLE)
+        if self._log.failed is not None:
+            self._release(self._log.failed)
+            return
+        if not self._dirty and not self._events and not self._dirty_attached:
+            self._release(None)
+            return
+        if self._writer is None or self._written > self._limit:
+            self._phase = Phase.WRITING
+            self._engine.tasks.spawn(self._roll())
+            return
+        payloads = self._take()
+        if not payloads:
+            self._release(None)
+            return
+        self._phase = Phase.WRITING
+        self._append(self._writer, payloads, partial(self._flushed, self._take_waiting()))
+
+    def _take(self) -> list[bytes]:
+        payloads, self._events = self._events, []
+        dirty, self._dirty = self._dirty, {}
+        for number, cursor in dirty.items():
+            payloads += [
+                cursor_record.entry(kind, number, body) for kind, body in cursor.take_delta()
+            ]
+        attached, self._dirty_attached = self._dirty_attached, NONE_ATTACHED
+        for number in attached:
+            payloads += _attached_entries(number, self._attached[number].take_delta())
+        return payloads
+
+    def _take_whole(self) -> list[bytes]:
+        """A snapshot of everything, which includes the changes that have gathered."""
+        self._events, self._dirty, self._dirty_attached = [], {}, NONE_ATTACHED
+        payloads = []
+        for cursor in self.cursors.values():
+            payloads += _created(cursor)
+        for number, attached in self._attached.items():
+            payloads += _attached_entries(number, attached.snapshot())
+        return payloads
+
+    def _take_waiting(self) -> list[Done]:
+        waiting, self._waiting = self._waiting, []
+        return waiting
+
+    def _append(self, writer: SegmentWriter, payloads: list[bytes], done: Done) -> None:
+        self._written += sum(map(len, payloads))
+        writer.append(payloads, [0] * len(payloads), done)
+
+    def _flushed(self, waiting: list[Done], error: BaseException | None) -> None:
+        self._phase = Phase.IDLE
+        if error is not None:
+            self._log.fail(error)
+        for done in waiting:
+            done(error)  # which may change cursors again, so the phase may not be IDLE any more
+        if self._events or self._waiting:
+            self._flush()
+        elif (self._dirty or self._dirty_attached) and self._phase is Phase.IDLE:
+            self._gather()
+
+    def _enter(self, phase: Phase) -> None:
+        """Change the phase to one in which no timer runs."""
+        self._phase = phase
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _gather(self) -> None:
+        """Let changes gather, then wait as long again for entries to join them."""
+        self._phase = Phase.GATHERING
+        self._timer = self._engine.clock.later(GATHER_SECONDS, self._gathered)
+
+    def _gathered(self) -> None:
+        self._phase = Phase.DUE
+        self._timer = self._engine.clock.later(GATHER_SECONDS, self._flush)
+
+    def _scheduled(self) -> None:
+        if self._phase is Phase.SCHEDULED:  # else `durable` has written it in this turn
+            self._flush()
+
+    def go_along(self) -> None:
+        """Entries were appended in this turn: changes that have gathered join their round."""
+        if self._phase is Phase.DUE:
+            self._flush()
+
+    def _release(self, error: StorageError | None) -> None:
+        for done in self._take_waiting():
+            done(error.again() if error is not None else None)
+
+    async def _roll(self) -> None:
+        """Start a new segment with a snapshot, list it, delete the old one."""
+        waiting: list[Done] = []
+        writer: SegmentWriter | None = None
+        try:
+            writer = await self._engine.store.create()
+            payloads = self._take_whole()
+            waiting = self._take_waiting()
+            self._written = 0
+            for part in _portions(payloads):
+                await self._written_to(writer, part)
+            self._limit = max(self._roll_bytes, 4 * self._written)
+            old, self._writer = self._writer, writer
+            if old is not None:
+                await old.seal()
+            await self._log.stored.replace_cursor_segment(writer.segment)
+        except StorageError as error:
+            self._flushed(waiting, error)
+            if writer is not None:
+                await self._log.stored.discard_unlisted(writer.segment)
+        else:
+            self._flushed(waiting, None)
+
+    async def _written_to(self, writer: SegmentWriter, payloads: list[bytes]) -> None:
+        promise = self._engine.clock.promise()
+        self._append(writer, payloads, settling(promise))
+        await promise
+
+
+async def read_cursors(
+    store: SegmentStore, segment: SegmentId, attached: dict[int, AttachedState]
+) -> dict[int, DurableCursor]:
+    """Replay a cursor segment into `attached`; returns the cursors by number.
+
+    `NoSegment` if there is none, `Corrupt` if it is damaged or holds something else.
+    """
+    end = await store.recover(segment)
+    reader = await store.reader(segment)
+    numbered: dict[int, DurableCursor] = {}
+    try:
+        at = 0
+        while at < end.entries:
+            run = await reader.read(at, READ_ENTRIES, READ_BYTES)
+            for entry, payload in enumerate(run.payloads, at):
+                try:
+                    replay(numbered, attached, payload)
+                except (StructError, ValueError, KeyError) as error:
+                    why = f"expected a cursor record, got {error!r}"
+                    raise Corrupt("cursor segment", 0, why, segment, entry, entry) from error
+            at += len(run.payloads)
+    finally:
+        reader.close()
+    return numbered
+
+
+def replay(
+    numbered: dict[int, DurableCursor], attached: dict[int, AttachedState], payload: bytes
+) -> None:
+    """Apply an entry of a cursor segment to the cursors by number, or to an attached state.
+
+    An attached state of an unknown number is kept as it is (`UnknownState`).
+    Raises `struct.error`, ValueError or KeyError if this is no entry of a cursor segment, or
+    none that can follow those before it.
+    """
+    what, number = HEAD.unpack_from(payload)
+    kind, body = Kind(what), payload[HEAD.size :]
+    if kind is Kind.SIDE:
+        attached.setdefault(number, UnknownState()).apply(body)
+    elif kind is Kind.CREATE:
+        name, properties, state = cursor_record.read_created(body)
+        numbered[number] = DurableCursor(number, name, 0, properties)
+        numbered[number].apply(Kind.WHOLE, state)
+    elif kind is Kind.DELETE:
+        del numbered[number]
+    elif kind is Kind.PROPERTIES:
+        numbered[number].properties = json.loads(body)
+    else:
+        numbered[number].apply(kind, body)
+
+
+def _portions(payloads: list[bytes]) -> Iterator[list[bytes]]:
+    """Parts of the payloads, in order, each just over `WRITE_BYTES`."""
+    part: list[bytes] = []
+    size = 0
+    for payload in payloads:
+        part.append(payload)
+        size += len(payload)
+        if size >= WRITE_BYTES:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+def _created(cursor: DurableCursor) -> list[bytes]:
+    (_, state), *more = cursor.snapshot()
+    first = cursor_record.created(cursor.number, cursor.name, cursor.properties, state)
+    return [first, *(cursor_record.entry(kind, cursor.number, body) for kind, body in more)]
+
+
+def _attached_entries(number: int, bodies: list[bytes]) -> list[bytes]:
+    return [cursor_record.entry(Kind.SIDE, number, body) for body in bodies]

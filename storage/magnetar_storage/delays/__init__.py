@@ -1,0 +1,1 @@
+"""The durable index of delayed entries."""

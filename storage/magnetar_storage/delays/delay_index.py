@@ -1,0 +1,325 @@
+"""The index of delayed entries: which are to be delivered later, and when.
+
+The latest delays are a heap in memory, which is stored in the cursor segment (`recent_delays`).
+When there are many they become a sorted run in a segment of its own (`delay_run`), of which
+at most a block is in memory.  The waiting offsets are a set of bits.  A restart reads that set,
+and no times.
+
+An entry's metadata contain its delay too.  So the index may be incomplete: dispatchers must
+read the delay of `unsure` entries from the entries themselves.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+
+from magnetar_storage.delays.delay_run import (
+    MAX_TIME,
+    DelayRun,
+    Loaded,
+    key,
+    load_run,
+    offset_of,
+    write_run,
+)
+from magnetar_storage.delays.recent_delays import RecentDelays
+from magnetar_storage.errors import Corrupt, NoSegment, StorageError
+from magnetar_storage.log.log import Log
+from magnetar_storage.log.offset_set import OffsetSet, ranges_of
+from magnetar_storage.world.mutex import Mutex
+from magnetar_storage.world.runtime import Done, settling
+
+RUN = 1 << 15
+"""How many delays stay in memory, and about how many a run has."""
+STEP = 4096
+"""How many delays `release` returns at most."""
+MERGED = 4
+"""This many runs that have at most `RUN` delays left together are merged."""
+
+
+class DelayIndex:
+    """The delays of one topic, shared by its subscriptions."""
+
+    def __init__(
+        self,
+        log: Log,
+        recent: RecentDelays,
+        changed: Callable[[Done | None], None],
+        forgot: Callable[[StorageError], None],
+        run: int = RUN,
+    ) -> None:
+        self.waiting = OffsetSet()
+        """The entries that must not be delivered yet."""
+        self.unsure = range(recent.recorded_to, log.end)
+        """Entries that may be delayed though they are not in the index."""
+        self._log = log
+        self._recent = recent
+        self._changed = changed
+        self._forgot = forgot
+        self._run = run
+        self._runs: list[DelayRun] = []
+        self._runs_at: int | None = None  # when the next delay of a run is over
+        self._working = Mutex(log.engine.clock)
+        """Held by the one coroutine that reads, writes or deletes runs."""
+        self._moving = self._closed = False
+        self._trimmed_to = log.first_offset
+
+    @classmethod
+    async def open(
+        cls,
+        log: Log,
+        recent: RecentDelays,
+        changed: Callable[[Done | None], None],
+        forgot: Callable[[StorageError], None],
+        run: int = RUN,
+    ) -> "DelayIndex":
+        """Load what is stored; `recent` was replayed by the cursor log before.
+
+        `changed` must report a change of `recent` to the cursor log, and call back when it is
+        durable.  `forgot` is called with damage; no delay is lost by it, since entries become
+        `unsure`.
+        """
+        self = cls(log, recent, changed, forgot, run)
+        recent.known_to = self._known_to
+        if not recent.recorded_to and not recent and not log.record.delay_segments:
+            return self  # nothing was ever delayed
+        await self._load()
+        await self._forget_beyond(log.end)
+        first = log.first_offset
+        recent.keep(lambda offset: first <= offset and offset not in self.waiting)
+        self._wait(recent.offsets())
+        self.waiting.remove_below(first)
+        return self
+
+    async def _forget_beyond(self, end: int) -> None:
+        """Remove delays of entries that a crash has lost: other entries will get their offsets."""
+        self.waiting.remove(end, MAX_TIME)
+        for run in [run for run in self._runs if run.stop > end]:
+            await self._merge([run])
+        if any(offset >= end for offset in self._recent.offsets()):
+            self._recent.keep(lambda offset: offset < end)
+            self._recent.moved()
+            await self._record()
+
+    async def _load(self) -> None:
+        useless, damaged = [], False
+        for segment in self._log.record.delay_segments:
+            try:
+                loaded = await load_run(self._log.engine.store, segment)
+            except (Corrupt, NoSegment) as error:
+                self._forgot(error)
+                self.unsure, damaged = range(self._log.end), True
+                loaded = None
+            if loaded is None or loaded.run.stop <= self._log.first_offset:
+                useless.append(segment)
+            else:
+                self._take_over(loaded)
+        if damaged:
+            await self._record()
+        if useless:
+            await self._log.stored.drop_delay_segments(useless)
+
+    def _take_over(self, loaded: Loaded) -> None:
+        self._set_runs([*self._runs, loaded.run])
+        for offset, bits in loaded.words:
+            self.waiting.add_bits(offset, bits)
+
+    # Adding -----------------------------------------------------------------------
+
+    def add(self, delays: Sequence[tuple[int, int]]) -> None:
+        """Add durable entries as (offset, time in milliseconds since 1970)."""
+        if self._closed:
+            return  # they are `unsure`, see `close`
+        self._wait([offset for offset, _ in delays])
+        self._recent.add([key(at_ms, offset) for offset, at_ms in delays])
+        self._changed(None)
+        if len(self._recent) > self._run and not self._moving:
+            self._moving = True
+            self._log.engine.tasks.spawn(self._move())
+
+    def _wait(self, offsets: Iterable[int]) -> None:
+        for start, stop in ranges_of(offsets):
+            self.waiting.add(start, stop)
+
+    async def _move(self) -> None:
+        """Make a run of the recent delays."""
+        try:
+            async with self._working.held():
+                while len(self._recent) > self._run and not self._closed:
+                    run = await self._write(self._recent.move())
+                    self._set_runs([*self._runs, run])
+                    self._recent.moved()
+                    self._changed(None)
+        except StorageError as error:
+            self._log.fail(error)
+        finally:
+            self._moving = False
+
+    async def _write(self, keys: Sequence[int]) -> DelayRun:
+        """Write a new run; it is listed first, so that a crash leaves no unknown segment."""
+        engine = self._log.engine
+        writer = await engine.store.create()
+        try:
+            await self._log.stored.add_delay_segment(writer.segment)
+        except StorageError:
+            await self._log.stored.discard_unlisted(writer.segment)
+            raise
+        try:
+            return await write_run(writer, engine.clock, keys)
+        except StorageError:
+            with suppress(StorageError):  # else the next start deletes it as unfinished
+                await self._log.stored.drop_delay_segments([writer.segment])
+            raise
+
+    # Releasing --------------------------------------------------------------------
+
+    @property
+    def next_at(self) -> int | None:
+        """When the next delay is over; None if there is no delay."""
+        times = (self._runs_at, self._recent.next_at)
+        return min((time for time in times if time is not None), default=None)
+
+    def _set_runs(self, runs: list[DelayRun]) -> None:
+        """Replace the runs, or update `next_at` after delays were taken from them."""
+        self._runs = runs
+        times = (run.next_at for run in runs)
+        self._runs_at = min((time for time in times if time is not None), default=None)
+
+    async def release(self, until_ms: int) -> list[int]:
+        """Some thousand entries whose delay is over at a time, in order; they wait no longer.
+
+        Call it again until it returns none.
+        """
+        async with self._working.held():
+            while not self._closed:
+                taken = self._recent.take(until_ms, STEP) or await self._take(until_ms)
+                if not taken:
+                    await self._tidy()
+                    break
+                due = sorted(offset for offset in taken if offset in self.waiting)
+                for start, stop in ranges_of(due):
+                    self.waiting.remove(start, stop)
+                if due:
+                    return due
+            return []
+
+    async def _take(self, until_ms: int) -> Sequence[int]:
+        """Delays that are over, from the first run that has any."""
+        for run in self._runs:
+            try:
+                taken = await run.take(self._log.engine.store, until_ms)
+            except (Corrupt, NoSegment) as error:
+                taken = await self._forget(run, error)
+            if taken:
+                self._set_runs(self._runs)
+                return taken
+        return ()
+
+    async def _forget(self, damaged: DelayRun, error: StorageError) -> list[int]:
+        """Drop a damaged run; its entries become `unsure` and are returned as released."""
+        self._forgot(error)
+        known = OffsetSet()
+        for start, stop in ranges_of(sorted(self._recent.offsets())):
+            known.add(start, stop)
+        for run in self._runs:
+            with suppress(Corrupt, NoSegment):  # then the entries of that run become unsure as well
+                loaded = await load_run(self._log.engine.store, run.segment)
+                for offset, bits in loaded.words if loaded and run is not damaged else ():
+                    known.add_bits(offset, bits)
+        lost = [
+            offset
+            for start, stop in self.waiting
+            for gap in known.missing(start, stop)
+            for offset in range(*gap)
+        ]
+        if lost:
+            start, stop = min(lost[0], self.unsure.start), max(lost[-1] + 1, self.unsure.stop)
+            self.unsure = range(start, stop) if self.unsure else range(lost[0], lost[-1] + 1)
+        await self._record()
+        await self._drop([damaged])
+        return lost
+
+    # Maintenance -----------------------------------------------------------------------
+
+    async def _tidy(self) -> None:
+        """Delete runs that are used up, and merge several that nearly are."""
+        used_up = [run for run in self._runs if not run.left]
+        if used_up:
+            await self._drop(used_up)
+        small: list[DelayRun] = []
+        left = 0
+        for run in sorted(self._runs, key=lambda run: run.left):
+            left += run.left
+            if left > self._run:
+                break
+            small.append(run)
+        if len(small) >= MERGED:
+            await self._merge(small)
+
+    async def _merge(self, small: list[DelayRun]) -> None:
+        keys: list[int] = []
+        try:
+            for run in small:
+                keys += await run.rest(self._log.engine.store)
+        except (Corrupt, NoSegment):
+            return  # `_take` handles the damage when the run is due
+        keys = sorted({one for one in keys if offset_of(one) in self.waiting})
+        if keys:
+            self._set_runs([*self._runs, await self._write(keys)])
+        await self._drop(small)
+
+    async def _drop(self, runs: list[DelayRun]) -> None:
+        self._set_runs([run for run in self._runs if run not in runs])
+        await self._log.stored.drop_delay_segments([run.segment for run in runs])
+
+    async def trim(self) -> None:
+        """Remove the delays of entries that the log has deleted."""
+        first = self._log.first_offset
+        if first == self._trimmed_to:
+            return
+        async with self._working.held():
+            self._trimmed_to = first
+            self.waiting.remove_below(first)
+            self._recent.keep(lambda offset: offset >= first)
+            trimmed = [run for run in self._runs if run.stop <= first]
+            if trimmed:
+                await self._drop(trimmed)
+
+    # What is known ----------------------------------------------------------------
+
+    def suspend(self) -> None:
+        """The caller adds no entries until `resume`: they are `unsure`."""
+        self.unsure = range(self._known_to(), MAX_TIME)
+
+    def resume(self) -> None:
+        """The caller adds entries again, from the end of the log on."""
+        self.unsure = range(self.unsure.start, self._log.end)
+
+    def looked_at(self, start: int, stop: int) -> None:
+        """The caller has read the entries start..stop-1 and added those that are delayed."""
+        if start <= self.unsure.start:  # else damage has made earlier entries unsure
+            self.unsure = range(max(stop, self.unsure.start), self.unsure.stop)
+
+    def _known_to(self) -> int:
+        unsure = self.unsure
+        trimmed = max(unsure.start, self._log.first_offset) >= unsure.stop
+        return self._log.end if trimmed else unsure.start
+
+    async def _record(self) -> None:
+        """Store up to where the index is complete, before runs that it replaces are deleted."""
+        promise = self._log.engine.clock.promise()
+        self._recent.note()
+        self._changed(settling(promise))
+        await promise
+
+    async def close(self) -> None:
+        """Store up to where the index is complete; close the cursor log after that.
+
+        `add` has no effect any more.
+        """
+        self._closed = True
+        self.suspend()
+        async with self._working.held():
+            recorded = self._recent.recorded_to
+            if (recorded or self._recent or self._runs) and recorded != self._known_to():
+                self._recent.note()
+                self._changed(None)

@@ -1,0 +1,212 @@
+"""A run of delayed entries: sorted by time, in a segment of its own, never changed.
+
+A delay is one integer, `key(at_ms, offset)`, so that delays sort by time.  The segment's first
+entry is a header with the first time of each block and the set of offsets, so that loading a
+run reads nothing else; the other entries are the blocks, of at most `BLOCK` delays:
+
+    header   u32 version, u32 blocks, u32 delays, u32 words of offsets; the first time of each
+             block (i64 each); the words' numbers (i64 each); the words (u64 each)
+    block    the times (i64 each), then the offsets (i64 each)
+
+Bit i of word number w stands for offset 64 w + i.
+"""
+
+import sys
+from array import array
+from bisect import bisect_right
+from collections.abc import Sequence
+from struct import Struct, pack, unpack_from
+from struct import error as StructError
+from typing import Final, NamedTuple
+
+from magnetar_storage.errors import Corrupt
+from magnetar_storage.interfaces import SegmentId, SegmentStore, SegmentWriter
+from magnetar_storage.world.runtime import Clock, settling
+
+VERSION: Final = 1
+BLOCK: Final = 1024
+WORD: Final = 64
+FULL: Final = (1 << WORD) - 1
+MAX_TIME: Final = (1 << 63) - 1
+_HEAD: Final = Struct("<IIII")
+_READ_BYTES: Final = 1 << 20
+
+
+def key(at_ms: int, offset: int) -> int:
+    """A delay as one integer; neither may be negative."""
+    return at_ms << 64 | offset
+
+
+def time_of(key: int) -> int:
+    """When the delay of a key is over."""
+    return key >> 64
+
+
+def offset_of(key: int) -> int:
+    """The offset of the delayed entry."""
+    return key & FULL
+
+
+class Block(NamedTuple):
+    """Delays in the order of their times."""
+
+    times: "array[int]"
+    offsets: "array[int]"
+
+
+def encode_block(keys: Sequence[int]) -> bytes:
+    """The stored form of delays."""
+    n = len(keys)
+    return pack(f"<{2 * n}q", *[one >> 64 for one in keys], *[one & FULL for one in keys])
+
+
+def decode_block(data: bytes, at: int = 0) -> Block:
+    """Read a block of `encode_block`; `struct.error` if this is none."""
+    numbers = array("q")
+    try:
+        numbers.frombytes(memoryview(data)[at:])
+    except ValueError as error:
+        raise StructError(f"a block of delays is cut short: {error}") from error
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    n, rest = divmod(len(numbers), 2)
+    if rest:
+        raise StructError("a block of delays has times without offsets")
+    return Block(numbers[:n], numbers[n:])
+
+
+class DelayRun:
+    """A stored run that is read from its earliest delay on, block by block."""
+
+    def __init__(self, segment: SegmentId, left: int, firsts: Sequence[int], stop: int) -> None:
+        self.segment = segment
+        self.left = left
+        """How many delays were not taken yet."""
+        self.stop = stop
+        """All offsets of the run are below this one."""
+        self._firsts = firsts
+        self._block = 0  # the next block to read, or the one in `_head`
+        self._head: Block | None = None
+        self._at = 0  # in the head
+
+    @property
+    def next_at(self) -> int | None:
+        """When the next delay is over; None if all were taken."""
+        if self._block >= len(self._firsts):
+            return None
+        return self._firsts[self._block] if self._head is None else self._head.times[self._at]
+
+    async def take(self, store: SegmentStore, until_ms: int) -> Sequence[int]:
+        """The offsets of delays that are over at a time, of one block; () if there are none."""
+        next_at = self.next_at
+        if next_at is None or next_at > until_ms:
+            return ()
+        if self._head is None:
+            self._head = await self._read(store, self._block)
+        head = self._head
+        start, stop = self._at, bisect_right(head.times, until_ms, self._at)
+        self._at = stop
+        self.left -= stop - start
+        if stop == len(head.times):
+            self._block, self._head, self._at = self._block + 1, None, 0
+        return head.offsets[start:stop]
+
+    async def rest(self, store: SegmentStore) -> list[int]:
+        """The keys of all delays that were not taken; does not take them."""
+        keys: list[int] = []
+        for number in range(self._block, len(self._firsts)):
+            used = self._head if number == self._block else None
+            block = used if used is not None else await self._read(store, number)
+            keys += map(key, block.times, block.offsets)
+        return keys[self._at :]
+
+    async def _read(self, store: SegmentStore, number: int) -> Block:
+        return _decoded(
+            self.segment, number + 1, await _read_entry(store, self.segment, number + 1)
+        )
+
+
+class Loaded(NamedTuple):
+    """A run, and the offsets of all its delays."""
+
+    run: DelayRun
+    words: Sequence[tuple[int, int]]
+    """In order: an offset, and which of the next 64 from it on (bit 0 for itself)."""
+
+
+async def write_run(writer: SegmentWriter, clock: Clock, keys: Sequence[int]) -> DelayRun:
+    """Write sorted keys, at least one, to a new segment and seal it."""
+    blocks = [keys[at : at + BLOCK] for at in range(0, len(keys), BLOCK)]
+    firsts = [time_of(block[0]) for block in blocks]
+    promise = clock.promise()
+    # Each is an append of its own, since reading one verifies the whole append it was part of.
+    writer.append([_encode_header(keys, firsts)], [0], _nothing)
+    for block in blocks[:-1]:
+        writer.append([encode_block(block)], [0], _nothing)
+    writer.append([encode_block(blocks[-1])], [0], settling(promise))
+    await promise
+    await writer.seal()
+    return DelayRun(writer.segment, len(keys), firsts, max(map(offset_of, keys)) + 1)
+
+
+async def load_run(store: SegmentStore, segment: SegmentId) -> Loaded | None:
+    """Load a run; None if a crash left it unfinished."""
+    end = await store.recover(segment)
+    if not end.entries:
+        return None
+    data = await _read_entry(store, segment, 0)
+    try:
+        version, blocks, delays, n = _HEAD.unpack_from(data)
+        if version != VERSION:
+            raise Corrupt(
+                "delays", 0, f"a run of version {version}; this release reads version {VERSION}",
+                segment, 0, 0,
+            )  # fmt: skip
+        firsts = unpack_from(f"<{blocks}q", data, _HEAD.size)
+        at = _HEAD.size + 8 * blocks
+        starts = [number * WORD for number in unpack_from(f"<{n}q", data, at)]
+        words = list(zip(starts, unpack_from(f"<{n}Q", data, at + 8 * n), strict=True))
+        if not words:
+            raise StructError("it lists no offsets")
+    except StructError as error:
+        raise Corrupt("delays", 0, f"no header of a run: {error}", segment, 0, 0) from error
+    if end.entries != 1 + blocks:
+        return None
+    stop = words[-1][0] + words[-1][1].bit_length()
+    return Loaded(DelayRun(segment, delays, firsts, stop), words)
+
+
+async def _read_entry(store: SegmentStore, segment: SegmentId, entry: int) -> bytes:
+    reader = await store.reader(segment)
+    try:
+        run = await reader.read(entry, 1, _READ_BYTES)
+    finally:
+        reader.close()
+    if not run.payloads:
+        raise Corrupt("delays", 0, f"the run ends before entry {entry}", segment, entry, entry)
+    return run.payloads[0]
+
+
+def _decoded(segment: SegmentId, entry: int, data: bytes) -> Block:
+    try:
+        return decode_block(data)
+    except StructError as error:
+        raise Corrupt("delays", 0, f"no block of a run: {error}", segment, entry, entry) from error
+
+
+def _encode_header(keys: Sequence[int], firsts: Sequence[int]) -> bytes:
+    words: dict[int, int] = {}
+    for offset in map(offset_of, keys):
+        number = offset // WORD
+        words[number] = words.get(number, 0) | 1 << offset % WORD
+    numbers = sorted(words)
+    return _HEAD.pack(VERSION, len(firsts), len(keys), len(words)) + pack(
+        f"<{len(firsts) + len(words)}q{len(words)}Q",
+        *firsts,
+        *numbers,
+        *(words[number] for number in numbers),
+    )
+
+
+def _nothing(error: BaseException | None) -> None:
+    """Ignored: the outcome of the last append is that of all, since they are in order."""

@@ -1,0 +1,1 @@
+"""The local engine: journal, segment files, checkpoints, recovery."""

@@ -1,0 +1,179 @@
+"""Checkpoints: the state of segments outside of the journal (docs/formats.md, "Checkpoint")."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from struct import Struct
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from magnetar_storage.errors import Corrupt
+from magnetar_storage.interfaces import Sealed, SegmentId
+from magnetar_storage.local import rounds
+from magnetar_storage.local import segment_file as segment
+from magnetar_storage.local.file_names import number_in
+from magnetar_storage.local.journal import JournalPosition
+from magnetar_storage.local.record import Buffers
+from magnetar_storage.world.disk import Disk, File, ReadableDisk
+from magnetar_storage.world.whole_files import read_file, write_file
+
+MAGIC = b"MAGNCKPT"
+VERSION = 1
+HEADER = Struct("<8sIIQQQQQQ")
+"""magic, version, bytes of the suspects, number, file, offset, round, next segment, rows."""
+
+ROW = Struct("<QQQQQQ")
+"""segment, entries, messages, payload bytes, durable bytes of the file, 1 if sealed."""
+
+CRC = Struct("<I")
+
+
+@dataclass
+class Row:
+    """An unfinished segment: how much of it is in its file, and its end if it is sealed."""
+
+    entries: int = 0
+    messages: int = 0
+    size: int = 0
+    length: int = 0
+    """Bytes of the file that are durable; what follows them in the file does not count."""
+    sealed: bool = False
+    suspect: str = ""
+    """Why entries may be missing at its end; empty if none are."""
+
+
+@dataclass
+class Checkpoint:
+    """All that a restart needs besides the journal from `position` on."""
+
+    number: int
+    position: JournalPosition
+    next_segment: SegmentId
+    rows: dict[SegmentId, Row] = field(default_factory=dict)
+
+
+def file_name(number: int) -> str:
+    return f"checkpoint-{number:016x}"
+
+
+def numbers(disk: ReadableDisk) -> list[int]:
+    """The numbers of the checkpoints, newest first."""
+    found = [number_in(name, "checkpoint-") for name in disk.list("")]
+    return sorted((number for number in found if number is not None), reverse=True)
+
+
+def encode(checkpoint: Checkpoint) -> bytes:
+    rows = checkpoint.rows
+    suspects = {str(number): row.suspect for number, row in rows.items() if row.suspect}
+    reasons = json.dumps(suspects).encode() if suspects else b""
+    head = HEADER.pack(
+        MAGIC, VERSION, len(reasons), checkpoint.number, *checkpoint.position,
+        checkpoint.next_segment, len(rows),
+    )  # fmt: skip
+    table = b"".join(
+        ROW.pack(number, row.entries, row.messages, row.size, row.length, row.sealed)
+        for number, row in rows.items()
+    )
+    data = head + table + reasons
+    return data + CRC.pack(crc32c(data))
+
+
+def decode(data: bytes) -> Checkpoint | None:
+    """The checkpoint, if every byte of it is intact."""
+    if len(data) < HEADER.size + CRC.size or data[:8] != MAGIC:
+        return None
+    body = data[: -CRC.size]
+    if CRC.unpack(data[-CRC.size :])[0] != crc32c(body):
+        return None
+    _, version, reason_bytes, number, *rest = HEADER.unpack_from(body)
+    *position, next_segment, row_count = rest
+    if version != VERSION or len(body) != HEADER.size + ROW.size * row_count + reason_bytes:
+        return None
+    checkpoint = Checkpoint(number, JournalPosition(*position), next_segment)
+    table = body[HEADER.size : HEADER.size + ROW.size * row_count]
+    for of, entries, messages, size, length, sealed in ROW.iter_unpack(table):
+        checkpoint.rows[of] = Row(entries, messages, size, length, bool(sealed))
+    if reason_bytes:
+        for of_text, suspect in json.loads(body[-reason_bytes:]).items():
+            checkpoint.rows[int(of_text)].suspect = suspect
+    return checkpoint
+
+
+def read_newest(disk: Disk) -> Checkpoint:
+    """The newest intact checkpoint whose journal files are still there."""
+    found = numbers(disk)
+    for number in found:
+        checkpoint = decode(read_file(disk, file_name(number)))
+        if checkpoint is None or checkpoint.number != number:
+            continue
+        if number == found[0] or _has_journal_from(disk, checkpoint.position.file):
+            return checkpoint
+    newest = file_name(found[0]) if found else "checkpoint"
+    raise Corrupt(
+        newest,
+        0,
+        "there is no intact checkpoint whose journal still exists; restore the data directory "
+        "from a copy, or keep it aside and start with an empty one",
+    )
+
+
+def _has_journal_from(disk: Disk, first: int) -> bool:
+    files = [number for name in disk.list("journal") if (number := rounds.file_number(name))]
+    present = sorted(number for number in files if number >= first)
+    return bool(present) and present == list(range(first, present[-1] + 1))
+
+
+def write(disk: Disk, checkpoint: Checkpoint, spare_files: int) -> None:
+    """Make the checkpoint durable, then remove older ones and the journal before it.
+
+    Up to `spare_files` journal files are kept to be reused.
+    """
+    write_file(disk, file_name(checkpoint.number), encode(checkpoint))
+    for number in numbers(disk):
+        if number < checkpoint.number:
+            disk.remove(file_name(number))
+    names = disk.list("journal")
+    room = spare_files - sum(name.endswith(".spare") for name in names)
+    for name in names:
+        file = rounds.file_number(name)
+        if file is None or file >= checkpoint.position.file:
+            continue
+        if room > 0:
+            disk.rename(f"journal/{name}", rounds.spare_name(file))
+            room -= 1
+        else:
+            disk.remove(f"journal/{name}")
+
+
+class Flush(NamedTuple):
+    """Records, and a footer once it is sealed, to be written to a segment's file."""
+
+    segment: SegmentId
+    offset: int
+    """Where the file's durable part ends; 0 if the file does not exist yet."""
+    records: Sequence[Buffers]
+    footer: tuple[segment.Index, Sealed] | None
+
+
+def flush(disk: Disk, flushes: Sequence[Flush]) -> None:
+    """Write and sync; the names become durable with the next `sync_dir`."""
+    for work in flushes:
+        file = disk.open(segment.file_name(work.segment), create=True)
+        try:
+            _flush(file, work)
+            file.sync()
+        finally:
+            file.close()
+
+
+def _flush(file: File, work: Flush) -> None:
+    buffers = [] if work.offset else [segment.encode_file_head(work.segment)]
+    buffers.extend(chain.from_iterable(work.records))
+    if work.footer is not None:
+        buffers.append(segment.encode_footer(work.segment, *work.footer))
+    file.write(work.offset, buffers)
+    if work.footer is not None:
+        # The trailer is found from the end of the file, so nothing may follow it.
+        file.truncate(work.offset + sum(map(len, buffers)))

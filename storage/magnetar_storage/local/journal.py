@@ -1,0 +1,351 @@
+"""The journal: group commit for the whole store.
+
+Everything appended in one turn of the owner's loop, or while a round is being
+written, shares one write and one sync.  One round is in flight at a time.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from itertools import chain
+from typing import NamedTuple
+
+from magnetar_storage.errors import DiskFull, Unavailable
+from magnetar_storage.local.record import CRC_BYTES, Buffers
+from magnetar_storage.local.rounds import (
+    CLEAN_END,
+    DIRECTORY_BYTES_PER_RECORD,
+    FIRST_ROUND_AT,
+    ROUND_HEADER,
+    FileHead,
+    encode_file_head,
+    encode_round,
+    file_name,
+    seeds,
+    spare_name,
+)
+from magnetar_storage.world.disk import Disk, File
+from magnetar_storage.world.runtime import Clock, Done, Worker
+
+JOIN_BELOW_BYTES = 4096
+"""Buffers of a round smaller than this on average are joined: on the owner's thread, which has
+the interpreter anyway."""
+
+Observe = Callable[[int, int, float | None], None]
+"""Called for each durable round: records, bytes, and seconds on the disk if a timer was given."""
+
+
+class JournalRecord:
+    """A record on its way to the disk.
+
+    One object with a method, not a tuple with a callback bound to its arguments: it is made for
+    each run of entries, and is half as expensive.
+    """
+
+    __slots__ = ("buffers", "done", "entries", "segment", "size")
+
+    def __init__(self, buffers: Buffers, size: int, segment: int, entries: int, done: Done) -> None:
+        self.buffers = buffers
+        self.size = size
+        """Bytes of the buffers."""
+        self.segment = segment
+        """The id of the segment that the record is about."""
+        self.entries = entries
+        """How many entries it adds to the segment; 0 for a change of the segment itself."""
+        self.done = done
+
+    def report(self, error: BaseException | None) -> None:
+        """Called once: with None when the record is durable, else with the reason; must not raise.
+
+        `DiskFull`: it was not written.  Any other error: unknown, and the journal has ended.
+        """
+        self.done(error)
+
+
+class JournalPosition(NamedTuple):
+    """A place between two rounds."""
+
+    file: int
+    offset: int
+    round: int
+    """The last round before this place."""
+
+
+class JournalFiles:
+    """The files, as the journal's worker sees them; used by one job at a time."""
+
+    def __init__(self, disk: Disk, start: JournalPosition, file_bytes: int, salt: int) -> None:
+        """Continue at `start` with a new file; no file of that number may exist."""
+        self._disk = disk
+        self._next_file = start.file
+        self._round = start.round
+        self._file_bytes = file_bytes
+        self._salt = salt
+        self._file: File | None = None
+        self._offset = 0
+        self._end = 0
+        self._seed = 0
+        self._previous_end = 0
+
+    def job(self, queued: list[JournalRecord]) -> Callable[[], JournalPosition]:
+        """A job for the worker that writes the records as one round and returns the place after it.
+
+        Call it while no other job runs.  The round is encoded here if the present file has room,
+        since a job that computes contends with the owner's thread for the interpreter.
+
+        If the job raises `DiskFull` nothing of the round remains, and another round may be
+        written.  After any other error it is unknown what was written: no round may follow.
+        """
+        size = ROUND_HEADER.size + DIRECTORY_BYTES_PER_RECORD * len(queued)
+        size += sum(record.size for record in queued)
+        if self._file is None or self._offset + size + len(CLEAN_END) > self._end:
+            return partial(self._write_in_next_file, queued, size)
+        return partial(self._write, self._file, self._encode(queued), size)
+
+    def close(self) -> None:
+        """Close the file as it is."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def end(self) -> None:
+        """Write the END round; if there is no room for it the next start assumes a crash."""
+        if self._file is not None:
+            with suppress(DiskFull):
+                self._end_file(self._file)
+
+    def _encode(self, queued: list[JournalRecord]) -> list[bytes]:
+        buffers = [record.buffers for record in queued]
+        sizes = [record.size for record in queued]
+        segments = [record.segment for record in queued]
+        ns = [record.entries for record in queued]
+        crcs = [of_record[0][:CRC_BYTES] for of_record in buffers]
+        header = encode_round(self._round + 1, self._seed, sizes, segments, ns, crcs)
+        pieces = [header, *chain.from_iterable(buffers), CLEAN_END]
+        return [b"".join(pieces)] if sum(sizes) < JOIN_BELOW_BYTES * len(pieces) else pieces
+
+    def _write(self, file: File, buffers: list[bytes], size: int) -> JournalPosition:
+        try:
+            file.write_through(self._offset, buffers)
+        except DiskFull:
+            # Whatever part of the round was written must never be read as a round.
+            file.truncate(self._offset)
+            file.sync()
+            raise
+        self._offset += size
+        self._round += 1
+        return JournalPosition(self._next_file - 1, self._offset, self._round)
+
+    def _write_in_next_file(self, queued: list[JournalRecord], size: int) -> JournalPosition:
+        if self._file is not None:
+            self._end_file(self._file)
+        file = self._begin_file(FIRST_ROUND_AT + size + len(CLEAN_END))
+        return self._write(file, self._encode(queued), size)
+
+    def _end_file(self, file: File) -> None:
+        """Complete the file durably, before the next one exists."""
+        end = encode_round(self._round + 1, self._seed, (), (), (), ())
+        self._previous_end = self._offset
+        self._write(file, [end], len(end))
+        self.close()
+
+    def _begin_file(self, needed: int) -> File:
+        """Create the next file; it gets its name when its head is durable, so that a damaged head
+        can only be rot.
+
+        A spare file is reused if there is one: a sync over existing blocks takes half the time of
+        one that must allocate blocks, and changes neither a directory nor the file's size.
+        """
+        head = encode_file_head(
+            FileHead(self._next_file, self._salt, self._round + 1, self._previous_end)
+        )
+        name, spare = file_name(self._next_file), _spare(self._disk, self._next_file)
+        file = self._disk.open(spare, create=True)
+        try:
+            self._end = _reserve(file, max(self._file_bytes, needed))
+            file.write_through(0, [head, CLEAN_END])
+        finally:
+            file.close()
+        self._disk.rename(spare, name)
+        self._disk.sync_dir("journal")
+        self._file = file = self._disk.open(name)
+        self._offset = FIRST_ROUND_AT
+        (self._seed,) = seeds(head)
+        self._next_file += 1
+        return file
+
+
+def _spare(disk: Disk, number: int) -> str:
+    """The name of a spare file, or of a new one if there is none."""
+    spares = (name for name in disk.list("journal") if name.endswith(".spare"))
+    return next((f"journal/{name}" for name in spares), spare_name(number))
+
+
+def _reserve(file: File, needed: int) -> int:
+    """Reserve room ahead; returns where the file is to end.
+
+    Without that much room the file grows as rounds are written, until one gets `DiskFull`.
+    """
+    size = file.size()
+    if size < needed:
+        try:
+            file.allocate(needed)
+        except DiskFull:
+            file.truncate(size)
+    return max(size, needed)
+
+
+class Journal:
+    """The queue of records, written in rounds; used on the owner's thread only."""
+
+    def __init__(
+        self,
+        files: JournalFiles,
+        worker: Worker,
+        clock: Clock,
+        start: JournalPosition,
+        round_bytes: int,
+        after_round: Observe,
+        timer: Callable[[], float] | None = None,
+    ) -> None:
+        self._files = files
+        self._worker = worker
+        self._clock = clock
+        self._round_bytes = round_bytes
+        self._after_round = after_round
+        self._timer = timer
+        self._queue: list[JournalRecord] = []
+        self._queued_bytes = 0
+        self._idle = True
+        self._held = False
+        self._waits = False
+        self._refusal: Unavailable | None = None
+        self._failure: Unavailable | None = None
+        self.full = False
+        """Whether the last round found no room."""
+        self._drained: list[Callable[[], None]] = []
+        self.position = start
+        """Everything before it is durable, and was reported."""
+
+    @property
+    def failure(self) -> Unavailable | None:
+        """Why the journal has ended; None while it works."""
+        return self._failure
+
+    @property
+    def trouble(self) -> Unavailable | None:
+        """Why records are refused at present, for good or not; None if they are not."""
+        return self._failure or self._refusal
+
+    def append(self, record: JournalRecord) -> None:
+        """Queue a record; records report in the order of the appends."""
+        self._queue.append(record)
+        self._queued_bytes += record.size
+        if self._idle:
+            self._idle = False
+            self._clock.soon(self._begin)
+
+    def hold(self, held: bool) -> None:
+        """Pause or resume writing, to limit what the store has in memory."""
+        self._held = held
+        if self._waits and not held:
+            self._waits = False
+            self._clock.soon(self._begin)
+
+    def refuse(self, error: Unavailable | None) -> None:
+        """Fail all queued and further records with `error`, until called with None."""
+        self._refusal = error
+        self.hold(self._held and error is None)
+
+    def end(self, error: Unavailable) -> None:
+        """Fail all further records; the journal cannot be used again."""
+        self._failure = self._failure or error
+
+    def when_drained(self, call: Callable[[], None]) -> None:
+        """Call once nothing is queued or in flight."""
+        if self._idle:
+            self._clock.soon(call)
+        else:
+            self._drained.append(call)
+
+    def _begin(self) -> None:
+        refusal = self.trouble
+        if refusal is not None:
+            self._fail(self._take_all(), refusal)
+            return
+        if self._held:
+            self._waits = True
+            return
+        queued = self._take()
+        job = partial(_timed, self._files.job(queued), self._timer)
+        self._worker.submit(job, partial(self._finished, queued))
+
+    def _take(self) -> list[JournalRecord]:
+        """The records of the next round: all that are queued, up to `round_bytes`."""
+        if self._queued_bytes <= self._round_bytes:
+            return self._take_all()
+        size = n = 0
+        for record in self._queue:
+            size += record.size
+            if size > self._round_bytes and n:
+                size -= record.size
+                break
+            n += 1
+        taken, self._queue = self._queue[:n], self._queue[n:]
+        self._queued_bytes -= size
+        return taken
+
+    def _take_all(self) -> list[JournalRecord]:
+        taken, self._queue, self._queued_bytes = self._queue, [], 0
+        return taken
+
+    def _finished(
+        self,
+        queued: list[JournalRecord],
+        outcome: tuple[JournalPosition, float | None] | None,
+        error: BaseException | None,
+    ) -> None:
+        if outcome is None:
+            self._fail(queued + self._take_all(), self._verdict(error))
+            return
+        for record in queued:
+            record.report(None)
+        self.full = False
+        self.position, seconds = outcome
+        self._after_round(len(queued), sum(record.size for record in queued), seconds)
+        self._continue()
+
+    def _verdict(self, error: BaseException | None) -> Unavailable:
+        if isinstance(error, DiskFull):
+            self.full = True
+            return error
+        self._failure = Unavailable(
+            f"the journal failed and what it wrote last is unknown; restart the broker: {error}"
+        )
+        self._failure.__cause__ = error
+        return self._failure
+
+    def _fail(self, queued: list[JournalRecord], error: Unavailable) -> None:
+        """Fail these records: those after a failed round too, since they depend on it."""
+        for record in queued:
+            record.report(error.again())
+        self._continue()
+
+    def _continue(self) -> None:
+        if self._queue:
+            self._clock.soon(self._begin)
+            return
+        self._idle = True
+        drained, self._drained = self._drained, []
+        for call in drained:
+            self._clock.soon(call)
+
+
+def _timed(
+    job: Callable[[], JournalPosition], timer: Callable[[], float] | None
+) -> tuple[JournalPosition, float | None]:
+    if timer is None:
+        return job(), None
+    began = timer()
+    position = job()
+    return position, timer() - began

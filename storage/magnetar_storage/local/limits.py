@@ -1,0 +1,30 @@
+"""How much a `LocalStore` keeps in memory and in the journal."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits; in bytes unless the name has another unit."""
+
+    journal_file_bytes: int = 32 << 20
+    round_bytes: int = 16 << 20
+    """The most that a commit round writes, unless a single append is larger."""
+    write_behind_bytes: int = 32 << 20
+    """Records are written to segment files when more than this waits in memory."""
+    unwritten_bytes: int = 160 << 20
+    """The journal pauses while more than this waits in memory."""
+    checkpoint_bytes: int = 128 << 20
+    checkpoint_seconds: float = 60.0
+    retry_seconds: float = 1.0
+    """How long to wait before the next attempt after writing segment files failed."""
+    loaded_segments: int = 1024
+    """How many indexes of finished segments stay in memory."""
+
+    @property
+    def spare_journal_files(self) -> int:
+        """Journal files kept to be reused: about as many as a checkpoint makes superfluous."""
+        return self.checkpoint_bytes // self.journal_file_bytes + 2
+
+
+DEFAULT = Limits()

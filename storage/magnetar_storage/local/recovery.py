@@ -1,0 +1,310 @@
+"""Rebuilding the segments from the last checkpoint and the journal behind it.
+
+A torn round is dropped after a copy of it was saved.  Of a damaged round the intact records
+are used, and the others become holes of their segments: reading those entries fails, and nothing
+else does.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from magnetar_storage.errors import Corrupt, DiskFull
+from magnetar_storage.interfaces import SegmentId
+from magnetar_storage.local import checkpoint as checkpoints
+from magnetar_storage.local import rounds
+from magnetar_storage.local import segment_file as segment
+from magnetar_storage.local.checkpoint import Checkpoint, Flush, Row
+from magnetar_storage.local.journal import JournalPosition
+from magnetar_storage.local.journal_scan import Item, Lost, scan_of
+from magnetar_storage.local.limits import Limits
+from magnetar_storage.local.record import (
+    CREATE,
+    DELETE,
+    ENTRIES,
+    HEADER,
+    SEAL,
+    SEALED_BODY,
+    TABLE_BYTES_PER_ENTRY,
+    Buffers,
+    Record,
+    counts_of,
+)
+from magnetar_storage.local.rounds import FIRST_ROUND_AT, Place
+from magnetar_storage.world.disk import Disk
+from magnetar_storage.world.whole_files import read_file, write_file
+
+TORN_COPIES_KEPT = 8
+TORN_COPY_BYTES = 16 << 20
+IDS_SKIPPED = 1 << 16
+"""A lost round may have created segments that topics list: their ids must not be used again.
+
+After an unclean stop a round may be lost without a trace: if the journal is not synced, or if the
+last round is damaged so that it looks torn, or as if it had never been written."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Damage or a cut write, for the operator to know; `text` is complete in itself."""
+
+    file: str
+    offset: int
+    text: str
+    segment: SegmentId | None = None
+    data_lost: bool = False
+    first_entry: int | None = None
+    last_entry: int | None = None
+
+
+class Recovered(NamedTuple):
+    """The state that a store starts with."""
+
+    checkpoint: Checkpoint
+    finished: set[SegmentId]
+    """Sealed segments with a footer; every other segment has a row in the checkpoint."""
+    findings: list[Finding]
+
+
+@dataclass
+class Rebuild:
+    """The segments of a checkpoint, to which the records of the journal are applied."""
+
+    disk: Disk
+    rows: dict[SegmentId, Row]
+    first_new: SegmentId
+    """Segments with smaller ids and no row were finished or deleted at the checkpoint."""
+    files: set[SegmentId]
+    flush_bytes: int
+    findings: list[Finding] = field(default_factory=list)
+    deleted: set[SegmentId] = field(default_factory=set)
+    records: dict[SegmentId, list[Buffers]] = field(default_factory=dict)
+    unwritten_bytes: int = 0
+    next_segment: SegmentId = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.next_segment = self.first_new
+
+    def apply(self, name: str, data: bytes, item: Item) -> None:
+        if isinstance(item, Lost):
+            self._lost(name, item)
+        elif isinstance(item, Place):
+            self._damaged(name, data, item)
+        elif isinstance(item, Record):
+            self._take(data, item)
+        elif self._is_live(item.record):
+            self._take(data, item.record)
+        if self.unwritten_bytes > self.flush_bytes:
+            self.flush()
+
+    def _take(self, data: bytes, record: Record) -> None:
+        self.next_segment = max(self.next_segment, record.segment + 1)
+        APPLY[record.kind](self, data, record)
+
+    def _is_live(self, stray: Record) -> bool:
+        """Whether a record from a damaged stretch may be applied.
+
+        It may be left from the file's last use: then it is of a finished or deleted segment, or
+        of entries that are known already.  A DELETE is never applied, which is safe: `verify`
+        finds a segment too many.
+        """
+        known = stray.segment in self.rows or stray.segment >= self.first_new
+        return known and stray.kind != DELETE
+
+    def flush(self) -> None:
+        """Append the gathered records to the durable part of the segments' files."""
+        flushes = []
+        for number, records in self.records.items():
+            row = self.rows[number]
+            flushes.append(Flush(number, row.length, records, None))
+            size = sum(len(buffer) for buffers in records for buffer in buffers)
+            row.length = (row.length or segment.FIRST_BLOCK_AT) + size
+        checkpoints.flush(self.disk, flushes)
+        self.records, self.unwritten_bytes = {}, 0
+
+    def create(self, data: bytes, record: Record) -> None:
+        self.rows.setdefault(record.segment, Row())
+
+    def entries(self, data: bytes, record: Record) -> None:
+        row = self.rows.setdefault(record.segment, Row())
+        if record.first < row.entries or row.sealed:
+            # A repeated record: its entries are known already.
+            return
+        self._skip_to(row, record.first)
+        row.suspect = ""
+        self._add(
+            record.segment, record.n, sum(counts_of(data, record)), data[record.at : record.end]
+        )
+
+    def seal(self, data: bytes, record: Record) -> None:
+        row = self.rows.get(record.segment)
+        if row is None:
+            return
+        body = data[record.at + HEADER.size : record.end]
+        row.entries, row.messages, row.size = SEALED_BODY.unpack(body)
+        row.sealed, row.suspect = True, ""
+
+    def delete(self, data: bytes, record: Record) -> None:
+        self.rows.pop(record.segment, None)
+        self.records.pop(record.segment, None)
+        self.deleted.add(record.segment)
+
+    def _skip_to(self, row: Row, entry: int) -> None:
+        """Count entries that the journal has lost as one message each; reading them fails."""
+        row.messages += entry - row.entries
+        row.entries = entry
+
+    def _add(self, number: SegmentId, n: int, messages: int, record: bytes) -> None:
+        row = self.rows[number]
+        row.entries += n
+        row.messages += messages
+        row.size += len(record) - HEADER.size - TABLE_BYTES_PER_ENTRY * n
+        self.records.setdefault(number, []).append((record,))
+        self.unwritten_bytes += len(record)
+
+    def _damaged(self, name: str, data: bytes, place: Place) -> None:
+        """Copy the damaged bytes to the segment as they are: a hole, which fails its checksum."""
+        number = place.segment
+        self.next_segment = max(self.next_segment, number + 1)
+        if number not in self.rows and number not in self.files:
+            self.rows[number] = Row()
+        row = self.rows.get(number)
+        if row is None or row.sealed or not place.n:
+            self._find(name, place.at, "a record without entries is damaged", number)
+            return
+        first, last = row.entries, row.entries + place.n - 1
+        text = f"entries {first} to {last} are damaged; they cannot be read, all others can"
+        self._find(name, place.at, text, number, (first, last))
+        self._add(number, place.n, place.n, data[place.at : place.at + place.size])
+
+    def _lost(self, name: str, lost: Lost) -> None:
+        """Any open segment may have lost its last entries, unless a later record disproves it."""
+        text = (
+            f"{name} at byte {lost.at}: {lost.end - lost.at} bytes are damaged, and whose entries "
+            "they held is unknown"
+        )
+        self.findings.append(Finding(name, lost.at, text, None, data_lost=True))
+        for row in self.rows.values():
+            if not row.sealed:
+                row.suspect = text
+        self.next_segment += IDS_SKIPPED
+
+    def _find(
+        self,
+        name: str,
+        at: int,
+        what: str,
+        number: SegmentId,
+        lost: tuple[int, int] | None = None,
+    ) -> None:
+        """Add a finding about a segment; `lost` are the first and last entry that it has lost."""
+        text = f"{name} at byte {at}: segment {number}: {what}"
+        self.findings.append(
+            Finding(name, at, text, number, lost is not None, *(lost or (None, None)))
+        )
+
+
+APPLY = {
+    CREATE: Rebuild.create,
+    ENTRIES: Rebuild.entries,
+    SEAL: Rebuild.seal,
+    DELETE: Rebuild.delete,
+}
+
+
+def recover(disk: Disk, limits: Limits) -> Recovered:
+    """Apply the journal and write a checkpoint; may be interrupted and repeated.
+
+    If there is no room, spare journal files are removed.
+    """
+    try:
+        return _recover(disk, limits)
+    except DiskFull:
+        if not _remove_spares(disk):
+            raise
+        return _recover(disk, limits)
+
+
+def _remove_spares(disk: Disk) -> bool:
+    """Remove the spare journal files; returns whether there were any."""
+    spares = [name for name in disk.list("journal") if name.endswith(".spare")]
+    for name in spares:
+        disk.remove(f"journal/{name}")
+    return bool(spares)
+
+
+def _recover(disk: Disk, limits: Limits) -> Recovered:
+    start = checkpoints.read_newest(disk)
+    found = [segment.segment_of(name) for name in disk.list("segments")]
+    files = {number for number in found if number is not None}
+    rebuild = Rebuild(disk, start.rows, start.next_segment, files, limits.write_behind_bytes)
+    position = _replay(disk, start.position, rebuild)
+    if position != start.position:
+        rebuild.flush()
+        if rebuild.deleted:
+            _sync_journal(disk, start.position.file)
+        for number in rebuild.deleted:
+            disk.remove(segment.file_name(number))
+        disk.sync_dir("segments")
+        start = Checkpoint(start.number + 1, position, rebuild.next_segment, rebuild.rows)
+        # Before the next journal file exists, since that proves that the one before was complete.
+        checkpoints.write(disk, start, limits.spare_journal_files)
+    return Recovered(start, files - set(start.rows) - rebuild.deleted, rebuild.findings)
+
+
+def _sync_journal(disk: Disk, first: int) -> None:
+    """Make durable what was read: after a kill the last round may not be.
+
+    A segment must not be deleted before the record that deletes it is durable."""
+    for name in disk.list("journal"):
+        number = rounds.file_number(name)
+        if number and number >= first:
+            file = disk.open(f"journal/{name}")
+            try:
+                file.sync()
+            finally:
+                file.close()
+
+
+def _replay(disk: Disk, start: JournalPosition, rebuild: Rebuild) -> JournalPosition:
+    """Apply the journal from `start` on; returns where to continue the journal."""
+    files = [number for name in disk.list("journal") if (number := rounds.file_number(name))]
+    files = sorted(number for number in files if number >= start.file)
+    if files != list(range(start.file, start.file + len(files))) or (start.offset and not files):
+        raise Corrupt(
+            rounds.file_name(start.file),
+            start.offset,
+            "a journal file is missing; restore it, or the data directory, from a copy",
+        )
+    contents = [read_file(disk, rounds.file_name(number)) for number in files[:1]]
+    last_round, ended = start.round, True
+    for number in files:
+        data = contents.pop()
+        following = number + 1 in files
+        if following:
+            contents.append(read_file(disk, rounds.file_name(number + 1)))
+        name = rounds.file_name(number)
+        at = start.offset if number == start.file and start.offset else FIRST_ROUND_AT
+        scan = scan_of(number, data, contents[0] if following else None, last_round)
+        if scan is None:
+            ended = False
+            continue
+        for item in scan.items(at):
+            rebuild.apply(name, data, item)
+        last_round, ended = scan.last_round, scan.ended
+        if scan.torn_at is not None:
+            rebuild.findings.append(_save_torn(disk, name, data, scan.torn_at))
+    if not ended:
+        rebuild.next_segment += IDS_SKIPPED
+    return JournalPosition(files[-1] + 1, 0, last_round) if files else start
+
+
+def _save_torn(disk: Disk, name: str, data: bytes, at: int) -> Finding:
+    """Save a copy of a torn round, of which nothing was confirmed, for the operator."""
+    copy = name.replace(".wal", ".torn")
+    write_file(disk, copy, data[at : at + TORN_COPY_BYTES].rstrip(b"\0"))
+    kept = [f"journal/{file}" for file in disk.list("journal") if file.endswith(".torn")]
+    for old in kept[:-TORN_COPIES_KEPT]:
+        disk.remove(old)
+    return Finding(
+        name, at, f"{name} at byte {at}: the last write was cut short; nothing of it had been "
+        f"confirmed, a copy is in {copy}",
+    )  # fmt: skip

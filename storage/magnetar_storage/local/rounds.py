@@ -1,0 +1,164 @@
+"""A commit round, and the head of a journal file (docs/formats.md, "Journal"). Pure."""
+
+from array import array
+from collections.abc import Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from magnetar_storage.local.file_names import number_in
+from magnetar_storage.local.record import HEADER, TABLE_BYTES_PER_ENTRY, from_bytes, to_bytes
+
+FILE_MAGIC = b"MAGNJRNL"
+FILE_VERSION = 2
+FILE_HEADER = Struct("<8sIIQQQQ")
+"""magic, version, zero, file number, salt, first round, where the file before ends."""
+
+CRC = Struct("<I")
+FIRST_ROUND_AT = FILE_HEADER.size + CRC.size
+
+ROUND_MAGIC = b"MRND"
+ROUND_HEADER = Struct("<4sIQIIQ")
+"""magic, crc32c of the rest and the directory, number, records, zero, bytes of all records."""
+
+CLEAN_END = bytes(ROUND_HEADER.size)
+"""Written after the last round, since in a reused file old bytes follow."""
+
+SUMMED_FROM = 8
+DIRECTORY_BYTES_PER_RECORD = 20
+
+
+class FileHead(NamedTuple):
+    """The head of a journal file."""
+
+    file: int
+    salt: int
+    first_round: int
+    previous_end: int
+    """Where the END round of the previous file is; 0 if there is no previous file."""
+
+
+class Place(NamedTuple):
+    """One line of a round's directory: the segment of a record, its entries, its place."""
+
+    segment: int
+    n: int
+    at: int
+    size: int
+    crc: int
+    """The checksum that the record begins with, which tells it from an old one in its place."""
+
+
+class Round(NamedTuple):
+    """An intact round header with its directory."""
+
+    number: int
+    at: int
+    end: int
+    places: list[Place]
+
+    @property
+    def ends_file(self) -> bool:
+        return not self.places
+
+
+def file_name(file: int) -> str:
+    return f"journal/{file:016x}.wal"
+
+
+def spare_name(file: int) -> str:
+    """The name of a file that held rounds and will be reused."""
+    return f"journal/{file:016x}.spare"
+
+
+def file_number(name: str) -> int | None:
+    """The number in a journal file's name (without directory); None for other files."""
+    return number_in(name, suffix=".wal")
+
+
+def encode_file_head(head: FileHead) -> bytes:
+    packed = FILE_HEADER.pack(FILE_MAGIC, FILE_VERSION, 0, *head)
+    return packed + CRC.pack(crc32c(packed))
+
+
+def decode_file_head(data: bytes) -> FileHead | None:
+    """The head of a journal file, if it is intact."""
+    if len(data) < FIRST_ROUND_AT:
+        return None
+    magic, version, _, *fields = FILE_HEADER.unpack_from(data)
+    if magic != FILE_MAGIC or version != FILE_VERSION:
+        return None
+    if CRC.unpack_from(data, FILE_HEADER.size)[0] != crc32c(data[: FILE_HEADER.size]):
+        return None
+    return FileHead(*fields)
+
+
+def seeds(data: bytes) -> list[int]:
+    """Seeds the rounds of this file may have: the head's checksum, as stored and as it should be.
+
+    They differ only when the head is damaged; one of them is right if only one place is.
+    """
+    if len(data) < FIRST_ROUND_AT:
+        return []
+    return list({CRC.unpack_from(data, FILE_HEADER.size)[0], crc32c(data[: FILE_HEADER.size])})
+
+
+def encode_round(
+    number: int,
+    seed: int,
+    sizes: Sequence[int],
+    segments: Sequence[int],
+    ns: Sequence[int],
+    crcs: Sequence[bytes],
+) -> bytes:
+    """Header and directory of a round; the records follow.  No records: the END round.
+
+    `crcs` are the records' own checksums, the first four bytes of each.  They come before the
+    segments: behind them they would cancel out, as any checksum does right behind what it sums.
+    """
+    tables = array("Q", segments), array("I", sizes), array("I", ns)
+    directory = b"".join((*crcs, *map(to_bytes, tables)))
+    packed = ROUND_HEADER.pack(ROUND_MAGIC, 0, number, len(sizes), 0, sum(sizes))
+    crc = crc32c(directory, crc32c(packed[SUMMED_FROM:], seed))
+    return b"".join((packed[:4], CRC.pack(crc), packed[SUMMED_FROM:], directory))
+
+
+def round_at(data: bytes, at: int, seed: int) -> Round | None:
+    """The round at an offset, if header and directory are intact; the records may not be.
+
+    A directory is not if its records are too small for their entries, or do not fill the round.
+    """
+    if at + ROUND_HEADER.size > len(data):
+        return None
+    magic, crc, number, records, zero, record_bytes = ROUND_HEADER.unpack_from(data, at)
+    start = at + ROUND_HEADER.size + DIRECTORY_BYTES_PER_RECORD * records
+    end = start + record_bytes
+    if magic != ROUND_MAGIC or zero or end > len(data):
+        return None
+    if crc32c(memoryview(data)[at + SUMMED_FROM : start], seed) != crc:
+        return None
+    table = start - DIRECTORY_BYTES_PER_RECORD * records
+    crcs = from_bytes(data[table : table + 4 * records])
+    segments = from_bytes(data[table + 4 * records : table + 12 * records], "Q")
+    rest = from_bytes(data[table + 12 * records : start])
+    sizes, ns = rest[:records], rest[records:]
+    places = []
+    for segment, size, n, of_record in zip(segments, sizes, ns, crcs, strict=True):
+        if size < HEADER.size + TABLE_BYTES_PER_ENTRY * n:
+            return None
+        places.append(Place(segment, n, start, size, of_record))
+        start += size
+    if start != end:
+        return None
+    return Round(number, at, end, places)
+
+
+def next_round(data: bytes, at: int, seed: int, above: int) -> Round | None:
+    """The first intact round at `at` or later with a number larger than `above`."""
+    while (at := data.find(ROUND_MAGIC, at)) >= 0:
+        found = round_at(data, at, seed)
+        if found is not None and found.number > above:
+            return found
+        at += 1
+    return None

@@ -1,0 +1,429 @@
+"""A segment's file: records one after the other, and a footer once it is sealed.
+
+See docs/formats.md, "Segment".  A block is one ENTRIES record, or a hole: a damaged stretch.  A
+hole fails its checksum when it is read, which confines the damage to its entries.
+"""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, islice
+from struct import Struct
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from magnetar_storage.errors import Corrupt, NoSegment
+from magnetar_storage.interfaces import Run, Sealed, SegmentId
+from magnetar_storage.local.file_names import number_in
+from magnetar_storage.local.record import (
+    CRC_BYTES,
+    ENTRIES,
+    HEADER,
+    INDEX,
+    MAGIC,
+    TABLE_BYTES_PER_ENTRY,
+    Record,
+    claimed_at,
+    counts_of,
+    encode,
+    from_bytes,
+    record_at,
+    take_entries,
+    to_bytes,
+)
+from magnetar_storage.world.disk import Disk, File
+
+FILE_MAGIC = b"MAGNSEGM"
+FILE_VERSION = 1
+FILE_HEADER = Struct("<8sIIQ")
+"""magic, version, zero, segment."""
+
+CRC = Struct("<I")
+FIRST_BLOCK_AT = FILE_HEADER.size + CRC.size
+
+TRAILER_MAGIC = b"MAGNSEAL"
+TRAILER = Struct("<8sIIQQQQQ")
+"""magic, version, zero, segment, where the INDEX record is, entries, messages, size."""
+
+TRAILER_BYTES = TRAILER.size + CRC.size
+INDEX_BODY = Struct("<II")
+"""Number of blocks; 1 if a table of messages per entry follows, 0 if all hold one."""
+
+SCAN_BYTES = 8 << 20
+WALK_BYTES = 16 << 10
+"""How much is read at a time: for whole records, and for headers only."""
+
+
+def file_name(segment: SegmentId) -> str:
+    return f"segments/{segment:016x}.seg"
+
+
+def segment_of(name: str) -> SegmentId | None:
+    """The segment of a file name (without directory); None for other files."""
+    return number_in(name, suffix=".seg")
+
+
+def encode_file_head(segment: SegmentId) -> bytes:
+    packed = FILE_HEADER.pack(FILE_MAGIC, FILE_VERSION, 0, segment)
+    return packed + CRC.pack(crc32c(packed))
+
+
+class Index:
+    """Where the blocks of a segment are, and how many messages its entries hold."""
+
+    __slots__ = ("firsts", "messages", "offsets")
+
+    def __init__(self) -> None:
+        self.firsts = array("Q", [0])
+        """The first entry of each block, and last the number of entries."""
+        self.offsets = array("Q", [FIRST_BLOCK_AT])
+        """Where each block begins in the file, and last where the next one will begin."""
+        self.messages = array("Q", [0])
+        """How many messages lie before each entry, and last the number of all."""
+
+    @property
+    def entries(self) -> int:
+        return self.firsts[-1]
+
+    @property
+    def blocks(self) -> int:
+        return len(self.firsts) - 1
+
+    def add(self, n: int, counts: Sequence[int], record_bytes: int) -> None:
+        """Append a block of `n` entries."""
+        messages = self.messages
+        if n == 1:
+            messages.append(messages[-1] + counts[0])
+        else:
+            totals = list(accumulate(counts, initial=messages[-1]))
+            messages.extend(array("Q", totals)[1:])
+        self.firsts.append(self.firsts[-1] + n)
+        self.offsets.append(self.offsets[-1] + record_bytes)
+
+    def keep_blocks(self, blocks: int) -> None:
+        """Drop all but the first `blocks` blocks."""
+        del self.firsts[blocks + 1 :]
+        del self.offsets[blocks + 1 :]
+        del self.messages[self.entries + 1 :]
+
+    def block_of(self, entry: int) -> int:
+        """The block of an entry, which must exist."""
+        return bisect_right(self.firsts, entry) - 1
+
+    def payload_bytes(self, blocks: int) -> int:
+        """Bytes of the payloads in the first `blocks` blocks; an estimate if there are holes."""
+        stored = self.offsets[blocks] - FIRST_BLOCK_AT
+        other = HEADER.size * blocks + TABLE_BYTES_PER_ENTRY * self.firsts[blocks]
+        return max(0, stored - other)
+
+    def sealed(self) -> Sealed:
+        return Sealed(self.entries, self.messages[-1], self.payload_bytes(self.blocks))
+
+
+def encode_footer(segment: SegmentId, index: Index, sealed: Sealed) -> bytes:
+    """The INDEX record and the trailer, which end the file."""
+    lone = index.messages == array("Q", range(index.entries + 1))
+    body = [
+        INDEX_BODY.pack(index.blocks, 0 if lone else 1),
+        to_bytes(_differences(index.firsts)),
+        to_bytes(_differences(index.offsets)),
+    ]
+    if not lone:
+        body.append(to_bytes(_differences(index.messages)))
+    record = encode(INDEX, segment, b"".join(body), n=sealed.entries)
+    trailer = TRAILER.pack(TRAILER_MAGIC, FILE_VERSION, 0, segment, index.offsets[-1], *sealed)
+    return b"".join((record, trailer, CRC.pack(crc32c(trailer))))
+
+
+def _differences(totals: "array[int]") -> "array[int]":
+    return array("I", map(int.__sub__, islice(totals, 1, None), totals))
+
+
+def decode_index(data: bytes, record: Record) -> Index | None:
+    """The index of an intact INDEX record; None if it contradicts itself."""
+    at = record.at + HEADER.size
+    if record.end - at < INDEX_BODY.size:
+        return None
+    blocks, has_counts = INDEX_BODY.unpack_from(data, at)
+    at += INDEX_BODY.size
+    if record.end - at != 8 * blocks + (4 * record.n if has_counts else 0):
+        return None
+    index = Index()
+    ns = from_bytes(data[at : at + 4 * blocks])
+    sizes = from_bytes(data[at + 4 * blocks : at + 8 * blocks])
+    index.firsts = array("Q", accumulate(ns, initial=0))
+    if index.entries != record.n:
+        return None
+    index.offsets = array("Q", accumulate(sizes, initial=FIRST_BLOCK_AT))
+    if has_counts:
+        index.messages = array(
+            "Q", accumulate(from_bytes(data[at + 8 * blocks : record.end]), initial=0)
+        )
+    else:
+        index.messages = array("Q", range(record.n + 1))
+    return index
+
+
+def load(disk: Disk, segment: SegmentId) -> tuple[Index, str | None]:
+    """The index of a sealed segment, and what is wrong with its footer, if anything.
+
+    Raises `NoSegment`, and `Corrupt` if the end of the segment is unknown.
+    """
+    name = file_name(segment)
+    file = open_segment(disk, segment)
+    try:
+        size = file.size()
+        at = max(0, size - TRAILER_BYTES)
+        trailer = _decode_trailer(file.read(at, TRAILER_BYTES), segment)
+        if trailer is None:
+            return _rebuild(file, size, segment), f"{name}: trailer damaged, index found by a scan"
+        index_at, sealed = trailer
+        data = file.read(index_at, at - index_at)
+        record = record_at(data, 0)
+        if record is not None and record.kind == INDEX and record.segment == segment:
+            index = decode_index(data, record)
+            if index is not None:
+                return index, None
+        index = scan(file, segment, index_at, sealed.entries, sealed.messages)
+        return index, f"{name} at byte {index_at}: index damaged, rebuilt from the entries"
+    finally:
+        file.close()
+
+
+def load_unfinished(
+    disk: Disk, segment: SegmentId, length: int, entries: int, messages: int
+) -> Index:
+    """The index of a segment that has no footer, from the durable part of its file."""
+    if length == 0:
+        index = Index()
+        if entries:
+            index.add(entries, [0] * entries, 0)
+            _count_lost(index, 0, messages)
+        return index
+    file = open_segment(disk, segment)
+    try:
+        return scan(file, segment, length, entries, messages)
+    finally:
+        file.close()
+
+
+def open_segment(disk: Disk, segment: SegmentId) -> File:
+    try:
+        return disk.open(file_name(segment))
+    except FileNotFoundError:
+        raise NoSegment(f"there is no segment {segment}") from None
+
+
+def _decode_trailer(data: bytes, segment: SegmentId) -> tuple[int, Sealed] | None:
+    if len(data) != TRAILER_BYTES:
+        return None
+    magic, version, _, whose, index_at, *sealed = TRAILER.unpack_from(data)
+    if magic != TRAILER_MAGIC or version != FILE_VERSION or whose != segment:
+        return None
+    if CRC.unpack_from(data, TRAILER.size)[0] != crc32c(data[: TRAILER.size]):
+        return None
+    return index_at, Sealed(*sealed)
+
+
+def _rebuild(file: File, size: int, segment: SegmentId) -> Index:
+    """Find the INDEX record by a scan, if the trailer that points to it is damaged."""
+    for _, data, record in records_of(file, FIRST_BLOCK_AT, size):
+        if record.kind == INDEX and record.segment == segment:
+            index = decode_index(data, record)
+            if index is not None:
+                return index
+    raise Corrupt(
+        file_name(segment), size, "trailer and index are both damaged: its end is unknown", segment
+    )
+
+
+def scan(file: File, segment: SegmentId, end: int, entries: int, messages: int) -> Index:
+    """The index of a file's first `end` bytes, from its records; damaged stretches become holes.
+
+    `entries` and `messages` are the totals known from elsewhere, so the rest is in the holes.
+    """
+    index = Index()
+    walked = _walk(file, segment, end, entries, messages, index)
+    holes: list[int] = []
+
+    def hole(until: int, at: int) -> None:
+        n = until - index.entries
+        holes.append(index.entries)
+        index.add(n, [0] * n, at - index.offsets[-1])
+
+    for base, data, record in records_of(file, walked, end):
+        at = base + record.at
+        if record.kind != ENTRIES or record.segment != segment or record.first < index.entries:
+            continue
+        if record.first > index.entries or at > index.offsets[-1]:
+            hole(record.first, at)
+        index.add(record.n, counts_of(data, record), record.size)
+    if index.entries < entries:
+        hole(entries, end)
+    if holes:
+        _count_lost(index, holes[0], messages - index.messages[-1])
+    return index
+
+
+def _walk(
+    file: File, segment: SegmentId, end: int, entries: int, messages: int, index: Index
+) -> int:
+    """Fill the index from headers alone, as far as each leads to the next; returns how far.
+
+    Payloads are verified when they are read.
+    """
+    window, at = _Window(file, end, WALK_BYTES), FIRST_BLOCK_AT
+    while at < end:
+        window.cover(at, HEADER.size)
+        claim = claimed_at(window.data, at - window.base)
+        if claim is None or not _follows(claim, segment, index, end - at):
+            break
+        tables = HEADER.size + TABLE_BYTES_PER_ENTRY * claim.n
+        window.cover(at, tables)
+        if len(window.data) < at - window.base + tables:
+            break  # the file is shorter than it should be
+        claim = claim._replace(at=at - window.base)
+        index.add(claim.n, counts_of(window.data, claim), claim.size)
+        at += claim.size
+    if at < end or index.entries != entries:
+        # The last header may be the one that is wrong.
+        index.keep_blocks(max(0, index.blocks - 1))
+    elif index.messages[-1] != messages:
+        # Any table may be the one that is wrong.
+        index.keep_blocks(0)
+    return index.offsets[-1]
+
+
+def _follows(claim: Record, segment: SegmentId, index: Index, room: int) -> bool:
+    """Whether a header can be that of the next block."""
+    tables = HEADER.size + TABLE_BYTES_PER_ENTRY * claim.n
+    wanted = (ENTRIES, segment, index.entries)
+    found = (claim.kind, claim.segment, claim.first)
+    return found == wanted and claim.n > 0 and tables <= claim.size <= room
+
+
+def _count_lost(index: Index, entry: int, messages: int) -> None:
+    """Count the messages of a hole at its first entry: how they were divided is unknown."""
+    for later in range(entry + 1, len(index.messages)):
+        index.messages[later] += max(0, messages)
+
+
+def records_of(file: File, at: int, end: int) -> Iterator[tuple[int, bytes, Record]]:
+    """The intact records between two places of a file, with the bytes they are in.
+
+    Yields where those bytes begin, the bytes, and the record within them.
+    """
+    window = _Window(file, end, SCAN_BYTES)
+    while at + HEADER.size <= end:
+        window.cover(at, HEADER.size)
+        claim = claimed_at(window.data, at - window.base)
+        if claim is not None and at + claim.size <= end:
+            window.cover(at, claim.size)
+            record = record_at(window.data, at - window.base)
+            if record is not None:
+                yield window.base, window.data, record
+                at += claim.size
+                continue
+        at = window.find(MAGIC, at + CRC_BYTES + 1) - CRC_BYTES
+
+
+class _Window:
+    """A part of a file in memory, which moves as the file is read."""
+
+    def __init__(self, file: File, end: int, step: int) -> None:
+        self._file = file
+        self._end = end
+        self._step = step
+        self.base = 0
+        self.data = b""
+
+    def cover(self, at: int, size: int) -> None:
+        """Read these bytes into `data`, which begins at `base`, as far as the file has them."""
+        if at < self.base or at + size > self.base + len(self.data):
+            self.base = at
+            self.data = self._file.read(at, min(max(size, self._step), self._end - at))
+
+    def find(self, wanted: bytes, at: int) -> int:
+        """Where these bytes are next; beyond the end if nowhere."""
+        while at + len(wanted) <= self._end:
+            self.cover(at, len(wanted))
+            if len(self.data) < len(wanted):
+                break  # the file is shorter than it should be
+            found = self.data.find(wanted, at - self.base)
+            if found >= 0:
+                return self.base + found
+            at = max(at + 1, self.base + len(self.data) - len(wanted) + 1)
+        return self._end + CRC_BYTES
+
+
+class Blocks(NamedTuple):
+    """Consecutive blocks to read: a copy of a part of the index, for a worker."""
+
+    segment: SegmentId
+    firsts: "array[int]"
+    offsets: "array[int]"
+
+    @classmethod
+    def of(cls, segment: SegmentId, index: Index, block: int, stop: int) -> "Blocks":
+        return cls(segment, index.firsts[block : stop + 1], index.offsets[block : stop + 1])
+
+    def damaged(self, block: int) -> Corrupt:
+        """The error for a block that is not what was written."""
+        at, end = self.offsets[block : block + 2]
+        return Corrupt(
+            file_name(self.segment),
+            at,
+            "the entries are not what was written" if end > at else "the entries are lost",
+            self.segment,
+            self.firsts[block],
+            self.firsts[block + 1] - 1,
+        )
+
+
+def read_blocks(disk: Disk, blocks: Blocks) -> bytes:
+    """The bytes of the blocks, for `take_run`."""
+    size = blocks.offsets[-1] - blocks.offsets[0]
+    if not size:
+        return b""  # all of them are lost, and the file may not exist
+    file = open_segment(disk, blocks.segment)
+    try:
+        return file.read(blocks.offsets[0], size)
+    finally:
+        file.close()
+
+
+def take_run(data: bytes, blocks: Blocks, first: int, max_entries: int, max_bytes: int) -> Run:
+    """Entries from `first` on, from the bytes of the blocks; `first` is in the first one.
+
+    Raises `Corrupt` if the first entry is damaged; a run ends before a later damaged entry.
+    """
+    payloads: list[bytes] = []
+    counts = array("I")
+    entry, end, bytes_left = first, first + max(1, max_entries), max_bytes
+    for block in range(len(blocks.firsts) - 1):
+        record = _block(data, blocks, block)
+        if record is None:
+            if payloads:
+                break
+            raise blocks.damaged(block)
+        skip = entry - record.first
+        taken, of_taken, size = take_entries(data, record, skip, end - entry, bytes_left)
+        if not taken and not payloads:
+            taken, of_taken, size = take_entries(data, record, skip, 1, bytes_left, True)
+        payloads += taken
+        counts += of_taken
+        entry += len(taken)
+        bytes_left -= size
+        if entry < blocks.firsts[block + 1] or entry >= end:
+            break
+    return Run(first, payloads, counts)
+
+
+def _block(data: bytes, blocks: Blocks, block: int) -> Record | None:
+    """The record that makes up a block, if it is intact."""
+    record = record_at(data, blocks.offsets[block] - blocks.offsets[0])
+    if record is None or record.kind != ENTRIES or record.segment != blocks.segment:
+        return None
+    expected = blocks.firsts[block], blocks.firsts[block + 1]
+    return record if (record.first, record.first + record.n) == expected else None

@@ -1,0 +1,206 @@
+"""A segment of a `LocalStore` in memory, with the records not in its file yet; writer, reader."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any
+
+from magnetar_storage.errors import NoSegment, StorageError, WriterFailed
+from magnetar_storage.interfaces import Run, Sealed, SegmentId
+from magnetar_storage.local.checkpoint import Flush, Row
+from magnetar_storage.local.journal import Journal, JournalRecord
+from magnetar_storage.local.record import Buffers, encode_entries
+from magnetar_storage.local.segment_file import Blocks, Index, read_blocks, take_run
+from magnetar_storage.world.disk import Disk
+from magnetar_storage.world.runtime import Clock, Done, Worker
+
+
+class LocalSegment:
+    """Blocks of a segment, counted as written (in the file) <= committed (durable) <= all."""
+
+    __slots__ = (
+        "committed_blocks",
+        "deleted",
+        "id",
+        "index",
+        "length",
+        "refusal",
+        "sealed",
+        "unwritten",
+        "written_blocks",
+    )
+
+    def __init__(
+        self, segment: SegmentId, index: Index, length: int, sealed: Sealed | None = None
+    ) -> None:
+        self.id = segment
+        self.index = index
+        self.length = length
+        """Durable bytes of the file."""
+        self.sealed = sealed
+        self.written_blocks = self.committed_blocks = index.blocks
+        self.unwritten: list[Buffers] = []
+        self.refusal: StorageError | None = None
+        """Why nothing more can be appended; None while it can."""
+        self.deleted = False
+
+    @property
+    def confirmed(self) -> int:
+        return self.index.firsts[self.committed_blocks] - 1
+
+    @property
+    def unwritten_bytes(self) -> int:
+        """Committed bytes that are not in the file."""
+        offsets = self.index.offsets
+        return offsets[self.committed_blocks] - offsets[self.written_blocks]
+
+    def drop_uncommitted(self) -> None:
+        """Drop the blocks of a failed append and of all later ones."""
+        self.index.keep_blocks(self.committed_blocks)
+        del self.unwritten[self.committed_blocks - self.written_blocks :]
+
+    def flush(self) -> Flush | None:
+        """What can be written to the file now; None if nothing can."""
+        blocks = self.committed_blocks - self.written_blocks
+        if not blocks and self.sealed is None:
+            return None
+        footer = (self.index, self.sealed) if self.sealed is not None else None
+        return Flush(self.id, self.length, self.unwritten[:blocks], footer)
+
+    def flushed(self, flush: Flush) -> None:
+        """Account for a flush that was written to the file."""
+        blocks = len(flush.records)
+        del self.unwritten[:blocks]
+        self.written_blocks += blocks
+        self.length = self.index.offsets[self.written_blocks]
+
+    def row(self) -> Row:
+        """The segment's row in a checkpoint that is written after `flush`."""
+        blocks = self.committed_blocks
+        entries = self.index.firsts[blocks]
+        length = self.index.offsets[blocks] if blocks or self.length else 0
+        messages, size = self.index.messages[entries], self.index.payload_bytes(blocks)
+        return Row(entries, messages, size, length, self.sealed is not None)
+
+
+class EntriesRecord(JournalRecord):
+    """A run of entries on its way to the disk: the last block that its segment has in memory."""
+
+    __slots__ = ("_owner",)
+
+    def __init__(
+        self, owner: LocalSegment, buffers: Buffers, size: int, entries: int, done: Done
+    ) -> None:
+        # Not by super().__init__: the further call costs as much as all else here.
+        self.buffers = buffers
+        self.size = size
+        self.segment = owner.id
+        self.entries = entries
+        self.done = done
+        self._owner = owner
+
+    def report(self, error: BaseException | None) -> None:
+        owner = self._owner
+        if error is None:
+            owner.committed_blocks += 1
+        elif owner.committed_blocks < owner.index.blocks:
+            # The first failure drops this block and all later ones, whose records fail as well.
+            owner.drop_uncommitted()
+            if owner.refusal is None:
+                owner.refusal = WriterFailed(f"an append to segment {owner.id} failed: {error}")
+        self.done(error)
+
+
+class LocalWriter:
+    """The `SegmentWriter` of a `LocalStore`."""
+
+    __slots__ = ("_clock", "_index", "_journal", "_seal", "_segment")
+
+    def __init__(
+        self,
+        segment: LocalSegment,
+        journal: Journal,
+        clock: Clock,
+        seal: Callable[[LocalSegment, StorageError], Coroutine[Any, Any, Sealed]],
+    ) -> None:
+        self._segment = segment
+        self._index = segment.index
+        self._journal = journal
+        self._clock = clock
+        self._seal = seal
+
+    @property
+    def segment(self) -> SegmentId:
+        return self._segment.id
+
+    @property
+    def confirmed(self) -> int:
+        return self._segment.confirmed
+
+    def append(self, payloads: Sequence[bytes], counts: Sequence[int], done: Done) -> int:
+        segment, index = self._segment, self._index
+        first = index.firsts[-1]
+        if segment.refusal is not None:
+            self._clock.soon(partial(done, segment.refusal.again()))
+            return first
+        buffers, size = encode_entries(segment.id, first, payloads, counts)
+        n = len(payloads)
+        index.add(n, counts, size)
+        segment.unwritten.append(buffers)
+        self._journal.append(EntriesRecord(segment, buffers, size, n, done))
+        return first
+
+    async def seal(self) -> Sealed:
+        segment = self._segment
+        if segment.refusal is not None and segment.sealed is None:
+            raise segment.refusal.again()
+        return await self._seal(segment, WriterFailed(f"segment {segment.id} is sealed"))
+
+
+class LocalReader:
+    """The `SegmentReader` of a `LocalStore`."""
+
+    def __init__(self, segment: LocalSegment, disk: Disk, worker: Worker) -> None:
+        self._segment = segment
+        self._disk = disk
+        self._worker = worker
+
+    async def read(self, first: int, max_entries: int, max_bytes: int) -> Run:
+        segment = self._segment
+        if segment.deleted:
+            raise NoSegment(f"segment {segment.id} was deleted")
+        if first > segment.confirmed:
+            return Run(first, [], [])
+        block = segment.index.block_of(first)
+        if block >= segment.written_blocks:
+            stop = self._stop(block, segment.committed_blocks, first + max_entries, max_bytes)
+            written = segment.written_blocks
+            data = b"".join(
+                chain.from_iterable(segment.unwritten[block - written : stop - written])
+            )
+            blocks = Blocks.of(segment.id, segment.index, block, stop)
+            return take_run(data, blocks, first, max_entries, max_bytes)
+        stop = self._stop(block, segment.written_blocks, first + max_entries, max_bytes)
+        blocks = Blocks.of(segment.id, segment.index, block, stop)
+        return await self._worker.run(
+            partial(_read, self._disk, blocks, first, max_entries, max_bytes)
+        )
+
+    def messages_before(self, entry: int) -> int:
+        return self._segment.index.messages[entry]
+
+    def close(self) -> None:
+        """Nothing to release: files are open only while they are read."""
+
+    def _stop(self, block: int, blocks: int, end_entry: int, max_bytes: int) -> int:
+        """The end of the blocks to read: as many as the limits allow, at least one."""
+        index = self._segment.index
+        by_entries = bisect_left(index.firsts, end_entry, block, blocks)
+        by_bytes = bisect_right(index.offsets, index.offsets[block] + max_bytes, block, blocks + 1)
+        return max(block + 1, min(by_entries, by_bytes - 1, blocks))
+
+
+def _read(disk: Disk, blocks: Blocks, first: int, max_entries: int, max_bytes: int) -> Run:
+    data = read_blocks(disk, blocks)
+    return take_run(data, blocks, first, max_entries, max_bytes)

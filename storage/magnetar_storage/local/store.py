@@ -1,0 +1,284 @@
+"""Segments on a local disk: a journal for all of them, and a file for each.
+
+An append is durable with its round in the journal.  Segment files are written later
+(`write_behind`); a checkpoint brings them up to date and drops the journal before it.
+
+A segment is in one of four places: `_segments` (in memory, with its index, and not finished in
+its file), `_rows` (unfinished, of an earlier process, index not read yet), `_finished` (its file
+has a footer), and of the finished ones the recently used in `_loaded`, with their index.
+"""
+
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from functools import partial
+
+from magnetar_storage.errors import Corrupt, Fenced, NoSegment, StorageError, Unavailable
+from magnetar_storage.interfaces import Sealed, SegmentId
+from magnetar_storage.local import layout, recovery
+from magnetar_storage.local import limits as sizes
+from magnetar_storage.local import segment_file as segment
+from magnetar_storage.local.checkpoint import Row
+from magnetar_storage.local.journal import Journal, JournalFiles, JournalRecord, Observe
+from magnetar_storage.local.limits import Limits
+from magnetar_storage.local.record import CREATE, DELETE, SEAL, SEALED_BODY, encode
+from magnetar_storage.local.recovery import Finding, Recovered
+from magnetar_storage.local.segment_file import Index
+from magnetar_storage.local.segment_writer import LocalReader, LocalSegment, LocalWriter
+from magnetar_storage.local.write_behind import WriteBehind
+from magnetar_storage.world.disk import Disk, Lock
+from magnetar_storage.world.runtime import Clock, Workers, settling
+
+Report = Callable[[Finding], None]
+
+
+class LocalStore:
+    """The `SegmentStore` of one data directory; create it with `open`."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        workers: Workers,
+        clock: Clock,
+        limits: Limits,
+        recovered: Recovered,
+        lock: Lock,
+        observe: Observe | None,
+        timer: Callable[[], float] | None,
+        report: Report | None,
+    ) -> None:
+        start = recovered.checkpoint
+        self.findings: list[Finding] = recovered.findings
+        """Damage found at the start and, without `report`, since."""
+        self._add_finding = report or self.findings.append
+        self._disk = disk
+        self._workers = workers
+        self._clock = clock
+        self._lock = lock
+        self._observe = observe
+        self._next = start.next_segment
+        self._loaded_limit = limits.loaded_segments
+        self._finished = recovered.finished
+        self._rows = start.rows
+        self._segments: dict[SegmentId, LocalSegment] = {}
+        self._loaded: OrderedDict[SegmentId, LocalSegment] = OrderedDict()
+        self._files = JournalFiles(
+            disk, start.position, limits.journal_file_bytes, salt=clock.now_ms()
+        )
+        self._journal = Journal(
+            self._files, workers.journal, clock, start.position, limits.round_bytes,
+            self._after_round, timer,
+        )  # fmt: skip
+        self._write_behind = WriteBehind(
+            disk, workers.background, clock, limits, self._journal, self._segments, start,
+            self._describe, self._finish, self._report,
+        )  # fmt: skip
+
+    @classmethod
+    async def open(
+        cls,
+        disk: Disk,
+        workers: Workers,
+        clock: Clock,
+        limits: Limits = sizes.DEFAULT,
+        observe: Observe | None = None,
+        timer: Callable[[], float] | None = None,
+        report: Report | None = None,
+    ) -> "LocalStore":
+        """Lock the directory and replay the journal; the caller must check `findings` then.
+
+        `report` is called with damage that is found later.  `observe` is called for every
+        commit round; `timer` is a monotonic clock for it, called in the journal's thread.
+        """
+        lock, recovered = await workers.background.run(partial(_open, disk, limits))
+        return cls(disk, workers, clock, limits, recovered, lock, observe, timer, report)
+
+    @property
+    def trouble(self) -> StorageError | None:
+        return self._journal.trouble
+
+    @property
+    def is_failing(self) -> bool:
+        return self._journal.full or self._journal.trouble is not None
+
+    async def create(self) -> LocalWriter:
+        number, self._next = self._next, self._next + 1
+        made = LocalSegment(number, Index(), 0)
+        await self._commit(CREATE, number, b"", lambda: self._segments.update({number: made}))
+        return LocalWriter(made, self._journal, self._clock, self._seal)
+
+    async def recover(self, segment: SegmentId) -> Sealed:
+        fenced = Fenced(f"segment {segment} was recovered")
+        if segment in self._segments:
+            return await self._seal(self._segments[segment], fenced)
+        if segment in self._rows:
+            return await self._seal_row(segment, self._rows[segment])
+        found = await self._find(segment)
+        return found.sealed or await self._seal(found, fenced)
+
+    async def reader(self, segment: SegmentId) -> LocalReader:
+        return LocalReader(await self._find(segment), self._disk, self._workers.reads)
+
+    async def delete(self, segment: SegmentId) -> None:
+        open_one = self._segments.get(segment)
+        if open_one is not None:
+            open_one.refusal = NoSegment(f"segment {segment} was deleted")
+        elif segment not in self._rows and segment not in self._finished:
+            return
+        await self._commit(DELETE, segment, b"", lambda: self._deleted(segment))
+
+    async def segments(self) -> AsyncIterator[SegmentId]:
+        for number in sorted(self._finished | set(self._rows) | set(self._segments)):
+            yield number
+
+    async def checkpoint(self) -> None:
+        """Bring segment files up to date and drop the journal before now."""
+        promise = self._clock.promise()
+        self._write_behind.checkpoint(settling(promise))
+        await promise
+
+    async def close(self) -> None:
+        drained = self._clock.promise()
+        self._journal.when_drained(lambda: drained.set_result(None))
+        await drained
+        in_order = self._journal.failure is None
+        self._journal.end(Unavailable("the store is closed"))
+        self._write_behind.stop()
+        try:
+            await self.checkpoint()
+            if in_order:
+                await self._workers.journal.run(self._files.end)
+        finally:
+            self._write_behind.stop()
+            self._files.close()
+            self._lock.close()
+
+    async def _seal(self, one: LocalSegment, refusal: StorageError) -> Sealed:
+        """Refuse further appends, and settle the end after those already queued."""
+        one.refusal = one.refusal or refusal
+        if one.sealed is None:
+            sealed = one.index.sealed()
+            await self._commit(
+                SEAL, one.id, SEALED_BODY.pack(*sealed), partial(_settle, one, sealed)
+            )
+            return sealed
+        return one.sealed
+
+    async def _seal_row(self, number: SegmentId, row: Row) -> Sealed:
+        """Seal a segment of an earlier process, without reading it."""
+        self._refuse_suspect(number, row)
+        sealed = Sealed(row.entries, row.messages, row.size)
+
+        def apply() -> None:
+            row.sealed = True
+            if number in self._segments:
+                self._segments[number].sealed = sealed
+
+        if not row.sealed:
+            await self._commit(SEAL, number, SEALED_BODY.pack(*sealed), apply)
+        return sealed
+
+    async def _find(self, number: SegmentId) -> LocalSegment:
+        """The segment with its index, which is read unless it is in memory."""
+        if number in self._segments:
+            return self._segments[number]
+        if number in self._loaded:
+            self._loaded.move_to_end(number)
+            return self._loaded[number]
+        if number in self._rows:
+            return await self._load_row(number, self._rows[number])
+        if number in self._finished:
+            return await self._load_finished(number)
+        raise NoSegment(f"there is no segment {number}")
+
+    async def _load_row(self, number: SegmentId, row: Row) -> LocalSegment:
+        self._refuse_suspect(number, row)
+        job = partial(
+            segment.load_unfinished, self._disk, number, row.length, row.entries, row.messages
+        )
+        index = await self._workers.reads.run(job)
+        if number in self._rows:
+            sealed = Sealed(row.entries, row.messages, row.size) if row.sealed else None
+            loaded = LocalSegment(number, index, index.offsets[-1] if row.length else 0, sealed)
+            loaded.refusal = Fenced(f"segment {number} is of an earlier process")
+            self._segments[number] = loaded
+            del self._rows[number]
+        return await self._find(number)
+
+    async def _load_finished(self, number: SegmentId) -> LocalSegment:
+        index, trouble = await self._workers.reads.run(partial(segment.load, self._disk, number))
+        if number not in self._finished:
+            raise NoSegment(f"segment {number} was deleted")
+        if trouble is not None:
+            self._add_finding(Finding(segment.file_name(number), 0, trouble, number))
+        if number not in self._loaded:
+            self._keep(LocalSegment(number, index, index.offsets[-1], index.sealed()))
+        return self._loaded[number]
+
+    def _refuse_suspect(self, number: SegmentId, row: Row) -> None:
+        if row.suspect:
+            raise Corrupt(
+                segment.file_name(number), row.length,
+                f"entries may be missing at its end ({row.suspect})", number,
+            )  # fmt: skip
+
+    async def _commit(
+        self, kind: int, number: SegmentId, body: bytes, apply: Callable[[], object]
+    ) -> None:
+        """Journal a record and call `apply` when it is durable, before any later record is."""
+        promise = self._clock.promise()
+        settle = settling(promise)
+
+        def done(error: BaseException | None) -> None:
+            if error is None:
+                apply()
+            settle(error)
+
+        record = encode(kind, number, body)
+        self._journal.append(JournalRecord((record,), len(record), number, 0, done))
+        await promise
+
+    def _deleted(self, number: SegmentId) -> None:
+        deleted = self._segments.pop(number, None) or self._loaded.pop(number, None)
+        if deleted is not None:
+            deleted.deleted = True
+        self._rows.pop(number, None)
+        self._finished.discard(number)
+        self._write_behind.remove(number)
+
+    def _finish(self, one: LocalSegment) -> None:
+        """The segment's file has its footer: its index need not stay in memory."""
+        del self._segments[one.id]
+        self._finished.add(one.id)
+        self._keep(one)
+
+    def _keep(self, one: LocalSegment) -> None:
+        self._loaded[one.id] = one
+        if len(self._loaded) > self._loaded_limit:
+            self._loaded.popitem(last=False)
+
+    def _describe(self) -> tuple[SegmentId, dict[SegmentId, Row]]:
+        return self._next, {number: replace(row) for number, row in self._rows.items()}
+
+    def _after_round(self, records: int, size: int, seconds: float | None) -> None:
+        self._write_behind.after_round(size)
+        if self._observe is not None:
+            self._observe(records, size, seconds)
+
+    def _report(self, error: BaseException) -> None:
+        text = f"segments and checkpoints cannot be written at present: {error}"
+        self._add_finding(Finding("segments", 0, text))
+
+
+def _settle(one: LocalSegment, sealed: Sealed) -> None:
+    one.sealed = sealed
+
+
+def _open(disk: Disk, limits: Limits) -> tuple[Lock, Recovered]:
+    lock = disk.lock(layout.LOCK_FILE)
+    try:
+        layout.prepare(disk)
+        return lock, recovery.recover(disk, limits)
+    except BaseException:
+        lock.close()
+        raise

@@ -1,0 +1,194 @@
+"""Decides when segment files and checkpoints are written; used on the owner's thread only.
+
+One job at a time is on the background worker.  It gets copies of the state that it needs.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from magnetar_storage.errors import Unavailable
+from magnetar_storage.interfaces import SegmentId
+from magnetar_storage.local import checkpoint as checkpoints
+from magnetar_storage.local import segment_file as segment
+from magnetar_storage.local.checkpoint import Checkpoint, Flush, Row
+from magnetar_storage.local.journal import Journal
+from magnetar_storage.local.limits import Limits
+from magnetar_storage.local.segment_writer import LocalSegment
+from magnetar_storage.world.disk import Disk
+from magnetar_storage.world.runtime import Clock, Done, Timer, Worker
+
+
+class WriteBehind:
+    """Moves committed records from memory to segment files, and drops the journal before them."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        worker: Worker,
+        clock: Clock,
+        limits: Limits,
+        journal: Journal,
+        segments: dict[SegmentId, LocalSegment],
+        last: Checkpoint,
+        describe: Callable[[], tuple[SegmentId, dict[SegmentId, Row]]],
+        finished: Callable[[LocalSegment], None],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        """`describe` returns the next segment's id and the rows of segments not in memory;
+        `finished` is called with each segment whose file has got its footer."""
+        self._disk = disk
+        self._worker = worker
+        self._clock = clock
+        self._limits = limits
+        self._journal = journal
+        self._segments = segments
+        self._number = last.number
+        self._describe = describe
+        self._finished = finished
+        self._failed = failed
+        self._doomed: set[SegmentId] = set()
+        self._waiting_bytes = 0
+        self._journal_bytes = 0
+        self._busy = False
+        self._error: BaseException | None = None
+        self._timer: Timer | None = None
+        self._waiters: list[Done] = []
+
+    def after_round(self, size: int) -> None:
+        """Account for `size` bytes that have become durable in the journal."""
+        self._waiting_bytes += size
+        self._journal_bytes += size
+        if self._timer is None:
+            self._timer = self._clock.later(self._limits.checkpoint_seconds, self._due)
+        self._regulate()
+        if self._error is None:
+            self._clock.soon(self._work)
+
+    def remove(self, number: SegmentId) -> None:
+        """Remove the segment's file; call it when the deletion is durable."""
+        self._doomed.add(number)
+        name = segment.file_name(number)
+        self._worker.submit(partial(self._disk.remove, name), self._removed)
+
+    def checkpoint(self, done: Done) -> None:
+        """Write a checkpoint of the present state; `done` is called with the outcome."""
+        self._waiters.append(done)
+        self._clock.soon(self._work)
+
+    def stop(self) -> None:
+        """Start nothing by timer any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _due(self) -> None:
+        self._timer = None
+        self.checkpoint(self._ignore)
+
+    @staticmethod
+    def _ignore(error: BaseException | None) -> None:
+        """Nothing to do: `failed` was called with the error already."""
+
+    def _work(self) -> None:
+        if self._busy:
+            return
+        if self._waiters or self._journal_bytes > self._limits.checkpoint_bytes:
+            self._begin_checkpoint()
+        elif self._waiting_bytes > self._limits.write_behind_bytes:
+            self._begin_flush()
+
+    def _begin_checkpoint(self) -> None:
+        """A round reports all its records in one turn, so the state is that of `position`."""
+        flushes = [work for one in self._segments.values() if (work := one.flush()) is not None]
+        next_segment, rows = self._describe()
+        for number, one in self._segments.items():
+            if one.sealed is None:
+                rows[number] = one.row()
+        made = Checkpoint(self._number + 1, self._journal.position, next_segment, rows)
+        doomed, waiters = set(self._doomed), self._waiters
+        self._waiters, self._busy = [], True
+        journal_bytes = self._journal_bytes
+
+        def written(_: None, error: BaseException | None) -> None:
+            if error is None:
+                self._number = made.number
+                self._doomed -= doomed
+                self._journal_bytes -= journal_bytes
+            self._written(flushes, error)
+            for done in waiters:
+                done(error)
+
+        spare_files = self._limits.spare_journal_files
+        job = partial(_checkpoint, self._disk, flushes, doomed, made, spare_files)
+        self._worker.submit(job, written)
+
+    def _begin_flush(self) -> None:
+        """Write the segments with most to write, until half of the limit is left."""
+        excess = self._waiting_bytes - self._limits.write_behind_bytes // 2
+        flushes: list[Flush] = []
+        for one in sorted(self._segments.values(), key=_unwritten_bytes, reverse=True):
+            work = one.flush()
+            if excess <= 0 or work is None or not work.records:
+                break
+            excess -= one.unwritten_bytes
+            flushes.append(work)
+        self._busy = True
+        job = partial(checkpoints.flush, self._disk, flushes)
+        self._worker.submit(job, lambda _, error: self._written(flushes, error))
+
+    def _written(self, flushes: Sequence[Flush], error: BaseException | None) -> None:
+        self._busy = False
+        if error is None:
+            self._error = None
+            for work in flushes:
+                one = self._segments.get(work.segment)
+                if one is not None:
+                    one.flushed(work)
+                    if work.footer is not None:
+                        self._finished(one)
+        else:
+            self._retry_later(error)
+        self._waiting_bytes = sum(map(_unwritten_bytes, self._segments.values()))
+        self._regulate()
+        if self._error is None or self._waiters:
+            self._clock.soon(self._work)
+
+    def _retry_later(self, error: BaseException) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._clock.later(self._limits.retry_seconds, self._due)
+        if self._error is None:
+            self._failed(error)
+        self._error = error
+
+    def _removed(self, _: None, error: BaseException | None) -> None:
+        if error is not None:
+            self._failed(error)
+
+    def _regulate(self) -> None:
+        """Limit what waits in memory: by pausing the journal, or if the disk fails, by refusing."""
+        full = self._waiting_bytes > self._limits.unwritten_bytes
+        if full and self._error is not None:
+            cause = self._error
+            refusal = cause if isinstance(cause, Unavailable) else Unavailable(str(cause))
+            self._journal.refuse(refusal)
+        else:
+            self._journal.refuse(None)
+            self._journal.hold(full)
+
+
+def _unwritten_bytes(one: LocalSegment) -> int:
+    return one.unwritten_bytes
+
+
+def _checkpoint(
+    disk: Disk,
+    flushes: Sequence[Flush],
+    doomed: set[SegmentId],
+    made: Checkpoint,
+    spare_files: int,
+) -> None:
+    checkpoints.flush(disk, flushes)
+    for number in sorted(doomed):
+        disk.remove(segment.file_name(number))
+    disk.sync_dir("segments")
+    checkpoints.write(disk, made, spare_files)

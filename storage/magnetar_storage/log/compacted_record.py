@@ -1,0 +1,85 @@
+"""The compacted data that a log's record lists: parts, in order, and how far they reach.
+
+Compacted data is the latest entry of each key below the *horizon*, in segments of its own, so
+that it stays when the log below is deleted.  It is only ever replaced as a whole.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from magnetar_storage.interfaces import SegmentId
+
+
+@dataclass(frozen=True)
+class CompactedPart:
+    """A segment of compacted data (`compacted_part`)."""
+
+    segment: SegmentId
+    first: int
+    """The offset of its first entry."""
+    ledger: int
+    entry: int
+    """The position of its first entry."""
+    entries: int
+    messages: int
+    """Messages of these entries, those that were compacted out included."""
+    size: int
+    """Bytes of their payloads."""
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """The compacted data of a log."""
+
+    horizon: int
+    """The offset after the last entry that was compacted."""
+    parts: tuple[CompactedPart, ...] = ()
+
+    @property
+    def segments(self) -> set[SegmentId]:
+        """The segments that hold the parts."""
+        return {part.segment for part in self.parts}
+
+    @property
+    def entries(self) -> int:
+        return sum(part.entries for part in self.parts)
+
+    @property
+    def messages(self) -> int:
+        """Messages of the entries, those that were compacted out included."""
+        return sum(part.messages for part in self.parts)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the payloads."""
+        return sum(part.size for part in self.parts)
+
+    def part_of(self, offset: int) -> int:
+        """The index of the first part that may have entries at or after an offset."""
+        return _last(offset, (part.first for part in self.parts))
+
+    def part_at(self, ledger: int, entry: int) -> int:
+        """The index of the first part that may have entries at or after a position."""
+        return _last((ledger, entry), ((part.ledger, part.entry) for part in self.parts))
+
+    @classmethod
+    def decode(cls, fields: Any) -> "Compacted | None":
+        """From the record's JSON; TypeError, KeyError or ValueError if it cannot be read."""
+        if fields is None:
+            return None
+        parts = tuple(CompactedPart(**part) for part in fields["parts"])
+        numbers = [fields["horizon"], *(number for part in parts for number in vars(part).values())]
+        if not all(isinstance(number, int) for number in numbers):
+            raise TypeError(f"compacted data: expected only numbers but got {numbers}")
+        return cls(fields["horizon"], parts)
+
+
+def _last(wanted: Any, starts: Iterable[Any]) -> int:
+    """Which of these ascending starts is the last one up to `wanted`, else the first."""
+    found = 0
+    for index, start in enumerate(starts):
+        if start > wanted:
+            break
+        found = index
+    return found

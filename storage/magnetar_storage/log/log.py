@@ -1,0 +1,218 @@
+"""A log: the entries of one topic, over a versioned list of single-writer segments.
+
+Taking a log over is: claim its record, settle the end of the last segment, and only then
+create a new segment, list it, and append to it.
+
+This module has no coroutine that handles exceptions, so that it can be compiled.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from magnetar_storage.errors import StorageError, WriterFailed
+from magnetar_storage.interfaces import ABSENT, SegmentWriter, Version
+from magnetar_storage.log.engine import Engine
+from magnetar_storage.log.log_reader import LogReader
+from magnetar_storage.log.log_record import LogRecord, Segment
+from magnetar_storage.log.log_state import LogState
+from magnetar_storage.log.positions import Position
+from magnetar_storage.log.rewritable import Needed
+from magnetar_storage.log.rewriting import COPY_BYTES, Rewriting
+from magnetar_storage.log.rollover import Rollover
+from magnetar_storage.log.stored_record import StoredRecord
+from magnetar_storage.world.runtime import Done, Promise
+
+NEW = LogRecord()
+"""Shared by all logs to which nothing was written yet; there may be very many."""
+NEW_VALUE = NEW.encode()
+
+
+class Log(LogState):
+    """Append, delete what is not needed, open and close.
+
+    `entries` reads, `rollover` begins segments, `stored` changes the record.  When appending
+    ends for good `failed` is set, once: open the log again then.
+    """
+
+    def __init__(self, key: str, engine: Engine, record: LogRecord, version: Version) -> None:
+        super().__init__(key, engine, record)
+        self.stored = StoredRecord(self, version)
+        self.entries = LogReader(self)
+        self.rollover = Rollover(self, self.stored)
+        self.compacting: Promise | None = None
+        """Unsettled while compacted data is being written; that ends soon when the log fails."""
+        self._rewriting: Rewriting | None = None
+
+    # Opening and closing --------------------------------------------------------
+
+    @classmethod
+    async def open(cls, key: str, engine: Engine, create: bool) -> "Log | None":
+        """Claim the log and settle its end; None if it does not exist and `create` is off."""
+        found = await engine.metadata.get(key)
+        if found is None:
+            if not create:
+                return None
+            record = NEW
+            version = await engine.metadata.put(key, NEW_VALUE, ABSENT)
+        else:
+            is_new = found.value == NEW_VALUE
+            record = NEW if is_new else LogRecord.decode(key, found.value)
+            version = found.version
+        log = Log(key, engine, record, version)
+        await log._take_over()
+        return log
+
+    async def _take_over(self) -> None:
+        """Settle what an earlier owner left open; it can append nothing more from then on."""
+        unsettled = [s for s in self.record.segments if s.entries is None]
+        if unsettled:
+            # First of all: a living owner's next change of the record must fail.
+            await self.stored.commit(lambda record: replace(record, epoch=record.epoch + 1))
+            for segment in unsettled:
+                end = await self.engine.store.recover(segment.id)
+                settled = segment.settled(end, self.engine.clock.now_ms())
+                await self.stored.commit(partial(LogRecord.with_segment, changed=settled))
+        await self._drop_empty()
+        self.index()
+        record = self.record
+        self.end = record.first_offset + sum(s.entries or 0 for s in record.segments)
+        self.next_offset = self.end
+        self.messages_end = record.first_messages + sum(s.messages for s in record.segments)
+        await self.entries.find_holes()
+        await self.stored.empty_trash()
+
+    async def _drop_empty(self) -> None:
+        empty = tuple(s.id for s in self.record.segments if s.entries == 0)
+        if empty:
+            kept = tuple(s for s in self.record.segments if s.entries != 0)
+            await self.stored.commit(
+                lambda record: replace(record, segments=kept, trash=record.trash + empty)
+            )
+
+    async def close(self) -> None:
+        """Seal the open segment; the log must not be used afterwards."""
+        await self._end_work(WriterFailed(f"{self.key} was closed"))
+        writer, self.writer = self.writer, None
+        await self.rollover.discard_unlisted()
+        if writer is not None:
+            await self.rollover.settle(writer)
+        self.entries.close()
+
+    async def delete(self) -> None:
+        """Delete every segment, then the record."""
+        await self._end_work(WriterFailed(f"{self.key} was deleted"))
+        await self.rollover.discard_unlisted()
+        self.writer = None
+        self.stored.unfinished.clear()
+        # A change of cursors or delays that is still running may list a segment meanwhile.
+        while not await self.stored.remove():
+            await self.stored.commit(LogRecord.emptied)
+            await self.stored.empty_trash()
+        self.index()
+
+    async def _end_work(self, reason: StorageError) -> None:
+        """Let nothing begin any more, and wait for what is running; it ends soon."""
+        self.failed = self.failed or reason
+        if self._rewriting is not None:
+            await self._rewriting.ended()
+        while self.compacting is not None:
+            await self.compacting
+        await self.rollover.idle()
+
+    @classmethod
+    async def remove(cls, key: str, engine: Engine) -> None:
+        """Delete a log that nothing has open, whatever its state; a missing log is no error."""
+        found = await engine.metadata.get(key)
+        if found is not None:
+            log = Log(key, engine, LogRecord.decode(key, found.value), found.version)
+            await log.delete()
+
+    # Appending ------------------------------------------------------------------
+
+    def append(self, payloads: Sequence[bytes], counts: Sequence[int], done: Done) -> Position:
+        """Queue a run of entries (`counts` messages each); returns the first one's position.
+
+        `done` is called in the order of the appends, after `end` has moved and the run can
+        be read.  Await `rollover.start_writing` once before.
+        """
+        writer = self.writer
+        if self.failed is not None:
+            raise self.failed.again()
+        if writer is None:
+            raise WriterFailed(f"{self.key} is not open for writing: call start_writing first")
+        offset = self.next_offset
+        run = QueuedRun(self, writer, offset, payloads, counts, done)
+        first = writer.append(payloads, counts, run.settled)
+        self.next_offset = offset + len(payloads)
+        self.open_entries += len(payloads)
+        return writer.segment, first
+
+    # Deleting -------------------------------------------------------------------
+
+    async def trim(self, before: int) -> int:
+        """Delete settled segments that end at or below offset `before`; returns how many."""
+        doomed: list[Segment] = []
+        first = self.first_offset
+        for segment in self.record.segments:
+            if segment.entries is None or first + segment.entries > before:
+                break
+            first += segment.entries
+            doomed.append(segment)
+        if not doomed:
+            return 0
+        ids = frozenset(segment.id for segment in doomed)
+        await self.stored.commit(lambda record: record.without(ids))
+        self.index()
+        self.entries.moved(doomed)
+        self.holes.remove_below(self.first_offset)
+        self.reclaimed()
+        await self.stored.empty_trash()
+        return len(doomed)
+
+    async def reclaim(self, needed: Needed, before: int, max_bytes: int = COPY_BYTES) -> int:
+        """Delete entries that are not needed from segments that end at or below `before`.
+
+        Copies about `max_bytes` at most.  Returns how many bytes of payloads were deleted.
+        """
+        if self._rewriting is None:
+            self._rewriting = Rewriting(self, self.stored, self.entries)
+        return await self._rewriting.run(needed, before, max_bytes)
+
+
+class QueuedRun:
+    """A run of entries that was handed to a segment's writer and has no outcome yet."""
+
+    __slots__ = ("_counts", "_done", "_log", "_offset", "_payloads", "_writer")
+
+    def __init__(
+        self,
+        log: Log,
+        writer: SegmentWriter,
+        offset: int,
+        payloads: Sequence[bytes],
+        counts: Sequence[int],
+        done: Done,
+    ) -> None:
+        self._log = log
+        self._writer = writer
+        self._offset = offset
+        self._payloads = payloads
+        self._counts = counts
+        self._done = done
+
+    def settled(self, error: BaseException | None) -> None:
+        """The run is durable, or `error` is why it is not: move the log's end, then report."""
+        log, payloads = self._log, self._payloads
+        if error is not None:
+            log.fail(error)
+        else:
+            log.end = self._offset + len(payloads)
+            log.messages_end += sum(self._counts)
+            size = log.tail.append(self._offset, payloads, self._counts)
+            # A run of the segment before may become durable after a rollover.
+            if self._writer is log.writer:
+                log.open_bytes += size
+                if log.engine.roll.is_big(log.open_entries, log.open_bytes):
+                    log.rollover.roll_if_due()
+        self._done(error)

@@ -1,0 +1,251 @@
+"""Reading a log: from its segments, and from the sparse segments of rewritten ones.
+
+Deleted entries are holes.  A read at a hole returns the entries after it.  Cursors count holes
+as acknowledged (`Cursor.skip_reclaimed`), so dispatchers never ask for one.
+"""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Generic, Protocol, TypeVar
+
+from magnetar_storage.errors import Corrupt, NoSegment, StorageError
+from magnetar_storage.interfaces import Run, SegmentId, SegmentReader
+from magnetar_storage.log.log_record import Segment
+from magnetar_storage.log.log_state import LogState
+from magnetar_storage.log.sparse_segment import SparseReader
+
+MAX_READERS = 16
+"""Readers of each kind that a log keeps open; the one opened first is closed first."""
+
+
+class Closes(Protocol):
+    def close(self) -> None: ...
+
+
+R = TypeVar("R", bound=Closes)
+
+
+class Readers(Generic[R]):
+    """Open readers by segment."""
+
+    __slots__ = ("_readers",)
+
+    def __init__(self) -> None:
+        self._readers: dict[SegmentId, R] = {}
+
+    async def get(self, segment: SegmentId, opening: Callable[[SegmentId], Awaitable[R]]) -> R:
+        """The segment's reader; `opening` opens it if it is not open."""
+        reader = self._readers.get(segment)
+        if reader is None:
+            reader = await opening(segment)
+            if segment in self._readers:  # another coroutine opened one meanwhile
+                reader.close()
+                return self._readers[segment]
+            self._readers[segment] = reader
+            if len(self._readers) > MAX_READERS:
+                self._readers.pop(next(iter(self._readers))).close()
+        return reader
+
+    def present(self, segment: SegmentId | None) -> R | None:
+        """The segment's reader if it is open."""
+        return None if segment is None else self._readers.get(segment)
+
+    def drop(self, segment: SegmentId) -> None:
+        """Close the segment's reader, if it is open."""
+        reader = self._readers.pop(segment, None)
+        if reader is not None:
+            reader.close()
+
+    def clear(self) -> None:
+        """Close all."""
+        while self._readers:
+            self._readers.popitem()[1].close()
+
+
+class LogReader:
+    """A log's entries by offset, and how many messages they hold."""
+
+    def __init__(self, state: LogState) -> None:
+        self._state = state
+        self._store = state.engine.store
+        self._segments: Readers[SegmentReader] = Readers()
+        self._sparse: Readers[SparseReader] = Readers()
+
+    async def _segment(self, segment: SegmentId) -> SegmentReader:
+        return await self._segments.get(segment, self._store.reader)
+
+    async def _sparse_segment(self, segment: SegmentId) -> SparseReader:
+        return await self._sparse.get(segment, partial(SparseReader.open, self._store))
+
+    def close(self) -> None:
+        """Close all readers; they are opened again when they are needed."""
+        self._segments.clear()
+        self._sparse.clear()
+
+    def moved(self, segments: list[Segment]) -> None:
+        """Close the readers of segments whose entries were deleted or copied elsewhere."""
+        for segment in segments:
+            self._segments.drop(segment.id)
+            if segment.kept_in is not None and segment.kept_in not in self._state.record.stored:
+                self._sparse.drop(segment.kept_in)
+
+    # Entries --------------------------------------------------------------------
+
+    async def read(self, offset: int, max_entries: int, max_bytes: int) -> Run:
+        """The first entries present from `offset` on: a run of one segment, without holes.
+
+        The run begins later than asked for if entries there were trimmed or reclaimed.  An
+        empty run is the end.  `Corrupt` or `NoSegment` if the first entry cannot be read:
+        `behind_damage` is where to continue.
+        """
+        state = self._state
+        while True:
+            offset = state.holes.next_missing(max(offset, state.first_offset))
+            if offset >= state.end:
+                return Run(offset, [], ())
+            _, segment, base = state.segment_at(offset)
+            stop = min(state.segment_end(offset), state.holes.next_present(offset) or state.end)
+            limit = min(max_entries, stop - offset)
+            try:
+                return await self._read_in(segment, base, offset, limit, max_bytes)
+            except StorageError:
+                if segment.stored_in in state.record.stored:
+                    raise
+                # It was trimmed or rewritten while it was read: look again where its entries are.
+
+    def behind_damage(self, offset: int, error: Corrupt | NoSegment) -> int:
+        """Where to continue after `read` raised `error`: after the entries that it names, or
+        after the segment if it names none."""
+        state = self._state
+        offset = state.holes.next_missing(max(offset, state.first_offset))
+        stop = state.segment_end(offset)
+        if isinstance(error, Corrupt) and error.last_entry is not None:
+            stop = min(stop, offset + error.last_entry + 1 - state.position(offset)[1])
+        return max(stop, offset + 1)
+
+    async def _read_in(
+        self, segment: Segment, base: int, offset: int, max_entries: int, max_bytes: int
+    ) -> Run:
+        if segment.is_whole:
+            reader = await self._segment(segment.id)
+            run = await reader.read(offset - base, max_entries, max_bytes)
+            return Run(run.first + base, run.payloads, run.counts)
+        if segment.kept_in is None:
+            raise NoSegment(f"all entries of segment {segment.id} were deleted")
+        try:
+            sparse = await self._sparse_segment(segment.kept_in)
+            return await sparse.read(offset, max_entries, max_bytes)
+        except Corrupt as error:
+            raise _in_ledger(error, segment, base) from error
+
+    async def first_where(self, holds: Callable[[bytes], bool]) -> int:
+        """The first offset whose payload satisfies `holds`, by binary search; else the end.
+
+        Once `holds` is true it must be true for all later entries.  An entry in a hole, or one
+        that cannot be read, is taken for the next one that can.
+        """
+        low, high = self._state.first_offset, self._state.end
+        while low < high:
+            middle = (low + high) // 2
+            run = await self._readable(middle, high)
+            if not run.payloads or holds(run.payloads[0]):
+                high = middle
+            else:
+                low = run.first + 1
+        return min(self._state.holes.next_missing(low), self._state.end)
+
+    async def _readable(self, offset: int, before: int) -> Run:
+        """The first entry in offset..before-1 that can be read; an empty run if there is none."""
+        while offset < before:
+            try:
+                return await self.read(offset, 1, 1)
+            except (Corrupt, NoSegment) as error:
+                offset = self.behind_damage(offset, error)
+        return Run(offset, [], ())
+
+    # Messages -------------------------------------------------------------------
+
+    def messages_at(self, offset: int) -> int | None:
+        """How many messages an entry holds, if that is known without reading."""
+        state = self._state
+        run = state.tail.get(offset, 1, 1)
+        if run is not None:
+            return run.counts[0]
+        if not state.first_offset <= offset < state.end or offset in state.holes:
+            return None
+        _, segment, base = state.segment_at(offset)
+        if segment.is_whole:
+            reader = self._segments.present(segment.id)
+            if reader is None:
+                return None
+            entry = offset - base
+            return reader.messages_before(entry + 1) - reader.messages_before(entry)
+        sparse = self._sparse.present(segment.kept_in)
+        before = sparse.messages_before(offset) if sparse is not None else None
+        behind = sparse.messages_before(offset + 1) if sparse is not None else None
+        return None if before is None or behind is None else behind - before
+
+    async def messages_before(self, offset: int) -> int:
+        """How many messages of the whole history lie before `offset`.
+
+        Exact at every entry that is present, right after it, and at the borders of segments.
+        Inside a hole it is the number at the end of the hole, or of its segment.
+        """
+        state = self._state
+        if offset >= state.end:
+            return state.messages_end
+        if offset <= state.first_offset:
+            return state.record.first_messages
+        at, segment, base = state.segment_at(offset)  # valid until the next await only
+        messages = await self._messages_base(at)
+        if segment.is_whole:
+            reader = await self._segment(segment.id)
+            return messages + reader.messages_before(offset - base)
+        behind = messages + segment.messages
+        if offset == base or segment.kept_in is None:
+            return messages if offset == base else behind
+        sparse = await self._sparse_segment(segment.kept_in)
+        within = sparse.messages_before(offset)
+        return behind if within is None else min(within, behind)
+
+    async def _messages_base(self, at: int) -> int:
+        """How many messages lie before a segment, even if the one before it is not settled."""
+        state = self._state
+        if state.messages[at] >= 0:
+            return state.messages[at]
+        before, entries = state.record.segments[at - 1].id, state.bases[at] - state.bases[at - 1]
+        messages = await self._messages_base(at - 1)
+        reader = await self._segment(before)
+        return messages + reader.messages_before(entries)
+
+    # Holes ----------------------------------------------------------------------
+
+    async def find_holes(self) -> None:
+        """Set the log's `holes` from the maps of the sparse segments.
+
+        The map of a damaged sparse segment is unknown: none of its offsets is taken for a hole,
+        so that a consumer that still needs one of the entries gets the error when it reads.
+        """
+        state = self._state
+        state.holes.clear()
+        for segment, base in zip(state.record.segments, state.bases, strict=True):
+            stop = base + (segment.entries or 0)
+            if segment.kept_in is not None:
+                try:
+                    sparse = await self._sparse_segment(segment.kept_in)
+                except (Corrupt, NoSegment):
+                    continue
+                state.holes.add(base, stop)
+                for run in sparse.map.runs(base, stop):
+                    state.holes.remove(*run)
+            elif not segment.is_whole:
+                state.holes.add(base, stop)
+
+
+def _in_ledger(error: Corrupt, segment: Segment, base: int) -> Corrupt:
+    """Damage in a sparse segment, with the entries' numbers in the ledger of the wire."""
+    if error.first_entry is None or error.last_entry is None:
+        return error
+    last = min(error.last_entry - base, (segment.entries or 0) - 1)
+    first = max(error.first_entry - base, 0)
+    return Corrupt(error.file, error.offset, error.why, segment.id, first, last)

@@ -1,0 +1,242 @@
+"""The record of a log in the metadata store: the versioned list of its segments.
+
+The value is JSON, so that a person can read it.  A segment whose `entries` is null is
+not settled: a new owner of the log recovers it first.  Offsets are derived: the first
+segment starts at `first_offset`, each next one where the one before it ends.
+
+A segment of which few entries were needed may have been *rewritten*: `kept` of them are left,
+in another segment of the store, the sparse segment `kept_in`.  It still counts all of its
+entries, so no position changes.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from magnetar_storage.errors import Corrupt
+from magnetar_storage.interfaces import Sealed, SegmentId
+from magnetar_storage.log.compacted_record import Compacted
+
+RECORD_VERSION = 1
+REWRITTEN_VERSION = 2
+"""Of a record with rewritten segments, which earlier releases would misread."""
+COMPACTED_VERSION = 3
+"""Of a record with compacted data, which earlier releases would not keep."""
+TERMINATED_VERSION = 4
+"""Of the record of a terminated log, to which earlier releases would append."""
+
+OPTIONAL = ("entries", "kept", "kept_in", "cursor_segment")
+"""Fields that may be null; all other fields with a single value are numbers."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One element of a log's segment list."""
+
+    id: SegmentId
+    created_ms: int
+    entries: int | None = None
+    messages: int = 0
+    size: int = 0
+    """Bytes of the payloads that are left."""
+    sealed_ms: int = 0
+    kept: int | None = None
+    """How many entries are left of a rewritten segment; None if it is whole."""
+    kept_in: SegmentId | None = None
+    """The sparse segment that has them; None if none is left."""
+
+    def settled(self, end: Sealed, now_ms: int) -> "Segment":
+        """This segment with its end known."""
+        return replace(
+            self, entries=end.entries, messages=end.messages, size=end.size, sealed_ms=now_ms
+        )
+
+    @property
+    def is_whole(self) -> bool:
+        return self.kept is None
+
+    @property
+    def stored_in(self) -> SegmentId | None:
+        """The segment of the store that has the entries, if any are left."""
+        return self.id if self.kept is None else self.kept_in
+
+    @property
+    def held(self) -> int:
+        """How many entries are stored; 0 while the segment is not settled."""
+        return (self.entries or 0) if self.kept is None else self.kept
+
+
+@dataclass(frozen=True)
+class LogRecord:
+    """Changed only by compare-and-set; a change that loses means another owner took over."""
+
+    epoch: int = 0
+    first_offset: int = 0
+    first_messages: int = 0
+    segments: tuple[Segment, ...] = ()
+    cursor_segment: SegmentId | None = None
+    delay_segments: tuple[SegmentId, ...] = ()
+    trash: tuple[SegmentId, ...] = ()
+    properties: dict[str, str] = field(default_factory=dict)
+    compacted: Compacted | None = None
+    terminated: bool = False
+    """Whether nothing can ever be appended any more."""
+    terminated_at: tuple[SegmentId, int] | None = None
+    """The position of the last entry at that time, if any; it stays when the entry is deleted."""
+
+    @property
+    def stored(self) -> set[SegmentId]:
+        """The segments of the store that hold the log's entries."""
+        return {s.stored_in for s in self.segments if s.stored_in is not None}
+
+    @property
+    def listed(self) -> set[SegmentId]:
+        """Every segment of the store that belongs to the log, those to be deleted included."""
+        cursors = set() if self.cursor_segment is None else {self.cursor_segment}
+        cursors.update(self.delay_segments)
+        compacted = set() if self.compacted is None else self.compacted.segments
+        return self.stored | cursors | compacted | set(self.trash)
+
+    # Changes --------------------------------------------------------------------
+
+    def with_segment(self, changed: Segment) -> "LogRecord":
+        """One segment in place of the one with its id."""
+        segments = tuple(changed if s.id == changed.id else s for s in self.segments)
+        return replace(self, segments=segments)
+
+    def with_rewritten(self, rewritten: Iterable[Segment]) -> "LogRecord":
+        """Rewritten segments in place of those with their ids; what they replace is trash.
+
+        Neighbours of which nothing is left become one element, so that a list cannot grow
+        without limit; their ledger ids are forgotten, but for the first.
+        """
+        changed = {segment.id: segment for segment in rewritten}
+        segments: list[Segment] = []
+        for segment in (changed.get(s.id, s) for s in self.segments):
+            if segments and segment.kept == 0 == segments[-1].kept:
+                segments[-1] = _joined(segments[-1], segment)
+            else:
+                segments.append(segment)
+        return self._discarding(replace(self, segments=tuple(segments)))
+
+    def with_compacted(self, compacted: Compacted | None) -> "LogRecord":
+        """With this compacted data instead of the old, which becomes trash."""
+        old = set() if self.compacted is None else self.compacted.segments
+        new = set() if compacted is None else compacted.segments
+        trash = tuple(t for t in self.trash if t not in new) + tuple(sorted(old - new))
+        return replace(self, compacted=compacted, trash=trash)
+
+    def without(self, doomed: frozenset[SegmentId]) -> "LogRecord":
+        """Without some of the first segments, which become trash."""
+        deleted = [s for s in self.segments if s.id in doomed]
+        return self._discarding(
+            replace(
+                self,
+                first_offset=self.first_offset + sum(s.entries or 0 for s in deleted),
+                first_messages=self.first_messages + sum(s.messages for s in deleted),
+                segments=tuple(s for s in self.segments if s.id not in doomed),
+            )
+        )
+
+    def emptied(self) -> "LogRecord":
+        """With no segments but the trash, which has all that it listed."""
+        return replace(
+            self,
+            segments=(),
+            cursor_segment=None,
+            delay_segments=(),
+            compacted=None,
+            trash=tuple(sorted(self.listed)),
+        )
+
+    def _discarding(self, after: "LogRecord") -> "LogRecord":
+        """`after`, with the segments that it no longer uses added to its trash."""
+        kept = tuple(t for t in after.trash if t not in after.stored)
+        return replace(after, trash=kept + tuple(sorted(self.stored - after.stored)))
+
+    # The stored form ------------------------------------------------------------
+
+    def encode(self) -> bytes:
+        """The stored JSON."""
+        fields = vars(self) | {"segments": [_encoded(segment) for segment in self.segments]}
+        if not self.delay_segments:
+            del fields["delay_segments"]  # as earlier releases write it
+        if self.compacted is None:
+            del fields["compacted"]
+        else:
+            fields["compacted"] = asdict(self.compacted)
+        if not self.terminated:
+            del fields["terminated"]
+        if self.terminated_at is None:
+            del fields["terminated_at"]
+        return json.dumps({"version": self._version()} | fields).encode()
+
+    def _version(self) -> int:
+        """The lowest version whose releases understand the record."""
+        if self.terminated:
+            return TERMINATED_VERSION
+        if self.compacted is not None:
+            return COMPACTED_VERSION
+        whole = all(segment.is_whole for segment in self.segments)
+        return RECORD_VERSION if whole else REWRITTEN_VERSION
+
+    @classmethod
+    def decode(cls, key: str, value: bytes) -> "LogRecord":
+        """The record stored under `key`; `Corrupt` if the value cannot be read."""
+        try:
+            fields = json.loads(value)
+            version = fields.pop("version")
+            if not RECORD_VERSION <= version <= TERMINATED_VERSION:
+                why = f"record version {version}; this release reads up to {TERMINATED_VERSION}"
+                raise Corrupt(key, 0, why)
+            segments = tuple(Segment(**_numbers(s)) for s in fields.pop("segments"))
+            delays = _ids(fields.pop("delay_segments", ()))
+            trash = _ids(fields.pop("trash"))
+            properties = dict(fields.pop("properties", {}))
+            compacted = Compacted.decode(fields.pop("compacted", None))
+            terminated = fields.pop("terminated", False) is True
+            last = _position(fields.pop("terminated_at", None))
+            return cls(
+                segments=segments, delay_segments=delays, trash=trash, properties=properties,
+                compacted=compacted, terminated=terminated, terminated_at=last, **_numbers(fields),
+            )  # fmt: skip
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise Corrupt(key, 0, f"the metadata record cannot be read: {error}") from error
+
+
+def _numbers(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields as they are; TypeError if one is not a number."""
+    for name, value in fields.items():
+        if not isinstance(value, int) and not (value is None and name in OPTIONAL):
+            raise TypeError(f"{name}: expected a number but got {value!r}")
+    return fields
+
+
+def _ids(values: Iterable[Any]) -> tuple[SegmentId, ...]:
+    return tuple(_numbers({"id": value})["id"] for value in values)
+
+
+def _position(value: Iterable[Any] | None) -> tuple[SegmentId, int] | None:
+    if value is None:
+        return None
+    ledger, entry = _ids(value)
+    return ledger, entry
+
+
+def _joined(one: Segment, other: Segment) -> Segment:
+    """One element for two neighbours of which nothing is left."""
+    return replace(
+        one,
+        entries=(one.entries or 0) + (other.entries or 0),
+        messages=one.messages + other.messages,
+        sealed_ms=max(one.sealed_ms, other.sealed_ms),
+    )
+
+
+def _encoded(segment: Segment) -> dict[str, Any]:
+    """Fields of rewritten segments are left out for others, as earlier releases write it."""
+    fields = dict(vars(segment))
+    if segment.is_whole:
+        del fields["kept"], fields["kept_in"]
+    return fields

@@ -1,0 +1,193 @@
+"""The state of a log that is read and changed without waiting: offsets, positions, the failure.
+
+An *offset* counts entries over all segments that the log ever had; a *position* (ledger, entry)
+is how the wire names the same entry.  Neither changes when other entries are deleted.
+
+This class has no coroutines, so that it can be compiled.  What waits for the store has a class
+of its own and works on this state: `StoredRecord`, `LogReader`, `Rollover`, `Rewriting`.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+
+from magnetar_storage.errors import NoSegment, StorageError, WriterFailed
+from magnetar_storage.interfaces import SegmentId, SegmentWriter
+from magnetar_storage.log.engine import Engine
+from magnetar_storage.log.log_record import LogRecord, Segment
+from magnetar_storage.log.offset_set import OffsetSet
+from magnetar_storage.log.positions import NOWHERE, Position
+
+
+class LogState:
+    """A log's segment list with the offsets derived from it, its open segment, its failure."""
+
+    def __init__(self, key: str, engine: Engine, record: LogRecord) -> None:
+        self.key = key
+        """The key of the record in the metadata store."""
+        self.engine = engine
+        self.record = record
+        """The record as stored; only `StoredRecord.commit` replaces it, `index` follows."""
+        self.terminated = record.terminated
+        """Whether nothing can ever be appended any more."""
+        self.failed: StorageError | None = None
+        """Why appending ended for good; None while the log works."""
+        self.on_failure: Callable[[StorageError], None] | None = None
+        """Called once when the log fails by itself; not when it is closed or deleted."""
+        self.on_reclaimed: Callable[[], None] | None = None
+        """Called in the same turn in which `holes` or `first_offset` grew: every cursor of the
+        log must `skip_reclaimed` then, since it may have been moved to deleted entries while the
+        change was being stored."""
+        self.end = 0
+        """The offset after the last durable entry."""
+        self.messages_end = 0
+        """How many messages all durable entries of the history hold."""
+        self.next_offset = 0
+        """The offset that the next append gets; entries from `end` on are not durable yet."""
+        self.holes = OffsetSet()
+        """Offsets above `first_offset` whose entries were deleted."""
+        self.tail = engine.cache.tail()
+        """The newest entries, in memory."""
+        self.writer: SegmentWriter | None = None
+        """Of the open segment; None until `Rollover.start_writing`."""
+        self.open_entries = 0
+        """Entries appended to the open segment."""
+        self.open_bytes = 0
+        """Bytes of the durable ones of them."""
+        self.bases: list[int] = []
+        """The offset of each segment's first entry."""
+        self.messages: list[int] = []
+        """How many messages lie before each segment; -1 after a segment that is not settled."""
+        self._by_id: dict[SegmentId, int] = {}  # segment id -> base
+
+    # Failure --------------------------------------------------------------------
+
+    def fail(self, error: BaseException) -> None:
+        """End appending for good; the first of several causes is kept."""
+        if self.failed is None:
+            self.failed = error if isinstance(error, StorageError) else WriterFailed(str(error))
+            if self.on_failure is not None:
+                self.on_failure(self.failed)
+
+    def reclaimed(self) -> None:
+        """Report that entries were deleted; the offsets must be indexed before."""
+        if self.on_reclaimed is not None:
+            self.on_reclaimed()
+
+    # Offsets and positions ------------------------------------------------------
+
+    @property
+    def first_offset(self) -> int:
+        """The oldest offset still kept."""
+        return self.record.first_offset
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The segment list, oldest first."""
+        return self.record.segments
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether there is an open segment to append to."""
+        return self.writer is not None
+
+    @property
+    def size(self) -> int:
+        """Bytes of all payloads kept."""
+        return sum(segment.size for segment in self.record.segments) + self.open_bytes
+
+    def position(self, offset: int) -> Position:
+        """Where an entry is; before the first kept one: (first ledger, -1) or `NOWHERE`."""
+        bases = self.bases
+        if not bases:
+            return NOWHERE
+        at = bisect_right(bases, offset) - 1
+        if at < 0:
+            return self.record.segments[0].id, -1
+        return self.record.segments[at].id, offset - bases[at]
+
+    def segment_end(self, offset: int) -> int:
+        """The offset at which the segment of `offset` ends, as far as it is durable."""
+        at = bisect_right(self.bases, offset)
+        return min(self.bases[at], self.end) if at < len(self.bases) else self.end
+
+    def offset_of(self, ledger: int, entry: int) -> int | None:
+        """The offset of a durable entry; None if the log has no such entry.
+
+        A deleted entry still has an offset while its ledger is listed.
+        """
+        base = self._by_id.get(ledger)
+        if base is None or entry < 0:
+            return None
+        offset = base + entry
+        return offset if offset < self.segment_end(base) else None
+
+    def offsets_of(self, ledger: int, first: int, stop: int) -> range:
+        """The offsets of a ledger's entries first..stop-1, as far as `offset_of` knows them."""
+        base = self._by_id.get(ledger)
+        if base is None:
+            return range(0)
+        return range(base + max(first, 0), min(base + stop, self.segment_end(base)))
+
+    def offsets_among(self, ledger: int, entries: Iterable[int]) -> list[int]:
+        """The offsets of any entries of a ledger, as far as `offset_of` knows them."""
+        base = self._by_id.get(ledger)
+        if base is None:
+            return []
+        size = self.segment_end(base) - base
+        return [base + entry for entry in entries if 0 <= entry < size]
+
+    def closed_ms(self, offset: int) -> int | None:
+        """When the segment of an entry was closed; None while it is open."""
+        _, segment, _ = self.segment_at(offset)
+        return None if segment.entries is None else segment.sealed_ms
+
+    def closed_before(self, timestamp_ms: int) -> int:
+        """The offset below which all segments were closed before a time."""
+        offset = self.first_offset
+        for segment in self.record.segments:
+            if segment.entries is None or segment.sealed_ms >= timestamp_ms:
+                break
+            offset += segment.entries
+        return offset
+
+    def seek(self, ledger: int, entry: int) -> int:
+        """The offset at a position or, if nothing is there, of the next entry after it."""
+        for segment, base in zip(self.record.segments, self.bases, strict=True):
+            if segment.id == ledger:
+                return min(base + max(entry, 0), self.segment_end(base))
+            if segment.id > ledger:
+                return base
+        return self.end
+
+    def segment_at(self, offset: int) -> tuple[int, Segment, int]:
+        """Index, segment and base at an offset; `NoSegment` before the first segment."""
+        at = bisect_right(self.bases, offset) - 1
+        if at < 0:
+            raise NoSegment(f"{self.key} has no segment for offset {offset}: it was deleted")
+        return at, self.record.segments[at], self.bases[at]
+
+    def index(self) -> None:
+        """Derive the offsets from the segment list, after each change of the record.
+
+        The base of a segment after an unsettled one cannot be derived: it was noted when the
+        segment was begun (`begin_segment`).
+        """
+        base, messages = self.record.first_offset, self.record.first_messages
+        known = self._by_id
+        self.bases, self.messages, self._by_id = [], [], {}
+        for segment in self.record.segments:
+            base = known.get(segment.id, base)
+            self.bases.append(base)
+            self.messages.append(messages)
+            self._by_id[segment.id] = base
+            if segment.entries is None:
+                messages = -1
+            elif messages >= 0:
+                base, messages = base + segment.entries, messages + segment.messages
+
+    def begin_segment(self, writer: SegmentWriter) -> None:
+        """Let appends go to a new segment, which the record lists already."""
+        self._by_id[writer.segment] = self.next_offset
+        self.index()
+        self.writer = writer
+        self.open_entries = self.open_bytes = 0

@@ -1,0 +1,330 @@
+"""Sets of offsets, small and fast whether they are scattered or contiguous.
+
+Offsets are taken in chunks of `SIZE`.  A chunk of which all offsets are in the set is part of
+a range of such chunks; of any other the set keeps a bitmap, an int: bit i for the offset i of
+that chunk.  So a million scattered offsets take at most some bytes each, and a contiguous
+stretch takes a few bytes, however long it is.
+"""
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Iterator
+from heapq import merge
+from typing import Final
+
+from magnetar_storage.log.ranges import RangeSet
+
+SHIFT: Final = 10
+SIZE: Final = 1 << SHIFT
+LOW: Final = SIZE - 1
+FULL: Final = (1 << SIZE) - 1
+
+
+class OffsetSet:
+    """Which offsets are in the set.  It must not be changed while it is iterated over."""
+
+    __slots__ = ("_bits", "_full", "_order")
+
+    def __init__(self) -> None:
+        self._bits: dict[int, int] = {}  # by chunk; neither 0 nor FULL
+        self._order: list[int] = []  # the chunks of `_bits`, sorted
+        self._full = RangeSet()  # chunks of which everything is in the set
+
+    def __bool__(self) -> bool:
+        return bool(self._bits) or bool(self._full)
+
+    def __contains__(self, offset: int) -> bool:
+        bits = self._bits.get(offset >> SHIFT)
+        if bits is None:
+            return offset >> SHIFT in self._full
+        return bits >> (offset & LOW) & 1 == 1
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        """The ranges as (start, stop), in order; none touches another."""
+        if not self:
+            return iter(())
+        chunks = [*self._order[:1], *self._order[-1:]]
+        if self._full:
+            chunks += (self._full.first[0], self._full.last[1])
+        return self.present(min(chunks) << SHIFT, (max(chunks) + 1) << SHIFT)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, OffsetSet) and self._bits == other._bits and self._full == other._full
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"OffsetSet({list(self)})"
+
+    # Changing -------------------------------------------------------------------
+
+    def add(self, start: int, stop: int) -> None:
+        """Put start..stop-1 into the set."""
+        if start >> SHIFT == (stop - 1) >> SHIFT and start < stop:  # the usual case: a few offsets
+            self._put(start >> SHIFT, ((1 << (stop - start)) - 1) << (start & LOW))
+            return
+        for chunk, end, mask in _spans(start, stop):
+            if mask:
+                self._put(chunk, mask)
+            else:
+                self._fill(chunk, end)
+
+    def add_all(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Put these non-empty (start, stop) into the set; faster than one by one."""
+        chunks: dict[int, int] = {}
+        for start, stop in ranges:
+            chunk = start >> SHIFT
+            if chunk == (stop - 1) >> SHIFT:
+                bits = ((1 << (stop - start)) - 1) << (start & LOW)
+                chunks[chunk] = chunks.get(chunk, 0) | bits
+            else:
+                self.add(start, stop)
+        for chunk, bits in chunks.items():
+            self._put(chunk, bits)
+
+    def add_bits(self, offset: int, bits: int) -> None:
+        """Put `offset + i` into the set for every bit i that is set."""
+        chunk, bits = offset >> SHIFT, bits << (offset & LOW)
+        while bits:
+            if bits & FULL:
+                self._put(chunk, bits & FULL)
+            chunk, bits = chunk + 1, bits >> SIZE
+
+    def remove(self, start: int, stop: int) -> None:
+        """Take start..stop-1 out of the set."""
+        for chunk, end, mask in _spans(start, stop):
+            if mask:
+                self._take(chunk, mask)
+            else:
+                self._drop(chunk, end)
+                self._full.remove(chunk, end)
+
+    def remove_below(self, offset: int) -> None:
+        """Remove everything smaller than `offset`."""
+        chunk = offset >> SHIFT
+        if self._order and self._order[0] < chunk:
+            self._drop(self._order[0], chunk)
+        self._full.remove_below(chunk)
+        if offset & LOW:
+            self._take(chunk, (1 << (offset & LOW)) - 1)
+
+    def clear(self) -> None:
+        """Empty the set."""
+        self._bits.clear()
+        self._order.clear()
+        self._full.clear()
+
+    def _put(self, chunk: int, bits: int) -> None:
+        old = self._bits.get(chunk)
+        if old is None:
+            if chunk in self._full:
+                return
+            if bits != FULL:
+                insort(self._order, chunk)
+        else:
+            bits |= old
+        if bits == FULL:
+            self._fill(chunk, chunk + 1)
+        else:
+            self._bits[chunk] = bits
+
+    def _fill(self, chunk: int, end: int) -> None:
+        self._drop(chunk, end)
+        self._full.add(chunk, end)
+
+    def _take(self, chunk: int, mask: int) -> None:
+        bits = self._bits.get(chunk)
+        if bits is None:
+            if chunk not in self._full:
+                return
+            self._full.remove(chunk, chunk + 1)
+            insort(self._order, chunk)
+            bits = FULL
+        bits &= ~mask
+        self._bits[chunk] = bits
+        if not bits:
+            self._drop(chunk, chunk + 1)
+
+    def _drop(self, chunk: int, end: int) -> None:
+        """Remove the bitmaps of a range of chunks."""
+        order = self._order
+        left, right = bisect_left(order, chunk), bisect_left(order, end)
+        for one in order[left:right]:
+            del self._bits[one]
+        del order[left:right]
+
+    # Asking ---------------------------------------------------------------------
+
+    @property
+    def first(self) -> tuple[int, int]:
+        """The lowest range; the set must not be empty."""
+        return next(iter(self))
+
+    def covered(self) -> int:
+        """How many offsets."""
+        scattered = sum(bits.bit_count() for bits in self._bits.values())
+        return scattered + (self._full.covered() << SHIFT)
+
+    def count(self, start: int, stop: int) -> int:
+        """How many of start..stop-1 are in the set."""
+        total = 0
+        for chunk, end, mask in _spans(start, stop):
+            if mask:
+                total += (self._chunk(chunk) & mask).bit_count()
+            else:
+                full = sum(until - first for first, until in self._full.present(chunk, end))
+                total += (full << SHIFT) + sum(
+                    self._bits[one].bit_count() for one in self._partial(chunk, end)
+                )
+        return total
+
+    def next_missing(self, offset: int) -> int:
+        """The smallest offset from `offset` on that is not in the set."""
+        while True:
+            chunk = offset >> SHIFT
+            bits = self._bits.get(chunk)
+            if bits is None:
+                end = self._full.next_missing(chunk)
+                if end == chunk:
+                    return offset
+                offset = end << SHIFT
+            else:
+                free = ~(bits >> (offset & LOW))
+                offset += (free & -free).bit_length() - 1
+                if offset >> SHIFT == chunk:
+                    return offset
+
+    def next_present(self, offset: int) -> int | None:
+        """The smallest offset from `offset` on that is in the set; None if there is none."""
+        chunk = offset >> SHIFT
+        bits = self._chunk(chunk) >> (offset & LOW)
+        if not bits:
+            at = bisect_right(self._order, chunk)
+            chunks = self._order[at : at + 1]
+            full = self._full.next_present(chunk + 1)
+            if full is not None:
+                chunks.append(full)
+            if not chunks:
+                return None
+            chunk = min(chunks)
+            offset, bits = chunk << SHIFT, self._chunk(chunk)
+        return offset + (bits & -bits).bit_length() - 1
+
+    def present(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """The ranges of start..stop-1 that are in the set, in order; none touches another."""
+        first = end = start
+        for one, until in self._pieces(start, stop):
+            if one == end:  # continues beyond the chunk
+                end = until
+                continue
+            if first < end:
+                yield first, end
+            first, end = one, until
+        if first < end:
+            yield first, end
+
+    def missing(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """The ranges of start..stop-1 that are not in the set, in order."""
+        for first, end in self.present(start, stop):
+            if start < first:
+                yield start, first
+            start = end
+        if start < stop:
+            yield start, stop
+
+    def parts(self, most_runs: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """The set as ranges; chunks of more than `most_runs` ranges as `add_bits` takes them."""
+        ranges, bitmaps = [(chunk << SHIFT, end << SHIFT) for chunk, end in self._full], []
+        for chunk in self._order:
+            bits = self._bits[chunk]
+            if (bits & ~(bits << 1)).bit_count() > most_runs:
+                bitmaps.append((chunk << SHIFT, bits))
+            else:
+                ranges += _runs(chunk << SHIFT, bits)
+        return ranges, bitmaps
+
+    def bits(self, start: int) -> int:
+        """Which of `SIZE` offsets are in the set, bit i for start + i; `start` begins a chunk."""
+        return self._chunk(start >> SHIFT)
+
+    def _chunk(self, chunk: int) -> int:
+        bits = self._bits.get(chunk)
+        if bits is None:
+            return FULL if chunk in self._full else 0
+        return bits
+
+    def _partial(self, chunk: int, end: int) -> list[int]:
+        """The chunks of a range that have a bitmap."""
+        order = self._order
+        return order[bisect_left(order, chunk) : bisect_left(order, end)]
+
+    def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """As `present`, but a range that crosses chunks may come in several pieces."""
+        if start >= stop:
+            return
+        chunk, end = start >> SHIFT, ((stop - 1) >> SHIFT) + 1
+        blocks = [(one, one + 1) for one in self._partial(chunk, end)]
+        full = list(self._full.present(chunk, end)) if self._full else []
+        for one, until in merge(blocks, full) if full else blocks:
+            base, bits = one << SHIFT, self._bits.get(one)
+            if bits is None:
+                yield max(start, base), min(stop, until << SHIFT)
+            else:
+                low, high = max(start - base, 0), min(stop - base, SIZE)
+                yield from _runs(base + low, bits >> low & ((1 << (high - low)) - 1))
+
+
+def ranges_of(offsets: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Consecutive offsets together, as (start, stop)."""
+    start = stop = -1
+    for offset in offsets:
+        if offset != stop:
+            if stop > start:
+                yield start, stop
+            start = offset
+        stop = offset + 1
+    if stop > start:
+        yield start, stop
+
+
+def next_in_neither(one: OffsetSet, other: OffsetSet, offset: int) -> int:
+    """The smallest offset from `offset` on that is in neither set, however they alternate."""
+    while True:
+        offset = other.next_missing(one.next_missing(offset))
+        if offset not in one:
+            return offset
+        start = offset & ~LOW
+        bits = (one.bits(start) | other.bits(start)) >> (offset & LOW)
+        offset += (~bits & (bits + 1)).bit_length() - 1
+
+
+def _spans(start: int, stop: int) -> list[tuple[int, int, int]]:
+    """A range as (chunk, end, mask): a mask for part of one chunk, 0 for all of several."""
+    if start >= stop:
+        return []
+    chunk, low, high = start >> SHIFT, start & LOW, stop & LOW
+    end = stop >> SHIFT
+    if chunk == end:
+        return [(chunk, chunk + 1, ((1 << (stop - start)) - 1) << low)]
+    spans = []
+    if low:
+        spans.append((chunk, chunk + 1, FULL >> low << low))
+        chunk += 1
+    if chunk < end:
+        spans.append((chunk, end, 0))
+    if high:
+        spans.append((end, end + 1, (1 << high) - 1))
+    return spans
+
+
+def _runs(offset: int, bits: int) -> Iterator[tuple[int, int]]:
+    """The ranges of bits that are set; bit 0 is `offset`."""
+    digits = bin(bits)[:1:-1]  # searching in text is ten times as fast as in bits
+    start = digits.find("1")
+    while start >= 0:
+        stop = digits.find("0", start)
+        if stop < 0:
+            stop = len(digits)
+        yield offset + start, offset + stop
+        start = digits.find("1", stop)

@@ -1,0 +1,7 @@
+"""How the wire names an entry: a position, which is a ledger and an entry of that ledger."""
+
+Position = tuple[int, int]
+"""(ledger, entry) as on the wire; entry -1 is the place before a ledger's first entry."""
+
+NOWHERE: Position = (-1, -1)
+"""The position in a log that has no ledger."""

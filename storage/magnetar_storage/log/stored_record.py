@@ -1,0 +1,128 @@
+"""A log's record in the metadata store: changing it, and deleting what it no longer lists.
+
+Nothing is deleted before the record has stopped listing it, and nothing is written before the
+record lists it: so a crash leaves neither a missing segment nor an unknown one.
+"""
+
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import replace
+
+from magnetar_storage.errors import BadVersion, Fenced, StorageError
+from magnetar_storage.interfaces import SegmentId, SegmentWriter, Version
+from magnetar_storage.log.log_record import LogRecord
+from magnetar_storage.log.log_state import LogState
+from magnetar_storage.world.mutex import Mutex
+
+Properties = dict[str, str]
+
+
+class StoredRecord:
+    """Changes the record by compare-and-set, one change at a time."""
+
+    def __init__(self, state: LogState, version: Version) -> None:
+        self.unfinished: set[SegmentId] = set()
+        """Trash that is being written, or may be in use in spite of an error: it is kept."""
+        self._state = state
+        self._engine = state.engine
+        self._version = version
+        self._committing = Mutex(state.engine.clock)
+
+    async def commit(self, change: Callable[[LogRecord], LogRecord]) -> None:
+        """Store what `change` returns for the present record; durable on return.
+
+        `Fenced` if another owner changed the record: the log has failed then.  After any other
+        error it is unknown whether the change took place.
+        """
+        async with self._committing.held():
+            state = self._state
+            record = change(state.record)
+            try:
+                self._version = await self._engine.metadata.put(
+                    state.key, record.encode(), self._version
+                )
+            except BadVersion as error:
+                fenced = Fenced(f"{state.key} was taken over by another owner")
+                state.fail(fenced)
+                raise fenced from error
+            state.record = record
+
+    async def remove(self) -> bool:
+        """Delete the record if it lists no segment, else return False; later changes fail."""
+        async with self._committing.held():
+            if self._state.record.listed:
+                return False
+            await self._engine.metadata.delete(self._state.key, self._version)
+            return True
+
+    # Changes --------------------------------------------------------------------
+
+    async def change_properties(self, change: Callable[[Properties], Properties]) -> None:
+        """Store what `change` returns for the log's properties; durable on return."""
+        await self.commit(lambda record: replace(record, properties=change(record.properties)))
+
+    async def replace_cursor_segment(self, segment: SegmentId) -> None:
+        """List another cursor segment and delete the old one."""
+        old = self._state.record.cursor_segment
+        trash = () if old is None else (old,)
+        await self.commit(
+            lambda record: replace(record, cursor_segment=segment, trash=record.trash + trash)
+        )
+        await self.empty_trash()
+
+    async def add_delay_segment(self, segment: SegmentId) -> None:
+        """List one more segment of delays; it must not be written to before."""
+        await self.commit(
+            lambda record: replace(record, delay_segments=(*record.delay_segments, segment))
+        )
+
+    async def drop_delay_segments(self, doomed: Collection[SegmentId]) -> None:
+        """Delete some segments of delays."""
+        deleted = tuple(doomed)
+        await self.commit(
+            lambda record: replace(
+                record,
+                delay_segments=tuple(s for s in record.delay_segments if s not in deleted),
+                trash=record.trash + deleted,
+            )
+        )
+        await self.empty_trash()
+
+    # Trash ----------------------------------------------------------------------
+
+    async def empty_trash(self) -> None:
+        """Delete the segments that the record lists as trash, but for `unfinished` ones."""
+        doomed = frozenset(self._state.record.trash) - self.unfinished
+        for segment in sorted(doomed):
+            await self._engine.store.delete(segment)
+        if doomed:
+            await self.commit(
+                lambda record: replace(
+                    record, trash=tuple(t for t in record.trash if t not in doomed)
+                )
+            )
+
+    async def create_in_trash(self) -> SegmentWriter:
+        """A new segment, listed as `unfinished` trash until another change lists it for use."""
+        writer = await self._engine.store.create()
+        self.unfinished.add(writer.segment)
+        try:
+            await self.commit(lambda record: replace(record, trash=(*record.trash, writer.segment)))
+        except StorageError:
+            self.unfinished.discard(writer.segment)
+            await self.discard_unlisted(writer.segment)
+            raise
+        return writer
+
+    async def discard_unlisted(self, segment: SegmentId) -> None:
+        """Delete a new segment whose listing failed, unless the stored record lists it after all.
+
+        If the record cannot be read the segment stays; the next start deletes such orphans.
+        """
+        with suppress(StorageError):  # the error that made the listing fail was reported already
+            found = await self._engine.metadata.get(self._state.key)
+            if (
+                found is None
+                or segment not in LogRecord.decode(self._state.key, found.value).listed
+            ):
+                await self._engine.store.delete(segment)

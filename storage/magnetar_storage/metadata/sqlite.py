@@ -1,0 +1,412 @@
+"""Metadata in one SQLite database: WAL mode, every write synced.
+
+The connection is used by jobs of one worker only; watchers, leases and the keys live in memory.
+All pending writes share one transaction, and its sync; each has an outcome of its own.
+Leases end with the process: their keys are deleted when the database is next opened.
+"""
+
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from functools import partial
+from itertools import count
+from typing import Any, NamedTuple, TypeVar
+
+from crc32c import crc32c
+
+from magnetar_storage.errors import BadVersion, Corrupt, DiskFull, StorageError, Unavailable
+from magnetar_storage.interfaces import (
+    Absent,
+    Change,
+    Lease,
+    Resync,
+    Version,
+    Versioned,
+)
+from magnetar_storage.metadata.sorted_keys import SortedKeys
+from magnetar_storage.metadata.sqlite_wal import damaged_frame
+from magnetar_storage.metadata.watch import Watchers
+from magnetar_storage.world.disk import Disk, ReadableDisk
+from magnetar_storage.world.runtime import Clock, Promise, Worker
+from magnetar_storage.world.whole_files import read_file
+
+T = TypeVar("T")
+
+FILE = "metadata.db"
+SCHEMA_VERSION = 2
+SCHEMA = (
+    """CREATE TABLE IF NOT EXISTS entries (
+        key TEXT PRIMARY KEY, value BLOB NOT NULL, version INTEGER NOT NULL, lease TEXT,
+        crc INTEGER NOT NULL
+    ) WITHOUT ROWID""",
+    "CREATE INDEX IF NOT EXISTS entries_lease ON entries (lease) WHERE lease IS NOT NULL",
+    "CREATE TABLE IF NOT EXISTS writes (last INTEGER NOT NULL)",
+    "INSERT INTO writes SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM writes)",
+)
+DAMAGED_ROWS = """SELECT CAST(key AS BLOB) FROM entries
+    WHERE typeof(key) != 'text' OR crc IS NOT checksum(CAST(key AS BLOB), value, version, lease)
+    LIMIT 1"""
+GROUP = 1000
+"""The most writes in one transaction."""
+DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def checksum(key: bytes, value: object, version: object, lease: object) -> int:
+    """The checksum of a row; -1 if the value is no blob, as may be in a damaged row."""
+    if not isinstance(value, bytes):
+        return -1
+    return crc32c(value, crc32c(b"%d %a " % (len(key), (version, lease)) + key))
+
+
+class Put(NamedTuple):
+    key: str
+    value: bytes
+    expect: Version | Absent | None
+    lease: str | None
+
+
+class Delete(NamedTuple):
+    key: str
+    expect: Version | None
+
+
+class EndLease(NamedTuple):
+    """Delete the keys that were put under the lease."""
+
+    lease: str
+
+
+Write = Put | Delete | EndLease
+Changes = list[Change]
+Outcome = Changes | BaseException
+"""The changes of a write, or why it was refused."""
+
+
+Found = Versioned | BaseException | None
+"""The value of a key, None if it does not exist, or why it cannot be read."""
+
+
+class Database:
+    """The statements; every method runs as one job and one transaction."""
+
+    def __init__(self, path: str) -> None:
+        """Open or create the database at a path; see `SqliteMetadata.open` for errors."""
+        self._path = path
+        self._connection = self._explained(partial(self._connect, path))
+
+    def get_all(self, keys: Sequence[str]) -> list[Found]:
+        """The value of each key, or why it cannot be read."""
+        found: list[Found] = []
+        for key in keys:
+            try:
+                found.append(self.get(key))
+            except (StorageError, UnicodeEncodeError) as error:
+                found.append(error)
+        return found
+
+    def get(self, key: str) -> Versioned | None:
+        found = self._query("SELECT value, version, lease, crc FROM entries WHERE key = ?", key)
+        if not found:
+            return None
+        value, version, lease, crc = found[0]
+        if checksum(key.encode(), value, version, lease) != crc:
+            raise self._damaged_row(key)
+        return Versioned(value, version)
+
+    def keys(self) -> SortedKeys:
+        """All keys."""
+        return SortedKeys(key for (key,) in self._query("SELECT key FROM entries ORDER BY key"))
+
+    def write(self, writes: Sequence[Write]) -> list[Outcome]:
+        """Make all writes, in order and in one transaction; an error is that of all of them."""
+        return self._explained(partial(self._write_all, writes))
+
+    def close(self) -> None:
+        self._explained(self._connection.close)
+
+    def _connect(self, path: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        # macOS: sync to the device, not only to the drive's cache; elsewhere without effect.
+        connection.execute("PRAGMA fullfsync=ON")
+        connection.execute("PRAGMA checkpoint_fullfsync=ON")
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version not in (0, SCHEMA_VERSION):
+            raise Unavailable(
+                f"{self._path} has schema {version}, this release knows {SCHEMA_VERSION}: "
+                "use a release that knows it"
+            )
+        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if verdict != "ok":
+            raise self._damaged(verdict)
+        connection.create_function("checksum", 4, checksum, deterministic=True)
+        with connection:
+            connection.execute("BEGIN IMMEDIATE")
+            for statement in SCHEMA:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+        for (key,) in connection.execute(DAMAGED_ROWS):
+            raise self._damaged_row(key.decode(errors="replace"))
+        connection.execute("DELETE FROM entries WHERE lease IS NOT NULL")
+
+    def _query(self, statement: str, *values: object) -> Sequence[tuple[Any, ...]]:
+        return self._explained(lambda: self._connection.execute(statement, values).fetchall())
+
+    def _write_all(self, writes: Sequence[Write]) -> list[Outcome]:
+        with self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            (last,) = self._connection.execute("SELECT last FROM writes").fetchone()
+            versions = count(last + 1)
+            outcomes = [self._outcome(write, versions) for write in writes]
+            self._connection.execute("UPDATE writes SET last = ?", (next(versions) - 1,))
+        return outcomes
+
+    def _outcome(self, write: Write, versions: Iterator[Version]) -> Outcome:
+        """Make one write, or return its refusal; it is checked before anything is changed."""
+        if isinstance(write, EndLease):
+            keys = self._connection.execute(
+                "DELETE FROM entries WHERE lease = ? RETURNING key", (write.lease,)
+            ).fetchall()
+            return [Change(key, None, next(versions)) for (key,) in sorted(keys)]
+        try:
+            write.key.encode()  # a key that is no valid text must not fail the other writes
+            self._check(write.key, write.expect)
+        except (BadVersion, UnicodeEncodeError) as refusal:
+            return refusal
+        if isinstance(write, Put):
+            return [self._put(write, next(versions))]
+        delete = "DELETE FROM entries WHERE key = ?"
+        deleted = self._connection.execute(delete, (write.key,)).rowcount
+        return [Change(write.key, None, next(versions))] if deleted else []
+
+    def _put(self, put: Put, version: Version) -> Change:
+        key, value, _, lease = put
+        row = key, value, version, lease, checksum(key.encode(), value, version, lease)
+        self._connection.execute("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)", row)
+        return Change(key, value, version)
+
+    def _explained(self, job: Callable[[], T]) -> T:
+        """Translate SQLite's errors into those of storage, with a remedy."""
+        try:
+            return job()
+        except sqlite3.DatabaseError as error:
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+            if code == sqlite3.SQLITE_FULL:
+                raise DiskFull(f"no room to write {self._path}: free some space") from error
+            if code in DAMAGE:
+                raise self._damaged(str(error)) from error
+            hint = (
+                ": another process has it open; stop that one first"
+                if code == sqlite3.SQLITE_BUSY
+                else ""
+            )
+            raise Unavailable(f"{self._path}: {error}{hint}") from error
+        except UnicodeDecodeError as error:  # a damaged schema, quoted by an error of SQLite
+            raise self._damaged("its schema is not valid text") from error
+
+    def _damaged(self, why: str) -> StorageError:
+        return Corrupt(self._path, 0, f"{why}; restore the database from a copy")
+
+    def _damaged_row(self, key: str) -> StorageError:
+        return self._damaged(f"the row of {key} is not what was written")
+
+    def _check(self, key: str, expect: Version | Absent | None) -> None:
+        if expect is None:
+            return
+        found = self._connection.execute(
+            "SELECT version FROM entries WHERE key = ?", (key,)
+        ).fetchone()
+        present = None if found is None else found[0]
+        if isinstance(expect, Absent):
+            if present is not None:
+                raise BadVersion(f"{key}: expected no such key, but it is at version {present}")
+        elif present is None:
+            raise BadVersion(f"{key}: expected version {expect}, but the key does not exist")
+        elif present != expect:
+            raise BadVersion(f"{key}: expected version {expect}, but it is at version {present}")
+
+
+def check_log(disk: ReadableDisk) -> None:
+    """`Corrupt` if SQLite would drop durable writes with a damaged part of its log."""
+    name = f"{FILE}-wal"
+    try:
+        log = read_file(disk, name)
+    except FileNotFoundError:
+        return
+    at = damaged_frame(log)
+    if at is not None:
+        why = (
+            "not what was written, and later writes depend on it; restore the database from a copy"
+        )
+        raise Corrupt(name, at, why)
+
+
+class SqliteMetadata:
+    """The `MetadataStore` of one process; create it with `open`."""
+
+    def __init__(self, database: Database, keys: SortedKeys, worker: Worker, clock: Clock) -> None:
+        self._database = database
+        self._worker = worker
+        self._clock = clock
+        self._watchers = Watchers(clock)
+        self._keys: SortedKeys | None = keys  # None after a failed write: ask the database
+        self._waiting: list[tuple[Write, Promise]] = []
+        self._writing = False
+        self._asked: list[tuple[str, Promise]] = []
+        self._reading = False
+        self._leases: set[str] = set()
+        self._leases_made = 0
+
+    @classmethod
+    async def open(cls, disk: Disk, worker: Worker, clock: Clock) -> "SqliteMetadata":
+        """`Corrupt` if the database is damaged, `Unavailable` if another process has it."""
+        await worker.run(partial(check_log, disk))
+        database = await worker.run(partial(Database, disk.path_of(FILE)))
+        try:
+            keys = await worker.run(database.keys)
+        except BaseException:
+            # On the worker: after a cancellation it may still be reading the keys.
+            await worker.run(database.close)
+            raise
+        return cls(database, keys, worker, clock)
+
+    async def get(self, key: str) -> Versioned | None:
+        if self._keys is not None and key not in self._keys:
+            return None
+        promise = self._clock.promise()
+        self._asked.append((key, promise))
+        if not self._reading:
+            self._reading = True
+            self._clock.soon(self._read)
+        found: Versioned | None = await promise
+        return found
+
+    async def put(
+        self,
+        key: str,
+        value: bytes,
+        expect: Version | Absent | None = None,
+        lease: Lease | None = None,
+    ) -> Version:
+        if lease is not None and lease.id not in self._leases:
+            raise Unavailable(f"lease {lease.id} has ended")
+        (change,) = await self._write(Put(key, value, expect, None if lease is None else lease.id))
+        return change.version
+
+    async def delete(self, key: str, expect: Version | None = None) -> None:
+        await self._write(Delete(key, expect))
+
+    async def list(self, prefix: str, after: str = "", limit: int = 1000) -> list[str]:
+        keys = self._keys
+        if keys is None:
+            keys = await self._worker.run(self._database.keys)
+        return keys.page(prefix, after, limit)
+
+    def watch(self, prefix: str) -> AsyncIterator[Change | Resync]:
+        return self._watchers.watch(prefix)
+
+    async def lease(self, ttl_seconds: float) -> Lease:
+        self._leases_made += 1
+        lease = Lease(f"process-{self._leases_made}")
+        self._leases.add(lease.id)
+        return lease
+
+    async def revoke(self, lease: Lease) -> None:
+        self._leases.discard(lease.id)
+        await self._write(EndLease(lease.id))
+
+    async def close(self) -> None:
+        for lease in sorted(self._leases):
+            await self.revoke(Lease(lease))
+        self._watchers.close()
+        await self._worker.run(self._database.close)
+
+    # Reading and writing in groups ----------------------------------------------
+
+    def _read(self) -> None:
+        asked, self._asked = self._asked, []
+        job = partial(self._database.get_all, [key for key, _ in asked])
+        self._worker.submit(job, partial(self._found, [promise for _, promise in asked]))
+
+    def _found(
+        self,
+        promises: Sequence[Promise],
+        found: Sequence[Found] | None,
+        error: BaseException | None,
+    ) -> None:
+        for promise, one in zip(promises, found or [_again(error)] * len(promises), strict=True):
+            if promise.done():
+                continue
+            if isinstance(one, BaseException):
+                promise.set_exception(one)
+            else:
+                promise.set_result(one)
+        self._reading = bool(self._asked)
+        if self._reading:
+            self._read()
+
+    async def _write(self, write: Write) -> Changes:
+        """The changes of a write, once they are durable."""
+        promise = self._clock.promise()
+        self._waiting.append((write, promise))
+        if not self._writing:
+            self._writing = True
+            self._clock.soon(self._begin)
+        changes: Changes = await promise
+        return changes
+
+    def _begin(self) -> None:
+        group, self._waiting = self._waiting[:GROUP], self._waiting[GROUP:]
+        job = partial(self._database.write, [write for write, _ in group])
+        self._worker.submit(job, partial(self._written, [promise for _, promise in group]))
+
+    def _written(
+        self,
+        promises: Sequence[Promise],
+        outcomes: Sequence[Outcome] | None,
+        error: BaseException | None,
+    ) -> None:
+        if outcomes is None:
+            self._keys = None
+            outcomes = [_again(error) for _ in promises]
+        elif self._keys is None:
+            self._worker.submit(self._database.keys, self._learn)
+        for promise, outcome in zip(promises, outcomes, strict=True):
+            if isinstance(outcome, list):
+                self._changed(outcome)
+                if not promise.done():
+                    promise.set_result(outcome)
+            elif not promise.done():
+                promise.set_exception(outcome)
+        self._writing = bool(self._waiting)
+        if self._writing:
+            self._begin()
+
+    def _changed(self, changes: Changes) -> None:
+        for change in changes:
+            if self._keys is not None:
+                if change.value is None:
+                    self._keys.discard(change.key)
+                else:
+                    self._keys.add(change.key)
+            self._watchers.publish(change)
+
+    def _learn(self, keys: SortedKeys | None, error: BaseException | None) -> None:
+        """The keys after all writes that have an outcome, and before any other."""
+        self._keys = keys
+
+
+def _again(error: BaseException | None) -> BaseException:
+    """The error for one of the several callers that it fails."""
+    if isinstance(error, StorageError):
+        return error.again()
+    return error or Unavailable("the outcome is unknown")

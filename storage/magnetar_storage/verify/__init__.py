@@ -1,0 +1,1 @@
+"""Offline checks of a data directory."""

@@ -1,0 +1,1 @@
+"""The environment that is passed in: disk, clock, threads, tasks."""

@@ -1,0 +1,211 @@
+"""The disk: with the files beside it, all that storage asks of the operating system.
+
+Names are relative to the store's root, with `/` between parts.  Every method may
+raise `DiskFull` or `Unavailable`; a missing file is `FileNotFoundError`.
+Nothing is durable before `File.sync` (content) and `Disk.sync_dir` (names).
+"""
+
+import fcntl
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Protocol
+
+from magnetar_storage.errors import DataDirLocked, Unavailable
+from magnetar_storage.world.local_file import LocalFile, explained
+from magnetar_storage.world.native_file import NATIVE_FILE
+
+
+class File(Protocol):
+    """An open file, read and written at offsets."""
+
+    def write(self, offset: int, buffers: Sequence[bytes]) -> None:
+        """Write all buffers one behind the other; after an error any part may be written."""
+
+    def write_through(self, offset: int, buffers: Sequence[bytes]) -> None:
+        """Write, and have what was written durable on return; earlier writes may not be.
+
+        After `DiskFull` any part may be written; after any other error its fate is unknown.
+        """
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Up to `size` bytes; fewer only at the end of the file."""
+
+    def sync(self) -> None:
+        """Make the content durable.  After an error its fate is unknown: never `DiskFull`."""
+
+    def size(self) -> int: ...
+
+    def truncate(self, size: int) -> None: ...
+
+    def allocate(self, size: int) -> None:
+        """Reserve room up to `size`, as zeros, if the file system can.
+
+        If it cannot, nothing is reserved, and a later write may raise `DiskFull`.
+        """
+
+    def close(self) -> None: ...
+
+
+class Lock(Protocol):
+    """A lock that is held until `close`, or until the process ends."""
+
+    def close(self) -> None: ...
+
+
+class ReadableDisk(Protocol):
+    """A directory tree that is read."""
+
+    def open(self, name: str) -> File:
+        """Open for reading."""
+
+    def list(self, directory: str) -> list[str]:
+        """Names in a directory, sorted; empty if there is no such directory."""
+
+    def lock(self, name: str) -> Lock:
+        """Keep away other processes that would conflict, else `DataDirLocked`."""
+
+    def path_of(self, name: str) -> str:
+        """The path by which other libraries (SQLite) open the file."""
+
+
+class Disk(ReadableDisk, Protocol):
+    """A directory tree."""
+
+    def open(self, name: str, create: bool = False) -> File:
+        """Open for reading and writing; `create` creates the file if there is none."""
+
+    def rename(self, old: str, new: str) -> None:
+        """Atomically put `old` in the place of `new`."""
+
+    def remove(self, name: str) -> None:
+        """Remove a file; a missing one is no error."""
+
+    def make_dir(self, directory: str) -> None:
+        """Create a directory; one that exists is no error."""
+
+    def sync_dir(self, directory: str) -> None:
+        """Make what was created, renamed and removed in the directory durable."""
+
+    def lock(self, name: str) -> Lock:
+        """Lock for this process alone, else `DataDirLocked`."""
+
+
+class _Tree:
+    """What writing and reading disks have in common: the directory tree under `root`."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def list(self, directory: str) -> list[str]:
+        path = self.path_of(directory)
+        with explained("list", path):
+            try:
+                return sorted(os.listdir(path))
+            except FileNotFoundError:
+                return []
+
+    def path_of(self, name: str) -> str:
+        return os.path.join(self._root, name)
+
+    def _lock(self, file: LocalFile, name: str, how: int) -> None:
+        try:
+            fcntl.flock(file.fileno(), how | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = file.read(0, 32).decode("ascii", "replace").strip() or "unknown"
+            file.close()
+            raise DataDirLocked(
+                f"{self._root} is in use by process {holder}: stop it first, "
+                f"or give this one another data directory ({self.path_of(name)})"
+            ) from error
+
+
+class LocalDisk(_Tree):
+    """The directory tree under `root`, which is created if it does not exist.
+
+    Without `durable`, nothing but names is synced: a killed process loses nothing, a power
+    failure may lose what was acknowledged.
+    """
+
+    def __init__(
+        self, root: str, durable: bool = True, files: type[LocalFile] = NATIVE_FILE
+    ) -> None:
+        super().__init__(root)
+        self._durable = durable
+        self._files = files
+        with explained("create", root):
+            os.makedirs(root, exist_ok=True)
+
+    def open(self, name: str, create: bool = False) -> LocalFile:
+        path = self.path_of(name)
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        with explained("open", path):
+            return self._files(os.open(path, flags, 0o640), path, self._durable)
+
+    def rename(self, old: str, new: str) -> None:
+        with explained("rename", self.path_of(old)):
+            os.replace(self.path_of(old), self.path_of(new))
+
+    def remove(self, name: str) -> None:
+        path = self.path_of(name)
+        with explained("remove", path), suppress(FileNotFoundError):
+            os.unlink(path)
+
+    def make_dir(self, directory: str) -> None:
+        path = self.path_of(directory)
+        with explained("create", path):
+            os.makedirs(path, exist_ok=True)
+
+    def sync_dir(self, directory: str) -> None:
+        path = self.path_of(directory)
+        with explained("open", path):
+            fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self._files.sync_all(fd)
+        except OSError as error:
+            raise Unavailable(f"cannot sync {path}: {error.strerror}") from error
+        finally:
+            os.close(fd)
+
+    def lock(self, name: str) -> Lock:
+        file = self.open(name, create=True)
+        self._lock(file, name, fcntl.LOCK_EX)
+        holder = b"%d\n" % os.getpid()
+        try:
+            # In this order a full disk has room: the file's own block.
+            file.write(0, [holder])
+            file.truncate(len(holder))
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+
+class ReadOnlyDisk(_Tree):
+    """The directory tree under `root` for reading: nothing is created, no file can be written."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        if not os.path.isdir(root):
+            raise Unavailable(f"{root} is not a directory")
+
+    def open(self, name: str) -> LocalFile:
+        path = self.path_of(name)
+        with explained("open", path):
+            return NATIVE_FILE(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path, durable=True)
+
+    def lock(self, name: str) -> Lock:
+        """Keep writing processes away, else `DataDirLocked`; other readers may share the lock."""
+        try:
+            file = self.open(name)
+        except FileNotFoundError:
+            return _NoLock()  # no process ever opened it for writing
+        self._lock(file, name, fcntl.LOCK_SH)
+        return file
+
+
+class _NoLock:
+    """The lock of a directory that has no lock file."""
+
+    def close(self) -> None:
+        """Nothing is held."""

@@ -1,0 +1,94 @@
+"""Mutual exclusion of coroutines, in the order in which they ask."""
+
+from collections.abc import AsyncIterator, Hashable
+from contextlib import asynccontextmanager
+from typing import Generic, TypeVar
+
+from magnetar_storage.world.runtime import Clock, Promise
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Mutex:
+    """`async with mutex.held():` runs in one coroutine at a time, first come, first served."""
+
+    __slots__ = ("_clock", "_is_held", "_owner", "_waiting")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._is_held = False
+        self._owner: Promise | None = None  # the owner's turn, if it had to wait for it
+        self._waiting: list[Promise] = []  # an empty list is a tenth of an empty deque
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a coroutine owns it, or has been chosen as the next owner."""
+        return self._is_held
+
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        """Wait for all who asked before, then own it until the block ends, however it ends."""
+        if self._is_held:
+            await self._turn()
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._release()
+
+    async def _turn(self) -> None:
+        turn = self._clock.promise()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except BaseException:
+            # Cancelled while it waited.  If it had become the owner just before, the next
+            # one must have its turn instead, or all later ones would wait for ever.
+            if self._owner is turn:
+                self._release()
+            else:
+                self._waiting = [other for other in self._waiting if other is not turn]
+            raise
+
+    def _release(self) -> None:
+        """Pass it on without ever being free: who asks meanwhile cannot overtake the next one."""
+        while self._waiting:
+            turn = self._waiting.pop(0)
+            if not turn.done():  # a cancelled waiter has settled its promise
+                self._owner = turn
+                turn.set_result(None)
+                return
+        self._owner = None
+        self._is_held = False
+
+
+class KeyedMutex(Generic[K]):
+    """A mutex for each key; a key that no coroutine holds or waits for takes no memory."""
+
+    __slots__ = ("_clock", "_mutexes")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._mutexes: dict[K, Mutex] = {}
+
+    def is_held(self, key: K) -> bool:
+        """Whether a coroutine owns the key."""
+        return key in self._mutexes
+
+    def keys(self) -> list[K]:
+        """The keys that coroutines own now."""
+        return list(self._mutexes)
+
+    @asynccontextmanager
+    async def held(self, key: K) -> AsyncIterator[None]:
+        """Wait for all who asked for `key` before, then own it until the block ends."""
+        mutex = self._mutexes.get(key)
+        if mutex is None:
+            self._mutexes[key] = mutex = Mutex(self._clock)
+        try:
+            async with mutex.held():
+                yield
+        finally:
+            # A waiter that gives up does not own it: only the last to leave removes it.
+            if not mutex.is_held and self._mutexes.get(key) is mutex:
+                del self._mutexes[key]

@@ -1,0 +1,106 @@
+"""Which system calls files are written and synced with: chosen once, when the process starts.
+
+The environment variable MAGNETAR_DISK_CALLS=portable chooses those that every system has, as on
+a system that is not listed here; it is there to test them on any machine.
+"""
+
+import fcntl
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from magnetar_storage.errors import Unavailable
+from magnetar_storage.world.local_file import (
+    JOIN_BELOW_BYTES,
+    UNSUPPORTED,
+    LocalFile,
+    explained,
+)
+
+VARIABLE = "MAGNETAR_DISK_CALLS"
+IOV_MAX = os.sysconf("SC_IOV_MAX")
+
+
+class LinuxFile(LocalFile):
+    """Writes and syncs in one call, syncs no times of modification, and reserves room."""
+
+    def __init__(self, fd: int, path: str, durable: bool) -> None:
+        super().__init__(fd, path, durable)
+        # Absent where Python was built for a C library without it, whatever the kernel knows.
+        self._synced_write = durable and hasattr(os, "RWF_DSYNC")
+
+    @classmethod
+    def sync_data(cls, fd: int) -> None:
+        os.fdatasync(fd)
+
+    def write(self, offset: int, buffers: Sequence[bytes]) -> None:
+        with explained("write", self._path):
+            for start in range(0, len(buffers), IOV_MAX):
+                chunk = buffers[start : start + IOV_MAX]
+                size = sum(map(len, chunk))
+                if size < JOIN_BELOW_BYTES * len(chunk):
+                    chunk = [b"".join(chunk)]
+                written = os.pwritev(self._fd, chunk, offset)
+                if written < size:
+                    self._write_all(offset + written, b"".join(chunk)[written:])
+                offset += size
+
+    def write_through(self, offset: int, buffers: Sequence[bytes]) -> None:
+        if self._synced_write and len(buffers) <= IOV_MAX:
+            with explained("write", self._path):
+                written = self._write_synced(offset, buffers)
+            if written == sum(map(len, buffers)):
+                return
+        super().write_through(offset, buffers)
+
+    def _write_synced(self, offset: int, buffers: Sequence[bytes]) -> int:
+        """How many bytes are durable; 0 if the file system does not know such a write.
+
+        With one call instead of two, the thread gives up the interpreter once.
+        """
+        try:
+            return os.pwritev(self._fd, buffers, offset, os.RWF_DSYNC)
+        except OSError as error:
+            if error.errno not in UNSUPPORTED:
+                raise
+            self._synced_write = False
+            return 0
+
+    def allocate(self, size: int) -> None:
+        with explained("reserve room for", self._path):
+            try:
+                os.posix_fallocate(self._fd, 0, size)
+            except OSError as error:
+                if error.errno not in UNSUPPORTED:
+                    raise
+
+
+class MacFile(LocalFile):
+    """Syncs to the device: macOS's `fsync` stops at the drive's own cache."""
+
+    F_FULLFSYNC = 51
+    """The number in <sys/fcntl.h>; Python names it on macOS only."""
+
+    @staticmethod
+    def sync_all(fd: int) -> None:
+        try:
+            fcntl.fcntl(fd, MacFile.F_FULLFSYNC)
+        except OSError as error:
+            if error.errno not in UNSUPPORTED:
+                raise
+            os.fsync(fd)  # network file systems have nothing stronger
+
+
+BY_PLATFORM = {"linux": LinuxFile, "darwin": MacFile}
+
+
+def choose(platform: str, environ: Mapping[str, str]) -> type[LocalFile]:
+    """The class of files on this platform.  `Unavailable` if the variable has another value."""
+    wanted = environ.get(VARIABLE) or "native"
+    if wanted not in ("native", "portable"):
+        raise Unavailable(f"{VARIABLE}={wanted}: expected native or portable, or unset")
+    return BY_PLATFORM.get(platform, LocalFile) if wanted == "native" else LocalFile
+
+
+NATIVE_FILE: Final = choose(sys.platform, os.environ)

@@ -1,0 +1,97 @@
+"""What storage needs of its surroundings: threads for blocking calls, and a clock.
+
+Storage itself is single-threaded.  Every method of every class here is called
+on one thread (the owner's: the event loop in the broker, the test in a test),
+and every callback is made on that thread.  Only closures over a `Disk` run
+elsewhere, and they touch no shared state.
+"""
+
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+
+Done = Callable[[BaseException | None], None]
+"""Called once, on the owner's thread: with None for success, else with the error."""
+
+
+class Worker(Protocol):
+    """Runs blocking jobs one after the other, in the order they were given."""
+
+    def submit(
+        self, job: Callable[[], T], done: Callable[[Any, BaseException | None], None]
+    ) -> None:
+        """Run `job` elsewhere; then call `done(result, error)` on the owner's thread."""
+
+    def run(self, job: Callable[[], T]) -> Awaitable[T]:
+        """Run `job` elsewhere; await its result, or its exception."""
+
+
+class Promise(Protocol):
+    """A value to come, awaited by any number of coroutines (`asyncio.Future` is one)."""
+
+    def done(self) -> bool:
+        """Whether it was settled or its waiter was cancelled; it must not be settled again then."""
+
+    def set_result(self, result: Any, /) -> None:
+        """Settle it; at most once."""
+
+    def set_exception(self, error: BaseException, /) -> None:
+        """Settle it as a failure; at most once."""
+
+    def __await__(self) -> Generator[Any, None, Any]: ...
+
+
+def settling(promise: Promise) -> Done:
+    """A callback that settles a promise, unless its waiter was cancelled."""
+
+    def done(error: BaseException | None) -> None:
+        if promise.done():
+            return
+        if error is None:
+            promise.set_result(None)
+        else:
+            promise.set_exception(error)
+
+    return done
+
+
+class Timer(Protocol):
+    """A call that has been scheduled."""
+
+    def cancel(self) -> None:
+        """Cancel the call; no effect if it was made already."""
+
+
+class Clock(Protocol):
+    """Time, and calls at a time."""
+
+    def now_ms(self) -> int:
+        """Wall-clock milliseconds since 1970."""
+
+    def soon(self, call: Callable[[], None]) -> None:
+        """Call at the end of the present turn, after everything that has arrived was handled."""
+
+    def later(self, seconds: float, call: Callable[[], None]) -> Timer:
+        """Call once, `seconds` from now."""
+
+    def promise(self) -> Promise:
+        """An unsettled promise; settle it on the owner's thread only."""
+
+
+class Workers(Protocol):
+    """The threads that wait for the disk: for commit rounds, for write-behind, for reads."""
+
+    @property
+    def journal(self) -> Worker: ...
+    @property
+    def background(self) -> Worker: ...
+    @property
+    def reads(self) -> Worker: ...
+
+
+class Tasks(Protocol):
+    """Runs coroutines concurrently with the present call; never one per message."""
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run `work` on its own; an exception it raises is reported as a defect."""

@@ -1,0 +1,37 @@
+"""Keys that are known and not honoured: which values are quiet."""
+
+import pytest
+
+from magnetar_broker.config.keys import COMPATIBLE, NOT_BUILT, UNSAFE, UnsupportedKey
+
+KNOWN = UnsupportedKey("lid", frozenset({"1.0", "noop"}), "says something")
+
+
+@pytest.mark.parametrize("value", ["", "1.0", "NoOp", "org.apache.pulsar.broker.x.Noop"])
+def test_quiet(value: str) -> None:
+    assert KNOWN.is_quiet(value)
+
+
+@pytest.mark.parametrize("value", ["1", "0", "com.example.Noop", "org.apache.pulsar.Other"])
+def test_not_quiet(value: str) -> None:
+    assert not KNOWN.is_quiet(value)
+
+
+def test_lists_of_classes_are_compared_without_packages() -> None:
+    checkers = ",".join(
+        f"org.apache.pulsar.broker.service.schema.{kind}SchemaCompatibilityCheck"
+        for kind in ("Json", "Avro", "ProtobufNative")
+    )
+    assert COMPATIBLE["schemaRegistryCompatibilityCheckers"].is_quiet(checkers)
+
+
+def test_the_tables_hold_what_pulsar_ships() -> None:
+    assert len(COMPATIBLE) > 300
+    assert COMPATIBLE["managedLedgerDefaultEnsembleSize"].quiet == {"1", "2"}
+    assert COMPATIBLE["managedLedgerDefaultMarkDeleteRateLimit"].quiet == {"1.0", "0.1"}
+    assert NOT_BUILT["webSocketServiceEnabled"].quiet == {"false"}
+
+
+def test_nothing_unsafe_is_quiet_unless_it_is_off() -> None:
+    for known in UNSAFE.values():
+        assert known.quiet in ({"false"}, {""}), known.name

@@ -1,0 +1,106 @@
+"""Entries that come again: those that are wanted together are read together."""
+
+from collections.abc import Iterable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fakes.logs import BY_THREE, LogWorld, numbered
+from magnetar_broker.dispatch.replay_feed import (
+    GAP,
+    GATHERED_ENTRIES,
+    GATHERED_STRETCHES,
+    ReplayFeed,
+    joined,
+)
+from magnetar_storage.errors import Corrupt
+from magnetar_storage.interfaces import Run
+from magnetar_storage.log.log import Log
+
+MANY = 1 << 20
+
+
+class Reading:
+    """A feed over a log of nine entries in segments of three."""
+
+    def __init__(self, cache_bytes: int = 0) -> None:
+        self.world = LogWorld(BY_THREE, cache_bytes)
+        self.log: Log = self.world.open()
+        for payload in numbered(0, 9):
+            self.world.append(self.log, payload)
+        self.ready = 0
+        self.feed = ReplayFeed(self.log, self._ready)
+
+    def _ready(self) -> None:
+        self.ready += 1
+
+    def take(self, offset: int, entries: int, wanted: Iterable[tuple[int, int]]) -> Run | None:
+        return self.feed.take(offset, entries, MANY, lambda: wanted)
+
+
+def test_what_is_wanted_is_read_at_once() -> None:
+    reading = Reading()
+    wanted = [(1, 2), (4, 6), (8, 9)]
+    assert reading.take(1, 1, wanted) is None
+    reading.world.clock.pump()
+    assert reading.ready == 1
+    reads = reading.world.store.reads
+    assert reading.take(1, 1, wanted) == (1, [b"1"], [1])
+    assert reading.take(4, 9, wanted[1:]) == (4, [b"4", b"5"], [1, 1])
+    assert reading.take(8, 9, wanted[2:]) == (8, [b"8"], [1])
+    assert reading.world.store.reads == reads
+
+
+def test_recent_entries_are_not_read() -> None:
+    reading = Reading(cache_bytes=MANY)
+    assert reading.take(3, 2, [(3, 5)]) == (3, [b"3", b"4"], [1, 1])
+    assert reading.world.store.reads == 0
+
+
+def test_what_nobody_wants_any_more_when_it_comes_is_not_kept() -> None:
+    reading = Reading()
+    gate = reading.world.store.read_gate = reading.world.clock.promise()
+    assert reading.take(1, 1, [(1, 2)]) is None
+    reading.world.clock.pump()
+    reading.feed.clear()
+    gate.set_result(None)
+    reading.world.clock.pump()
+    assert reading.ready == 1
+    assert reading.take(1, 1, [(1, 2)]) is None
+
+
+def test_what_is_cleared_is_read_again() -> None:
+    reading = Reading()
+    reading.take(1, 1, [(1, 2)])
+    reading.world.clock.pump()
+    reading.feed.clear()
+    assert reading.take(1, 1, [(1, 2)]) is None
+
+
+def test_damage_further_on_does_not_count_until_it_is_first() -> None:
+    reading = Reading()
+    reading.world.store.rotten = {reading.log.position(4)[0]}
+    assert reading.take(1, 1, [(1, 2), (4, 5)]) is None
+    reading.world.clock.pump()
+    assert reading.feed.failure is None
+    assert reading.take(1, 1, [(1, 2), (4, 5)]) == (1, [b"1"], [1])
+    assert reading.take(4, 1, [(4, 5)]) is None
+    reading.world.clock.pump()
+    assert isinstance(reading.feed.failure, Corrupt)
+    assert 4 in reading.feed.give_up()
+
+
+OFFSETS = st.sets(st.integers(0, 300) | st.integers(0, 20_000), max_size=600)
+
+
+@given(OFFSETS)
+def test_stretches_hold_what_is_wanted_first_and_little_else(offsets: set[int]) -> None:
+    wanted = sorted(offsets)
+    found = joined((offset, offset + 1) for offset in wanted)
+    held = [offset for start, stop in found for offset in range(start, stop)]
+    assert held == sorted(set(held)), "in order, nothing twice"
+    together = [offset for offset in wanted if offset in set(held)]
+    assert together == wanted[: len(together)], "none is passed over"
+    assert len(found) <= GATHERED_STRETCHES and len(together) <= GATHERED_ENTRIES
+    assert len(held) <= len(together) * (GAP + 1)
+    assert not wanted or together

@@ -1,0 +1,238 @@
+"""The page that Prometheus reads, rendered from figures."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+
+from magnetar_broker.base.version import VERSION
+from magnetar_broker.compaction.topic_compaction import CompactionFigures
+from magnetar_broker.dispatch.consumer import Backlog
+from magnetar_broker.metrics.figures import Figures, Load, SubscriptionFigures, TopicFigures
+from magnetar_broker.metrics.journal import JournalStats
+from magnetar_broker.metrics.prometheus import render
+from magnetar_broker.watchdog import Stalls
+
+TOPIC = "persistent://public/default/orders"
+SUBSCRIPTION = SubscriptionFigures(
+    name="billing",
+    backlog=Backlog(messages=7, entries=5, size=70, delayed=2),
+    age_seconds=1.5,
+    consumers=2,
+    rate_out=3.5,
+    throughput_out=35.0,
+    rate_redelivered=0.5,
+    messages_out=12,
+    bytes_out=120,
+    unacked=4,
+    blocked=True,
+    in_replay=1,
+    blocker="no_permits",
+    dropped=None,
+)
+LOAD = Load(
+    topics=1,
+    subscriptions=1,
+    producers=3,
+    consumers=2,
+    rate_in=1.5,
+    throughput_in=15.0,
+    rate_out=3.5,
+    throughput_out=35.0,
+    messages_in=20,
+    bytes_in=200,
+    storage_bytes=180,
+    backlog=7,
+    backlog_bytes=70,
+    backlog_age_seconds=1.5,
+)
+FIGURES = Figures(
+    cluster="standalone",
+    broker="host",
+    connections=5,
+    connections_total=9,
+    publish_pending_bytes=11,
+    cache_used_bytes=13,
+    topics=(TopicFigures(TOPIC, "public/default", LOAD, (SUBSCRIPTION,)),),
+    stalls=(Stalls("damage", 1, 4), Stalls("none", 0, 2)),
+    by_topic=True,
+)
+BY_TOPIC = {"cluster": "standalone", "namespace": "public/default", "topic": TOPIC}
+BY_NAMESPACE = {"cluster": "standalone", "namespace": "public/default"}
+CLUSTER = {"cluster": "standalone"}
+LOADS = {
+    "subscriptions_count": 1,
+    "producers_count": 3,
+    "consumers_count": 2,
+    "rate_in": 1.5,
+    "rate_out": 3.5,
+    "throughput_in": 15,
+    "throughput_out": 35,
+    "storage_size": 180,
+}
+BACKLOG_STORAGE = {"storage_backlog_size": 70, "storage_backlog_age_seconds": 1.5}
+TOTALS = {"in_messages_total": 20, "in_bytes_total": 200}
+
+
+def samples(
+    figures: Figures, stats: JournalStats | None = None
+) -> dict[str, list[tuple[dict[str, str], float]]]:
+    """Every sample of the page by name, read back by Prometheus's own parser."""
+    journal = (stats or JournalStats()).figures()
+    found: dict[str, list[tuple[dict[str, str], float]]] = {}
+    for family in text_string_to_metric_families(render(figures, journal).decode()):
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append((sample.labels, sample.value))
+    return found
+
+
+def test_a_topic_has_its_own_series() -> None:
+    page = samples(FIGURES)
+    for name, value in {**LOADS, **BACKLOG_STORAGE, **TOTALS, "msg_backlog": 7}.items():
+        assert page[f"pulsar_{name}"] == [(BY_TOPIC, value)], name
+    assert page["pulsar_topics_count"] == [(BY_NAMESPACE, 1)]
+
+
+def test_a_subscription_has_its_own_series() -> None:
+    page = samples(FIGURES)
+    labels = {**BY_TOPIC, "subscription": "billing"}
+    expected = {
+        "subscription_back_log": 7,
+        "subscription_back_log_no_delayed": 5,
+        "subscription_delayed": 2,
+        "subscription_storage_backlog_size": 70,
+        "subscription_storage_backlog_age_seconds": 1.5,
+        "subscription_blocked_on_unacked_messages": 1,
+        "subscription_msg_rate_redeliver": 0.5,
+        "subscription_unacked_messages": 4,
+        "subscription_in_replay": 1,
+        "subscription_msg_rate_out": 3.5,
+        "subscription_msg_throughput_out": 35,
+        "subscription_consumers_count": 2,
+        "out_messages_total": 12,
+        "out_bytes_total": 120,
+    }
+    for name, value in expected.items():
+        assert page[f"pulsar_{name}"] == [(labels, value)], name
+
+
+def test_a_topic_that_was_compacted_says_so() -> None:
+    assert "pulsar_compaction_succeed_count" not in samples(FIGURES)
+    done = CompactionFigures(succeeded=2, failed=1, duration_ms=40, entries=5, size=500)
+    page = samples(replace(FIGURES, topics=(replace(FIGURES.topics[0], compactions=done),)))
+    for name, value in {
+        "succeed_count": 2,
+        "failed_count": 1,
+        "duration_time_in_mills": 40,
+        "compacted_entries_count": 5,
+        "compacted_entries_size": 500,
+    }.items():
+        assert page[f"pulsar_compaction_{name}"] == [(BY_TOPIC, value)], name
+
+
+def test_the_broker_as_a_whole() -> None:
+    page = samples(FIGURES)
+    assert page["pulsar_version_info"] == [({**CLUSTER, "version": VERSION}, 1)]
+    connection = {**CLUSTER, "broker": "host", "metric": "broker_connection"}
+    assert page["pulsar_active_connections"] == [(connection, 5)]
+    assert page["pulsar_connection_created_total_count"] == [(connection, 9)]
+    assert page["magnetar_publish_pending_bytes"] == [(CLUSTER, 11)]
+    assert page["pulsar_ml_cache_used_size"] == [(CLUSTER, 13)]
+    for name, value in {**LOADS, "msg_backlog": 7, "topics_count": 1}.items():
+        assert page[f"pulsar_broker_{name}"] == [(CLUSTER, value)], name
+
+
+def test_stalls_by_what_is_in_the_way() -> None:
+    page = samples(FIGURES)
+    damage, nothing = {**CLUSTER, "blocker": "damage"}, {**CLUSTER, "blocker": "none"}
+    assert page["magnetar_subscription_stalled"] == [(damage, 1), (nothing, 0)]
+    assert page["magnetar_subscription_stalled_total"] == [(damage, 4), (nothing, 2)]
+
+
+def test_the_process_is_there_under_the_cluster_s_label() -> None:
+    page = samples(FIGURES)
+    for name in ("process_cpu_seconds_total", "process_resident_memory_bytes", "python_info"):
+        ((labels, value),) = page[name]
+        assert labels["cluster"] == "standalone"
+        assert value > 0
+
+
+def test_namespaces_add_their_topics_up() -> None:
+    other = "persistent://public/default/other"
+    elsewhere = "non-persistent://tenant/ns/volatile"
+    topics = (
+        FIGURES.topics[0],
+        TopicFigures(other, "public/default", LOAD, (SUBSCRIPTION,)),
+        TopicFigures(elsewhere, "tenant/ns", replace(LOAD, backlog=0), ()),
+    )
+    page = samples(replace(FIGURES, topics=topics, by_topic=False))
+    there = {"cluster": "standalone", "namespace": "tenant/ns"}
+    for name, value in {**LOADS, **TOTALS, "topics_count": 1}.items():
+        assert page[f"pulsar_{name}"] == [(BY_NAMESPACE, 2 * value), (there, value)], name
+    local = {"remote_cluster": "local"}
+    assert page["pulsar_msg_backlog"] == [(BY_NAMESPACE | local, 14), (there | local, 0)]
+    assert page["pulsar_broker_storage_size"] == [(CLUSTER, 540)]
+    assert not [name for name in page if name.startswith("pulsar_subscription_")]
+
+
+def test_what_is_not_known_is_not_there() -> None:
+    unknown = replace(
+        SUBSCRIPTION, backlog=None, unacked=None, in_replay=None, messages_out=None, bytes_out=None
+    )
+    topics = (
+        TopicFigures(TOPIC, "public/default", replace(LOAD, backlog=None), (unknown,)),
+        TopicFigures(TOPIC + "2", "public/default", LOAD, (SUBSCRIPTION,)),
+    )
+    page = samples(replace(FIGURES, topics=topics))
+    for name in (
+        "subscription_back_log",
+        "subscription_unacked_messages",
+        "subscription_in_replay",
+        "out_messages_total",
+        "out_bytes_total",
+    ):
+        ((labels, _),) = page[f"pulsar_{name}"]
+        assert labels["topic"] == TOPIC + "2"
+    ((labels, _),) = page["pulsar_msg_backlog"]
+    assert labels["topic"] == TOPIC + "2"
+    assert "pulsar_broker_msg_backlog" not in page
+    assert "pulsar_msg_backlog" not in samples(replace(FIGURES, topics=topics, by_topic=False))
+
+
+def test_a_broker_without_topics_still_has_totals() -> None:
+    page = samples(replace(FIGURES, topics=()))
+    assert page["pulsar_broker_topics_count"] == [(CLUSTER, 0)]
+    assert page["pulsar_broker_msg_backlog"] == [(CLUSTER, 0)]
+    assert "pulsar_topics_count" not in page
+
+
+def test_the_journal_s_rounds() -> None:
+    stats = JournalStats()
+    stats.observe(1, 100, 0.004)
+    stats.observe(30, 3000, None)
+    page = samples(FIGURES, stats)
+    buckets = {
+        labels["le"]: value for labels, value in page["magnetar_journal_round_records_bucket"]
+    }
+    assert (buckets["1"], buckets["20"], buckets["50"], buckets["+Inf"]) == (1, 1, 2, 2)
+    assert page["magnetar_journal_round_records_sum"] == [(CLUSTER, 31)]
+    assert page["magnetar_journal_fsync_seconds_count"] == [(CLUSTER, 1)]
+    assert page["magnetar_journal_fsync_seconds_sum"] == [(CLUSTER, 0.004)]
+    assert page["magnetar_journal_bytes_total"] == [(CLUSTER, 3100)]
+
+
+def test_each_name_is_declared_once() -> None:
+    page = render(FIGURES, JournalStats().figures()).decode()
+    declared = [line.split()[2] for line in page.splitlines() if line.startswith("# TYPE")]
+    assert len(declared) == len(set(declared))
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
+def test_any_name_survives_as_a_label(text: str) -> None:
+    subscription = replace(SUBSCRIPTION, name=text)
+    topic = TopicFigures(f"persistent://t/n/{text}", "t/n", LOAD, (subscription,))
+    labels = {"cluster": "standalone", "namespace": "t/n", "topic": topic.name,
+              "subscription": text}  # fmt: skip
+    page = samples(replace(FIGURES, topics=(topic,)))
+    assert page["pulsar_subscription_back_log"] == [(labels, 7)]

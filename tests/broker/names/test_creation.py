@@ -1,0 +1,399 @@
+"""How topics come to be: by use, on purpose, and with more partitions."""
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from fakes.named_worlds import NAMESPACE, NamedWorld, named
+from magnetar_broker.base.errors import (
+    AlreadyExists,
+    BrokerError,
+    LimitReached,
+    NotAllowed,
+    TenantMissing,
+    TopicMissing,
+)
+from magnetar_broker.base.metadata_keys import DELETIONS, POLICIES
+from magnetar_broker.config import TopicType
+from magnetar_broker.names.catalogue import Partitioned
+from magnetar_broker.names.deletion import DELETING
+from magnetar_broker.names.namespaces import Namespace
+from magnetar_broker.policies.table import AUTO_TOPIC_CREATION, MAX_PRODUCERS, MAX_TOPICS
+from magnetar_broker.policies.values import AutoTopicCreation
+from magnetar_proto.names import NamespaceName, TopicName
+from magnetar_storage.errors import Unavailable
+
+PLAIN, PARTED = named("plain"), named("parted")
+
+
+def partitions(world: NamedWorld, name: TopicName, create: bool = True) -> int:
+    return world.do(world.broker.partitions(name, create))
+
+
+def refused(world: NamedWorld, work: Any, refusal: type[BrokerError]) -> str:
+    with pytest.raises(refusal) as caught:
+        world.do(work)
+    return str(caught.value)
+
+
+def test_a_namespace_may_say_other_than_the_settings() -> None:
+    world = NamedWorld(allow_auto_topic_creation=False)
+    refused(world, world.broker.topic(PLAIN, True), TopicMissing)
+    say = world.broker.enforcement.set
+    world.do(say(NAMESPACE, {AUTO_TOPIC_CREATION: AutoTopicCreation(True, False, 1)}))
+    world.topic(PLAIN)
+    world.do(say(NAMESPACE, {AUTO_TOPIC_CREATION: AutoTopicCreation(True, True, 3)}))
+    assert partitions(world, PARTED) == 3
+    assert partitions(world, PLAIN) == 0
+    world.do(say(NAMESPACE, {AUTO_TOPIC_CREATION: AutoTopicCreation(False, True, 3)}))
+    refused(world, world.broker.partitions(named("more"), True), TopicMissing)
+
+
+@pytest.mark.parametrize("local", ["a-DLQ", "a-RETRY", "a-partition-0", "__change_events"])
+def test_what_is_never_partitioned_by_use(local: str) -> None:
+    world = NamedWorld(allow_auto_topic_creation_type=TopicType.PARTITIONED)
+    assert partitions(world, named(local)) == 0
+    assert world.do(world.broker.catalogue.partitioned_topics(NAMESPACE, "persistent")) == []
+
+
+def test_a_limit_of_partitions_holds_for_those_made_by_use() -> None:
+    world = NamedWorld(
+        allow_auto_topic_creation_type=TopicType.PARTITIONED,
+        default_num_partitions=8,
+        max_num_partitions_per_partitioned_topic=5,
+    )
+    assert partitions(world, PARTED) == 5
+
+
+def test_system_topics_are_made_by_use_whatever_the_policy_says() -> None:
+    world = NamedWorld(allow_auto_topic_creation=False)
+    system = named("__change_events")
+    assert partitions(world, system) == 0
+    world.topic(system)
+    assert world.names() == []
+    assert world.do(world.broker.catalogue.exists(system))
+
+
+def test_a_topic_is_made_on_purpose_once() -> None:
+    world = NamedWorld(allow_auto_topic_creation=False)
+    world.do(world.broker.creation.plain(PLAIN, {"a": "b"}))
+    assert PLAIN not in world.broker.topics
+    refused(world, world.broker.creation.plain(PLAIN, {}), AlreadyExists)
+    assert world.topic(PLAIN).log.record.properties == {"a": "b"}  # type: ignore[union-attr]
+    refused(world, world.broker.creation.partitioned(PLAIN, Partitioned(2)), AlreadyExists)
+    world.part(PARTED, 2)
+    refused(world, world.broker.creation.plain(PARTED, {}), NotAllowed)
+    refused(world, world.broker.creation.plain(PARTED.with_partition(1), {}), AlreadyExists)
+
+
+def test_a_topic_that_is_not_persistent_is_made_on_purpose() -> None:
+    world = NamedWorld(allow_auto_topic_creation=False)
+    name = named("fleeting", domain="non-persistent")
+    refused(world, world.broker.topic(name, True), TopicMissing)
+    world.do(world.broker.create_non_persistent(name))
+    assert world.topic(name) is world.topic(name)
+    refused(world, world.broker.create_non_persistent(name), AlreadyExists)
+
+
+def test_who_keeps_a_list_hears_of_every_new_name() -> None:
+    world = NamedWorld()
+    heard: list[tuple[str, bool]] = []
+    world.broker.events.watch(NAMESPACE, lambda name, there: heard.append((name.local, there)))
+    world.topic(PLAIN)
+    world.topic(PLAIN)
+    world.do(world.broker.creation.plain(named("other"), {}))
+    world.part(PARTED, 2)
+    world.topic(PARTED.with_partition(1))
+    world.do(world.broker.creation.grow(PARTED, 3))
+    world.topic(named("fleeting", domain="non-persistent"))
+    world.restart()
+    world.topic(PLAIN)
+    parts = [f"parted-partition-{index}" for index in range(3)]
+    assert heard == [(local, True) for local in ("plain", "other", *parts)]
+
+
+# Growth ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loaded", [True, False])
+def test_new_partitions_have_the_subscriptions_of_the_first_one(loaded: bool) -> None:
+    world = NamedWorld()
+    world.part(PARTED, 2)
+    for subscription in ("one", "two"):
+        world.subscribe(PARTED.with_partition(0), subscription)
+    world.subscribe(PARTED.with_partition(1), "of the second")
+    if not loaded:
+        world.restart()
+    world.do(world.broker.creation.grow(PARTED, 4))
+    assert partitions(world, PARTED) == 4
+    world.publish(PARTED.with_partition(3), b"first")
+    topic = world.topic(PARTED.with_partition(3))
+    assert sorted(topic.subscriptions) == ["one", "two"]
+    for found in topic.subscriptions.values():
+        assert world.do(found.backlog()).messages == 1
+
+
+def test_growth_is_whole_or_did_not_happen() -> None:
+    writes, outcomes = 0, set()
+    complete = False
+    while not complete:
+        world = NamedWorld()
+        world.part(PARTED, 1)
+        world.subscribe(PARTED.with_partition(0))
+        world.writes, world.writes_left = 0, writes
+        try:
+            world.do(world.broker.creation.grow(PARTED, 3))
+            complete = True
+        except Unavailable:
+            assert world.writes == writes
+        world.start()
+        count = partitions(world, PARTED)
+        assert count in (1, 3)
+        assert len(world.names()) == count
+        world.do(world.broker.creation.grow(PARTED, 3))
+        for index in range(3):
+            assert list(world.topic(PARTED.with_partition(index)).subscriptions) == ["sub"]
+        outcomes.add((complete, count))
+        world.do(world.broker.deletion.topics.delete_partitioned(PARTED, force=False))
+        assert world.store.ids() == set()
+        writes += 1
+    assert outcomes == {(False, 1), (True, 3)}
+
+
+def test_growth_needs_a_partitioned_topic() -> None:
+    world = NamedWorld()
+    world.topic(PLAIN)
+    for name in (PLAIN, named("nothing")):
+        refused(world, world.broker.creation.grow(name, 3), AlreadyExists)
+    world.part(PARTED, 3)
+    world.do(world.broker.creation.grow(PARTED, 2))
+    assert partitions(world, PARTED) == 3
+
+
+# Limits ---------------------------------------------------------------------------------
+
+
+def test_a_namespace_has_no_more_topics_than_it_may() -> None:
+    world = NamedWorld(max_topics_per_namespace=4, allow_auto_namespace_creation=True)
+    world.topic(PLAIN)
+    why = refused(world, world.broker.creation.partitioned(PARTED, Partitioned(4)), LimitReached)
+    assert "maxTopicsPerNamespace" in why
+    world.part(PARTED, 2)
+    refused(world, world.broker.creation.grow(PARTED, 4), LimitReached)
+    world.do(world.broker.creation.plain(named("more"), {}))
+    for attempt in (
+        world.broker.topic(named("too many"), True),
+        world.broker.creation.plain(named("too many"), {}),
+    ):
+        refused(world, attempt, LimitReached)
+    world.topic(named("__change_events"))
+    world.topic(named("fleeting", domain="non-persistent"))
+    world.topic(PARTED.with_partition(1))
+    world.do(world.broker.deletion.topics.delete(PLAIN, force=True))
+    world.topic(named("in its place"))
+    refused(world, world.broker.topic(named("too many"), True), LimitReached)
+    world.topic(named("elsewhere", "other/namespace"))
+
+
+def test_the_limit_holds_after_a_restart_and_for_many_at_once() -> None:
+    world = NamedWorld(max_topics_per_namespace=3)
+    world.topic(PLAIN)
+    world.restart()
+    attempts = [world.begin(world.broker.topic(named(f"t{number}"), True)) for number in range(5)]
+    world.clock.pump()
+    made = 0
+    for attempt in attempts:
+        try:
+            attempt.result()
+            made += 1
+        except LimitReached:
+            pass
+    assert made == 2 and len(world.names()) == 3
+
+
+def test_the_limit_of_a_namespace_comes_and_goes() -> None:
+    world = NamedWorld()
+    for number in range(3):
+        world.topic(named(f"t{number}"))
+    say = world.broker.enforcement.set
+    world.do(say(NAMESPACE, {MAX_TOPICS: 3}))
+    refused(world, world.broker.topic(named("more"), True), LimitReached)
+    world.do(say(NAMESPACE, {MAX_TOPICS: None}))
+    world.topic(named("more"))
+    world.do(say(NAMESPACE, {MAX_TOPICS: 4}))
+    refused(world, world.broker.topic(named("yet more"), True), LimitReached)
+
+
+def test_a_topic_that_was_made_and_could_not_be_opened_is_listed() -> None:
+    world = NamedWorld(broker_deduplication_enabled=True)
+    assert world.do(world.broker.names(NAMESPACE, True, False)) == []
+    world.writes_left = world.writes + 1  # the topic's record, and nothing of deduplication
+    with pytest.raises(Unavailable):
+        world.do(world.broker.topic(PLAIN, True))
+    assert world.do(world.broker.names(NAMESPACE, True, False)) == [str(PLAIN)]
+    world.writes_left = None
+    world.topic(PLAIN)
+    assert world.do(world.broker.names(NAMESPACE, True, False)) == [str(PLAIN)]
+
+
+def test_a_topic_that_could_not_be_made_is_not_listed() -> None:
+    world = NamedWorld()
+    assert world.do(world.broker.names(NAMESPACE, True, False)) == []
+    world.writes_left = world.writes
+    with pytest.raises(Unavailable):
+        world.do(world.broker.topic(PLAIN, True))
+    assert world.do(world.broker.names(NAMESPACE, True, False)) == []
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, 3), (2, 3), (0, 0)])
+def test_what_was_stored_although_it_seemed_to_fail_is_there(before: int, after: int) -> None:
+    world = NamedWorld()
+    broker, name = world.broker, PARTED if after else PLAIN
+    if before:
+        world.part(name, before)
+    world.do(broker.names(NAMESPACE, True, False))
+    put = world.metadata.put
+
+    async def store_and_fail(*asked: Any) -> None:
+        await put(*asked)
+        raise Unavailable("the outcome is unknown")
+
+    world.metadata.put = store_and_fail  # type: ignore[assignment,method-assign]
+    with pytest.raises(Unavailable):
+        if before:
+            world.do(broker.creation.grow(name, after))
+        elif after:
+            world.do(broker.creation.partitioned(name, Partitioned(after)))
+        else:
+            world.do(broker.creation.plain(name, {}))
+    world.metadata.put = put  # type: ignore[method-assign]
+    assert partitions(world, name, create=False) == after
+    expected = [str(name.with_partition(index)) for index in range(after)] or [str(name)]
+    assert world.do(broker.names(NAMESPACE, True, False)) == expected
+
+
+def test_partitions_that_were_not_stored_are_not_there() -> None:
+    world = NamedWorld()
+    world.writes_left = world.writes
+    with pytest.raises(Unavailable):
+        world.do(world.broker.creation.partitioned(PARTED, Partitioned(3)))
+    refused(world, world.broker.partitions(PARTED, False), TopicMissing)
+    assert world.do(world.broker.catalogue.partitioned_topics(NAMESPACE, "persistent")) == []
+
+
+# Namespaces with policies -----------------------------------------------------------------
+
+SPACE = NamespaceName.parse("public/space")
+
+
+def create_space(world: NamedWorld) -> None:
+    world.do(world.broker.creation.namespace(SPACE, Namespace(), {MAX_PRODUCERS: 3}))
+
+
+def is_whole(world: NamedWorld) -> bool:
+    """Whether the namespace exists with its policies; else nothing of it may be stored."""
+    if not world.do(world.broker.namespaces.has(str(SPACE))):
+        assert not [key for key in world.stored("/") if key.endswith("/space")]
+        assert not world.broker.policies.has_explicit(str(SPACE))
+        return False
+    assert world.do(world.broker.policies.explicit(MAX_PRODUCERS, str(SPACE))) == 3  # type: ignore[arg-type]
+    assert world.stored(DELETIONS) == []
+    return True
+
+
+@pytest.mark.parametrize("restarts", [True, False])
+@pytest.mark.parametrize("writes", range(6))
+def test_a_namespace_is_created_with_its_policies_or_not_at_all(
+    writes: int, restarts: bool
+) -> None:
+    world = NamedWorld(allow_auto_namespace_creation=True)
+    world.writes, world.writes_left = 0, writes
+    answered = True
+    try:
+        create_space(world)
+    except Unavailable:
+        answered = False
+    world.writes_left = None
+    if restarts:
+        world.start()
+    else:
+        world.do(world.broker.jobs.run(DELETING))
+    assert is_whole(world) or not answered
+    assert answered == (writes >= 4), "mark, policies, namespace, end of the mark"
+    if not is_whole(world):
+        world.do(world.broker.namespaces.require(str(SPACE)))
+        assert world.do(world.broker.policies.explicit(MAX_PRODUCERS, str(SPACE))) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("writes", range(6))
+def test_writes_that_took_place_although_they_seemed_not_leave_no_half_a_namespace(
+    writes: int,
+) -> None:
+    world = NamedWorld()
+    world.writes = 0
+    world.unsure_write = writes
+    with suppress(Unavailable):
+        create_space(world)
+    world.unsure_write = None
+    world.do(world.broker.jobs.run(DELETING))
+    is_whole(world)
+    world.restart()
+    is_whole(world)
+
+
+def test_policies_that_may_be_stored_are_deleted_with_their_namespace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = NamedWorld()
+    get = world.metadata.get
+
+    async def fail(key: str) -> Any:
+        if key.startswith(POLICIES) and world.writes > 1:
+            raise Unavailable("metadata cannot be read")
+        return await get(key)
+
+    world.writes, world.unsure_write = 0, 1  # the policies
+    with monkeypatch.context() as patch:
+        patch.setattr(world.metadata, "get", fail)
+        with pytest.raises(Unavailable):
+            create_space(world)
+    assert not is_whole(world)
+
+
+def test_a_namespace_that_is_refused_leaves_nothing() -> None:
+    world = NamedWorld(max_namespaces_per_tenant=1)
+    with pytest.raises(LimitReached):
+        create_space(world)
+    assert not is_whole(world)
+    with pytest.raises(TenantMissing):
+        world.do(
+            world.broker.creation.namespace(
+                NamespaceName.parse("missing/space"), Namespace(), {MAX_PRODUCERS: 3}
+            )
+        )
+    assert not [key for key in world.stored("/") if "missing" in key]
+
+
+def test_of_two_who_create_a_namespace_one_succeeds_and_its_policies_stay() -> None:
+    world = NamedWorld()
+    creation = world.broker.creation
+    first = world.begin(creation.namespace(SPACE, Namespace(), {MAX_PRODUCERS: 3}))
+    second = world.begin(creation.namespace(SPACE, Namespace(), {MAX_PRODUCERS: 4}))
+    world.clock.pump()
+    first.result()
+    with pytest.raises(AlreadyExists):
+        second.result()
+    assert is_whole(world)
+    world.do(world.broker.namespaces.require(str(SPACE)))
+
+
+def test_a_deletion_waits_until_the_namespace_is_created() -> None:
+    world = NamedWorld()
+    broker = world.broker
+    created = world.begin(broker.creation.namespace(SPACE, Namespace(), {MAX_PRODUCERS: 3}))
+    deleted = world.begin(broker.deletion.namespace(str(SPACE), force=False))
+    world.clock.pump()
+    created.result()
+    deleted.result()
+    assert not is_whole(world)

@@ -1,0 +1,35 @@
+"""docs/policies.md is generated from the declarations."""
+
+from pathlib import Path
+
+import pytest
+
+from magnetar_broker.policies.policy import SpecialPath
+from magnetar_broker.policies.table import TABLE
+from magnetar_broker.server.admin.policies.docs import main, pages
+from magnetar_broker.server.admin.policies.quotas import TYPES
+
+PAGE = Path(__file__).parents[3] / "docs" / "policies.md"
+
+
+def test_the_page_is_current(capsys: pytest.CaptureFixture[str]) -> None:
+    main()
+    assert PAGE.read_text(encoding="utf-8") == capsys.readouterr().out, "run `make docs`"
+
+
+def test_special_paths_are_those_of_the_handlers_written_by_hand() -> None:
+    rates = TABLE["subscription_dispatch_rates"]
+    by_hand = {(policy, level) for policy in TYPES.values() for level in ("namespace", "topic")}
+    declared = {
+        (policy, level)
+        for policy in TABLE.values()
+        for level in ("namespace", "topic")
+        if isinstance(getattr(policy, level), SpecialPath)
+    }
+    assert declared == {*by_hand, (rates, "topic")}
+
+
+def test_every_row_has_all_columns() -> None:
+    rows = [line for line in "".join(pages()).splitlines() if line.startswith("| `")]
+    assert len(rows) == len(TABLE)
+    assert {row.count("|") for row in rows} == {6}

@@ -1,0 +1,101 @@
+"""The collector and very many topics."""
+
+import gc
+from collections.abc import Iterator
+from typing import Any, cast
+from weakref import WeakSet
+
+import pytest
+
+from fakes.named_worlds import NamedWorld, named
+from magnetar_broker.server.garbage import CLOSED, OPENED, Garbage
+from magnetar_broker.topic.loaded_topics import AnyTopic, Topics
+from magnetar_proto.names import TopicName
+
+
+class Ring:
+    """Refers to itself, as topics do."""
+
+    def __init__(self, name: TopicName) -> None:
+        self.name = name
+        self.itself = self
+
+    def disconnect(self) -> None:
+        """Nobody is connected."""
+
+
+class Scene:
+    """Topics in memory, and what is left of those that ever were."""
+
+    def __init__(self) -> None:
+        self.world = NamedWorld()
+        self.topics = Topics(self.world.engine)
+        self.topics.serving = True
+        self.garbage = Garbage(self.topics)
+        self.left: WeakSet[Any] = WeakSet()
+
+    def open(self, count: int) -> list[TopicName]:
+        names = [named(f"{len(self.left)}-{number}") for number in range(count)]
+        for name in names:
+            self.world.do(self.topics.load(name, lambda name=name: self._made(name)))  # type: ignore[misc]
+        return names
+
+    async def _made(self, name: TopicName) -> AnyTopic:
+        ring = Ring(name)
+        self.left.add(ring)
+        return cast(AnyTopic, ring)
+
+    def end(self, names: list[TopicName]) -> None:
+        self.topics.evict(names, lambda topic: True)
+
+    def look(self) -> None:
+        self.world.do(self.garbage.collect_closed())
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    """The collector works as told, not as a test before has left it."""
+    before = gc.get_threshold()
+    gc.collect()
+    scene = Scene()
+    scene.garbage.start()
+    gc.disable()  # nothing is freed by chance
+    yield scene
+    gc.unfreeze()
+    gc.set_threshold(*before)
+    gc.enable()
+
+
+def test_a_start_switches_the_collector_on(scene: Scene) -> None:
+    scene.garbage.start()
+    assert gc.isenabled()
+
+
+def test_opened_topics_are_here_to_stay(scene: Scene) -> None:
+    before = gc.get_freeze_count()
+    scene.open(OPENED - 1)
+    assert gc.get_freeze_count() <= before
+    scene.open(1)
+    assert gc.get_freeze_count() >= before + OPENED
+
+
+def test_what_ended_is_freed_at_last(scene: Scene) -> None:
+    names = scene.open(CLOSED + 10)
+    scene.end(names)
+    assert len(scene.left) == CLOSED + 10
+    scene.look()
+    assert not scene.left
+    assert gc.get_freeze_count() > 0  # the rest is here to stay again
+
+
+def test_a_few_are_not_worth_a_look(scene: Scene) -> None:
+    names = scene.open(CLOSED + 400)
+    scene.end(names[: CLOSED + 50])  # a quarter of the others are 87
+    scene.look()
+    assert len(scene.left) == CLOSED + 400
+    scene.end(names[CLOSED + 50 : CLOSED + 100])
+    scene.look()
+    assert len(scene.left) == 300
+    scene.end(names[CLOSED + 100 : CLOSED + 150])
+    scene.look()
+    assert len(scene.left) == 300  # those of the last look do not count again

@@ -1,0 +1,246 @@
+"""HTTP as it comes over a socket: whole, in pieces, too much, half, and without an end."""
+
+import asyncio
+import http.client
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from io import BytesIO
+
+import pytest
+
+from magnetar_broker.server.http import connection as http_connection
+from magnetar_broker.server.http.connection import MAX_BODY, MAX_HEAD, HttpConnection
+from magnetar_broker.server.http.messages import Request, Response
+
+GET = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n"
+PUT = b"PUT /a HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody"
+
+
+@dataclass
+class Site:
+    """A port whose answers tell the path, unless `respond` says otherwise."""
+
+    requests: list[Request] = field(default_factory=list)
+    connections: set[HttpConnection] = field(default_factory=set)
+    respond: Callable[[Request], Awaitable[Response]] | None = None
+    port: int = 0
+
+    async def answer(self, request: Request) -> Response:
+        self.requests.append(request)
+        if self.respond is not None:
+            return await self.respond(request)
+        return Response(request.path.encode())
+
+    async def ask(self, *pieces: bytes, eof: bool = False) -> bytes:
+        """Everything that comes back until the port closes."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+        if eof:
+            writer.write_eof()
+        received = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        return received
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    """A site that is served until the test ends."""
+    made = Site()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(
+        lambda: HttpConnection(made.answer, made.connections), "127.0.0.1", 0
+    )
+    made.port = server.sockets[0].getsockname()[1]
+    yield made
+    server.close()
+    for connection in made.connections:
+        connection.abort()
+
+
+class Received:
+    """Bytes that look like a socket to the standard library's parser."""
+
+    def __init__(self, data: bytes) -> None:
+        self._file = BytesIO(data)
+
+    def makefile(self, _mode: str) -> BytesIO:
+        return self._file
+
+
+def answers(data: bytes, *methods: str) -> list[tuple[int, bytes]]:
+    """Status and body of each answer; there are no more."""
+    found = []
+    for method in methods:
+        answer = http.client.HTTPResponse(Received(data), method=method)  # type: ignore[arg-type]
+        answer.begin()
+        body = answer.read() if answer.status >= 200 else b""
+        found.append((answer.status, body))
+        data = data[data.index(b"\r\n\r\n") + 4 + len(body) :]
+    assert data == b""
+    return found
+
+
+async def test_a_request_as_it_was_sent(site: Site) -> None:
+    received = await site.ask(
+        b"POST /a%20b?x=1&y=%2B&x=2 HTTP/1.1\r\nHost: h\r\nX-One: 1\r\nx-one: 2\r\n"
+        b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n"
+    )
+    assert answers(received, "POST") == [(200, b"/a%20b")]
+    (request,) = site.requests
+    assert (request.method, request.path, request.body) == ("POST", "/a%20b", b"onetwo")
+    assert request.query == {"x": "1", "y": "+"}
+    assert (request.headers["x-one"], request.port) == ("1, 2", site.port)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+async def test_requests_in_pieces_are_answered_in_order(site: Site, size: int) -> None:
+    sent = PUT + GET.replace(b"/a", b"/b") + GET.replace(b"Host", b"Connection: close\r\nHost")
+    pieces = [sent[at : at + size] for at in range(0, len(sent), size)]
+    received = await site.ask(*pieces)
+    assert answers(received, "PUT", "GET", "GET") == [(200, b"/a"), (200, b"/b"), (200, b"/a")]
+    assert [request.body for request in site.requests] == [b"body", b"", b""]
+
+
+async def test_answers_without_a_body(site: Site) -> None:
+    async def respond(request: Request) -> Response:
+        return Response(b"page") if request.method == "HEAD" else Response(status=204)
+
+    site.respond = respond
+    received = await site.ask(GET.replace(b"GET", b"HEAD"), PUT, eof=True)
+    assert answers(received, "HEAD", "PUT") == [(200, b""), (204, b"")]
+    assert received.count(b"Content-Length: 4") == 1
+    assert received.count(b"Content-Length") == 1
+
+
+async def test_old_clients_and_those_that_speak_to_a_proxy(site: Site) -> None:
+    assert answers(await site.ask(b"GET /old HTTP/1.0\r\n\r\n"), "GET") == [(200, b"/old")]
+    for target, path in (("http://h/p", b"/p"), ("http://h", b"/")):
+        sent = f"GET {target} HTTP/1.1\r\nHost: h\r\n\r\n".encode()
+        assert answers(await site.ask(sent, eof=True), "GET") == [(200, path)]
+
+
+async def test_a_client_that_asks_before_it_sends_its_body(site: Site) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    writer.write(PUT.replace(b"body", b"").replace(b"Host", b"Expect: 100-continue\r\nHost"))
+    assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 \r\n\r\n"
+    writer.write(b"body")
+    writer.write_eof()
+    assert answers(await reader.read(), "PUT") == [(200, b"/a")]
+    writer.close()
+    await writer.wait_closed()
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"nonsense\r\n\r\n", 400),
+        (b"GET /a HTTP/1.1\r\n\r\n", 400),
+        (PUT.replace(b"4", b"x"), 400),
+        (PUT.replace(b"body", b"b"), 400),
+        (GET[:-2].replace(b"/a", b"/" + b"a" * MAX_HEAD), 431),
+        (PUT.replace(b"4", b"%d" % (MAX_BODY + 1)) + b"x" * (MAX_BODY + 1), 413),
+        (PUT.replace(b"PUT", b"HEAD").replace(b"4", b"x"), 400),
+    ],
+)
+async def test_what_is_refused(site: Site, sent: bytes, status: int) -> None:
+    received = await site.ask(sent, eof=True)
+    ((refused, body),) = answers(received, "GET")
+    assert refused == status
+    assert json.loads(body)["reason"]
+    assert b"\r\nConnection: close\r\n" in received
+    assert site.requests == []
+
+
+async def test_what_follows_an_answer_is_refused_by_itself(site: Site) -> None:
+    received = await site.ask(GET.replace(b"GET", b"HEAD") + b"nonsense\r\n\r\n", eof=True)
+    (head, _), (refused, body) = answers(received, "HEAD", "GET")
+    assert (head, refused) == (200, 400)
+    assert json.loads(body)["reason"]
+
+
+async def test_a_client_that_was_refused_may_finish_sending(site: Site) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    writer.write(PUT.replace(b"4", b"%d" % (2 * MAX_BODY)) + b"x" * (MAX_BODY + 1))
+    received = await reader.read()
+    assert answers(received, "PUT")[0][0] == 413
+    writer.write(b"x" * (MAX_BODY - 1))
+    await writer.drain()
+    writer.close()
+    await writer.wait_closed()
+
+
+@pytest.mark.parametrize("sent", [b"", GET[:10], GET, PUT[:-1]])
+async def test_patience_ends(site: Site, monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
+    monkeypatch.setattr(http_connection, "IDLE_SECONDS", 0.05)
+    received = await site.ask(sent)
+    assert answers(received, *["GET"] * (sent == GET)) == [(200, b"/a")] * (sent == GET)
+
+
+async def test_a_client_that_leaves_does_not_stop_its_request(site: Site) -> None:
+    begun, go_on, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def respond(request: Request) -> Response:
+        begun.set()
+        await go_on.wait()
+        done.set()
+        return Response()
+
+    site.respond = respond
+    _, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    writer.write(GET)
+    await begun.wait()
+    (connection,) = site.connections
+    task = connection.task
+    assert task is not None
+    connection.connection_lost(None)
+    assert site.connections == {connection}
+    connection._transport.close()
+    go_on.set()
+    await task
+    assert done.is_set()
+    assert site.connections == set()
+    writer.close()
+    await writer.wait_closed()
+
+
+async def test_a_stop_lets_the_present_request_end(site: Site) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def respond(request: Request) -> Response:
+        begun.set()
+        await go_on.wait()
+        return Response(b"end")
+
+    site.respond = respond
+    asked = asyncio.create_task(site.ask(GET + GET))
+    await begun.wait()
+    idle = asyncio.create_task(site.ask(b""))
+    while len(site.connections) < 2:
+        await asyncio.sleep(0)
+    for connection in list(site.connections):
+        connection.stop()
+    assert await idle == b""
+    go_on.set()
+    assert answers(await asked, "GET") == [(200, b"end")]
+    assert len(site.requests) == 1
+
+
+async def test_who_does_not_read_is_not_answered_further(site: Site) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    writer.write(GET)
+    await reader.readuntil(b"/a")
+    (connection,) = site.connections
+    connection.pause_writing()
+    connection.data_received(GET)
+    assert connection.task is None
+    connection.resume_writing()
+    assert connection.task is not None
+    await reader.readuntil(b"/a")
+    assert len(site.requests) == 2
+    writer.close()
+    await writer.wait_closed()

@@ -1,0 +1,322 @@
+"""What the HTTP port says when the broker is not well: in this process, on stores in memory."""
+
+import asyncio
+import contextlib
+import http.client
+import json
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from magnetar_broker.broker import Broker
+from magnetar_broker.config import Settings, SubscriptionType
+from magnetar_broker.metrics.journal import JournalStats
+from magnetar_broker.names.ownership import SoleOwner
+from magnetar_broker.server import heartbeat
+from magnetar_broker.server import http_server as http_port
+from magnetar_broker.server.descriptors import Descriptors
+from magnetar_broker.server.http_server import HttpServer
+from magnetar_broker.server.world import LoopClock, LoopTasks
+from magnetar_proto.names import TopicName
+from magnetar_storage.errors import Unavailable
+from magnetar_storage.interfaces import Versioned
+from magnetar_storage.log.cache import EntryCache
+from magnetar_storage.log.engine import Engine
+from magnetar_storage.memory import MemoryMetadata, MemorySegment, MemoryStore, MemoryWriter
+
+HEALTH = "/admin/v2/brokers/health"
+READY = "/admin/v2/brokers/ready"
+HEARTBEAT = "persistent://pulsar/system/heartbeat"
+LIST = "/admin/v2/persistent/public/default"
+LOOKUP = "/lookup/v2/topic/persistent/public/default/t"
+PARTITIONS = "/admin/v2/persistent/public/default/t/partitions"
+TENANT = "/admin/v2/tenants/public"
+
+
+class Metadata(MemoryMetadata):
+    """Raises `error` from every read, once that is set."""
+
+    error: Exception | None = None
+
+    async def get(self, key: str) -> Versioned | None:
+        if self.error is not None:
+            raise self.error
+        return await super().get(key)
+
+
+class Port:
+    """A broker behind an open HTTP port."""
+
+    def __init__(self, **settings: Any) -> None:
+        loop = asyncio.get_running_loop()
+        clock = LoopClock(loop)
+        self.store, self.metadata = MemoryStore(clock), Metadata(clock)
+        engine = Engine(self.store, self.metadata, EntryCache(1 << 20), clock, LoopTasks(loop))
+        self.broker = Broker(Settings(**settings), engine, SoleOwner("pulsar://127.0.0.1:6650"))
+        self.server = HttpServer(self.broker, JournalStats(), Descriptors())
+        self.port: int | None = None
+
+    async def get(self, path: str) -> tuple[int, str]:
+        """Status and body of an answer."""
+        return await asyncio.to_thread(self._get, path)
+
+    def _get(self, path: str) -> tuple[int, str]:
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port)) as connection:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+
+    async def refusal(self, path: str) -> tuple[int, str]:
+        """Status and reason of a refusal."""
+        status, body = await self.get(path)
+        return status, json.loads(body)["reason"]
+
+
+@contextlib.asynccontextmanager
+async def open_port(**settings: Any) -> AsyncIterator[Port]:
+    """An HTTP port that is served within the context."""
+    port = Port(**settings)
+    port.port = await port.server.start("127.0.0.1", 0)
+    try:
+        yield port
+    finally:
+        await port.broker.close()
+        await port.server.stop()
+
+
+async def test_before_the_broker_is_ready() -> None:
+    async with open_port() as port:
+        assert (await port.refusal(HEALTH))[0] == 503
+        assert (await port.refusal(READY))[0] == 500
+        for path in (LIST, LOOKUP, PARTITIONS):
+            assert (await port.refusal(path))[0] == 503, path
+        assert (await port.get("/metrics"))[0] == 200
+        await port.broker.start()
+        assert await port.get(HEALTH) == (200, "ok")
+        assert await port.get(READY) == (200, "ok")
+        assert (await port.get(LOOKUP))[0] == 200
+
+
+async def test_a_store_that_accepts_nothing_is_not_healthy() -> None:
+    async with open_port() as port:
+        await port.broker.start()
+        port.store.trouble = Unavailable("the journal failed")
+        status, reason = await port.refusal(HEALTH)
+        assert status == 503
+        assert "the journal failed" in reason
+        assert await port.get(READY) == (200, "ok")
+
+
+async def test_metadata_that_cannot_be_read_is_not_healthy() -> None:
+    async with open_port() as port:
+        await port.broker.start()
+        port.metadata.error = Unavailable("the database is gone")
+        for path in (HEALTH, TENANT):
+            status, reason = await port.refusal(path)
+            assert status == 503, path
+            assert "the database is gone" in reason
+
+
+async def test_a_message_that_cannot_be_stored_is_not_healthy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def no_segment() -> MemoryWriter:
+        raise Unavailable("no room to write")
+
+    async with open_port() as port:
+        await port.broker.start()
+        with monkeypatch.context() as trouble:
+            trouble.setattr(port.store, "create", no_segment)
+            status, reason = await port.refusal(HEALTH)
+            assert status == 503
+            assert reason.startswith(f"publishing to {HEARTBEAT}: the broker closed the topic")
+            port.store.is_failing = True
+            status, reason = await port.refusal(HEALTH)
+            assert (status, reason.endswith("no room to write")) == (503, True), reason
+        port.store.is_failing = False
+        assert await port.get(HEALTH) == (200, "ok")
+        for segment in port.store._segments.values():
+            segment.refusal = Unavailable("the disk failed")
+        assert await port.refusal(HEALTH) == (503, f"publishing to {HEARTBEAT}: the disk failed")
+        assert await port.get(HEALTH) == (200, "ok")
+
+
+async def test_a_store_that_is_slow_is_not_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_port() as port:
+        await port.broker.start()
+        assert await port.get(HEALTH) == (200, "ok")
+        with monkeypatch.context() as trouble:
+            trouble.setattr(heartbeat, "LIMIT_SECONDS", 0.05)
+            trouble.setattr(MemorySegment, "confirm", lambda segment: None)
+            status, reason = await port.refusal(HEALTH)
+            assert status == 503
+            assert reason == f"publishing to {HEARTBEAT}: not done within 0.05 s"
+            assert await port.get(READY) == (200, "ok")
+
+
+async def test_a_check_that_no_caller_waits_for_leaves_nothing_and_the_next_is_a_new_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with open_port() as port:
+        await port.broker.start()
+        beat = heartbeat.Heartbeat(port.broker)
+        is_publishing = asyncio.Event()
+        with monkeypatch.context() as trouble:
+            trouble.setattr(MemorySegment, "confirm", lambda segment: is_publishing.set())
+            callers = [asyncio.create_task(beat.check()) for _ in range(2)]
+            await is_publishing.wait()
+            for caller in callers:
+                caller.cancel()
+            await asyncio.wait(callers)
+            assert all(caller.cancelled() for caller in callers)
+            topic = port.broker.topics.get(TopicName.parse(HEARTBEAT))
+            assert topic is not None
+            assert not topic.producers and not topic.subscriptions
+        for segment in port.store._segments.values():
+            segment.confirm()
+        await beat.check()  # while the task of the other check has not ended yet
+
+
+async def test_a_client_that_has_left_waits_for_nothing() -> None:
+    async with open_port() as port:
+        await port.broker.start()
+        client = heartbeat._InProcessClient(port.broker)
+        arrival = asyncio.create_task(client.next())
+        await asyncio.sleep(0)
+        client.leave()
+        for waiting in (arrival, client.next()):
+            with pytest.raises(heartbeat._GivenUp):
+                await waiting
+
+
+async def test_metadata_that_is_slow_is_not_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_port() as port:
+
+        async def never(key: str) -> Versioned | None:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        await port.broker.start()
+        with monkeypatch.context() as trouble:
+            trouble.setattr(heartbeat, "LIMIT_SECONDS", 0.05)
+            trouble.setattr(port.metadata, "get", never)
+            status, reason = await port.refusal(HEALTH)
+        assert (status, reason) == (503, "reading metadata: not done within 0.05 s")
+
+
+async def test_checks_at_the_same_time_are_one() -> None:
+    async with open_port() as port:
+        await port.broker.start()
+        beat = heartbeat.Heartbeat(port.broker)
+        await asyncio.gather(*(beat.check() for _ in range(10)))
+        topic = port.broker.topics.get(TopicName.parse(HEARTBEAT))
+        assert topic is not None and topic.appender.messages_in == 1
+        await beat.check()
+        assert topic.appender.messages_in == 2
+
+
+async def test_a_check_leaves_nothing_in_lists_and_no_client() -> None:
+    async with open_port() as port:
+        await port.broker.start()
+        for _ in range(2):
+            assert await port.get(HEALTH) == (200, "ok")
+        assert await port.get("/admin/v2/persistent/pulsar/system") == (200, "[]")
+        topic = port.broker.topics.get(TopicName.parse(HEARTBEAT))
+        assert topic is not None
+        assert not topic.producers and not topic.subscriptions
+        assert port.broker.connections == port.broker.connections_total == 0
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"enable_persistent_topics": False},
+        {"subscription_types_enabled": frozenset({SubscriptionType.SHARED})},
+        {"allow_auto_topic_creation": False},
+        {"broker_deduplication_enabled": True},
+    ],
+)
+async def test_settings_that_the_check_keeps_to(settings: dict[str, Any]) -> None:
+    async with open_port(**settings) as port:
+        await port.broker.start()
+        for _ in range(2):
+            assert await port.get(HEALTH) == (200, "ok")
+
+
+async def test_a_defect_is_logged_and_not_shown(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR):
+        async with open_port() as port:
+            await port.broker.start()
+            port.metadata.error = RuntimeError("secret detail")
+            status, reason = await port.refusal(TENANT)
+            assert status == 500
+            assert "secret detail" not in reason
+    (record,) = [r for r in caplog.records if r.name.startswith("magnetar_broker")]
+    assert TENANT in record.getMessage()
+    assert record.exc_info is not None
+    assert "secret detail" in str(record.exc_info[1])
+
+
+async def test_too_many_lookups_are_refused() -> None:
+    async with open_port() as port:
+        await port.broker.start()
+        with contextlib.ExitStack() as busy:
+            for _ in range(port.broker.settings.max_concurrent_lookup_request):
+                busy.enter_context(port.broker.lookup())
+            for path in (LIST, LOOKUP, PARTITIONS):
+                assert (await port.refusal(path))[0] == 503, path
+        assert (await port.get(LOOKUP))[0] == 200
+
+
+async def test_connections_beyond_the_limit_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_port, "MAX_CONNECTIONS", 1)
+    async with open_port() as port:
+        first = await asyncio.open_connection("127.0.0.1", port.port)
+        first[1].write(b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n")
+        assert (await first[0].readline()).startswith(b"HTTP/1.1 200")
+        second = await asyncio.open_connection("127.0.0.1", port.port)
+        assert await second[0].read() == b""
+        for _, writer in (first, second):
+            writer.close()
+            await writer.wait_closed()
+
+
+async def test_no_port_when_switched_off() -> None:
+    port = Port()
+    assert await port.server.start("127.0.0.1", None) is None
+    await port.server.stop()
+
+
+async def test_a_stop_does_not_wait_for_ever_for_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_port, "STOP_SECONDS", 0.01)
+    port = Port()
+    begun = asyncio.Event()
+
+    async def never(key: str) -> Versioned | None:
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    await port.broker.start()
+    monkeypatch.setattr(port.metadata, "get", never)
+    port.port = await port.server.start("127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port.port)
+    writer.write(f"GET {TENANT} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
+    await begun.wait()
+    await port.server.stop()
+    assert await reader.read() == b""
+    writer.close()
+    await writer.wait_closed()
+    monkeypatch.undo()
+    await port.broker.close()
+
+
+async def test_a_stopped_server_leaves_its_port() -> None:
+    port = Port()
+    port.port = await port.server.start("127.0.0.1", 0)
+    await port.server.stop()
+    successor = Port()
+    assert await successor.server.start("127.0.0.1", port.port) == port.port
+    await successor.server.stop()

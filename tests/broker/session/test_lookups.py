@@ -1,0 +1,44 @@
+"""LOOKUP: which of a broker's addresses a client is given."""
+
+from typing import Any
+
+from fakes.sessions import TOPIC, SessionWorld
+from magnetar_broker.config.listeners import ListenerUrls
+from magnetar_broker.names.ownership import SoleOwner
+from magnetar_proto import PulsarApi_pb2 as pb
+
+INSIDE = ListenerUrls("pulsar://127.0.0.1:6650")
+OUTSIDE = ListenerUrls("pulsar://localhost:16650", "pulsar+ssl://localhost:16651")
+
+
+def look_up(**fields: Any) -> pb.CommandLookupTopicResponse:
+    world = SessionWorld()
+    owner = world.broker.ownership
+    assert isinstance(owner, SoleOwner)
+    owner.announce(INSIDE, {"inside": INSIDE, "outside": OUTSIDE})
+    answer = world.client().ask(pb.CommandLookupTopic(topic=TOPIC, request_id=7, **fields))
+    assert isinstance(answer, pb.CommandLookupTopicResponse) and answer.request_id == 7
+    return answer
+
+
+def test_a_client_that_names_no_listener_gets_the_default_address() -> None:
+    for fields in ({}, {"advertised_listener_name": ""}):
+        answer = look_up(**fields)
+        assert answer.response == answer.Connect
+        assert answer.brokerServiceUrl == INSIDE.pulsar
+        assert not answer.HasField("brokerServiceUrlTls")
+        assert answer.proxy_through_service_url
+
+
+def test_a_client_gets_the_addresses_of_the_listener_it_names() -> None:
+    answer = look_up(advertised_listener_name="outside")
+    assert answer.response == answer.Connect
+    assert (answer.brokerServiceUrl, answer.brokerServiceUrlTls) == OUTSIDE[:2]
+    assert not answer.proxy_through_service_url
+
+
+def test_an_unknown_listener_is_refused() -> None:
+    answer = look_up(advertised_listener_name="elsewhere")
+    assert (answer.response, answer.error) == (answer.Failed, pb.ServiceNotReady)
+    assert "'elsewhere'" in answer.message and "inside, outside" in answer.message
+    assert not answer.HasField("brokerServiceUrl")

@@ -1,0 +1,141 @@
+"""What a broker does with its topics again and again."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fakes.connection import RecordingConnection
+from fakes.logs import BY_THREE, LogWorld
+from fakes.topics import TopicWorld, entry
+from magnetar_broker.broker import Broker
+from magnetar_broker.config import Settings
+from magnetar_broker.maintenance import QUOTAS
+from magnetar_broker.names.ownership import SoleOwner
+from magnetar_broker.policies.retention import Retention
+from magnetar_broker.policies.table import MESSAGE_TTL, RETENTION
+from magnetar_broker.publishing.producer import ProducerRequest
+from magnetar_broker.topic.topic import Topic
+from magnetar_proto.names import TopicName
+from magnetar_storage.errors import DiskFull
+
+NAMESPACE = "public/default"
+MINUTE = 60
+
+
+class Kept(LogWorld):
+    """A broker with some topics, each with a subscription that nobody consumes."""
+
+    def __init__(self, topics: int = 1, **settings: Any) -> None:
+        super().__init__(BY_THREE)
+        self.broker = Broker(
+            replace(Settings(), **settings), self.engine, SoleOwner("pulsar://x:1")
+        )
+        self.do(self.broker.start())
+        self.topics = [self.opened(f"persistent://{NAMESPACE}/t{n}") for n in range(topics)]
+        self.topic = self.topics[0]
+
+    def opened(self, name: str) -> Topic:
+        topic = self.do(self.broker.topic(TopicName.parse(name), True))
+        assert isinstance(topic, Topic)
+        self.do(topic.subscriptions.create("sub", 0, {}))
+        return topic
+
+    def publish(self, topic: Topic, entries: int = 1) -> RecordingConnection:
+        connection = RecordingConnection()
+        producer = self.do(topic.producers.add(connection, ProducerRequest(1, "p")))
+        self.do(topic.log.rollover.start_writing())
+        TopicWorld.send(producer, *[entry(self.clock.now_ms())] * entries)
+        self.clock.pump()
+        return connection
+
+    def unacked(self, topic: Topic) -> int:
+        return topic.subscriptions["sub"].counter.entries()
+
+
+def test_messages_expire_every_five_minutes() -> None:
+    world = Kept(ttl_duration_default_in_seconds=60)
+    world.publish(world.topic, 2)
+    world.clock.advance(5 * MINUTE - 1)
+    assert world.unacked(world.topic) == 2
+    world.clock.advance(1)
+    assert world.unacked(world.topic) == 0
+
+
+def test_a_ttl_that_is_said_is_kept_to_on_return() -> None:
+    world = Kept()
+    world.publish(world.topic, 2)
+    world.clock.advance(2 * MINUTE)
+    world.do(world.broker.enforcement.set(NAMESPACE, {MESSAGE_TTL: 60}))
+    assert world.unacked(world.topic) == 0
+
+
+def test_what_expires_is_deleted() -> None:
+    world = Kept(ttl_duration_default_in_seconds=60)
+    world.publish(world.topic, 3)
+    assert world.topic.log.size > 0
+    world.clock.advance(10 * MINUTE)
+    assert (world.topic.log.first_offset, world.topic.log.size) == (3, 0)
+
+
+def test_retention_that_is_said_holds_for_the_next_round() -> None:
+    world = Kept(retention_check_interval_in_seconds=10)
+    world.do(world.broker.enforcement.set(NAMESPACE, {RETENTION: Retention(-1, -1)}))
+    world.publish(world.topic, 3)
+    world.topic.subscriptions["sub"].skip(range(3))
+    world.clock.advance(30)
+    assert world.topic.log.first_offset == 0
+    world.do(world.broker.enforcement.set(world.topic.name, {RETENTION: Retention(0, 0)}))
+    world.clock.advance(10)
+    assert world.topic.log.first_offset == 3
+
+
+def test_an_idle_topic_rolls_over_by_age_and_what_is_consumed_goes() -> None:
+    world = Kept()
+    world.publish(world.topic, 1)
+    world.topic.subscriptions["sub"].skip(range(1))
+    world.clock.advance(239 * MINUTE)
+    assert world.topic.log.size > 0
+    world.clock.advance(4 * MINUTE)
+    assert world.topic.log.size == 0
+    segments = world.topic.log.segments
+    world.clock.advance(24 * 60 * MINUTE)
+    assert world.topic.log.segments == segments, "an empty segment is left alone"
+
+
+def test_quotas_are_kept_to_every_minute_and_when_asked() -> None:
+    world = Kept(backlog_quota_default_limit_bytes=1)
+    connection = world.publish(world.topic)
+    world.clock.advance(MINUTE - 1)
+    assert connection.closed_producers == []
+    world.clock.advance(1)
+    assert connection.closed_producers == [1]
+    world = Kept(backlog_quota_default_limit_bytes=1)
+    connection = world.publish(world.topic)
+    world.do(world.broker.jobs.run(QUOTAS))
+    assert connection.closed_producers == [1]
+
+
+def test_subscriptions_end_when_nobody_has_used_them() -> None:
+    world = Kept(subscription_expiration_time_minutes=30)
+    world.clock.advance(30 * MINUTE)
+    assert list(world.topic.subscriptions) == ["sub"]
+    world.clock.advance(5 * MINUTE)
+    assert list(world.topic.subscriptions) == []
+
+
+def test_one_topic_in_trouble_keeps_no_other_from_its_turn(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = Kept(topics=3, ttl_duration_default_in_seconds=60)
+    for topic in world.topics:
+        world.publish(topic)
+
+    async def broken(predicate: Callable[[bytes], bool]) -> int:
+        raise DiskFull("no room even for that")
+
+    world.topics[1].log.entries.first_where = broken  # type: ignore[assignment]
+    world.clock.advance(5 * MINUTE)
+    assert [world.unacked(topic) for topic in world.topics] == [0, 1, 0]
+    assert f"messages of {world.topics[1].name} could not be expired" in caplog.text

@@ -1,0 +1,272 @@
+"""Setting policies: loaded topics keep to them before it is answered, and to the last of them."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from effort import examples
+from fakes.sessions import TOPIC, SessionWorld, produce
+from fakes.world import ManualPromise
+from magnetar_broker.base.errors import NamespaceMissing, NotReady, TopicMissing
+from magnetar_broker.base.parallel import WIDTH
+from magnetar_broker.config import Settings
+from magnetar_broker.names.catalogue import Partitioned
+from magnetar_broker.policies.policy import Subject
+from magnetar_broker.policies.resolver import Policies
+from magnetar_broker.policies.table import (
+    DEDUPLICATION,
+    ENCRYPTION_REQUIRED,
+    MAX_PRODUCERS,
+    SUBSCRIPTION_DISPATCH_RATES,
+)
+from magnetar_broker.policies.values import DispatchRate
+from magnetar_broker.topic.loaded_topics import Topics
+from magnetar_broker.topic.policy_enforcement import TOPICS_A_TURN
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.names import TopicName
+from magnetar_storage.errors import DiskFull, Unavailable
+
+NAME = TopicName.parse(TOPIC)
+NAMESPACE = NAME.namespace_name
+Rates = dict[str, DispatchRate]
+PARTITION = NAME.with_partition(0)
+
+
+def test_loaded_topics_apply_a_policy_before_it_is_answered() -> None:
+    world = SessionWorld(bootstrap_namespaces=("public/other",))
+    topic, other = world.topic(), world.topic("persistent://public/other/topic")
+    world.do(world.broker.enforcement.set(NAMESPACE, {DEDUPLICATION: True}))
+    assert topic.deduplication.on and not other.deduplication.on
+    world.do(world.broker.enforcement.set(NAME, {DEDUPLICATION: False}))
+    assert not topic.deduplication.on
+
+
+def test_a_topic_speaks_for_its_partitions_and_nobody_else() -> None:
+    world = SessionWorld()
+    world.do(world.broker.catalogue.create_partitioned(NAME, Partitioned(2)))
+    partition = world.topic(str(PARTITION))
+    others = [world.topic(f"{TOPIC}{suffix}") for suffix in ("-partition-", "2", "-2")]
+    world.do(world.broker.enforcement.set(PARTITION, {MAX_PRODUCERS: 1}))
+    assert partition.limits.max_producers == 1
+    assert [topic.limits.max_producers for topic in others] == [10_000] * 3
+
+
+def test_what_a_topic_says_costs_no_more_where_there_are_many_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = SessionWorld()
+    topic = world.topic()
+
+    def look_at_all(_: Topics) -> None:
+        raise AssertionError("others were asked")
+
+    monkeypatch.setattr(Topics, "__iter__", look_at_all)
+    world.do(world.broker.enforcement.set(NAME, {MAX_PRODUCERS: 1}))
+    assert topic.limits.max_producers == 1
+
+
+def test_a_topic_that_is_being_loaded_keeps_to_it_as_well() -> None:
+    world = SessionWorld()
+    world.topic()
+    gate = world.store.create_gate = world.clock.promise()
+    loading = world.begin(world.broker.topic(TopicName.parse(TOPIC + "-2"), create=True))
+    said = world.begin(world.broker.enforcement.set(NAMESPACE, {DEDUPLICATION: True}))
+    gate.set_result(None)
+    world.clock.pump()
+    said.result()
+    assert loading.result().deduplication.on
+
+
+def test_a_topic_that_fails_meanwhile_keeps_no_other_one_from_it() -> None:
+    world = SessionWorld()
+    failing, other = world.topic(), world.topic(TOPIC + "-2")
+    world.do(other.subscriptions.ensure("sub"))  # it can write without a new segment
+    world.store.create_failure = DiskFull("no room")
+    world.do(world.broker.enforcement.set(NAMESPACE, {DEDUPLICATION: True}))
+    assert failing.closed and other.deduplication.on
+    world.store.create_failure = None
+    assert world.topic() is not failing and world.topic().deduplication.on
+
+
+def test_whoever_cannot_keep_to_it_is_told_after_all_others_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = SessionWorld()
+    failing, other = world.topic(), world.topic(TOPIC + "-2")
+
+    async def fail() -> None:
+        raise Unavailable("not now")
+
+    monkeypatch.setattr(failing, "policies_changed", fail)
+    with pytest.raises(Unavailable, match="not now"):
+        world.do(world.broker.enforcement.set(NAMESPACE, {MAX_PRODUCERS: 1}))
+    assert other.limits.max_producers == 1
+
+
+def test_what_could_not_be_stored_changes_nothing() -> None:
+    world = SessionWorld()
+    topic = world.topic()
+    with world.failing_metadata(), pytest.raises(Unavailable):
+        world.do(world.broker.enforcement.set(NAMESPACE, {MAX_PRODUCERS: 1}))
+    assert topic.limits.max_producers == 10_000
+    assert topic.policies.value(MAX_PRODUCERS, NAME) == 10_000
+    world.do(world.broker.enforcement.set(NAMESPACE, {MAX_PRODUCERS: 2}))
+    assert topic.limits.max_producers == 2
+
+
+def test_many_topics_leave_the_loop_to_others_in_between() -> None:
+    world = SessionWorld()
+    a_turn = WIDTH * TOPICS_A_TURN
+    topics = [world.topic(f"{TOPIC}-{number}") for number in range(3 * a_turn)]
+    saying = world.begin(world.broker.enforcement.set(NAMESPACE, {MAX_PRODUCERS: 1}))
+    changed: list[int] = []
+
+    def look() -> None:
+        changed.append(sum(topic.limits.max_producers == 1 for topic in topics))
+        if not saying.done():
+            world.clock.soon(look)
+
+    world.clock.soon(look)
+    world.clock.pump()
+    saying.result()
+    steps = [after - before for before, after in pairwise([0, *changed])]
+    assert sum(steps) == len(topics) and max(steps) <= a_turn
+
+
+@pytest.mark.parametrize("topic", [TOPIC, TOPIC.replace("persistent", "non-persistent")])
+def test_encryption_that_becomes_required_sends_plain_producers_away(topic: str) -> None:
+    world = SessionWorld()
+    client = world.client()
+    client.ask(produce(1, topic=topic))
+    world.do(world.broker.enforcement.set(NAMESPACE, {ENCRYPTION_REQUIRED: True}))
+    (told,) = client.heard()
+    assert isinstance(told, pb.CommandCloseProducer)
+
+
+# Several at once ----------------------------------------------------------------------------------
+
+
+def _delaying(world: SessionWorld, order: list[bool]) -> Callable[[], None]:
+    """Writes of metadata take place in turn or when the returned call is made."""
+    waiting: list[ManualPromise] = []
+    put = world.metadata.put
+
+    async def late(*asked: Any) -> Any:
+        if order and order.pop():
+            waiting.append(gate := world.clock.promise())
+            await gate
+        version = await put(*asked)
+        if order and order.pop():
+            waiting.append(gate := world.clock.promise())
+            await gate
+        return version
+
+    def release() -> None:
+        world.clock.pump()
+        while waiting:
+            waiting.pop().set_result(None)
+            world.clock.pump()
+
+    world.metadata.put = late  # type: ignore[assignment]
+    return release
+
+
+@settings(max_examples=examples(60))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([NAMESPACE, NAME]), st.none() | st.booleans()),
+        min_size=2,
+        max_size=6,
+    ),
+    st.lists(st.booleans(), max_size=12),
+)
+def test_the_last_that_is_stored_is_kept_to(
+    sayings: list[tuple[Subject, bool | None]], order: list[bool]
+) -> None:
+    world = SessionWorld()
+    topic = world.topic()
+    release = _delaying(world, order)
+    saying = [
+        world.begin(world.broker.enforcement.set(subject, {DEDUPLICATION: value, MAX_PRODUCERS: n}))
+        for n, (subject, value) in enumerate(sayings, 1)
+    ]
+    release()
+    for one in saying:
+        one.result()
+    stored = Policies(world.metadata, Settings())
+    world.do(stored.load(NAME))
+    assert topic.deduplication.on == stored.value(DEDUPLICATION, NAME)
+    assert topic.limits.max_producers == stored.value(MAX_PRODUCERS, NAME)
+
+
+def test_changes_of_one_value_are_all_there() -> None:
+    world = SessionWorld()
+    world.topic()
+    rate = DispatchRate(1, 1, 1, False)
+    release = _delaying(world, [True, False] * 3)
+
+    def adding(name: str) -> Callable[[Rates | None], Rates]:
+        return lambda rates: {**(rates or {}), name: rate}
+
+    saying = [
+        world.begin(
+            world.broker.enforcement.update(NAME, SUBSCRIPTION_DISPATCH_RATES, adding(name))
+        )
+        for name in "abc"
+    ]
+    release()
+    for one in saying:
+        one.result()
+    rates = world.broker.policies.value(SUBSCRIPTION_DISPATCH_RATES, NAME)
+    assert rates == dict.fromkeys("abc", rate)
+
+
+# Those that are deleted -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("late", [[], [True], [False, True], [True, True]])
+def test_a_deleted_topic_leaves_nothing_said(late: list[bool]) -> None:
+    world = SessionWorld()
+    world.topic()
+    release = _delaying(world, list(late))
+    saying = world.begin(world.broker.enforcement.set(NAME, {MAX_PRODUCERS: 1}))
+    deleting = world.begin(world.broker.deletion.topics.delete(NAME, force=True))
+    release()
+    assert saying.done() and deleting.done()
+    with suppress(TopicMissing, NotReady):
+        saying.result()
+    deleting.result()
+    assert world.topic().limits.max_producers == 10_000
+    stored = Policies(world.metadata, Settings())
+    assert world.do(stored.values_of(NAME)) == {}
+
+
+def test_nobody_says_anything_for_what_is_not_there() -> None:
+    world = SessionWorld()
+    with pytest.raises(TopicMissing):
+        world.do(world.broker.enforcement.set(NAME, {MAX_PRODUCERS: 1}))
+    with pytest.raises(NamespaceMissing):
+        world.do(world.broker.enforcement.set("public/missing", {MAX_PRODUCERS: 1}))
+    assert world.broker.policies.known == 0
+
+
+def test_what_was_forgotten_although_that_seemed_to_fail_is_forgotten() -> None:
+    world = SessionWorld()
+    world.topic()
+    policies, delete = world.broker.policies, world.metadata.delete
+    world.do(world.broker.enforcement.set(NAME, {MAX_PRODUCERS: 1}))
+
+    async def delete_and_fail(*asked: Any) -> None:
+        await delete(*asked)
+        raise Unavailable("the outcome is unknown")
+
+    world.metadata.delete = delete_and_fail  # type: ignore[assignment]
+    with pytest.raises(Unavailable):
+        world.do(policies.delete(NAME))
+    world.metadata.delete = delete  # type: ignore[method-assign]
+    assert world.do(policies.explicit(MAX_PRODUCERS, NAME)) is None  # type: ignore[arg-type]

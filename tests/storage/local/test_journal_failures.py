@@ -1,0 +1,206 @@
+"""A disk that is full, or fails: what is told, and what works again."""
+
+import pytest
+
+from fakes.faulty_disk import seeded
+from fakes.local_store import TINY, Machine
+from fakes.world import QueuedWorkers, run
+from magnetar_storage.errors import DataDirLocked, DiskFull, Unavailable, WriterFailed
+from magnetar_storage.local.store import LocalStore
+
+
+def told_by(machine: Machine, segment: int, payload: bytes) -> list[BaseException | None]:
+    told: list[BaseException | None] = []
+    machine.writers[segment].append([payload], [1], told.append)
+    machine.pump()
+    return told
+
+
+@pytest.mark.parametrize("room", range(0, 600, 7))
+def test_a_full_disk_fails_writers_and_the_next_ones_work(room: int) -> None:
+    machine = Machine()
+    machine.open()
+    segment = machine.create()
+    machine.append(segment, [b"before"], [1])
+    machine.pump()
+    machine.disk.room = room
+    for number in range(30):
+        machine.append(segment, [b"%d" % number * 20], [1])
+        machine.pump()
+    assert 0 < machine.truths[segment].confirmed < 31
+    (error,) = told_by(machine, segment, b"late")
+    assert isinstance(error, WriterFailed)
+    machine.disk.room = 1 << 30
+    machine.clock.advance(TINY.retry_seconds)
+    machine.check()
+    machine.check_still_works()
+    machine.disk.crash(seeded(room))
+    machine.open()
+    assert machine.store.findings == [], "what was left of the failed write is gone"
+    machine.check()
+
+
+def test_creating_on_a_full_disk_says_so() -> None:
+    machine = Machine()
+    machine.open()
+    machine.disk.room = 0
+    with pytest.raises(DiskFull, match="free some space"):
+        machine.do(machine.store.create())
+    machine.disk.room = 1 << 30
+    assert machine.store.is_failing and machine.store.trouble is None
+    machine.check_still_works()
+    assert not machine.store.is_failing
+
+
+def test_after_a_failed_sync_everything_is_refused_until_a_restart() -> None:
+    machine = Machine()
+    machine.open()
+    segment = machine.create()
+    machine.append(segment, [b"kept"], [1])
+    machine.pump()
+    machine.disk.failing_syncs = 1
+    (error,) = told_by(machine, segment, b"unknown")
+    assert isinstance(error, Unavailable) and not isinstance(error, DiskFull)
+    assert "restart" in str(error)
+    assert machine.store.trouble is not None
+    with pytest.raises(Unavailable, match="restart"):
+        machine.do(machine.store.create())
+    machine.disk.crash(seeded(1))
+    machine.truths[segment].appended.append((b"unknown", 1))
+    machine.open()
+    assert machine.store.trouble is None
+    machine.check()
+
+
+def test_a_journal_that_failed_keeps_no_stacks_of_those_it_refuses() -> None:
+    machine = Machine()
+    machine.open()
+    segment, idle = machine.create(), machine.create()
+    machine.disk.failing_syncs = 1
+    told = told_by(machine, segment, b"unknown")
+    trouble = machine.store.trouble
+    assert trouble is not None
+    for _ in range(3):
+        told += told_by(machine, segment, b"refused by the writer")
+        with pytest.raises(WriterFailed) as sealing:
+            machine.do(machine.writers[segment].seal())
+        with pytest.raises(Unavailable, match="restart") as creating:
+            machine.do(machine.store.create())
+        with pytest.raises(Unavailable, match="restart") as recovering:
+            machine.do(machine.store.recover(idle))
+        told += [sealing.value, creating.value, recovering.value]
+    assert len({id(error) for error in told}) == len(told) == 13
+    assert machine.store.trouble is trouble
+    assert trouble.__traceback__ is None
+
+
+def test_write_behind_that_fails_is_told_once_and_tried_again() -> None:
+    machine = Machine()
+    machine.open()
+    segment = machine.create()
+    machine.append(segment, [b"kept"], [1])
+    machine.pump()
+    machine.disk.failing_syncs = 3
+    with pytest.raises(Unavailable):
+        machine.do(machine.store.checkpoint())
+    machine.clock.advance(TINY.retry_seconds * 5)
+    assert len(machine.store.findings) == 1
+    assert machine.disk.failing_syncs == 0
+    machine.disk.crash(seeded(2))
+    machine.open()
+    machine.check()
+
+
+def test_memory_stays_bounded_while_segment_files_cannot_be_written() -> None:
+    machine = Machine()
+    machine.open()
+    segment = machine.create()
+    machine.disk.operation = refuse_segments(machine)  # type: ignore[method-assign]
+    for _ in range(200):
+        machine.append(segment, [b"x" * 100], [1])
+        machine.pump()
+    confirmed = machine.truths[segment].confirmed
+    assert confirmed * 100 < TINY.unwritten_bytes + TINY.round_bytes
+    assert machine.store.trouble is not None
+    del machine.disk.operation
+    machine.clock.advance(TINY.retry_seconds)
+    assert machine.store.trouble is None
+    machine.check()
+    machine.check_still_works()
+
+
+def test_appends_wait_while_segment_files_are_slow() -> None:
+    machine = Machine()
+    clock = machine.clock
+    workers = QueuedWorkers(clock)
+    opening = LocalStore.open(machine.disk, workers, clock, TINY)
+    store = run(opening, clock, workers.step)
+    writer = run(store.create(), clock, workers.step)
+    told: list[BaseException | None] = []
+    for _ in range(200):
+        writer.append([b"x" * 100], [1], told.append)
+    clock.pump()
+    while workers.journal.step():
+        clock.pump()
+    assert 0 < len(told) * 100 < TINY.unwritten_bytes + TINY.round_bytes
+    assert store.trouble is None
+    while workers.step():
+        clock.pump()
+    assert told == [None] * 200
+
+
+def refuse_segments(machine: Machine):  # type: ignore[no-untyped-def]
+    """An `operation` that fails whatever touches a segment's file."""
+    count = machine.disk.operation
+
+    def refusing(what: str, name: str) -> None:
+        if name.startswith("segments/"):
+            raise Unavailable(f"cannot {what} {name}")
+        count(what, name)
+
+    return refusing
+
+
+def test_a_closed_store_refuses_and_frees_the_directory() -> None:
+    machine = Machine()
+    machine.open()
+    segment = machine.create()
+    with pytest.raises(DataDirLocked):
+        machine.do(LocalStore.open(machine.disk, machine.workers, machine.clock, TINY))
+    machine.close()
+    (error,) = told_by(machine, segment, b"late")
+    assert isinstance(error, Unavailable)
+    machine.open()
+    machine.check()
+
+
+def test_rounds_are_observed() -> None:
+    machine = Machine()
+    seen: list[tuple[int, int, float | None]] = []
+    ticks = iter(range(100))
+    store = machine.do(
+        LocalStore.open(
+            machine.disk, machine.workers, machine.clock, TINY,
+            lambda *round_: seen.append(round_), lambda: float(next(ticks)),
+        )
+    )  # fmt: skip
+    writer = machine.do(store.create())
+    writer.append([b"a"], [1], lambda _: None)
+    writer.append([b"bc"], [1], lambda _: None)
+    machine.pump()
+    assert seen == [(1, 32, 1.0), (2, 41 + 42, 1.0)]
+
+
+def test_nothing_remains_of_a_large_write_that_found_no_room() -> None:
+    machine = Machine()
+    machine.open()
+    segment = machine.create()
+    machine.disk.room = 2000
+    (error,) = told_by(machine, segment, b"x" * 5000)
+    assert isinstance(error, DiskFull)
+    machine.disk.room = 1 << 30
+    machine.do(machine.store.recover(segment))
+    machine.disk = machine.disk.copy()
+    machine.open()
+    assert machine.store.findings == []
+    machine.check()

@@ -1,0 +1,140 @@
+"""A write that the disk confirmed and never made: what a journal file held before shows through."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from fakes.local_store import Machine, Truth
+from magnetar_storage.errors import Corrupt
+from magnetar_storage.local import segment_file as segment
+from magnetar_storage.local.limits import Limits
+from magnetar_storage.local.record import HEADER, TABLE_BYTES_PER_ENTRY
+from magnetar_storage.local.rounds import CLEAN_END, DIRECTORY_BYTES_PER_RECORD, ROUND_HEADER
+
+SMALL = Limits(
+    journal_file_bytes=900,
+    round_bytes=400,
+    write_behind_bytes=1 << 20,
+    checkpoint_bytes=1200,
+    loaded_segments=2,
+)
+BEFORE_RECORD = ROUND_HEADER.size + DIRECTORY_BYTES_PER_RECORD
+BEFORE_PAYLOAD = BEFORE_RECORD + HEADER.size + TABLE_BYTES_PER_ENTRY
+ROUNDS = 30
+
+
+def payload(number: int) -> bytes:
+    return b"entry %9d" % number
+
+
+def present(machine: Machine) -> tuple[str, str]:
+    """The newest journal file and checkpoint."""
+    names = machine.disk.names()
+    journals = [name for name in names if name.endswith(".wal")]
+    return journals[-1], next(name for name in names if name.startswith("checkpoint"))
+
+
+def say(machine: Machine, number: int, text: bytes) -> None:
+    machine.append(number, [text], [1])
+    machine.pump()
+
+
+def restarted(machine: Machine, name: str, content: bytes) -> Machine:
+    twin = Machine(machine.disk.copy(), machine.limits)
+    twin.disk.replace_content(name, content)
+    twin.truths = {
+        number: Truth(list(truth.appended), truth.confirmed, truth.sealed)
+        for number, truth in machine.truths.items()
+    }
+    twin.open()
+    return twin
+
+
+def finished_and_open(entries: int) -> tuple[Machine, int, int]:
+    """A finished segment whose rounds journal files still hold, and an open one."""
+    machine = Machine(limits=SMALL)
+    machine.open()
+    finished = machine.create()
+    for number in range(entries):
+        say(machine, finished, payload(number))
+    machine.seal(finished)
+    opened = machine.create()
+    machine.do(machine.store.checkpoint())
+    return machine, finished, opened
+
+
+def lost_rounds(entries: int, later: int) -> Iterator[tuple[Machine, str, int, int]]:
+    """Restarted with one round missing and so many behind it: file, segments."""
+    machine, finished, opened = finished_and_open(entries)
+    for number in range(ROUNDS):
+        name, checkpoint = present(machine)
+        before = machine.disk.content(name)
+        say(machine, opened, payload(entries + number))
+        at = machine.disk.content(name).find(payload(entries + number)) - BEFORE_PAYLOAD
+        for extra in range(later):
+            say(machine, opened, payload(10**6 + number * later + extra))
+        if at < 0 or not before.startswith(CLEAN_END, at) or present(machine)[1] != checkpoint:
+            continue
+        end = at + BEFORE_PAYLOAD + len(payload(0))
+        now = machine.disk.content(name)
+        rotten = now[:at] + before[at:end] + now[end:]
+        yield restarted(machine, name, rotten), name, finished, opened
+
+
+@pytest.mark.parametrize("later", [1, 9])
+def test_a_round_that_never_arrived_is_told_and_costs_its_own_entries(later: int) -> None:
+    """Rounds of one size: an old one stands, intact but for its header, where one is missing."""
+    checked = 0
+    for entries in range(40, 42):
+        for twin, name, finished, opened in lost_rounds(entries, later):
+            (told,) = [found for found in twin.store.findings if found.data_lost]
+            assert told.file == name
+            assert twin.read_all(finished) == twin.truths[finished].appended
+            reader = twin.do(twin.store.reader(opened))
+            refused = 0
+            for entry, expected in enumerate(twin.truths[opened].appended):
+                try:
+                    run = twin.do(reader.read(entry, 1, 1 << 20))
+                except Corrupt as error:
+                    assert (error.segment, error.first_entry) == (opened, entry)
+                    refused += 1
+                else:
+                    assert (run.payloads, list(run.counts)) == ([expected[0]], [expected[1]])
+            assert refused == 1
+            checked += 1
+    assert checked > 5
+
+
+def test_ids_of_a_last_round_that_may_have_rotted_are_not_given_out_again() -> None:
+    """It may have been confirmed: a topic may list the segment that was created there."""
+    machine = Machine(limits=SMALL)
+    machine.open()
+    say(machine, machine.create(), b"something")
+    name, _ = present(machine)
+    before = machine.disk.content(name)
+    confirmed = machine.create()
+    content = bytearray(machine.disk.content(name))
+    changed = next(at for at in range(len(content)) if content[at] != before[at])
+    content[changed] ^= 1
+    twin = restarted(machine, name, bytes(content))
+    assert "cut short" in twin.store.findings[0].text
+    assert twin.do(twin.store.create()).segment > confirmed
+
+
+def test_a_segment_of_which_nothing_is_left_is_damaged_and_not_missing() -> None:
+    machine = Machine(limits=SMALL)
+    machine.open()
+    number = machine.create()
+    name, _ = present(machine)
+    before = machine.disk.content(name)
+    say(machine, number, payload(0))
+    at = machine.disk.content(name).index(payload(0)) - BEFORE_PAYLOAD
+    machine.seal(number)
+    now = machine.disk.content(name)
+    end = at + BEFORE_PAYLOAD + len(payload(0))
+    twin = restarted(machine, name, now[:at] + before[at:end] + now[end:])
+    assert segment.file_name(number) not in twin.disk.names()
+    reader = twin.do(twin.store.reader(number))
+    with pytest.raises(Corrupt, match="lost") as refused:
+        twin.do(reader.read(0, 1, 1 << 20))
+    assert (refused.value.segment, refused.value.first_entry) == (number, 0)

@@ -1,0 +1,45 @@
+"""The pages in docs/ name files, functions and pages that exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = (
+    ROOT,
+    ROOT / "broker/magnetar_broker",
+    ROOT / "storage/magnetar_storage",
+    ROOT / "proto/magnetar_proto",
+    ROOT / "client/magnetar",
+)
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+NAMED = re.compile(r"`([\w/.]+\.py)(?::\s+([\w.]+))?`")
+LINK = re.compile(r"\]\(([^)#:\s]+\.md)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_pages(page: Path) -> None:
+    for target in LINK.findall(page.read_text()):
+        assert (page.parent / target).is_file(), target
+
+
+def test_the_architecture_names_what_is_there() -> None:
+    named = NAMED.findall((ROOT / "docs" / "architecture.md").read_text())
+    assert len(named) > 40
+    for file, function in named:
+        found = [base / file for base in SOURCES if (base / file).is_file()]
+        assert found, f"{file} is in none of the source roots"
+        text = found[0].read_text()
+        for name in filter(None, function.split(".")):
+            assert re.search(rf"^\s*(async )?(def|class) {name}\b", text, re.MULTILINE), (
+                f"{file} has no {name}"
+            )
+
+
+def test_every_room_is_in_the_architecture() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    for package in ("broker/magnetar_broker", "storage/magnetar_storage"):
+        for room in (ROOT / package).iterdir():
+            if (room / "__init__.py").is_file():
+                assert f"`{room.name}/`" in page, f"{package}/{room.name} is not described"
