@@ -1,7 +1,10 @@
 """Fixtures, options and Hypothesis profiles for all tests."""
 
+import ast
 import gc
+import sys
 from collections.abc import Callable, Iterator
+from functools import wraps
 from pathlib import Path
 
 import pytest
@@ -31,9 +34,34 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def hold_collector_while_parsing() -> None:
+    """Let no garbage collection run inside `ast.parse`, for the rest of this process.
+
+    On CPython 3.11 `ast.parse` fails with "AST constructor recursion depth mismatch" if it is
+    called while another call runs (python/cpython#106905).  The collector can cause that: it may
+    run inside a call and finalize what another test left, and reporting an exception of the
+    finalizer formats a traceback, which parses.  Hypothesis, mypy and the mutants parse.
+    """
+    parse = ast.parse
+
+    @wraps(parse)
+    def parse_uncollected(*args: object, **kwargs: object) -> ast.AST:
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return parse(*args, **kwargs)  # type: ignore[call-overload, no-any-return]
+        finally:
+            if was_enabled:
+                gc.enable()
+
+    ast.parse = parse_uncollected  # type: ignore[assignment]
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Before Hypothesis loads the profile of --hypothesis-profile, which wins."""
+    if sys.version_info < (3, 12):
+        hold_collector_while_parsing()
     effort.choose(config.getoption("effort"))
     # No deadline: machines differ, and so does their load. The blob printed with a failure
     # repeats it on another machine: @reproduce_failure(...), as Hypothesis words it.
@@ -63,22 +91,6 @@ class Distribution(LoadScopeScheduling):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
     return Distribution(config, log)
-
-
-@pytest.fixture
-def collector_off() -> Iterator[None]:
-    """No garbage collection during a test that parses Python.
-
-    On CPython 3.11 `ast.parse` fails with "AST constructor recursion depth mismatch" if it is
-    called while another call runs (python/cpython#106905).  The collector can cause that: it may
-    run inside `ast.parse` and finalize what another test left, and reporting an exception of the
-    finalizer formats a traceback, which parses.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    yield
-    if was_enabled:
-        gc.enable()
 
 
 @pytest.fixture(scope="session")

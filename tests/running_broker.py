@@ -12,6 +12,12 @@ from ports import free_ports
 STOP_SECONDS = 60
 CLIENTS = re.compile(r"^  clients +(\S+)$", re.MULTILINE)
 HTTP = re.compile(r"^  HTTP +(\S+)$", re.MULTILINE)
+WITHOUT_TRIMMING = {"retentionCheckIntervalInSeconds": "86400"}
+"""Unless a test sets another interval, no segment is deleted while it runs.
+
+Readers hold no messages back: the check deletes those of a sealed segment, such as an unload or a
+restart leaves, even if a connected reader has not received them yet.
+"""
 
 
 class RunningBroker:
@@ -19,7 +25,7 @@ class RunningBroker:
 
     def __init__(self, data_dir: Path, **settings: str) -> None:
         self.data_dir = data_dir
-        self.settings = settings
+        self.settings = WITHOUT_TRIMMING | settings
         self.port, self.http_port = free_ports(2)
         self.banner = ""
         self.log_path = data_dir.parent / f"{data_dir.name}.log"

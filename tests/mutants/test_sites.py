@@ -3,15 +3,11 @@
 import ast
 from pathlib import Path
 
-import pytest
-
 from mutants.__main__ import of_storage
 from mutants.faults import FAULTS
 from mutants.sites import ORDERS, mutations
 
 ROOT = Path(__file__).resolve().parents[2]
-
-pytestmark = pytest.mark.usefixtures("collector_off")
 
 
 def test_every_named_order_and_fault_is_found_once() -> None:

@@ -11,8 +11,6 @@ ROOT = Path(__file__).resolve().parents[2]
 COMPILE: dict[str, Any] = runpy.run_path(str(ROOT / "scripts/compile.py"))
 check: Callable[[str], None] = COMPILE["check"]
 
-pytestmark = pytest.mark.usefixtures("collector_off")
-
 
 def test_every_hot_module_exists_and_keeps_the_rules_for_coroutines() -> None:
     sources = [f"{directory}/{n}.py" for directory, names in COMPILE["HOT"].items() for n in names]
