@@ -1,6 +1,6 @@
 """`python -m conformance.compare [group | group.trace]...`: where Magnetar is not as recorded.
 
-Prints a diff of each trace that differs, from what was recorded to what Magnetar says now; ends
+Prints a diff of each trace that differs, from what was recorded to what Magnetar answers now; ends
 with 1 if there is one.
 """
 
@@ -17,7 +17,7 @@ from conformance.transcript import MAGNETAR, ORIGINAL, Transcripts
 PATIENCE_SECONDS = 5.0
 
 
-def _said(trace: NamedTrace, target: Target) -> str:
+def _played(trace: NamedTrace, target: Target) -> str:
     """The transcript; as far as it goes, if something that is waited for does not come."""
     try:
         return play(trace, target)
@@ -25,10 +25,10 @@ def _said(trace: NamedTrace, target: Target) -> str:
         return str(missing).partition("\n")[2] + "\n(nothing more)"
 
 
-def _difference(trace: NamedTrace, said: str) -> list[str]:
+def _difference(trace: NamedTrace, played: str) -> list[str]:
     side = ORIGINAL if trace.difference is None else MAGNETAR
     recorded = Transcripts(side, trace.group).by_trace.get(trace.name, "")
-    return list(difflib.unified_diff(recorded.splitlines(), said.splitlines(), lineterm="", n=9))
+    return list(difflib.unified_diff(recorded.splitlines(), played.splitlines(), lineterm="", n=9))
 
 
 def main(*names: str) -> int:
@@ -42,7 +42,7 @@ def main(*names: str) -> int:
     with tempfile.TemporaryDirectory() as folder, magnetar(Path(folder)) as running:
         target = running._replace(patience_seconds=PATIENCE_SECONDS)
         for trace in wanted:
-            difference = _difference(trace, _said(trace, target))
+            difference = _difference(trace, _played(trace, target))
             if difference:
                 different += 1
                 print(f"== {trace.group}.{trace.name}", *difference[2:], "", sep="\n")

@@ -61,7 +61,7 @@ def magnetar(folder: Path) -> Iterator[Target]:
 
 
 def record_original(groups: list[str]) -> None:
-    """Play all traces, or those of some groups, and write down what the original says."""
+    """Play all traces, or those of some groups, and write down what the original answers."""
     head = f"# Apache Pulsar {VERSION}, recorded on {datetime.now(UTC).date()}"
     with original() as target:
         warm_up(target)
@@ -69,7 +69,7 @@ def record_original(groups: list[str]) -> None:
 
 
 def record_magnetar(groups: list[str]) -> None:
-    """The same for Magnetar, where it differs."""
+    """Play the traces that differ with Magnetar, and write down what it answers."""
     with tempfile.TemporaryDirectory() as folder, magnetar(Path(folder)) as target:
         _record(MAGNETAR, groups, target, "# Magnetar, where it differs")
 

@@ -1,6 +1,6 @@
-"""REST steps of a trace: a request, and its answer told so that two brokers can be compared.
+"""REST steps of a trace: a request, and its answer in a form in which two brokers can be compared.
 
-Of a refusal the status is told, and whether there is a reason, be it a `reason` or a page; its text
+A refusal is recorded as its status and whether there is a reason (a `reason` or a page); its text
 is not.  Of an answer the status and the JSON, without nulls, keys and lists of names in order;
 ledgers, names and addresses have the same roles as on the wire, times are `<time>`.
 """
@@ -44,7 +44,7 @@ def ask(port: int, method: str, path: str, body: bytes | None, media: str = JSON
         return Answer(answer.status, kind, answer.read())
 
 
-def told(answer: Answer, roles: Roles) -> str:
+def described(answer: Answer, roles: Roles) -> str:
     """One line about it."""
     if answer.status >= 400:
         return f"{answer.status} reason" if answer.body else str(answer.status)

@@ -1,4 +1,4 @@
-"""The page of differences says what the traces show."""
+"""The page of differences matches what the traces show."""
 
 from conformance.docs import PAGE, page
 

@@ -11,12 +11,12 @@ def test_an_unknown_group_is_refused_with_the_groups_there_are(
 ) -> None:
     with pytest.raises(SystemExit):
         main(["magnetar", "acks", "nonsense"])
-    said = capsys.readouterr().err
-    assert "no group nonsense; there are" in said
-    assert all(one.group in said for one in all_traces())
+    printed = capsys.readouterr().err
+    assert "no group nonsense; there are" in printed
+    assert all(one.group in printed for one in all_traces())
 
 
 def test_an_unknown_side_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["somebody"])
+        main(["nonsense"])
     assert "original" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Every trace against the real daemon: it must say what the original said."""
+"""Every trace against the real daemon: it must answer what the original answered."""
 
 from collections.abc import Iterator
 
@@ -32,7 +32,7 @@ def _label(trace: NamedTrace) -> str:
 
 @pytest.mark.daemon
 @pytest.mark.parametrize("trace", TRACES, ids=_label)
-def test_magnetar_says_what_was_recorded(trace: NamedTrace, target: Target) -> None:
+def test_magnetar_answers_as_recorded(trace: NamedTrace, target: Target) -> None:
     side = ORIGINAL if trace.difference is None else MAGNETAR
     assert play(trace, target).splitlines() == _recorded(trace, side).splitlines()
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from conformance.rest import ask, shown, told
+from conformance.rest import ask, described, shown
 from conformance.transcript import Roles
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import FIELDS, encode
@@ -50,7 +50,7 @@ class Target(NamedTuple):
     """How long to wait for what should come."""
 
 
-class Voice:
+class Peer:
     """One connection; its methods are the steps."""
 
     def __init__(self, trace: "Trace", name: str, version: int | None, client: str) -> None:
@@ -63,7 +63,7 @@ class Voice:
         self._socket = FrameSocket(trace.target.port)
         self._waiting: deque[Received] = deque()
         self._last_request = 0
-        self._told_enough: set[int] = set()
+        self._recorded_once: set[int] = set()
         self._connected = version is not None
         trace.selector.register(self._socket, selectors.EVENT_READ, self)
         if version is not None:
@@ -72,12 +72,12 @@ class Voice:
 
     # Steps --------------------------------------------------------------------------------
 
-    def says(self, command: Any) -> None:
+    def sends_command(self, command: Any) -> None:
         """Send a command; no answer is waited for."""
         self._note(">", _title(command), self._trace.roles.sent(command))
         self._send(command)
 
-    def says_bytes(self, described: str, data: bytes) -> None:
+    def sends_bytes(self, described: str, data: bytes) -> None:
         """Send anything."""
         self._note(">", described)
         self._send_bytes(data)
@@ -91,39 +91,39 @@ class Voice:
         """Send a request, whose answer a later `is_answered` waits for."""
         self._last_request += 1
         command.request_id = self._last_request
-        self.says(command)
+        self.sends_command(command)
         return self._last_request
 
     def is_answered(self, request_id: int) -> Any:
         """Wait for the answer to a request."""
-        return self._hear(lambda frame: getattr(frame.command, "request_id", None) == request_id)
+        return self._take(lambda frame: getattr(frame.command, "request_id", None) == request_id)
 
-    def hears(self, kind: int, count: int = 1) -> list[Any]:
+    def awaits(self, kind: int, count: int = 1) -> list[Any]:
         """Wait for the next commands of a kind."""
-        return [self._hear(lambda frame: frame.kind == kind) for _ in range(count)]
+        return [self._take(lambda frame: frame.kind == kind) for _ in range(count)]
 
-    def hears_once(self, kind: int) -> None:
-        """Wait for a command of a kind; should more of the kind follow, they are not told."""
-        self.hears(kind)
-        self._told_enough.add(kind)
+    def awaits_once(self, kind: int) -> None:
+        """Wait for a command of a kind; should more of the kind follow, they are not recorded."""
+        self.awaits(kind)
+        self._recorded_once.add(kind)
 
-    def hears_outcome(self) -> Any:
+    def awaits_outcome(self) -> Any:
         """Wait for the next SEND_RECEIPT or SEND_ERROR."""
-        return self._hear(lambda frame: frame.kind in (Kind.SEND_RECEIPT, Kind.SEND_ERROR))
+        return self._take(lambda frame: frame.kind in (Kind.SEND_RECEIPT, Kind.SEND_ERROR))
 
-    def hears_nothing(self) -> None:
-        """Show that all that was said is handled; what has come is written down."""
+    def receives_rest(self) -> None:
+        """Wait until all that was sent is handled, and record what has come, or "nothing"."""
         if not self.settle():
             self._note("<", "nothing")
 
     def is_closed(self) -> None:
-        """Wait until the broker closes the connection; what it still says is written down."""
+        """Wait until the broker closes the connection; what it still sends is recorded."""
         while not self.closed:
             self._trace.read()
-        self._tell_waiting()
+        self._record_waiting()
 
     def leaves(self) -> None:
-        """Close the connection without a word."""
+        """Close the connection without closing what is open on it."""
         self._note(">", "leaves")
         self.hang_up()
 
@@ -147,7 +147,7 @@ class Voice:
         return self.asks(pb.CommandCloseProducer(producer_id=producer_id, request_id=0))
 
     def sends(self, sequence_id: int, payload: bytes = b"x", **fields: Any) -> None:
-        """SEND; its receipt is waited for by `publishes` or `hears`."""
+        """SEND; its receipt is waited for by `publishes` or `awaits`."""
         self.sends_entry(sequence_id, encode_entry(metadata(sequence_id), payload), **fields)
 
     def sends_entry(
@@ -166,7 +166,7 @@ class Voice:
         ids = []
         for sequence_id in range(first, first + count):
             self.sends(sequence_id, b"m%d" % sequence_id, producer_id=producer_id)
-            [receipt] = self.hears(Kind.SEND_RECEIPT)
+            [receipt] = self.awaits(Kind.SEND_RECEIPT)
             ids.append(receipt.message_id)
         self.published += ids
         return ids
@@ -177,14 +177,14 @@ class Voice:
         """SEND so many messages as one entry, of which brokers read the metadata only; its id."""
         entry = encode_entry(metadata(sequence_id, num_messages_in_batch=messages), payload)
         self.sends_entry(sequence_id, entry, num_messages=messages, **fields)
-        [receipt] = self.hears(Kind.SEND_RECEIPT)
+        [receipt] = self.awaits(Kind.SEND_RECEIPT)
         found: pb.MessageIdData = receipt.message_id
         return found
 
     def subscribes(
         self, sub_type: pb.CommandSubscribe.SubType = EXCLUSIVE, consumer_id: int = 1, **fields: Any
     ) -> Any:
-        """SUBSCRIBE to the trace's topic as `sub`, from the earliest message, if not told so."""
+        """SUBSCRIBE to the trace's topic as `sub`, from the earliest message, by default."""
         return self.asks(self.subscription(sub_type, consumer_id, **fields))
 
     def subscription(
@@ -200,11 +200,11 @@ class Voice:
 
     def permits(self, messages: int, consumer_id: int = 1) -> None:
         """FLOW."""
-        self.says(pb.CommandFlow(consumer_id=consumer_id, messagePermits=messages))
+        self.sends_command(pb.CommandFlow(consumer_id=consumer_id, messagePermits=messages))
 
     def receives(self, count: int = 1) -> list[Any]:
         """Wait for MESSAGEs; their ids."""
-        return [message.message_id for message in self.hears(Kind.MESSAGE, count)]
+        return [message.message_id for message in self.awaits(Kind.MESSAGE, count)]
 
     def acks(
         self, ids: Ids, ack_type: pb.CommandAck.AckType = INDIVIDUAL, consumer_id: int = 1
@@ -226,7 +226,7 @@ class Voice:
             self._socket.close()
 
     def read(self) -> None:
-        """Take what has come; PINGs are answered at once."""
+        """Read what has come; PINGs are answered at once."""
         try:
             frames = self._socket.read()
         except Closed:
@@ -235,7 +235,7 @@ class Voice:
             return
         for frame in frames:
             if frame.kind == Kind.PING and not self.mute:
-                self._tell(frame)
+                self._record(frame)
                 self._send(pb.CommandPong())
             else:
                 self._waiting.append(frame)
@@ -247,14 +247,14 @@ class Voice:
                 self._send(pb.CommandPing())
                 self._await(lambda frame: frame.kind == Kind.PONG)
         self._trace.read_for(self._trace.target.settle_seconds)
-        return self._tell_waiting()
+        return self._record_waiting()
 
-    def _tell_waiting(self) -> bool:
-        told = [frame for frame in self._waiting if frame.kind not in self._told_enough]
+    def _record_waiting(self) -> bool:
+        recorded = [frame for frame in self._waiting if frame.kind not in self._recorded_once]
         self._waiting.clear()
-        for frame in told:
-            self._tell(frame)
-        return bool(told)
+        for frame in recorded:
+            self._record(frame)
+        return bool(recorded)
 
     def _send(self, command: Any) -> None:
         self._send_bytes(encode(command))
@@ -264,9 +264,9 @@ class Voice:
             with suppress(Closed):  # noted when it is read
                 self._socket.send(data)
 
-    def _hear(self, wanted: Callable[[Received], bool]) -> Any:
+    def _take(self, wanted: Callable[[Received], bool]) -> Any:
         frame = self._await(wanted)
-        self._tell(frame)
+        self._record(frame)
         return frame.command
 
     def _await(self, wanted: Callable[[Received], bool]) -> Received:
@@ -283,7 +283,7 @@ class Voice:
                 raise ConnectionIsClosed
             self._trace.read()
 
-    def _tell(self, frame: Received) -> None:
+    def _record(self, frame: Received) -> None:
         if frame.kind == 0:
             self._note("<", "the connection is closed")
             return
@@ -307,20 +307,20 @@ class Trace:
         self.path = f"persistent/{NAMESPACE}/{self.token}"
         """The topic for `rest`."""
         self.roles = Roles(self.token, _addresses(target))
-        self._voices: list[Voice] = []
+        self._peers: list[Peer] = []
 
-    def connects(self, version: int | None = 21, client: str = "trace") -> Voice:
+    def connects(self, version: int | None = 21, client: str = "trace") -> Peer:
         """A further client: `a`, then `b`, ...; without a handshake if it has no version."""
-        voice = Voice(self, "abcdef"[len(self._voices)], version, client)
-        self._voices.append(voice)
-        return voice
+        peer = Peer(self, "abcdef"[len(self._peers)], version, client)
+        self._peers.append(peer)
+        return peer
 
-    def publisher(self, messages: int = 0) -> Voice:
+    def publisher(self, messages: int = 0) -> Peer:
         """A further client, with a producer that has published so many messages."""
-        voice = self.connects()
-        voice.produces()
-        voice.publishes(messages)
-        return voice
+        peer = self.connects()
+        peer.produces()
+        peer.publishes(messages)
+        return peer
 
     def has_partitions(self, count: int) -> None:
         """Make the topic a partitioned one."""
@@ -328,7 +328,7 @@ class Trace:
         self._rest("PUT", f"persistent/{NAMESPACE}/{self.token}/partitions", count)
 
     def has_namespace(self) -> str:
-        """Make a namespace that nobody else uses."""
+        """Create a namespace for this trace alone."""
         namespace = f"public/{self.token}"
         self.lines.append(f"- the namespace {self.roles.text(namespace)} is new")
         with suppress(urllib.error.HTTPError):  # where namespaces come with their first topic
@@ -337,7 +337,7 @@ class Trace:
         return namespace
 
     def has_policy(self, namespace: str, policy: str, value: Any) -> None:
-        """Say something of a namespace."""
+        """Set a policy of a namespace."""
         text = json.dumps(value)
         self.lines.append(f"- the policy {policy} of {self.roles.text(namespace)} is {text}")
         self._rest("POST", f"namespaces/{namespace}/{policy}", value)
@@ -353,7 +353,7 @@ class Trace:
         self.lines.append(" ".join(["rest >", method, roles.plain(path), *what]))
         sent = b"" if body is None else raw
         answer = ask(self.target.http_port, method, f"/admin/v2/{path}", sent, **also)
-        self.lines.append(f"rest < {told(answer, roles)}")
+        self.lines.append(f"rest < {described(answer, roles)}")
         if method != "GET":  # the original does some of it after it has answered
             self.read_for(self.target.settle_seconds)
         return answer.value
@@ -374,15 +374,15 @@ class Trace:
 
     def ends(self) -> str:
         """Write down what was not waited for, and leave; the whole transcript."""
-        for voice in self._voices:
-            voice.settle()
+        for peer in self._peers:
+            peer.settle()
         self.breaks_off()
         return "\n".join(self.lines)
 
     def breaks_off(self) -> None:
         """Leave without looking back."""
-        for voice in self._voices:
-            voice.hang_up()
+        for peer in self._peers:
+            peer.hang_up()
         self.selector.close()
 
     def _rest(self, method: str, path: str, body: Any) -> None:
@@ -417,10 +417,10 @@ def warm_up(target: Target) -> None:
 def _open(target: Target, topic: str) -> None:
     """Open a topic, and with it its bundle; a broker that has just started may need a while."""
     trace = Trace(target)
-    voice = trace.connects()
+    peer = trace.connects()
     for _ in range(ATTEMPTS):
-        voice.looks_up(topic)
-        if isinstance(voice.produces(topic), pb.CommandProducerSuccess):
+        peer.looks_up(topic)
+        if isinstance(peer.produces(topic), pb.CommandProducerSuccess):
             trace.breaks_off()
             return
     raise AssertionError(f"{topic} does not open:\n" + "\n".join(trace.lines))

@@ -1,4 +1,4 @@
-"""What was said, written down so that two brokers can be compared.
+"""A dialogue, written down so that two brokers can be compared.
 
 What differs from run to run becomes a role: ledgers are A, B, ... in the order in which they
 appear, made-up names <generated 1>, ..., the trace's own token T, the broker's address <broker>.
@@ -27,10 +27,10 @@ LEFT_OUT = {
     "msgRateExpired", "messageAckRate",
 }  # fmt: skip
 MADE_UP = {"producer_name", "consumerName"}
-ALWAYS_TOLD = {"error", "error_code"}
-"""Optional, but that they are there says that something failed."""
+ALWAYS_SHOWN = {"error", "error_code"}
+"""Optional, but their presence means that something failed."""
 NONE = {"highest_sequence_id": [2**64 - 1]}
-"""Further ways to say that there is none: the original alternates between them."""
+"""Further values that mean none: the original alternates between them."""
 NO_LEDGERS = {-1, 0, 2**63 - 1}
 """Of "none", of non-persistent messages and of "the latest"."""
 SHOWN_BYTES = 40
@@ -40,9 +40,9 @@ class Roles:
     """Who is who in one run of one trace."""
 
     def __init__(self, token: str, addresses: Mapping[str, str]) -> None:
-        """`addresses` tells the role of each."""
+        """`addresses` has the role of each."""
         self._words = [(token, "T"), *addresses.items()]
-        self._said: set[str] = set()
+        self._sent: set[str] = set()
         self._generated: dict[str, str] = {}
         self._ledgers: dict[int, str] = {}
 
@@ -50,18 +50,18 @@ class Roles:
         """A command of ours; it makes its names and numbers known."""
         for field, value in command.ListFields():
             if isinstance(value, str):
-                self._said.add(value)
+                self._sent.add(value)
             elif field.name == "message_id" and field.message_type is not None:
                 for position in value if field.is_repeated else [value]:
                     self._ledgers.setdefault(position.ledgerId, str(to_signed64(position.ledgerId)))
         return self.fields(command)
 
     def fields(self, message: Message) -> str:
-        """Every field that says something, in the order of the protocol's definition."""
+        """Every field with a value of its own, in the order of the protocol's definition."""
         shown = [
             f"{field.name}={self._value(field, value)}"
             for field, value in message.ListFields()
-            if field.name not in LEFT_OUT and _says_something(field, value)
+            if field.name not in LEFT_OUT and _is_set(field, value)
         ]
         return " ".join(shown)
 
@@ -72,10 +72,10 @@ class Roles:
         except RemoteError:
             return f"<{len(entry)} bytes that are no message>"
         chosen = ["sequence_id", "num_messages_in_batch", "partition_key", "uuid", "chunk_id"]
-        told = [f"{name}={getattr(metadata, name)}" for name in chosen if metadata.HasField(name)]
+        shown = [f"{name}={getattr(metadata, name)}" for name in chosen if metadata.HasField(name)]
         if metadata.compacted_batch_indexes:
-            told.append(f"compacted_batch_indexes={list(metadata.compacted_batch_indexes)}")
-        return f"{{{' '.join(told)}}} {self._bytes(entry[start:])}"
+            shown.append(f"compacted_batch_indexes={list(metadata.compacted_batch_indexes)}")
+        return f"{{{' '.join(shown)}}} {self._bytes(entry[start:])}"
 
     def text(self, text: str) -> str:
         """A text without what differs from run to run, in quotes if it is not one word."""
@@ -83,7 +83,7 @@ class Roles:
         return text if re.fullmatch(r"\S+", text) else repr(text)
 
     def plain(self, text: str) -> str:
-        """The same without quotes."""
+        """A text without quotes, with roles in place of names."""
         for word, role in self._words:
             text = text.replace(word, role)
         return text
@@ -123,7 +123,7 @@ class Roles:
         return "{" + self.fields(message) + "}"
 
     def _name(self, field: str, value: str) -> str:
-        made_up = field == "topics_hash" or (field in MADE_UP and value not in self._said)
+        made_up = field == "topics_hash" or (field in MADE_UP and value not in self._sent)
         if not made_up or not value:
             return self.text(value)
         return self._generated.setdefault(value, f"<generated {len(self._generated) + 1}>")
@@ -133,7 +133,7 @@ class Roles:
         rest = [
             f"{field.name}={self._value(field, value)}"
             for field, value in position.ListFields()
-            if field.number > 2 and _says_something(field, value)
+            if field.number > 2 and _is_set(field, value)
         ]
         return " ".join([f"{role}:{entry}", *rest])
 
@@ -147,11 +147,11 @@ class Roles:
         return repr(value)[1:]
 
 
-def _says_something(field: FieldDescriptor, value: Any) -> bool:
+def _is_set(field: FieldDescriptor, value: Any) -> bool:
     if field.is_required or field.is_repeated or field.message_type is not None:
         return True
     nothing = [field.default_value, *NONE.get(field.name, [])]
-    return field.name in ALWAYS_TOLD or value not in nothing
+    return field.name in ALWAYS_SHOWN or value not in nothing
 
 
 class Transcripts:

@@ -11,7 +11,7 @@ standalone does not; --memory is that of the heap and, once more, of direct buff
 --set are lines of its configuration.  `stop` sends SIGTERM (--kill: SIGKILL) and waits.
 
 Needs Java 17 or later, and Maven to install.  Everything is kept in .cache/pulsar of the
-repository, data in a folder for each port if not told otherwise.  From Python:
+repository, data in a folder for each port by default.  From Python:
 `with RunningPulsar(port=...) as pulsar: pulsar.pid`.
 """
 

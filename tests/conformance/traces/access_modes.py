@@ -144,7 +144,7 @@ def a_waiting_producer_follows_the_last_shared_one(t: Trace) -> None:
     a.produces(producer_name="two", producer_id=2)
     b.produces(producer_access_mode=WAITING, producer_name="you")
     a.closes_producer()
-    b.hears_nothing()
+    b.receives_rest()
     a.closes_producer(2)
     b.is_answered(1)
 
@@ -156,7 +156,7 @@ def waiting_producers_take_turns(t: Trace) -> None:
     c.produces(producer_access_mode=WAITING, producer_name="she")
     a.closes_producer()
     b.is_answered(1)
-    c.hears_nothing()
+    c.receives_rest()
     b.closes_producer()
     c.is_answered(1)
 
@@ -176,7 +176,7 @@ def a_waiting_producer_gives_up(t: Trace) -> None:
     b.produces(producer_access_mode=WAITING, producer_name="you")
     b.closes_producer()
     a.closes_producer()
-    b.hears_nothing()
+    b.receives_rest()
     c.produces(producer_name="she")
 
 
@@ -205,7 +205,7 @@ def a_waiting_producer_sends_already(t: Trace) -> None:
     a.produces(producer_access_mode=EXCLUSIVE, producer_name="me")
     b.produces(producer_access_mode=WAITING, producer_name="you")
     b.sends(0)
-    b.hears_nothing()
+    b.receives_rest()
 
 
 @differs(PROBED)
@@ -221,7 +221,7 @@ def a_fencing_producer_takes_over_from_an_exclusive_one(t: Trace) -> None:
     a, b = t.connects(), t.connects()
     a.produces(producer_access_mode=EXCLUSIVE, producer_name="me")
     b.produces(producer_access_mode=FENCING, producer_name="you")
-    a.hears_nothing()
+    a.receives_rest()
     b.publishes()
     a.sends(0)
     a.is_closed()
@@ -232,7 +232,7 @@ def a_fencing_producer_takes_over_from_shared_ones(t: Trace) -> None:
     a.produces(producer_name="one")
     b.produces(producer_name="two")
     c.produces(producer_access_mode=FENCING, producer_name="you")
-    a.hears_nothing()
+    a.receives_rest()
     b.closes_producer()
     a.closes_producer()
     c.publishes()
@@ -280,7 +280,7 @@ def access_modes_of_a_topic_that_keeps_nothing(t: Trace) -> None:
     b.produces(producer_name="you")
     b.produces(producer_access_mode=WAITING, producer_name="you", producer_id=2)
     a.closes_producer()
-    b.hears(Kind.PRODUCER_SUCCESS)
+    b.awaits(Kind.PRODUCER_SUCCESS)
     b.closes_producer(2)
     b.produces(producer_access_mode=EXCLUSIVE, producer_name="you", producer_id=3)
 

@@ -8,26 +8,26 @@ from conformance.trace import (
     INDIVIDUAL,
     SHARED,
     Kind,
+    Peer,
     Trace,
-    Voice,
     part_of,
 )
 from conformance.traces.delivery import BACKLOG
 from magnetar_proto import PulsarApi_pb2 as pb
 
 
-def _batched(t: Trace, messages: int, batches: int = 1) -> Voice:
+def _batched(t: Trace, messages: int, batches: int = 1) -> Peer:
     a = t.publisher()
     for _ in range(batches):
         a.publishes_batch(messages, b"batch")
     return a
 
 
-def _shows_what_is_left(a: Voice, sub_type: "pb.CommandSubscribe.SubType") -> None:
+def _shows_what_is_left(a: Peer, sub_type: "pb.CommandSubscribe.SubType") -> None:
     a.closes_consumer()
     a.subscribes(sub_type)
     a.permits(100)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def one_message(t: Trace) -> None:
@@ -69,7 +69,7 @@ def everything_up_to_a_message(t: Trace) -> None:
 def everything_up_to_a_message_on_failover(t: Trace) -> None:
     a = t.publisher(3)
     a.subscribes(FAILOVER)
-    a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    a.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     a.permits(10)
     ids = a.receives(3)
     a.acks([ids[1]], CUMULATIVE)
@@ -139,8 +139,8 @@ def without_a_request_id(t: Trace) -> None:
     a.subscribes(SHARED)
     a.permits(10)
     ids = a.receives(2)
-    a.says(pb.CommandAck(consumer_id=1, ack_type=INDIVIDUAL, message_id=ids[:1]))
-    a.hears_nothing()
+    a.sends_command(pb.CommandAck(consumer_id=1, ack_type=INDIVIDUAL, message_id=ids[:1]))
+    a.receives_rest()
     _shows_what_is_left(a, SHARED)
 
 
@@ -190,7 +190,7 @@ def a_message_that_was_not_delivered(t: Trace) -> None:
     a.acks(ids[:1])
     a.permits(10)
     a.receives(1)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def a_message_of_another_shared_consumer(t: Trace) -> None:
@@ -204,21 +204,21 @@ def a_message_of_another_shared_consumer(t: Trace) -> None:
     a.closes_consumer()
     b.permits(10)
     b.receives(1)
-    b.hears_nothing()
+    b.receives_rest()
 
 
 def as_an_inactive_failover_consumer(t: Trace) -> None:
     a = t.publisher(2)
     b = t.connects()
     a.subscribes(FAILOVER)
-    a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    a.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     b.subscribes(FAILOVER, priority_level=1)
-    b.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    b.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     a.permits(10)
     ids = a.receives(2)
     b.acks(ids[:1])
     a.closes_consumer()
-    b.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    b.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     b.permits(10)
     b.receives(1)
 
@@ -242,8 +242,10 @@ def with_properties(t: Trace) -> None:
     a.subscribes()
     a.permits(10)
     ids = a.receives(2)
-    said = [pb.KeyLongValue(key="k", value=7)]
-    a.asks(pb.CommandAck(consumer_id=1, ack_type=CUMULATIVE, message_id=ids[:1], properties=said))
+    properties = [pb.KeyLongValue(key="k", value=7)]
+    a.asks(
+        pb.CommandAck(consumer_id=1, ack_type=CUMULATIVE, message_id=ids[:1], properties=properties)
+    )
     _shows_what_is_left(a, EXCLUSIVE)
 
 
@@ -253,8 +255,10 @@ def of_a_closed_consumer(t: Trace) -> None:
     a.permits(10)
     ids = a.receives(1)
     a.closes_consumer()
-    a.says(pb.CommandAck(consumer_id=1, ack_type=INDIVIDUAL, message_id=ids, request_id=99))
-    a.hears_nothing()
+    a.sends_command(
+        pb.CommandAck(consumer_id=1, ack_type=INDIVIDUAL, message_id=ids, request_id=99)
+    )
+    a.receives_rest()
 
 
 # Batches ----------------------------------------------------------------------------------------

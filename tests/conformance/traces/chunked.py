@@ -1,7 +1,7 @@
 """Chunked messages on Shared subscriptions."""
 
 from conformance.differences import Difference, differs
-from conformance.trace import SHARED, Kind, Trace, Voice
+from conformance.trace import SHARED, Kind, Peer, Trace
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry
 from raw_client import metadata
@@ -23,20 +23,20 @@ OTHERS = Difference(
 )
 
 
-def _sends(voice: Voice, uuid: str, *numbers: int, of: int = 3) -> list[pb.MessageIdData]:
+def _sends(peer: Peer, uuid: str, *numbers: int, of: int = 3) -> list[pb.MessageIdData]:
     """Publish chunks of a message; their ids."""
     ids = []
     for number in numbers:
-        said = {"uuid": uuid, "num_chunks_from_msg": of, "total_chunk_msg_size": 2 * of}
-        entry = encode_entry(metadata(number, chunk_id=number, **said), b"xy")
-        voice.sends_entry(number, entry, is_chunk=True)
-        [receipt] = voice.hears(Kind.SEND_RECEIPT)
+        chunking = {"uuid": uuid, "num_chunks_from_msg": of, "total_chunk_msg_size": 2 * of}
+        entry = encode_entry(metadata(number, chunk_id=number, **chunking), b"xy")
+        peer.sends_entry(number, entry, is_chunk=True)
+        [receipt] = peer.awaits(Kind.SEND_RECEIPT)
         ids.append(receipt.message_id)
     return ids
 
 
-def _wants_again(voice: Voice, ids: list[pb.MessageIdData]) -> None:
-    voice.says(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, message_ids=ids))
+def _wants_again(peer: Peer, ids: list[pb.MessageIdData]) -> None:
+    peer.sends_command(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, message_ids=ids))
 
 
 def they_cost_a_permit_each(t: Trace) -> None:
@@ -45,7 +45,7 @@ def they_cost_a_permit_each(t: Trace) -> None:
     a.subscribes(SHARED)
     a.permits(2)
     a.receives(2)
-    a.hears_nothing()
+    a.receives_rest()
     a.asks(pb.CommandConsumerStats(request_id=0, consumer_id=1))
     a.permits(1)
     a.receives()
@@ -63,11 +63,11 @@ def messages_that_are_mixed_come_whole(t: Trace) -> None:
     _sends(a, "v", 0, 1)
     b.receives()
     b.permits(100)
-    b.hears_nothing()
+    b.receives_rest()
     _sends(a, "u", 1, 2)
-    a.hears_nothing()
+    a.receives_rest()
     _sends(a, "v", 2)
-    b.hears_nothing()
+    b.receives_rest()
 
 
 @differs(OTHERS)
@@ -82,11 +82,11 @@ def others_do_not_wait_for_a_chunk(t: Trace) -> None:
     b.permits(100)
     _sends(a, "u", 1)
     a.publishes(3, first=5)
-    a.hears_nothing()
-    b.hears_nothing()
+    a.receives_rest()
+    b.receives_rest()
     a.permits(1)
-    a.hears_nothing()
-    b.hears_nothing()
+    a.receives_rest()
+    b.receives_rest()
 
 
 @differs(MOVES)
@@ -100,9 +100,9 @@ def a_message_moves_when_its_consumer_leaves(t: Trace) -> None:
     a.subscribes(SHARED)
     a.permits(100)
     b.leaves()
-    a.hears_nothing()
+    a.receives_rest()
     _sends(c, "u", 2)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def a_message_is_asked_for_again(t: Trace) -> None:
@@ -112,12 +112,12 @@ def a_message_is_asked_for_again(t: Trace) -> None:
     a.permits(100)
     a.receives(3)
     _wants_again(a, ids)
-    a.hears_nothing()
+    a.receives_rest()
     a.acks(ids)
     a.closes_consumer()
     a.subscribes(SHARED)
     a.permits(100)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def a_beginning_is_asked_for_again_before_the_end_came(t: Trace) -> None:
@@ -127,9 +127,9 @@ def a_beginning_is_asked_for_again_before_the_end_came(t: Trace) -> None:
     ids = _sends(a, "u", 0, 1)
     a.receives(2)
     _wants_again(a, ids)
-    a.hears_nothing()
+    a.receives_rest()
     _sends(a, "u", 2)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 @differs(ORPHANS)
@@ -143,11 +143,11 @@ def the_beginning_was_acknowledged(t: Trace) -> None:
     a.closes_consumer()
     a.subscribes(SHARED)
     a.permits(100)
-    a.hears_nothing()
+    a.receives_rest()
     a.publishes(1, first=9)
-    a.hears_nothing()
+    a.receives_rest()
     _sends(a, "u", 2)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 @differs(ORPHANS)
@@ -156,6 +156,6 @@ def the_beginning_was_never_there(t: Trace) -> None:
     a.subscribes(SHARED)
     a.permits(100)
     _sends(a, "u", 1)
-    a.hears_nothing()
+    a.receives_rest()
     a.publishes(1, first=9)
-    a.hears_nothing()
+    a.receives_rest()

@@ -5,7 +5,7 @@ from typing import Any
 
 from conformance.differences import Difference, differs
 from conformance.rest import ask
-from conformance.trace import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED, Kind, Trace, Voice
+from conformance.trace import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED, Kind, Peer, Trace
 from conformance.traces.seeks import EARLIEST, LATEST
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.batch import encode_batch
@@ -23,12 +23,12 @@ def _path_of(t: Trace) -> str:
 
 
 def _compact(t: Trace) -> None:
-    """Compact the topic; what is told is how that ended."""
+    """Compact the topic; its outcome is recorded."""
     t.rest("PUT", _path_of(t))
-    _tells_the_end(t, _path_of(t))
+    _shows_the_outcome(t, _path_of(t))
 
 
-def _tells_the_end(t: Trace, path: str) -> None:
+def _shows_the_outcome(t: Trace, path: str) -> None:
     until = time.monotonic() + DEADLINE_SECONDS
     while time.monotonic() < until:
         answer = ask(t.target.http_port, "GET", f"/admin/v2/{path}", b"")
@@ -38,11 +38,11 @@ def _tells_the_end(t: Trace, path: str) -> None:
     t.rest("GET", path)
 
 
-def _sends(a: Voice, sequence_id: int, entry: bytes, messages: int = 1) -> Any:
+def _sends(a: Peer, sequence_id: int, entry: bytes, messages: int = 1) -> Any:
     """SEND; its id."""
     more = {"num_messages": messages} if messages > 1 else {}
     a.sends_entry(sequence_id, entry, **more)
-    [receipt] = a.hears(Kind.SEND_RECEIPT)
+    [receipt] = a.awaits(Kind.SEND_RECEIPT)
     return receipt.message_id
 
 
@@ -66,7 +66,7 @@ def _batch(sequence_id: int, *messages: Keyed, kind: Any = pb.NONE, **more: Any)
     return encode_entry(head, compress(kind, body))
 
 
-def _with_messages(t: Trace, *messages: Keyed) -> tuple[Voice, list[Any]]:
+def _with_messages(t: Trace, *messages: Keyed) -> tuple[Peer, list[Any]]:
     """A client that has sent them one by one, and their ids."""
     a = t.connects()
     a.produces()
@@ -74,17 +74,17 @@ def _with_messages(t: Trace, *messages: Keyed) -> tuple[Voice, list[Any]]:
     return a, ids
 
 
-def _reads(a: Voice, count: int, **fields: Any) -> None:
-    """A reader that reads compacted, from the beginning if not told so; what it gets."""
+def _reads(a: Peer, count: int, **fields: Any) -> None:
+    """A reader that reads compacted, from the beginning by default; what it gets."""
     asked: dict[str, Any] = {"durable": False, "start_message_id": EARLIEST} | fields
     a.subscribes(read_compacted=True, **asked)
     a.permits(100)
     if count:
         a.receives(count)
-    a.hears_nothing()
+    a.receives_rest()
 
 
-def _asks_last(a: Voice) -> None:
+def _asks_last(a: Peer) -> None:
     a.asks(pb.CommandGetLastMessageId(consumer_id=1, request_id=0))
 
 
@@ -227,7 +227,7 @@ def permits_count_what_was_compacted_out(t: Trace) -> None:
     a.receives()
     for _ in range(3):
         a.permits(1)
-        a.hears_nothing()
+        a.receives_rest()
 
 
 # Where reading begins -------------------------------------------------------------------
@@ -301,7 +301,7 @@ def seeking_a_message(t: Trace) -> None:
     _compact(t)
     _reads(a, 3, durable=True, start_message_id=None)
     a.asks(pb.CommandSeek(consumer_id=1, request_id=0, message_id=ids[2]))
-    a.hears_nothing()
+    a.receives_rest()
     _reads(a, 2, durable=True, start_message_id=None)
 
 
@@ -310,7 +310,7 @@ def seeking_the_earliest(t: Trace) -> None:
     _compact(t)
     _reads(a, 2)
     a.asks(pb.CommandSeek(consumer_id=1, request_id=0, message_id=EARLIEST))
-    a.hears_nothing()
+    a.receives_rest()
     _reads(a, 2)
 
 
@@ -319,7 +319,7 @@ def redelivery_begins_at_the_cursor(t: Trace) -> None:
     _compact(t)
     _reads(a, 3, durable=True, start_message_id=None, consumer_epoch=0)
     a.acks([ids[1]], pb.CommandAck.Cumulative)
-    a.says(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, consumer_epoch=1))
+    a.sends_command(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, consumer_epoch=1))
     a.receives(2)
 
 
@@ -369,7 +369,7 @@ def a_partitioned_topic(t: Trace) -> None:
     t.has_partitions(2)
     t.rest("PUT", _path_of(t))
     t.rest("GET", _path_of(t))
-    _tells_the_end(t, _path_of(t).replace("/compaction", "-partition-1/compaction"))
+    _shows_the_outcome(t, _path_of(t).replace("/compaction", "-partition-1/compaction"))
 
 
 def a_topic_with_nothing_in_it(t: Trace) -> None:
@@ -409,4 +409,4 @@ def chunks(t: Trace) -> None:
     _compact(t)
     a.subscribes(read_compacted=True, durable=False, start_message_id=EARLIEST)
     a.permits(100)
-    a.hears_nothing()
+    a.receives_rest()

@@ -14,42 +14,42 @@ SOMEWHERE = pb.MessageIdData(ledgerId=424242, entryId=0)
 
 def _before_the_handshake(t: Trace, command: object) -> None:
     a = t.connects(version=None)
-    a.says(command)
+    a.sends_command(command)
     a.is_closed()
 
 
 @differs(FLAGS)
 def a_handshake(t: Trace) -> None:
     a = t.connects(version=None)
-    a.says(pb.CommandConnect(client_version="trace", protocol_version=21))
-    a.hears(pb.BaseCommand.CONNECTED)
+    a.sends_command(pb.CommandConnect(client_version="trace", protocol_version=21))
+    a.awaits(pb.BaseCommand.CONNECTED)
 
 
 @differs(FLAGS)
 def an_old_client(t: Trace) -> None:
     a = t.connects(version=None)
-    a.says(pb.CommandConnect(client_version="trace", protocol_version=6))
-    a.hears(pb.BaseCommand.CONNECTED)
+    a.sends_command(pb.CommandConnect(client_version="trace", protocol_version=6))
+    a.awaits(pb.BaseCommand.CONNECTED)
 
 
 @differs(FLAGS)
 def a_client_that_states_no_version(t: Trace) -> None:
     a = t.connects(version=None)
-    a.says(pb.CommandConnect(client_version="trace"))
-    a.hears(pb.BaseCommand.CONNECTED)
+    a.sends_command(pb.CommandConnect(client_version="trace"))
+    a.awaits(pb.BaseCommand.CONNECTED)
 
 
 @differs(FLAGS)
 def a_client_of_the_future(t: Trace) -> None:
     a = t.connects(version=None)
-    a.says(pb.CommandConnect(client_version="trace", protocol_version=99))
-    a.hears(pb.BaseCommand.CONNECTED)
+    a.sends_command(pb.CommandConnect(client_version="trace", protocol_version=99))
+    a.awaits(pb.BaseCommand.CONNECTED)
 
 
 @differs(FLAGS)
-def credentials_that_nobody_asked_for(t: Trace) -> None:
+def credentials_without_a_challenge(t: Trace) -> None:
     a = t.connects(version=None)
-    a.says(
+    a.sends_command(
         pb.CommandConnect(
             client_version="trace",
             protocol_version=21,
@@ -57,25 +57,25 @@ def credentials_that_nobody_asked_for(t: Trace) -> None:
             auth_data=b"not a token",
         )
     )
-    a.hears(pb.BaseCommand.CONNECTED)
+    a.awaits(pb.BaseCommand.CONNECTED)
 
 
 def a_second_handshake(t: Trace) -> None:
     a = t.connects()
-    a.says(pb.CommandConnect(client_version="trace", protocol_version=21))
+    a.sends_command(pb.CommandConnect(client_version="trace", protocol_version=21))
     a.is_closed()
 
 
 def pings_are_answered(t: Trace) -> None:
     a = t.connects()
-    a.says(pb.CommandPing())
-    a.hears(pb.BaseCommand.PONG)
+    a.sends_command(pb.CommandPing())
+    a.awaits(pb.BaseCommand.PONG)
 
 
-def a_pong_that_nobody_asked_for(t: Trace) -> None:
+def a_pong_without_a_ping(t: Trace) -> None:
     a = t.connects()
-    a.says(pb.CommandPong())
-    a.hears_nothing()
+    a.sends_command(pb.CommandPong())
+    a.receives_rest()
 
 
 @differs(
@@ -87,8 +87,8 @@ def a_pong_that_nobody_asked_for(t: Trace) -> None:
 )
 def a_ping_before_the_handshake(t: Trace) -> None:
     a = t.connects(version=None)
-    a.says(pb.CommandPing())
-    a.hears(pb.BaseCommand.PONG)
+    a.sends_command(pb.CommandPing())
+    a.awaits(pb.BaseCommand.PONG)
 
 
 def a_producer_before_the_handshake(t: Trace) -> None:
@@ -176,5 +176,5 @@ def a_watcher_before_the_handshake(t: Trace) -> None:
 
 def an_answer_to_no_challenge(t: Trace) -> None:
     a = t.connects()
-    a.says(pb.CommandAuthResponse(protocol_version=21))
+    a.sends_command(pb.CommandAuthResponse(protocol_version=21))
     a.is_closed()

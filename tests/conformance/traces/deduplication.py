@@ -1,6 +1,6 @@
 """Messages that a producer sends again, where deduplication is on."""
 
-from conformance.trace import Trace, Voice
+from conformance.trace import Peer, Trace
 from magnetar_proto.entries import encode_entry
 from raw_client import metadata
 
@@ -11,29 +11,29 @@ def _has_deduplication(t: Trace) -> None:
     t.topic = f"persistent://{namespace}/{t.token}"
 
 
-def _producer(t: Trace, name: str = "raw") -> Voice:
+def _producer(t: Trace, name: str = "raw") -> Peer:
     """Its name is that in the metadata of what it sends."""
-    voice = t.connects()
-    voice.produces(producer_name=name)
-    return voice
+    peer = t.connects()
+    peer.produces(producer_name=name)
+    return peer
 
 
-def _sends_batch(voice: Voice, low: int, high: int) -> None:
+def _sends_batch(peer: Peer, low: int, high: int) -> None:
     """A batch of the messages `low` to `high`."""
     count = high - low + 1
     head = metadata(low, num_messages_in_batch=count, highest_sequence_id=high)
     entry = encode_entry(head, b"%d to %d" % (low, high))
-    voice.sends_entry(low, entry, num_messages=count, highest_sequence_id=high)
-    voice.hears_outcome()
+    peer.sends_entry(low, entry, num_messages=count, highest_sequence_id=high)
+    peer.awaits_outcome()
 
 
-def _sends_chunk(voice: Voice, sequence_id: int, chunk: int, of: int) -> None:
+def _sends_chunk(peer: Peer, sequence_id: int, chunk: int, of: int) -> None:
     head = metadata(
         sequence_id, uuid=f"u{sequence_id}", chunk_id=chunk, num_chunks_from_msg=of,
         total_chunk_msg_size=of,
     )  # fmt: skip
-    voice.sends_entry(sequence_id, encode_entry(head, b"c"), is_chunk=True)
-    voice.hears_outcome()
+    peer.sends_entry(sequence_id, encode_entry(head, b"c"), is_chunk=True)
+    peer.awaits_outcome()
 
 
 def a_message_is_sent_again(t: Trace) -> None:
@@ -127,7 +127,7 @@ def a_highest_id_below_the_lowest(t: Trace) -> None:
     _has_deduplication(t)
     a = _producer(t)
     a.sends(5, highest_sequence_id=2)
-    a.hears_outcome()
+    a.awaits_outcome()
     a.publishes(1, first=4)
     a.publishes(1, first=6)
 
@@ -159,7 +159,7 @@ def many_at_once_some_of_them_again(t: Trace) -> None:
     for sequence_id in (0, 1, 2, 3):
         a.sends(sequence_id)
     for _ in range(4):
-        a.hears_outcome()
+        a.awaits_outcome()
 
 
 def without_deduplication_all_is_kept(t: Trace) -> None:

@@ -2,14 +2,14 @@
 
 import time
 
-from conformance.trace import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED, Kind, Trace, Voice
+from conformance.trace import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED, Kind, Peer, Trace
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry
 from raw_client import metadata
 
 EARLIEST = pb.MessageIdData(ledgerId=2**64 - 1, entryId=2**64 - 1)
 PUBLISHED_MS = 1_700_000_000_000
-"""When every message of a trace says it was published."""
+"""The publish time of every message of a trace."""
 FAR_MS = 1 << 42
 """Long after anybody reads this."""
 
@@ -18,17 +18,17 @@ def _soon(seconds: float = 2.0) -> int:
     return int((time.time() + seconds) * 1000)
 
 
-def _sends_delayed(a: Voice, sequence_id: int, at_ms: int, **more: int) -> None:
+def _sends_delayed(a: Peer, sequence_id: int, at_ms: int, **more: int) -> None:
     entry = encode_entry(metadata(sequence_id, deliver_at_time=at_ms, **more), b"later")
     a.sends_entry(sequence_id, entry, num_messages=more.get("num_messages_in_batch", 1))
-    a.hears_outcome()
+    a.awaits_outcome()
 
 
-def _subscribed(t: Trace, sub_type: "pb.CommandSubscribe.SubType") -> tuple[Voice, Voice]:
+def _subscribed(t: Trace, sub_type: "pb.CommandSubscribe.SubType") -> tuple[Peer, Peer]:
     a, b = t.publisher(), t.connects()
     b.subscribes(sub_type)
     if sub_type == FAILOVER:
-        b.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+        b.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     b.permits(10)
     return a, b
 
@@ -89,7 +89,7 @@ def a_delayed_message_that_came_is_asked_for_again(t: Trace) -> None:
     a, b = _subscribed(t, SHARED)
     _sends_delayed(a, 0, _soon())
     ids = b.receives()
-    b.says(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, message_ids=ids))
+    b.sends_command(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, message_ids=ids))
     b.receives()
 
 
@@ -100,7 +100,7 @@ def a_subscription_that_is_newer(t: Trace) -> None:
     a.subscribes(SHARED)
     a.permits(10)
     a.receives()
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def a_seek(t: Trace) -> None:
@@ -109,11 +109,11 @@ def a_seek(t: Trace) -> None:
     a.publishes(first=1)
     b.receives()
     b.asks(pb.CommandSeek(request_id=0, consumer_id=1, message_id=EARLIEST))
-    b.hears_nothing()  # but that its consumer is closed
+    b.receives_rest()  # but that its consumer is closed
     b.subscribes(SHARED)
     b.permits(10)
     b.receives()
-    b.hears_nothing()
+    b.receives_rest()
 
 
 def the_last_message_may_be_delayed(t: Trace) -> None:
@@ -133,10 +133,10 @@ def what_one_type_got_another_does_not_get_yet(t: Trace) -> None:
     b.subscribes(SHARED)
     b.permits(10)
     b.receives()
-    b.hears_nothing()
+    b.receives_rest()
 
 
-def _policy(t: Trace, active: bool, max_delay_ms: int) -> Voice:
+def _policy(t: Trace, active: bool, max_delay_ms: int) -> Peer:
     namespace = t.has_namespace()
     policy = {"tickTime": 1000, "active": active, "maxDeliveryDelayInMillis": max_delay_ms}
     t.has_policy(namespace, "delayedDelivery", policy)

@@ -12,7 +12,7 @@ BACKLOG = Difference("backlog numbers", "count entries: a batch of 100 is 1", "c
 def nothing_comes_without_permits(t: Trace) -> None:
     a = t.publisher(1)
     a.subscribes()
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def one_permit_one_message(t: Trace) -> None:
@@ -20,10 +20,10 @@ def one_permit_one_message(t: Trace) -> None:
     a.subscribes()
     a.permits(1)
     a.receives()
-    a.hears_nothing()
+    a.receives_rest()
     a.permits(1)
     a.receives()
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def permits_add_up(t: Trace) -> None:
@@ -33,7 +33,7 @@ def permits_add_up(t: Trace) -> None:
     a.permits(1)
     a.publishes(3)
     a.receives(2)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def many_permits(t: Trace) -> None:
@@ -41,7 +41,7 @@ def many_permits(t: Trace) -> None:
     a.subscribes()
     a.permits(1000)
     a.receives(5)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def permits_of_the_largest_number(t: Trace) -> None:
@@ -69,7 +69,7 @@ def permits_before_the_message(t: Trace) -> None:
     a = t.publisher()
     a.subscribes()
     a.permits(10)
-    a.hears_nothing()
+    a.receives_rest()
     a.publishes(2)
     a.receives(2)
 
@@ -88,9 +88,9 @@ def a_batch_costs_a_permit_for_each_message(t: Trace) -> None:
     a.subscribes()
     a.permits(3)
     a.receives()
-    a.hears_nothing()
+    a.receives_rest()
     a.permits(3)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def a_shared_consumer_gets_whole_batches(t: Trace) -> None:
@@ -103,17 +103,17 @@ def a_shared_consumer_gets_whole_batches(t: Trace) -> None:
 
 def a_message_comes_as_it_was_sent(t: Trace) -> None:
     a = t.publisher()
-    said = metadata(0, partition_key="key", properties=[pb.KeyValue(key="k", value="v")])
-    a.sends_entry(0, encode_entry(said, b"with a key"))
-    a.hears_outcome()
+    keyed = metadata(0, partition_key="key", properties=[pb.KeyValue(key="k", value="v")])
+    a.sends_entry(0, encode_entry(keyed, b"with a key"))
+    a.awaits_outcome()
     a.sends_entry(1, encode_entry(metadata(1), b"without a checksum", checksum=False))
-    a.hears_outcome()
+    a.awaits_outcome()
     a.subscribes()
     a.permits(10)
     a.receives(2)
 
 
-def a_message_of_a_partition_says_so(t: Trace) -> None:
+def a_message_of_a_partition_names_it(t: Trace) -> None:
     t.has_partitions(2)
     a = t.connects()
     a.produces(f"{t.topic}-partition-1")
@@ -126,11 +126,11 @@ def a_message_of_a_partition_says_so(t: Trace) -> None:
 
 def chunks(t: Trace) -> None:
     a = t.publisher()
-    said = {"uuid": "u", "num_chunks_from_msg": 2, "total_chunk_msg_size": 4}
+    chunking = {"uuid": "u", "num_chunks_from_msg": 2, "total_chunk_msg_size": 4}
     for chunk in range(2):
-        entry = encode_entry(metadata(0, chunk_id=chunk, **said), b"xy")
+        entry = encode_entry(metadata(0, chunk_id=chunk, **chunking), b"xy")
         a.sends_entry(0, entry, is_chunk=True)
-        a.hears_outcome()
+        a.awaits_outcome()
     a.subscribes()
     a.permits(10)
     a.receives(2)
@@ -142,14 +142,14 @@ def chunks_of_a_shared_subscription(t: Trace) -> None:
     b.subscribes(SHARED)
     a.permits(1)
     a.produces()
-    said = {"uuid": "u", "num_chunks_from_msg": 2, "total_chunk_msg_size": 4}
+    chunking = {"uuid": "u", "num_chunks_from_msg": 2, "total_chunk_msg_size": 4}
     for chunk in range(2):
-        entry = encode_entry(metadata(0, chunk_id=chunk, **said), b"xy")
+        entry = encode_entry(metadata(0, chunk_id=chunk, **chunking), b"xy")
         a.sends_entry(0, entry, is_chunk=True)
-        a.hears_outcome()
+        a.awaits_outcome()
         b.permits(1)
-    a.hears_nothing()
-    b.hears_nothing()
+    a.receives_rest()
+    b.receives_rest()
 
 
 def two_subscriptions_each_get_everything(t: Trace) -> None:
@@ -185,7 +185,7 @@ def a_shared_consumer_without_permits_is_passed_over(t: Trace) -> None:
     a.produces()
     a.publishes(3)
     b.receives(3)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def a_shared_consumer_of_higher_priority_comes_first(t: Trace) -> None:
@@ -203,13 +203,13 @@ def a_shared_consumer_of_higher_priority_comes_first(t: Trace) -> None:
 def an_inactive_failover_consumer_gets_nothing(t: Trace) -> None:
     a, b = t.connects(), t.connects()
     a.subscribes(FAILOVER)
-    a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    a.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     b.subscribes(FAILOVER, priority_level=1)
-    b.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    b.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     b.permits(10)
     a.produces()
     a.publishes()
-    b.hears_nothing()
+    b.receives_rest()
     a.permits(10)
     a.receives()
 
@@ -226,7 +226,7 @@ def what_was_not_acknowledged_comes_again_to_the_next_consumer(t: Trace) -> None
     b.subscribes()
     b.permits(10)
     b.receives(2)
-    b.hears_nothing()
+    b.receives_rest()
 
 
 def what_a_shared_consumer_had_goes_to_another(t: Trace) -> None:
@@ -238,7 +238,7 @@ def what_a_shared_consumer_had_goes_to_another(t: Trace) -> None:
     a.receives(2)
     b.subscribes(SHARED)
     b.permits(10)
-    b.hears_nothing()
+    b.receives_rest()
     a.closes_consumer()
     b.receives(2)
 

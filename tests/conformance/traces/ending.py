@@ -1,7 +1,7 @@
 """Topics that end: terminated, truncated, trimmed."""
 
 from conformance.differences import Difference, differs
-from conformance.trace import FAILOVER, SHARED, Kind, Trace, Voice
+from conformance.trace import FAILOVER, SHARED, Kind, Peer, Trace
 from conformance.traces.seeks import EMPTY
 from magnetar_proto import PulsarApi_pb2 as pb
 
@@ -12,17 +12,17 @@ def _terminates(t: Trace) -> None:
     t.rest("POST", f"{t.path}/terminate")
 
 
-def _asks_for_the_last(a: Voice, consumer_id: int = 1) -> None:
+def _asks_for_the_last(a: Peer, consumer_id: int = 1) -> None:
     a.asks(pb.CommandGetLastMessageId(consumer_id=consumer_id, request_id=0))
 
 
 # Terminated -----------------------------------------------------------------------------------
 
 
-def nobody_publishes_to_a_terminated_topic(t: Trace) -> None:
+def a_terminated_topic_refuses_messages(t: Trace) -> None:
     a = t.publisher(2)
     _terminates(t)
-    a.hears(Kind.CLOSE_PRODUCER)
+    a.awaits(Kind.CLOSE_PRODUCER)
     a.produces()
 
 
@@ -30,7 +30,7 @@ def a_topic_is_terminated_twice(t: Trace) -> None:
     a = t.publisher(2)
     _terminates(t)
     _terminates(t)
-    a.hears(Kind.CLOSE_PRODUCER)
+    a.awaits(Kind.CLOSE_PRODUCER)
 
 
 @differs(EMPTY)
@@ -40,7 +40,7 @@ def a_topic_without_messages_is_terminated(t: Trace) -> None:
     a = t.connects(client=JAVA)
     a.subscribes()
     a.permits(1)
-    a.hears_once(Kind.REACHED_END_OF_TOPIC)
+    a.awaits_once(Kind.REACHED_END_OF_TOPIC)
 
 
 def a_topic_that_is_not_there_is_terminated(t: Trace) -> None:
@@ -56,8 +56,8 @@ def a_partitioned_topic_is_terminated(t: Trace) -> None:
     a.publishes(2)
     _terminates(t)
     t.rest("POST", f"{t.path}/terminate/partitions")
-    a.hears(Kind.CLOSE_PRODUCER)
-    b.hears(Kind.CLOSE_PRODUCER)
+    a.awaits(Kind.CLOSE_PRODUCER)
+    b.awaits(Kind.CLOSE_PRODUCER)
     a.produces(f"{t.topic}-partition-0")
 
 
@@ -69,23 +69,23 @@ def a_non_persistent_topic_is_terminated(t: Trace) -> None:
 def what_is_there_is_still_read(t: Trace) -> None:
     a, b = t.publisher(3), t.connects(client=JAVA)
     _terminates(t)
-    a.hears(Kind.CLOSE_PRODUCER)
+    a.awaits(Kind.CLOSE_PRODUCER)
     b.subscribes()
     _asks_for_the_last(b)
     b.permits(9)
     ids = b.receives(3)
     b.acks(ids)
-    b.hears_once(Kind.REACHED_END_OF_TOPIC)
+    b.awaits_once(Kind.REACHED_END_OF_TOPIC)
 
 
-def a_consumer_that_has_read_all_hears_of_the_end(t: Trace) -> None:
+def a_consumer_that_has_read_all_is_notified_of_the_end(t: Trace) -> None:
     a, b = t.publisher(2), t.connects(client=JAVA)
     b.subscribes()
     b.permits(9)
     b.acks(b.receives(2))
     _terminates(t)
-    b.hears_once(Kind.REACHED_END_OF_TOPIC)
-    a.hears(Kind.CLOSE_PRODUCER)
+    b.awaits_once(Kind.REACHED_END_OF_TOPIC)
+    a.awaits(Kind.CLOSE_PRODUCER)
 
 
 def a_consumer_that_has_not_acknowledged_does_not(t: Trace) -> None:
@@ -94,10 +94,10 @@ def a_consumer_that_has_not_acknowledged_does_not(t: Trace) -> None:
     b.permits(9)
     ids = b.receives(2)
     _terminates(t)
-    b.hears_nothing()
+    b.receives_rest()
     b.acks(ids)
-    b.hears_once(Kind.REACHED_END_OF_TOPIC)
-    a.hears(Kind.CLOSE_PRODUCER)
+    b.awaits_once(Kind.REACHED_END_OF_TOPIC)
+    a.awaits(Kind.CLOSE_PRODUCER)
 
 
 def a_consumer_that_comes_after_the_end(t: Trace) -> None:
@@ -106,10 +106,10 @@ def a_consumer_that_comes_after_the_end(t: Trace) -> None:
     a.acks(a.published)
     a.closes_consumer()
     _terminates(t)
-    a.hears(Kind.CLOSE_PRODUCER)
+    a.awaits(Kind.CLOSE_PRODUCER)
     b.subscribes()
     b.permits(1)
-    b.hears_once(Kind.REACHED_END_OF_TOPIC)
+    b.awaits_once(Kind.REACHED_END_OF_TOPIC)
 
 
 @differs(
@@ -125,11 +125,11 @@ def a_client_that_is_not_java(t: Trace) -> None:
     b.permits(9)
     b.acks(b.receives())
     _terminates(t)
-    a.hears(Kind.CLOSE_PRODUCER)
-    b.hears_nothing()
+    a.awaits(Kind.CLOSE_PRODUCER)
+    b.receives_rest()
 
 
-def all_that_share_hear_of_the_end(t: Trace) -> None:
+def shared_consumers_are_notified_of_the_end(t: Trace) -> None:
     a, b, c = t.publisher(2), t.connects(client=JAVA), t.connects(client=JAVA)
     b.subscribes(SHARED)
     c.subscribes(SHARED)
@@ -137,29 +137,29 @@ def all_that_share_hear_of_the_end(t: Trace) -> None:
     b.acks(b.receives(2))
     c.permits(9)
     _terminates(t)
-    b.hears_once(Kind.REACHED_END_OF_TOPIC)
-    c.hears_once(Kind.REACHED_END_OF_TOPIC)
-    a.hears(Kind.CLOSE_PRODUCER)
+    b.awaits_once(Kind.REACHED_END_OF_TOPIC)
+    c.awaits_once(Kind.REACHED_END_OF_TOPIC)
+    a.awaits(Kind.CLOSE_PRODUCER)
 
 
-def one_that_stands_by_hears_of_the_end(t: Trace) -> None:
+def an_inactive_failover_consumer_is_notified_of_the_end(t: Trace) -> None:
     a, b, c = t.publisher(1), t.connects(client=JAVA), t.connects(client=JAVA)
     b.subscribes(FAILOVER, consumer_name="b")
-    b.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    b.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     c.subscribes(FAILOVER, consumer_name="c", priority_level=1)
-    c.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    c.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     b.permits(9)
     b.acks(b.receives())
     _terminates(t)
-    b.hears_once(Kind.REACHED_END_OF_TOPIC)
-    c.hears_once(Kind.REACHED_END_OF_TOPIC)
-    a.hears(Kind.CLOSE_PRODUCER)
+    b.awaits_once(Kind.REACHED_END_OF_TOPIC)
+    c.awaits_once(Kind.REACHED_END_OF_TOPIC)
+    a.awaits(Kind.CLOSE_PRODUCER)
 
 
 def the_end_is_kept_through_an_unload(t: Trace) -> None:
     a = t.publisher(1)
     _terminates(t)
-    a.hears(Kind.CLOSE_PRODUCER)
+    a.awaits(Kind.CLOSE_PRODUCER)
     t.rest("PUT", f"{t.path}/unload")
     a.produces()
     a.subscribes()
@@ -170,7 +170,7 @@ def the_end_is_kept_through_an_unload(t: Trace) -> None:
 def a_terminated_topic_is_deleted(t: Trace) -> None:
     a = t.publisher(1)
     _terminates(t)
-    a.hears(Kind.CLOSE_PRODUCER)
+    a.awaits(Kind.CLOSE_PRODUCER)
     t.rest("DELETE", f"{t.path}?force=true")
     a.produces()
     a.publishes(1, first=1)
@@ -185,7 +185,7 @@ def a_topic_is_truncated(t: Trace) -> None:
     t.rest("DELETE", f"{t.path}/truncate")
     b.subscribes()
     b.permits(9)
-    b.hears_nothing()
+    b.receives_rest()
     a.publishes(1, first=3)
     b.receives()
     _asks_for_the_last(b)
@@ -198,7 +198,7 @@ def a_topic_is_truncated_under_its_consumer(t: Trace) -> None:
     b.receives(2)
     t.rest("DELETE", f"{t.path}/truncate")
     b.permits(9)
-    b.hears_nothing()
+    b.receives_rest()
     a.publishes(1, first=4)
     b.receives()
 
@@ -208,7 +208,7 @@ def readers_of_a_truncated_topic(t: Trace) -> None:
     t.rest("DELETE", f"{t.path}/truncate")
     b.subscribes(durable=False)
     b.permits(9)
-    b.hears_nothing()
+    b.receives_rest()
     a.publishes(1, first=3)
     b.receives()
 

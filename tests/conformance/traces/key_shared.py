@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from conformance.differences import differs
-from conformance.trace import CUMULATIVE, EXCLUSIVE, KEY_SHARED, SHARED, Kind, Trace, Voice
+from conformance.trace import CUMULATIVE, EXCLUSIVE, KEY_SHARED, SHARED, Kind, Peer, Trace
 from conformance.traces.producers import SILENT
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry
@@ -17,12 +17,12 @@ LOWER, UPPER = (0, 32767), (32768, 65535)
 IN_LOWER, IN_UPPER = "key1", "key3"
 
 
-def _joins(voice: Voice, name: str, permits: int = 100, consumer_id: int = 1, **how: Any) -> Any:
-    answer = voice.subscribes(
+def _joins(peer: Peer, name: str, permits: int = 100, consumer_id: int = 1, **how: Any) -> Any:
+    answer = peer.subscribes(
         KEY_SHARED, consumer_id, consumer_name=name, keySharedMeta=_meta(**how)
     )
     if isinstance(answer, pb.CommandSuccess) and permits:
-        voice.permits(permits, consumer_id)
+        peer.permits(permits, consumer_id)
     return answer
 
 
@@ -36,39 +36,39 @@ def _meta(
     )
 
 
-def _takes(voice: Voice, *ranges: tuple[int, int], name: str = "", consumer_id: int = 1) -> Any:
+def _takes(peer: Peer, *ranges: tuple[int, int], name: str = "", consumer_id: int = 1) -> Any:
     """Join with ranges of its own."""
-    answer = voice.subscribes(
+    answer = peer.subscribes(
         KEY_SHARED, consumer_id, consumer_name=name, keySharedMeta=_meta(*ranges, sticky=True)
     )
     if isinstance(answer, pb.CommandSuccess):
-        voice.permits(100, consumer_id)
+        peer.permits(100, consumer_id)
     return answer
 
 
-def _publishes(voice: Voice, keys: Sequence[str], first: int = 0) -> None:
+def _publishes(peer: Peer, keys: Sequence[str], first: int = 0) -> None:
     for sequence_id, key in enumerate(keys, first):
-        _publishes_one(voice, sequence_id, partition_key=key)
+        _publishes_one(peer, sequence_id, partition_key=key)
 
 
-def _publishes_one(voice: Voice, sequence_id: int, **fields: Any) -> None:
-    voice.sends_entry(sequence_id, encode_entry(metadata(sequence_id, **fields), b""))
-    voice.hears(Kind.SEND_RECEIPT)
+def _publishes_one(peer: Peer, sequence_id: int, **fields: Any) -> None:
+    peer.sends_entry(sequence_id, encode_entry(metadata(sequence_id, **fields), b""))
+    peer.awaits(Kind.SEND_RECEIPT)
 
 
-def _all_hear(*voices: Voice) -> None:
-    for voice in voices:
-        voice.hears_nothing()
+def _all_receive(*peers: Peer) -> None:
+    for peer in peers:
+        peer.receives_rest()
 
 
-def _wants_again(voice: Voice, *ids: pb.MessageIdData) -> None:
-    voice.says(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, message_ids=ids))
+def _wants_again(peer: Peer, *ids: pb.MessageIdData) -> None:
+    peer.sends_command(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, message_ids=ids))
 
 
-def _producer(t: Trace) -> Voice:
-    voice = t.connects()
-    voice.produces()
-    return voice
+def _producer(t: Trace) -> Peer:
+    peer = t.connects()
+    peer.produces()
+    return peer
 
 
 # Whose a key is -------------------------------------------------------------------------------
@@ -76,28 +76,28 @@ def _producer(t: Trace) -> Voice:
 
 def keys_of_consumers_with_names(t: Trace) -> None:
     p, a, b, c = _producer(t), t.connects(), t.connects(), t.connects()
-    for voice, name in zip((a, b, c), ("one", "two", "three"), strict=True):
-        _joins(voice, name)
+    for peer, name in zip((a, b, c), ("one", "two", "three"), strict=True):
+        _joins(peer, name)
     _publishes(p, KEYS)
-    _all_hear(a, b, c)
+    _all_receive(a, b, c)
 
 
 def keys_of_consumers_of_one_name(t: Trace) -> None:
     p, a, b, c = _producer(t), t.connects(), t.connects(), t.connects()
-    for voice in (a, b, c):
-        _joins(voice, "same")
+    for peer in (a, b, c):
+        _joins(peer, "same")
     _publishes(p, KEYS)
-    _all_hear(a, b, c)
+    _all_receive(a, b, c)
 
 
 def keys_after_one_of_the_same_name_left(t: Trace) -> None:
     p, a, b = _producer(t), t.connects(), t.connects()
-    for voice in (a, b):
-        _joins(voice, "same")
+    for peer in (a, b):
+        _joins(peer, "same")
     a.closes_consumer()
     _joins(a, "same")
     _publishes(p, KEYS)
-    _all_hear(a, b)
+    _all_receive(a, b)
 
 
 def keys_of_a_consumer_that_joins(t: Trace) -> None:
@@ -107,7 +107,7 @@ def keys_of_a_consumer_that_joins(t: Trace) -> None:
     a.acks(a.receives(6))
     _joins(b, "two")
     _publishes(p, KEYS[:6], 6)
-    _all_hear(a, b)
+    _all_receive(a, b)
 
 
 def keys_of_a_consumer_that_leaves(t: Trace) -> None:
@@ -115,11 +115,11 @@ def keys_of_a_consumer_that_leaves(t: Trace) -> None:
     _joins(a, "one")
     _joins(b, "two")
     _publishes(p, KEYS[:6])
-    _all_hear(a, b)
+    _all_receive(a, b)
     b.leaves()
-    a.hears_nothing()
+    a.receives_rest()
     _publishes(p, KEYS[:6], 6)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def an_ordering_key_counts_before_the_key(t: Trace) -> None:
@@ -128,7 +128,7 @@ def an_ordering_key_counts_before_the_key(t: Trace) -> None:
     _joins(b, "two")
     for sequence_id, key in enumerate(KEYS[:6]):
         _publishes_one(p, sequence_id, partition_key="key", ordering_key=key.encode())
-    _all_hear(a, b)
+    _all_receive(a, b)
 
 
 def an_empty_ordering_key(t: Trace) -> None:
@@ -137,7 +137,7 @@ def an_empty_ordering_key(t: Trace) -> None:
     _joins(b, "two")
     for sequence_id, key in enumerate(KEYS[:6]):
         _publishes_one(p, sequence_id, partition_key=key, ordering_key=b"")
-    _all_hear(a, b)
+    _all_receive(a, b)
 
 
 def a_key_in_base64_is_decoded(t: Trace) -> None:
@@ -148,16 +148,16 @@ def a_key_in_base64_is_decoded(t: Trace) -> None:
         _publishes_one(p, sequence_id, partition_key=key, partition_key_b64_encoded=True)
     for sequence_id, key in enumerate(("a2V5LTA=", "a2V5LTE=", "a2V5LTI=", "a2V5LTM="), 4):
         _publishes_one(p, sequence_id, partition_key=key)
-    _all_hear(a, b)
+    _all_receive(a, b)
 
 
 def messages_without_a_key_go_by_producer_and_sequence_id(t: Trace) -> None:
     p, a, b, c = _producer(t), t.connects(), t.connects(), t.connects()
-    for voice, name in zip((a, b, c), ("one", "two", "three"), strict=True):
-        _joins(voice, name)
+    for peer, name in zip((a, b, c), ("one", "two", "three"), strict=True):
+        _joins(peer, name)
     for sequence_id in range(12):
         _publishes_one(p, sequence_id)
-    _all_hear(a, b, c)
+    _all_receive(a, b, c)
 
 
 def an_empty_key(t: Trace) -> None:
@@ -165,7 +165,7 @@ def an_empty_key(t: Trace) -> None:
     _joins(a, "one")
     _joins(b, "two")
     _publishes(p, ["", "", ""])
-    _all_hear(a, b)
+    _all_receive(a, b)
 
 
 def a_batch_goes_by_the_key_of_its_metadata(t: Trace) -> None:
@@ -177,8 +177,8 @@ def a_batch_goes_by_the_key_of_its_metadata(t: Trace) -> None:
             metadata(sequence_id, partition_key=key, num_messages_in_batch=2), b"batch"
         )
         p.sends_entry(sequence_id, entry, num_messages=2)
-        p.hears(Kind.SEND_RECEIPT)
-    _all_hear(a, b)
+        p.awaits(Kind.SEND_RECEIPT)
+    _all_receive(a, b)
 
 
 def a_key_on_a_topic_that_is_not_persistent(t: Trace) -> None:
@@ -186,9 +186,9 @@ def a_key_on_a_topic_that_is_not_persistent(t: Trace) -> None:
     p, a, b = _producer(t), t.connects(), t.connects()
     _joins(a, "one")
     _joins(b, "two")
-    _all_hear(a, b)  # who has no permits yet loses what comes
+    _all_receive(a, b)  # who has no permits yet loses what comes
     _publishes(p, KEYS[:6])
-    _all_hear(a, b)
+    _all_receive(a, b)
 
 
 # A key that moves -----------------------------------------------------------------------------
@@ -202,9 +202,9 @@ def a_key_waits_until_its_old_consumer_has_acknowledged(t: Trace) -> None:
     _joins(b, "two")
     _publishes(p, [OF_TWO, OF_ONE], 2)
     a.receives()
-    b.hears_nothing()
+    b.receives_rest()
     a.acks(ids[:1])
-    b.hears_nothing()
+    b.receives_rest()
     a.acks(ids[1:])
     b.receives()
 
@@ -216,10 +216,10 @@ def a_key_waits_until_its_old_consumer_has_returned_it(t: Trace) -> None:
     ids = a.receives(2)
     _joins(b, "two")
     _publishes(p, [OF_TWO], 2)
-    b.hears_nothing()
+    b.receives_rest()
     _wants_again(a, *ids)
     b.receives(3)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def a_key_waits_until_its_old_consumer_has_left(t: Trace) -> None:
@@ -228,7 +228,7 @@ def a_key_waits_until_its_old_consumer_has_left(t: Trace) -> None:
     _publishes(p, [OF_TWO, OF_ONE, OF_TWO])
     a.receives(3)
     _joins(b, "two")
-    b.hears_nothing()
+    b.receives_rest()
     a.closes_consumer()
     b.receives(3)
 
@@ -250,7 +250,7 @@ def returned_messages_come_again_in_order(t: Trace) -> None:
     a.receives(4)
     _wants_again(a)
     a.receives(4)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def a_new_message_waits_behind_one_of_its_key_that_comes_again(t: Trace) -> None:
@@ -259,20 +259,20 @@ def a_new_message_waits_behind_one_of_its_key_that_comes_again(t: Trace) -> None
     _publishes(p, [OF_ONE, OF_ONE, OF_ONE])
     ids = a.receives(2)
     _wants_again(a, ids[1])
-    a.hears_nothing()
+    a.receives_rest()
     a.permits(1)
     a.receives()
     a.permits(1)
     a.receives()
 
 
-def a_consumer_without_permits_holds_up_nobody(t: Trace) -> None:
+def a_consumer_without_permits_blocks_no_other(t: Trace) -> None:
     p, a, b = _producer(t), t.connects(), t.connects()
     _joins(a, "one", 0)
     _joins(b, "two", 100)
     _publishes(p, [OF_ONE, OF_TWO, OF_ONE, OF_TWO])
     b.receives(2)
-    a.hears_nothing()
+    a.receives_rest()
     a.permits(10)
     a.receives(2)
 
@@ -295,7 +295,7 @@ def keys_of_chosen_ranges(t: Trace) -> None:
     _takes(a, LOWER)
     _takes(b, UPPER)
     _publishes(p, [*KEYS, IN_LOWER, IN_UPPER])
-    _all_hear(a, b)
+    _all_receive(a, b)
 
 
 def a_range_of_one_slot(t: Trace) -> None:
@@ -303,17 +303,17 @@ def a_range_of_one_slot(t: Trace) -> None:
     _takes(a, (293, 293))
     _publishes(p, [IN_LOWER, IN_UPPER, IN_LOWER])
     a.receives(2)
-    a.hears_nothing()
+    a.receives_rest()
 
 
-def keys_that_nobody_has_wait_for_their_consumer(t: Trace) -> None:
+def keys_without_an_owner_wait_for_a_consumer(t: Trace) -> None:
     p, a, b = _producer(t), t.connects(), t.connects()
     _takes(a, LOWER)
     _publishes(p, [IN_UPPER, IN_LOWER, IN_UPPER, IN_LOWER])
     a.receives(2)
     _takes(b, UPPER)
     b.receives(2)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def no_ranges_at_all(t: Trace) -> None:
@@ -336,14 +336,14 @@ def ranges_beyond_the_last_slot(t: Trace) -> None:
     _takes(a, (-5, 10), consumer_id=2)
 
 
-def a_range_that_somebody_has(t: Trace) -> None:
+def a_range_that_another_consumer_has(t: Trace) -> None:
     a, b = t.connects(), t.connects()
     _takes(a, LOWER)
     _takes(b, (32767, 40000))
     _takes(b, (32768, 40000))
 
 
-def a_range_that_somebody_had(t: Trace) -> None:
+def a_range_that_another_consumer_had(t: Trace) -> None:
     a, b = t.connects(), t.connects()
     _takes(a, LOWER)
     a.closes_consumer()
@@ -351,7 +351,7 @@ def a_range_that_somebody_had(t: Trace) -> None:
 
 
 @differs(SILENT)
-def a_range_of_somebody_who_does_not_answer(t: Trace) -> None:
+def a_range_whose_holder_does_not_answer(t: Trace) -> None:
     a, b = t.connects(), t.connects()
     _takes(a, LOWER)
     a.mute = True
@@ -361,7 +361,7 @@ def a_range_of_somebody_who_does_not_answer(t: Trace) -> None:
 # Who may join ---------------------------------------------------------------------------------
 
 
-def who_says_nothing_about_keys_lets_the_broker_divide_them(t: Trace) -> None:
+def without_a_key_policy_the_broker_divides_the_keys(t: Trace) -> None:
     a, b, c = t.connects(), t.connects(), t.connects()
     a.subscribes(KEY_SHARED)
     _joins(b, "b")
@@ -381,7 +381,7 @@ def consumers_that_differ_about_order(t: Trace) -> None:
     _joins(b, "b", out_of_order=True)
 
 
-def the_policy_may_change_while_nobody_is_there(t: Trace) -> None:
+def the_key_policy_may_change_without_consumers(t: Trace) -> None:
     a = t.connects()
     _joins(a, "a")
     a.closes_consumer()

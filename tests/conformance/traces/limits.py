@@ -9,13 +9,13 @@ from raw_client import metadata
 
 
 def _has_policy(t: Trace, policy: str, value: Any) -> None:
-    """The topic exists, and says so."""
+    """Sets a policy of the topic, which is created first."""
     t.rest("PUT", t.path)
     t.rest("POST", f"{t.path}/{policy}", value)
 
 
 def _in_namespace(t: Trace, policy: str, value: Any) -> str:
-    """A topic of a namespace that says so."""
+    """Sets a policy of a namespace; a topic in it."""
     namespace = f"public/{t.token}"
     t.rest("PUT", f"namespaces/{namespace}", {"bundles": {"numBundles": 1}})
     t.rest("POST", f"namespaces/{namespace}/{policy}", value)
@@ -122,7 +122,7 @@ def subscriptions_of_a_topic(t: Trace) -> None:
     a.closes_consumer()
     a.subscribes()
     t.rest("DELETE", f"{t.path}/subscription/sub?force=true")
-    a.hears(Kind.CLOSE_CONSUMER)
+    a.awaits(Kind.CLOSE_CONSUMER)
     a.subscribes(consumer_id=2, subscription="other")
 
 
@@ -208,8 +208,8 @@ def messages_that_are_too_large(t: Trace) -> None:
     a = t.connects()
     a.produces()
     a.sends(0, b"x" * 2000)
-    a.hears_outcome()
-    a.hears_nothing()
+    a.awaits_outcome()
+    a.receives_rest()
     a.publishes(1, first=1)
 
 
@@ -219,7 +219,7 @@ def batches_that_are_too_large(t: Trace) -> None:
     a.produces()
     entry = encode_entry(metadata(0, num_messages_in_batch=4), b"x" * 2000)
     a.sends_entry(0, entry, num_messages=4)
-    a.hears_outcome()
+    a.awaits_outcome()
 
 
 def chunks_may_be_larger(t: Trace) -> None:
@@ -228,7 +228,7 @@ def chunks_may_be_larger(t: Trace) -> None:
     a.produces()
     chunk = metadata(0, uuid="u", num_chunks_from_msg=1, total_chunk_msg_size=2000, chunk_id=0)
     a.sends_entry(0, encode_entry(chunk, b"x" * 2000), is_chunk=True)
-    a.hears_outcome()
+    a.awaits_outcome()
 
 
 def unacknowledged_messages_of_a_consumer(t: Trace) -> None:
@@ -237,7 +237,7 @@ def unacknowledged_messages_of_a_consumer(t: Trace) -> None:
     b.subscribes(SHARED)
     for _ in range(6):
         b.permits(1)
-    b.hears_nothing()
+    b.receives_rest()
     a.closes_producer()
 
 
@@ -252,8 +252,8 @@ def unacknowledged_messages_of_a_subscription(t: Trace) -> None:
     ids += c.receives()
     b.permits(1)
     c.permits(1)
-    b.hears_nothing()
-    c.hears_nothing()
+    b.receives_rest()
+    c.receives_rest()
     a.closes_producer()
 
 
@@ -271,12 +271,12 @@ def a_limit_that_is_lifted_lets_messages_flow(t: Trace) -> None:
     b.permits(1)
     ids = b.receives()
     b.permits(1)
-    b.hears_nothing()
+    b.receives_rest()
     b.acks(ids)
     b.receives()
     t.rest("DELETE", f"{t.path}/maxUnackedMessagesOnConsumer")
     b.permits(2)
-    b.hears_nothing()
+    b.receives_rest()
     a.closes_producer()
 
 
@@ -325,5 +325,5 @@ def encryption_that_is_required_of_one_that_is_connected(t: Trace) -> None:
     a.publishes()
     t.rest("POST", f"namespaces/{namespace}/encryptionRequired", True)
     a.sends(1)
-    a.hears_nothing()
+    a.receives_rest()
     a.produces(f"persistent://{namespace}/topic", producer_id=2)

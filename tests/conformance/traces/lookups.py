@@ -21,7 +21,7 @@ def a_lookup_by_the_short_name(t: Trace) -> None:
     t.connects().looks_up(t.token)
 
 
-def a_lookup_that_says_it_is_at_the_right_broker(t: Trace) -> None:
+def a_lookup_that_is_authoritative(t: Trace) -> None:
     t.connects().looks_up(t.topic, authoritative=True)
 
 

@@ -20,7 +20,7 @@ Kind = pb.BaseCommand
 
 def _ends_the_connection(t: Trace, described: str, data: bytes) -> None:
     a = t.connects()
-    a.says_bytes(described, data)
+    a.sends_bytes(described, data)
     a.is_closed()
 
 
@@ -30,7 +30,7 @@ def _frame(command: pb.BaseCommand) -> bytes:
 
 def http_before_the_handshake(t: Trace) -> None:
     a = t.connects(version=None)
-    a.says_bytes("an HTTP request", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    a.sends_bytes("an HTTP request", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
     a.is_closed()
 
 
@@ -53,7 +53,9 @@ def a_frame_just_above_the_limit(t: Trace) -> None:
 
 def a_command_longer_than_its_frame(t: Trace) -> None:
     frame = encode(pb.CommandPing())
-    _ends_the_connection(t, "PING, said to have 100 bytes", frame[:4] + pack(">I", 100) + frame[8:])
+    _ends_the_connection(
+        t, "PING with a length field of 100 bytes", frame[:4] + pack(">I", 100) + frame[8:]
+    )
 
 
 def a_command_that_is_garbage(t: Trace) -> None:
@@ -119,66 +121,66 @@ def a_message_as_if_we_were_the_broker(t: Trace) -> None:
 
 def a_send_without_a_message(t: Trace) -> None:
     a = t.publisher()
-    a.says_bytes("SEND without a message", send_frame_of(b"", 0))
+    a.sends_bytes("SEND without a message", send_frame_of(b"", 0))
     a.is_closed()
 
 
 def a_send_of_half_a_checksum(t: Trace) -> None:
     a = t.publisher()
-    a.says_bytes("SEND of a magic number and two bytes", send_frame_of(b"\x0e\x01\x00\x00", 0))
+    a.sends_bytes("SEND of a magic number and two bytes", send_frame_of(b"\x0e\x01\x00\x00", 0))
     a.is_closed()
 
 
 @differs(NO_MESSAGE)
 def a_send_of_garbage(t: Trace) -> None:
     a = t.publisher()
-    a.says_bytes("SEND of 0xff bytes", send_frame_of(b"\xff" * 40, 0))
-    a.hears_nothing()
+    a.sends_bytes("SEND of 0xff bytes", send_frame_of(b"\xff" * 40, 0))
+    a.receives_rest()
 
 
 @differs(NO_MESSAGE)
 def a_message_whose_metadata_is_longer_than_it(t: Trace) -> None:
     a = t.publisher()
-    a.says_bytes(
+    a.sends_bytes(
         "SEND with metadata of 1000 bytes in 20", send_frame_of(pack(">I", 1000) + b"x" * 20, 0)
     )
-    a.hears_nothing()
+    a.receives_rest()
 
 
 @differs(NO_MESSAGE)
 def a_message_without_metadata(t: Trace) -> None:
     a = t.publisher()
-    a.says_bytes("SEND with empty metadata", send_frame_of(pack(">I", 0) + b"payload", 0))
-    a.hears_nothing()
+    a.sends_bytes("SEND with empty metadata", send_frame_of(pack(">I", 0) + b"payload", 0))
+    a.receives_rest()
 
 
 @differs(NO_MESSAGE)
 def metadata_without_a_producer_name(t: Trace) -> None:
     a = t.publisher()
-    said = pb.MessageMetadata(sequence_id=0, publish_time=1).SerializePartialToString()
-    entry = pack(">I", len(said)) + said + b"payload"
-    a.says_bytes("SEND with metadata without a producer name", send_frame_of(entry, 0))
-    a.hears_nothing()
+    partial = pb.MessageMetadata(sequence_id=0, publish_time=1).SerializePartialToString()
+    entry = pack(">I", len(partial)) + partial + b"payload"
+    a.sends_bytes("SEND with metadata without a producer name", send_frame_of(entry, 0))
+    a.receives_rest()
 
 
 def a_payload_behind_a_command_that_has_none(t: Trace) -> None:
     a = t.connects()
     command = Kind(type=Kind.PING, ping=pb.CommandPing()).SerializeToString()
-    a.says_bytes("PING with 20 bytes behind it", encode_frame(command, b"x" * 20))
-    a.hears(Kind.PONG)
+    a.sends_bytes("PING with 20 bytes behind it", encode_frame(command, b"x" * 20))
+    a.awaits(Kind.PONG)
 
 
 def a_command_with_unknown_fields(t: Trace) -> None:
     a = t.connects()
     known = Kind(type=Kind.PING, ping=pb.CommandPing()).SerializeToString()
-    a.says_bytes("PING with a field 900", encode_frame(known + b"\xa2\x38\x03abc"))
-    a.hears(Kind.PONG)
+    a.sends_bytes("PING with a field 900", encode_frame(known + b"\xa2\x38\x03abc"))
+    a.awaits(Kind.PONG)
 
 
 def frames_in_pieces(t: Trace) -> None:
     a = t.publisher()
     data = send_frame(0, b"x") + send_frame(1, b"y")
-    a.says_bytes("the first 3 bytes of two SENDs", data[:3])
-    a.says_bytes("17 bytes more", data[3:20])
-    a.says_bytes("the rest", data[20:])
-    a.hears(Kind.SEND_RECEIPT, 2)
+    a.sends_bytes("the first 3 bytes of two SENDs", data[:3])
+    a.sends_bytes("17 bytes more", data[3:20])
+    a.sends_bytes("the rest", data[20:])
+    a.awaits(Kind.SEND_RECEIPT, 2)

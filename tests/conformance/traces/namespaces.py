@@ -149,8 +149,8 @@ def a_namespace_goes_by_force_under_a_producer_and_a_consumer(t: Trace) -> None:
     b.subscribes(topic=topic)
     t.rest("DELETE", path)
     t.rest("DELETE", f"{path}?force=true")
-    a.hears_nothing()
-    b.hears_nothing()
+    a.receives_rest()
+    b.receives_rest()
     a.produces(topic)
 
 
@@ -211,8 +211,8 @@ def a_namespace_is_unloaded(t: Trace) -> None:
     a.produces(topic)
     b.subscribes(topic=topic)
     t.rest("PUT", f"{path}/unload")
-    a.hears_nothing()
-    b.hears_nothing()
+    a.receives_rest()
+    b.receives_rest()
     t.rest("PUT", f"{path}-absent/unload")
 
 
@@ -223,7 +223,7 @@ def a_bundle_is_unloaded(t: Trace) -> None:
     a = t.connects()
     a.produces(topic)
     t.rest("PUT", f"{path}/0x00000000_0xffffffff/unload")
-    a.hears_nothing()
+    a.receives_rest()
     t.rest("PUT", f"{path}/0x00000000_0x10000000/unload")
 
 

@@ -7,8 +7,8 @@ from conformance.trace import (
     INDIVIDUAL,
     NAMESPACE,
     SHARED,
+    Peer,
     Trace,
-    Voice,
 )
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry
@@ -19,10 +19,10 @@ def _topic(t: Trace) -> str:
     return f"non-persistent://{NAMESPACE}/{t.token}"
 
 
-def _consumer(t: Trace, a: Voice, sub_type: "pb.CommandSubscribe.SubType" = EXCLUSIVE) -> None:
+def _consumer(t: Trace, a: Peer, sub_type: "pb.CommandSubscribe.SubType" = EXCLUSIVE) -> None:
     a.subscribes(sub_type, topic=_topic(t))
     a.permits(10)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def a_message_reaches_who_is_there(t: Trace) -> None:
@@ -47,12 +47,12 @@ def a_message_without_permits_is_lost(t: Trace) -> None:
     a.subscribes(topic=_topic(t))
     b.produces(_topic(t))
     b.publishes()
-    a.hears_nothing()
+    a.receives_rest()
     a.permits(1)
-    a.hears_nothing()
+    a.receives_rest()
     b.publishes(2, first=1)
     a.receives()
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def an_ack_is_answered(t: Trace) -> None:
@@ -71,8 +71,8 @@ def nothing_is_redelivered(t: Trace) -> None:
     b.produces(_topic(t))
     b.publishes()
     a.receives()
-    a.says(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1))
-    a.hears_nothing()
+    a.sends_command(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1))
+    a.receives_rest()
 
 
 def a_seek_leads_nowhere(t: Trace) -> None:
@@ -81,7 +81,7 @@ def a_seek_leads_nowhere(t: Trace) -> None:
     a.asks(pb.CommandSeek(request_id=0, consumer_id=1, message_publish_time=1))
     earliest = pb.MessageIdData(ledgerId=2**64 - 1, entryId=2**64 - 1)
     a.asks(pb.CommandSeek(request_id=0, consumer_id=1, message_id=earliest))
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def there_is_no_last_message(t: Trace) -> None:
@@ -107,7 +107,7 @@ def two_subscriptions_both_receive(t: Trace) -> None:
     _consumer(t, a)
     b.subscribes(topic=_topic(t), subscription="other")
     b.permits(10)
-    b.hears_nothing()
+    b.receives_rest()
     c.produces(_topic(t))
     c.publishes()
     a.receives()
@@ -119,7 +119,7 @@ def shared_consumers_take_turns(t: Trace) -> None:
     _consumer(t, a, SHARED)
     a.subscribes(SHARED, topic=_topic(t), consumer_id=2)
     a.permits(10, consumer_id=2)
-    a.hears_nothing()
+    a.receives_rest()
     b.produces(_topic(t))
     b.publishes(4)
     a.receives(4)
@@ -129,12 +129,12 @@ def failover_consumers(t: Trace) -> None:
     a, b, c = t.connects(), t.connects(), t.connects()
     a.subscribes(FAILOVER, topic=_topic(t))
     b.subscribes(FAILOVER, topic=_topic(t), priority_level=1)
-    a.hears_nothing()
-    b.hears_nothing()
+    a.receives_rest()
+    b.receives_rest()
     c.produces(_topic(t))
     a.closes_consumer()
     b.permits(10)
-    b.hears_nothing()
+    b.receives_rest()
     c.publishes()
     b.receives()
 
@@ -164,8 +164,8 @@ def a_delayed_message_comes_at_once(t: Trace) -> None:
     _consumer(t, a)
     b.produces(_topic(t))
     b.sends_entry(0, encode_entry(metadata(0, deliver_at_time=1 << 42), b"later"))
-    b.hears_outcome()
-    a.hears_nothing()
+    b.awaits_outcome()
+    a.receives_rest()
 
 
 def an_initial_subscription(t: Trace) -> None:

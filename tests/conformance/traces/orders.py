@@ -1,35 +1,35 @@
-"""Two reasons to refuse at once: which of them clients hear."""
+"""Two reasons to refuse at once: which of them clients receive."""
 
 import json
 from typing import Any
 
-from conformance.trace import KEY_SHARED, SHARED, Trace, Voice, producer
+from conformance.trace import KEY_SHARED, SHARED, Peer, Trace, producer
 from magnetar_proto import PulsarApi_pb2 as pb
 
 LARGE = 3000
 
 
-def _says(t: Trace, policy: str, value: Any) -> None:
+def _sets(t: Trace, policy: str, value: Any) -> None:
     t.rest("POST", f"{t.path}/{policy}", value)
 
 
 def _schema(kind: str) -> pb.Schema:
     fields = [{"name": "a", "type": kind}]
-    told = json.dumps({"type": "record", "name": "R", "fields": fields}).encode()
-    return pb.Schema(name="s", type=pb.Schema.Avro, schema_data=told)
+    written = json.dumps({"type": "record", "name": "R", "fields": fields}).encode()
+    return pb.Schema(name="s", type=pb.Schema.Avro, schema_data=written)
 
 
-def _fills(t: Trace) -> Voice:
-    """A producer, and more than the quota behind it that nobody has read."""
+def _fills(t: Trace) -> Peer:
+    """A producer, and a backlog above the quota."""
     _quota = {"limitSize": LARGE, "policy": "producer_request_hold"}
     t.rest("PUT", t.path)
     t.rest("PUT", f"{t.path}/subscription/sub")
-    _says(t, "backlogQuota", _quota)
+    _sets(t, "backlogQuota", _quota)
     a = t.connects()
     a.produces(producer_name="me", schema=_schema("int"))
     for sequence_id in range(2):
         a.sends(sequence_id, b"x" * LARGE)
-        a.hears_outcome()
+        a.awaits_outcome()
     return a
 
 
@@ -38,7 +38,7 @@ def _fills(t: Trace) -> Voice:
 
 def the_topic_is_full_and_has_its_producers(t: Trace) -> None:
     a = _fills(t)
-    _says(t, "maxProducers", 1)
+    _sets(t, "maxProducers", 1)
     a.produces(producer_id=2)
 
 
@@ -55,7 +55,7 @@ def the_topic_is_full_and_the_schema_does_not_fit(t: Trace) -> None:
 def the_topic_has_ended_and_is_full(t: Trace) -> None:
     a = _fills(t)
     t.rest("POST", f"{t.path}/terminate")
-    a.hears_nothing()
+    a.receives_rest()
     a.produces(producer_id=2)
 
 
@@ -64,31 +64,31 @@ def the_topic_has_ended_and_the_schema_does_not_fit(t: Trace) -> None:
     a.produces(schema=_schema("int"))
     a.publishes()
     t.rest("POST", f"{t.path}/terminate")
-    a.hears_nothing()
+    a.receives_rest()
     a.produces(producer_id=2, schema=_schema("string"))
 
 
 def the_topic_has_its_producers_and_the_schema_does_not_fit(t: Trace) -> None:
     a = t.connects()
     a.produces(schema=_schema("int"))
-    _says(t, "maxProducers", 1)
+    _sets(t, "maxProducers", 1)
     a.produces(producer_id=2, schema=_schema("string"))
 
 
 def the_topic_has_its_producers_and_one_that_is_alone(t: Trace) -> None:
     a = t.connects()
     a.produces(producer_access_mode=pb.Exclusive)
-    _says(t, "maxProducers", 1)
+    _sets(t, "maxProducers", 1)
     a.produces(producer_id=2)
     a.produces(producer_id=3, producer_access_mode=pb.WaitForExclusive)
 
 
-def the_topic_has_its_producers_and_somebody_takes_it(t: Trace) -> None:
+def the_topic_has_its_producers_and_one_takes_it_over(t: Trace) -> None:
     a, b = t.connects(), t.connects()
     a.produces(producer_name="a")
-    _says(t, "maxProducers", 1)
+    _sets(t, "maxProducers", 1)
     b.asks(producer(b.topic, producer_access_mode=pb.ExclusiveWithFencing, producer_name="b"))
-    a.hears_nothing()
+    a.receives_rest()
 
 
 # Consumers --------------------------------------------------------------------------------
@@ -96,30 +96,30 @@ def the_topic_has_its_producers_and_somebody_takes_it(t: Trace) -> None:
 
 def the_type_is_not_allowed_and_the_subscription_is_missing(t: Trace) -> None:
     t.rest("PUT", t.path)
-    _says(t, "subscriptionTypesEnabled", ["Shared"])
-    _says(t, "autoSubscriptionCreation", {"allowAutoSubscriptionCreation": False})
+    _sets(t, "subscriptionTypesEnabled", ["Shared"])
+    _sets(t, "autoSubscriptionCreation", {"allowAutoSubscriptionCreation": False})
     t.connects().subscribes(KEY_SHARED)
 
 
 def the_subscription_is_missing_and_the_topic_has_its_consumers(t: Trace) -> None:
     a = t.connects()
     a.subscribes(SHARED)
-    _says(t, "maxConsumers", 1)
-    _says(t, "autoSubscriptionCreation", {"allowAutoSubscriptionCreation": False})
+    _sets(t, "maxConsumers", 1)
+    _sets(t, "autoSubscriptionCreation", {"allowAutoSubscriptionCreation": False})
     a.subscribes(SHARED, consumer_id=2, subscription="other")
 
 
 def the_topic_has_its_subscriptions_and_its_consumers(t: Trace) -> None:
     a = t.connects()
     a.subscribes(SHARED)
-    _says(t, "maxConsumers", 1)
-    _says(t, "maxSubscriptionsPerTopic", 1)
+    _sets(t, "maxConsumers", 1)
+    _sets(t, "maxSubscriptionsPerTopic", 1)
     a.subscribes(SHARED, consumer_id=2, subscription="other")
 
 
 def the_type_is_not_allowed_and_cannot_read_compacted(t: Trace) -> None:
     t.rest("PUT", t.path)
-    _says(t, "subscriptionTypesEnabled", ["Failover"])
+    _sets(t, "subscriptionTypesEnabled", ["Failover"])
     t.connects().subscribes(SHARED, read_compacted=True)
 
 
@@ -127,27 +127,27 @@ def the_schema_does_not_fit_and_the_topic_has_its_consumers(t: Trace) -> None:
     a = t.connects()
     a.produces(schema=_schema("int"))
     a.subscribes(SHARED)
-    _says(t, "maxConsumers", 1)
+    _sets(t, "maxConsumers", 1)
     a.subscribes(SHARED, consumer_id=2, schema=_schema("string"))
 
 
 def the_subscription_is_another_type_and_has_its_consumers(t: Trace) -> None:
     a = t.connects()
     a.subscribes(SHARED)
-    _says(t, "maxConsumersPerSubscription", 1)
+    _sets(t, "maxConsumersPerSubscription", 1)
     a.subscribes(KEY_SHARED, consumer_id=2)
 
 
 def one_subscribes_too_often_where_there_is_no_room(t: Trace) -> None:
     t.rest("PUT", t.path)
-    _says(t, "subscribeRate", {"subscribeThrottlingRatePerConsumer": 1, "ratePeriodInSecond": 3600})
-    _says(t, "maxConsumers", 1)
+    _sets(t, "subscribeRate", {"subscribeThrottlingRatePerConsumer": 1, "ratePeriodInSecond": 3600})
+    _sets(t, "maxConsumers", 1)
     a = t.connects()
     a.subscribes(SHARED, consumer_name="me")
     a.subscribes(SHARED, consumer_name="me", consumer_id=2)
 
 
-# What REST is told twice ------------------------------------------------------------------
+# What REST is written twice ------------------------------------------------------------------
 
 
 def deleting_what_is_being_read_and_written(t: Trace) -> None:

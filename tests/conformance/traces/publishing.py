@@ -1,6 +1,6 @@
 """What producers may be required to do, and to bring: encryption, initial subscriptions."""
 
-from conformance.trace import Trace, Voice
+from conformance.trace import Peer, Trace
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry
 from raw_client import metadata
@@ -12,11 +12,11 @@ def _requires_encryption(t: Trace) -> None:
     t.topic = f"persistent://{namespace}/{t.token}"
 
 
-def _sends_encrypted(voice: Voice, sequence_id: int) -> None:
+def _sends_encrypted(peer: Peer, sequence_id: int) -> None:
     keys = [pb.EncryptionKeys(key="k", value=b"v")]
     entry = encode_entry(metadata(sequence_id, encryption_keys=keys), b"secret")
-    voice.sends_entry(sequence_id, entry)
-    voice.hears_outcome()
+    peer.sends_entry(sequence_id, entry)
+    peer.awaits_outcome()
 
 
 def a_producer_that_does_not_encrypt(t: Trace) -> None:
@@ -39,7 +39,7 @@ def a_message_that_is_not_encrypted(t: Trace) -> None:
     a.produces(encrypted=True)
     _sends_encrypted(a, 0)
     a.sends(1)
-    a.hears_outcome()
+    a.awaits_outcome()
     _sends_encrypted(a, 2)
 
 
@@ -85,4 +85,4 @@ def an_initial_subscription_of_a_refused_producer(t: Trace) -> None:
     a.publishes()
     b.subscribes(initialPosition=pb.CommandSubscribe.Latest)
     b.permits(10)
-    b.hears_nothing()
+    b.receives_rest()

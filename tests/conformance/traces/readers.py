@@ -97,7 +97,7 @@ def two_shared_readers_of_one_name(t: Trace) -> None:
     b.subscribes(SHARED, durable=False)
     b.permits(10)
     b.receives(2)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def unsubscribing_a_reader(t: Trace) -> None:
@@ -111,10 +111,10 @@ def a_reader_seeks(t: Trace) -> None:
     ids = a.published
     a.subscribes(durable=False, start_message_id=LATEST)
     a.asks(pb.CommandSeek(request_id=0, consumer_id=1, message_id=ids[1]))
-    a.hears_nothing()
+    a.receives_rest()
     a.subscribes(durable=False, start_message_id=ids[1])
     a.permits(10)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def a_reader_of_a_topic_that_is_not_there(t: Trace) -> None:

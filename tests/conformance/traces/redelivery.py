@@ -1,12 +1,14 @@
 """REDELIVER_UNACKNOWLEDGED_MESSAGES."""
 
 from conformance.differences import Difference, differs
-from conformance.trace import FAILOVER, SHARED, Ids, Kind, Trace, Voice, part_of
+from conformance.trace import FAILOVER, SHARED, Ids, Kind, Peer, Trace, part_of
 from magnetar_proto import PulsarApi_pb2 as pb
 
 
-def _wants_again(a: Voice, ids: Ids = (), **fields: int) -> None:
-    a.says(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, message_ids=ids, **fields))
+def _wants_again(a: Peer, ids: Ids = (), **fields: int) -> None:
+    a.sends_command(
+        pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, message_ids=ids, **fields)
+    )
 
 
 def everything_of_an_exclusive_consumer(t: Trace) -> None:
@@ -26,7 +28,7 @@ def everything_but_what_is_acknowledged(t: Trace) -> None:
     a.acks(ids[1:2])
     _wants_again(a)
     a.receives(2)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def an_exclusive_consumer_cannot_choose(t: Trace) -> None:
@@ -56,7 +58,7 @@ def one_message_of_a_shared_consumer(t: Trace) -> None:
     ids = a.receives(3)
     _wants_again(a, ids[1:2])
     a.receives()
-    a.hears_nothing()
+    a.receives_rest()
     _wants_again(a, ids[1:2])
     a.receives()
 
@@ -68,7 +70,7 @@ def a_list(t: Trace) -> None:
     ids = a.receives(4)
     _wants_again(a, [ids[3], ids[0]])
     a.receives(2)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def an_acknowledged_message(t: Trace) -> None:
@@ -78,7 +80,7 @@ def an_acknowledged_message(t: Trace) -> None:
     ids = a.receives(2)
     a.acks(ids[:1])
     _wants_again(a, ids[:1])
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def a_message_that_was_not_delivered(t: Trace) -> None:
@@ -97,7 +99,7 @@ def a_message_that_never_was(t: Trace) -> None:
     a.permits(10)
     a.receives()
     _wants_again(a, [pb.MessageIdData(ledgerId=424242, entryId=0)])
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def a_message_that_another_consumer_has(t: Trace) -> None:
@@ -108,8 +110,8 @@ def a_message_that_another_consumer_has(t: Trace) -> None:
     a.permits(10)
     ids = a.receives(2)
     _wants_again(b, ids[:1])
-    a.hears_nothing()
-    b.hears_nothing()
+    a.receives_rest()
+    b.receives_rest()
 
 
 def a_message_goes_to_who_has_permits(t: Trace) -> None:
@@ -130,7 +132,7 @@ def redelivery_needs_permits(t: Trace) -> None:
     a.permits(1)
     ids = a.receives()
     _wants_again(a, ids)
-    a.hears_nothing()
+    a.receives_rest()
     a.permits(1)
     a.receives()
 
@@ -171,14 +173,14 @@ def an_inactive_failover_consumer(t: Trace) -> None:
     a = t.publisher(1)
     b = t.connects()
     a.subscribes(FAILOVER)
-    a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    a.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     b.subscribes(FAILOVER, priority_level=1)
-    b.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    b.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     a.permits(10)
     a.receives()
     _wants_again(b)
-    b.hears_nothing()
-    a.hears_nothing()
+    b.receives_rest()
+    a.receives_rest()
 
 
 def a_newer_epoch(t: Trace) -> None:
@@ -196,7 +198,7 @@ def an_older_epoch(t: Trace) -> None:
     a.permits(10)
     a.receives()
     _wants_again(a, consumer_epoch=1)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def a_part_of_a_batch(t: Trace) -> None:

@@ -167,21 +167,21 @@ def the_numbers_of_a_consumer_that_never_was(t: Trace) -> None:
 def permits_of_a_consumer_that_never_was(t: Trace) -> None:
     a = t.connects()
     a.permits(10, consumer_id=9)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def redelivery_to_a_consumer_that_never_was(t: Trace) -> None:
     a = t.connects()
-    a.says(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=9))
-    a.hears_nothing()
+    a.sends_command(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=9))
+    a.receives_rest()
 
 
 def an_ack_of_a_consumer_that_never_was(t: Trace) -> None:
     a = t.connects()
-    a.says(
+    a.sends_command(
         pb.CommandAck(consumer_id=9, ack_type="Individual", message_id=[SOMEWHERE], request_id=1)
     )
-    a.hears_nothing()
+    a.receives_rest()
 
 
 # Subscriptions that cannot be -----------------------------------------------------------------

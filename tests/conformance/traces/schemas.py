@@ -5,7 +5,7 @@ import struct
 from typing import Any
 
 from conformance.differences import Difference, differs
-from conformance.trace import SHARED, Trace, Voice
+from conformance.trace import SHARED, Peer, Trace
 from conformance.traces.namespaces import BAD_INPUT
 from magnetar_proto import PulsarApi_pb2 as pb
 
@@ -55,26 +55,26 @@ def _schema(kind: pb.Schema.Type, data: bytes = b"", **properties: str) -> pb.Sc
     return pb.Schema(name="", type=kind, schema_data=data, properties=pairs)
 
 
-def _avro(said: Any, kind: pb.Schema.Type = pb.Schema.Avro) -> pb.Schema:
-    return _schema(kind, json.dumps(said).encode())
+def _avro(definition: Any, kind: pb.Schema.Type = pb.Schema.Avro) -> pb.Schema:
+    return _schema(kind, json.dumps(definition).encode())
 
 
 STRING = _schema(pb.Schema.String)
 
 
-def _gets(a: Voice, topic: str, number: int | None = None) -> Any:
+def _gets(a: Peer, topic: str, number: int | None = None) -> Any:
     """GET_SCHEMA."""
     version = {} if number is None else {"schema_version": struct.pack(">q", number)}
     return a.asks(pb.CommandGetSchema(request_id=0, topic=topic, **version))
 
 
-def _comes_and_goes(a: Voice, brought: pb.Schema, topic: str = "") -> None:
+def _comes_and_goes(a: Peer, brought: pb.Schema, topic: str = "") -> None:
     """A producer that does nothing but bring a schema."""
     if isinstance(a.produces(topic, schema=brought), pb.CommandProducerSuccess):
         a.closes_producer()
 
 
-def _listens(a: Voice, brought: pb.Schema | None) -> None:
+def _listens(a: Peer, brought: pb.Schema | None) -> None:
     """A consumer that comes and goes."""
     more: dict[str, Any] = {} if brought is None else {"schema": brought}
     if isinstance(a.subscribes(SHARED, **more), pb.CommandSuccess):
@@ -93,8 +93,11 @@ def _path(t: Trace, rest: str, topic: str = "") -> str:
     return f"schemas/{name}/{rest}"
 
 
-def _body(said: Any, kind: str = "AVRO") -> dict[str, Any]:
-    return {"type": kind, "schema": said if isinstance(said, str) else json.dumps(said)}
+def _body(definition: Any, kind: str = "AVRO") -> dict[str, Any]:
+    return {
+        "type": kind,
+        "schema": definition if isinstance(definition, str) else json.dumps(definition),
+    }
 
 
 # Versions -----------------------------------------------------------------------------------
@@ -112,24 +115,24 @@ def versions_of_a_schema(t: Trace) -> None:
 def the_same_schema_in_other_words(t: Trace) -> None:
     a = t.connects()
     _comes_and_goes(a, _avro(A))
-    for said in (
+    for definition in (
         _record(_field("a", "int", doc="what it is"), doc="what it is"),
         _record(_field("a", {"type": "int"}), aliases=["Old"]),
         {"fields": [{"type": "int", "name": "a"}], "name": "R", "type": "record"},
     ):
-        _comes_and_goes(a, _avro(said))
+        _comes_and_goes(a, _avro(definition))
     _gets(a, t.topic)
 
 
 def schemas_that_only_look_alike(t: Trace) -> None:
     a = t.connects()
-    for said in (
+    for definition in (
         A,
         _record(_field("a", "int"), namespace="n"),
         _record(_field("a", "int", default=1)),
         _record(_field("a", "int"), name="Renamed"),
     ):
-        _comes_and_goes(a, _avro(said))
+        _comes_and_goes(a, _avro(definition))
 
 
 @differs(LENGTH)
@@ -289,13 +292,13 @@ def a_symbol_more(t: Trace) -> None:
 def consumers_of_a_topic_with_a_schema(t: Trace) -> None:
     a = t.connects()
     _comes_and_goes(a, _avro(A))
-    for said in (A, A_OR_B, A_B, LONG, _record(_field("a", "string"))):
-        _listens(a, _avro(said))
+    for definition in (A, A_OR_B, A_B, LONG, _record(_field("a", "string"))):
+        _listens(a, _avro(definition))
     _listens(a, None)
     _gets(a, t.topic)
 
 
-def a_consumer_says_what_an_idle_topic_is(t: Trace) -> None:
+def a_consumer_sets_the_schema_of_an_idle_topic(t: Trace) -> None:
     a = t.connects()
     _listens(a, _avro(A))
     _gets(a, t.topic)
@@ -339,8 +342,8 @@ def a_consumer_with_a_schema_that_is_none(t: Trace) -> None:
 
 def registering_what_is_there_and_what_may_not_be(t: Trace) -> None:
     a = t.publisher()
-    for said in (A, A, LONG, A_OR_B):
-        a.asks(pb.CommandGetOrCreateSchema(request_id=0, topic=t.topic, schema=_avro(said)))
+    for definition in (A, A, LONG, A_OR_B):
+        a.asks(pb.CommandGetOrCreateSchema(request_id=0, topic=t.topic, schema=_avro(definition)))
 
 
 def registering_what_only_clients_know(t: Trace) -> None:
@@ -372,10 +375,10 @@ def a_schema_that_was_deleted(t: Trace) -> None:
 
 def asking_before_one_registers(t: Trace) -> None:
     _comes_and_goes(t.connects(), _avro(A))
-    for said in (A, A_OR_B, LONG):
-        t.rest("POST", _path(t, "version"), _body(said))
-    for said in (A, A_OR_B):
-        t.rest("POST", _path(t, "compatibility"), _body(said))
+    for definition in (A, A_OR_B, LONG):
+        t.rest("POST", _path(t, "version"), _body(definition))
+    for definition in (A, A_OR_B):
+        t.rest("POST", _path(t, "compatibility"), _body(definition))
 
 
 @differs(BAD_INPUT)
@@ -393,8 +396,8 @@ def bytes_over_rest(t: Trace) -> None:
 
 def key_and_value_over_rest(t: Trace) -> None:
     properties = {"key.schema.type": "STRING", "value.schema.type": "AVRO"}
-    said = json.dumps({"key": "", "value": A})
-    t.rest("POST", _path(t, "schema"), {**_body(said, "KEY_VALUE"), "properties": properties})
+    definition = json.dumps({"key": "", "value": A})
+    t.rest("POST", _path(t, "schema"), {**_body(definition, "KEY_VALUE"), "properties": properties})
     t.rest("GET", _path(t, "schema"))
 
 

@@ -16,13 +16,13 @@ def _path(t: Trace) -> str:
 
 def _record(**fields: str) -> str:
     """An Avro record whose fields have these types; those that end in `?` may be absent."""
-    told: list[dict[str, Any]] = []
+    written: list[dict[str, Any]] = []
     for name, kind in fields.items():
         if kind.endswith("?"):
-            told.append({"name": name, "type": ["null", kind[:-1]], "default": None})
+            written.append({"name": name, "type": ["null", kind[:-1]], "default": None})
         else:
-            told.append({"name": name, "type": kind})
-    return json.dumps({"type": "record", "name": "Order", "fields": told})
+            written.append({"name": name, "type": kind})
+    return json.dumps({"type": "record", "name": "Order", "fields": written})
 
 
 def _avro(schema: str, kind: str = "AVRO", **properties: str) -> dict[str, Any]:

@@ -1,14 +1,14 @@
 """SEEK and GET_LAST_MESSAGE_ID."""
 
 from conformance.differences import Difference, differs
-from conformance.trace import EXCLUSIVE, FAILOVER, SHARED, Kind, Trace, Voice, part_of
+from conformance.trace import EXCLUSIVE, FAILOVER, SHARED, Kind, Peer, Trace, part_of
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry
 
 EARLIEST = pb.MessageIdData(ledgerId=2**64 - 1, entryId=2**64 - 1)
 LATEST = pb.MessageIdData(ledgerId=2**63 - 1, entryId=2**63 - 1)
 PUBLISHED_MS = 1_700_000_000_000
-"""When every message of a trace says it was published."""
+"""The publish time of every message of a trace."""
 
 TAKING_OVER = Difference(
     "Failover consumers after a SEEK",
@@ -22,15 +22,15 @@ EMPTY = Difference(
 )
 
 
-def _seeks(a: Voice, **where: object) -> None:
+def _seeks(a: Peer, **where: object) -> None:
     a.asks(pb.CommandSeek(request_id=0, consumer_id=1, **where))  # type: ignore[arg-type]
 
 
-def _comes_back(a: Voice, sub_type: "pb.CommandSubscribe.SubType" = EXCLUSIVE) -> None:
-    a.hears_nothing()  # but that its consumer is closed
+def _comes_back(a: Peer, sub_type: "pb.CommandSubscribe.SubType" = EXCLUSIVE) -> None:
+    a.receives_rest()  # but that its consumer is closed
     a.subscribes(sub_type)
     a.permits(10)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def to_a_message(t: Trace) -> None:
@@ -99,11 +99,11 @@ def to_a_time_after_all_messages(t: Trace) -> None:
 def to_a_time_between_messages(t: Trace) -> None:
     a = t.publisher()
     for number in range(4):
-        said = pb.MessageMetadata(
+        timed = pb.MessageMetadata(
             producer_name="trace", sequence_id=number, publish_time=PUBLISHED_MS + 10 * number
         )
-        a.sends_entry(number, encode_entry(said, b"timed"))
-        a.hears_outcome()
+        a.sends_entry(number, encode_entry(timed, b"timed"))
+        a.awaits_outcome()
     a.subscribes()
     _seeks(a, message_publish_time=PUBLISHED_MS + 20)
     _comes_back(a)
@@ -143,8 +143,8 @@ def all_shared_consumers_have_to_come_back(t: Trace) -> None:
     a.subscribes(SHARED)
     b.subscribes(SHARED)
     _seeks(a, message_id=ids[1])
-    a.hears_nothing()
-    b.hears(Kind.CLOSE_CONSUMER)
+    a.receives_rest()
+    b.awaits(Kind.CLOSE_CONSUMER)
     b.subscribes(SHARED)
     b.permits(10)
     b.receives()
@@ -156,14 +156,14 @@ def only_the_active_failover_consumer_has_to_come_back(t: Trace) -> None:
     ids = a.published
     b = t.connects()
     a.subscribes(FAILOVER)
-    a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    a.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     b.subscribes(FAILOVER, priority_level=1)
-    b.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    b.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     _seeks(a, message_id=ids[1])
-    a.hears_nothing()
-    b.hears_nothing()
+    a.receives_rest()
+    b.receives_rest()
     b.permits(10)
-    b.hears_nothing()
+    b.receives_rest()
 
 
 @differs(TAKING_OVER)
@@ -172,12 +172,12 @@ def an_inactive_failover_consumer_seeks(t: Trace) -> None:
     ids = a.published
     b = t.connects()
     a.subscribes(FAILOVER)
-    a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    a.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     b.subscribes(FAILOVER, priority_level=1)
-    b.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    b.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     _seeks(b, message_id=ids[1])
-    a.hears_nothing()
-    b.hears_nothing()
+    a.receives_rest()
+    b.receives_rest()
 
 
 def on_an_empty_topic(t: Trace) -> None:
@@ -207,7 +207,7 @@ def old_clients_are_cut_off(t: Trace) -> None:
 # The last message ---------------------------------------------------------------------------------
 
 
-def _asks_for_the_last(a: Voice) -> None:
+def _asks_for_the_last(a: Peer) -> None:
     a.asks(pb.CommandGetLastMessageId(request_id=0, consumer_id=1))
 
 

@@ -20,33 +20,33 @@ def messages_one_by_one(t: Trace) -> None:
 
 def messages_all_at_once(t: Trace) -> None:
     a = t.publisher()
-    a.says_bytes("three SENDs", b"".join(send_frame(number, b"x") for number in range(3)))
-    a.hears(Kind.SEND_RECEIPT, 3)
+    a.sends_bytes("three SENDs", b"".join(send_frame(number, b"x") for number in range(3)))
+    a.awaits(Kind.SEND_RECEIPT, 3)
 
 
 def sequence_ids_need_not_rise(t: Trace) -> None:
     a = t.publisher()
     for sequence_id in (7, 7, 3, 2**63 - 1, 0):
         a.sends(sequence_id)
-        a.hears_outcome()
+        a.awaits_outcome()
 
 
 def a_highest_sequence_id(t: Trace) -> None:
     a = t.publisher()
     a.sends(5, highest_sequence_id=9, num_messages=5)
-    a.hears_outcome()
+    a.awaits_outcome()
 
 
 def a_highest_sequence_id_equal_to_the_lowest(t: Trace) -> None:
     a = t.publisher()
     a.sends(5, highest_sequence_id=5)
-    a.hears_outcome()
+    a.awaits_outcome()
 
 
 def a_highest_sequence_id_below_the_lowest(t: Trace) -> None:
     a = t.publisher()
     a.sends(7, highest_sequence_id=3)
-    a.hears_outcome()
+    a.awaits_outcome()
 
 
 def a_batch(t: Trace) -> None:
@@ -57,54 +57,54 @@ def a_batch(t: Trace) -> None:
 def a_batch_of_no_messages(t: Trace) -> None:
     a = t.publisher()
     a.sends(0, num_messages=0)
-    a.hears_outcome()
+    a.awaits_outcome()
 
 
 def a_chunk(t: Trace) -> None:
     a = t.publisher()
-    said = {"uuid": "u", "num_chunks_from_msg": 2, "total_chunk_msg_size": 4}
+    fields = {"uuid": "u", "num_chunks_from_msg": 2, "total_chunk_msg_size": 4}
     for chunk in range(2):
-        entry = encode_entry(metadata(0, chunk_id=chunk, **said), b"xy")
+        entry = encode_entry(metadata(0, chunk_id=chunk, **fields), b"xy")
         a.sends_entry(0, entry, is_chunk=True)
-        a.hears_outcome()
+        a.awaits_outcome()
 
 
 def an_empty_message(t: Trace) -> None:
     a = t.publisher()
     a.sends(0, b"")
-    a.hears_outcome()
+    a.awaits_outcome()
 
 
 def a_message_without_a_checksum(t: Trace) -> None:
     a = t.publisher()
     a.sends_entry(0, encode_entry(metadata(0), b"unchecked", checksum=False))
-    a.hears_outcome()
+    a.awaits_outcome()
 
 
 def a_wrong_checksum(t: Trace) -> None:
     a = t.publisher()
     a.sends_entry(5, _broken())
-    a.hears_outcome()
+    a.awaits_outcome()
     a.publishes(1, first=6)
 
 
 def a_wrong_checksum_with_a_highest_sequence_id(t: Trace) -> None:
     a = t.publisher()
     a.sends_entry(5, _broken(), highest_sequence_id=8)
-    a.hears_outcome()
+    a.awaits_outcome()
 
 
 def a_message_that_brings_its_id(t: Trace) -> None:
     a = t.publisher()
     a.sends(3, message_id=pb.MessageIdData(ledgerId=424242, entryId=1))
-    a.hears_outcome()
+    a.awaits_outcome()
     a.publishes(1, first=4)
 
 
 def a_message_of_a_transaction(t: Trace) -> None:
     a = t.publisher()
     a.sends(0, txnid_least_bits=1, txnid_most_bits=1)
-    a.hears_outcome()
+    a.awaits_outcome()
 
 
 @differs(
@@ -118,7 +118,7 @@ def a_message_of_a_transaction(t: Trace) -> None:
 def a_marker(t: Trace) -> None:
     a = t.publisher()
     a.sends(0, marker=True)
-    a.hears_outcome()
+    a.awaits_outcome()
 
 
 def a_message_of_a_producer_that_never_was(t: Trace) -> None:
@@ -146,20 +146,20 @@ def closing_waits_for_receipts(t: Trace) -> None:
     a.sends(0)
     a.sends(1)
     closing = a.begins(pb.CommandCloseProducer(producer_id=1, request_id=0))
-    a.hears(Kind.SEND_RECEIPT, 2)
+    a.awaits(Kind.SEND_RECEIPT, 2)
     a.is_answered(closing)
 
 
 def a_message_of_the_largest_size(t: Trace) -> None:
     a = t.publisher()
     a.sends(0, b"x" * (5 * 1024 * 1024 - 200))
-    a.hears_outcome()
+    a.awaits_outcome()
 
 
 def a_message_that_is_a_little_too_large(t: Trace) -> None:
     a = t.publisher()
     a.sends(0, b"x" * (5 * 1024 * 1024 + 5_000))
-    a.hears_outcome()
+    a.awaits_outcome()
 
 
 def a_message_that_is_far_too_large(t: Trace) -> None:
@@ -201,10 +201,10 @@ def a_non_persistent_wrong_checksum(t: Trace) -> None:
     a = t.connects()
     a.produces(f"non-persistent://{NAMESPACE}/{t.token}")
     a.sends_entry(5, _broken())
-    a.hears_outcome()
+    a.awaits_outcome()
 
 
 def a_message_that_should_come_later(t: Trace) -> None:
     a = t.publisher()
     a.sends_entry(0, encode_entry(metadata(0, deliver_at_time=1 << 42), b"later"))
-    a.hears_outcome()
+    a.awaits_outcome()

@@ -2,27 +2,27 @@
 
 from collections.abc import Sequence
 
-from conformance.trace import SHARED, Kind, Trace, Voice
+from conformance.trace import SHARED, Kind, Peer, Trace
 from magnetar_proto import PulsarApi_pb2 as pb
 
 LIMIT = 50_000
 """What a consumer may hold by default, in messages."""
 
 
-def _joins(voice: Voice, permits: int, **fields: int) -> None:
-    voice.subscribes(SHARED, **fields)
+def _joins(peer: Peer, permits: int, **fields: int) -> None:
+    peer.subscribes(SHARED, **fields)
     if permits:
-        voice.permits(permits, fields.get("consumer_id", 1))
+        peer.permits(permits, fields.get("consumer_id", 1))
 
 
-def _wants_again(voice: Voice, ids: Sequence[pb.MessageIdData] = ()) -> None:
-    voice.says(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, message_ids=ids))
+def _wants_again(peer: Peer, ids: Sequence[pb.MessageIdData] = ()) -> None:
+    peer.sends_command(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, message_ids=ids))
 
 
-def _tells_numbers(voice: Voice) -> None:
+def _shows_numbers(peer: Peer) -> None:
     """What the broker counts of a consumer; its backlog is counted differently."""
     stats = pb.CommandConsumerStats(request_id=0, consumer_id=1)
-    voice.asks(stats)
+    peer.asks(stats)
 
 
 # Turns and priorities -----------------------------------------------------------------------
@@ -34,11 +34,11 @@ def runs_end_where_permits_do(t: Trace) -> None:
     _joins(b, 0)
     a.produces()
     a.publishes(8)
-    a.hears_nothing()
+    a.receives_rest()
     b.permits(2)
-    b.hears_nothing()
+    b.receives_rest()
     a.permits(100)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def three_priorities(t: Trace) -> None:
@@ -65,12 +65,12 @@ def who_has_permits_again_comes_before_a_lower_priority(t: Trace) -> None:
     _joins(b, 10, priority_level=1)
     a.produces()
     a.publishes(2)
-    a.hears_nothing()
-    b.hears_nothing()
+    a.receives_rest()
+    b.receives_rest()
     a.permits(1)
     a.publishes(2, first=2)
-    a.hears_nothing()
-    b.hears_nothing()
+    a.receives_rest()
+    b.receives_rest()
 
 
 def a_negative_priority(t: Trace) -> None:
@@ -79,8 +79,8 @@ def a_negative_priority(t: Trace) -> None:
     _joins(b, 1, priority_level=-1)
     a.produces()
     a.publishes(1)
-    a.hears_nothing()
-    b.hears_nothing()
+    a.receives_rest()
+    b.receives_rest()
 
 
 # Permits ------------------------------------------------------------------------------------
@@ -93,9 +93,9 @@ def permits_below_zero(t: Trace) -> None:
     a.receives()
     a.publishes(1, first=9)
     a.permits(3)
-    a.hears_nothing()
+    a.receives_rest()
     a.permits(1)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def permits_of_what_comes_again(t: Trace) -> None:
@@ -103,9 +103,9 @@ def permits_of_what_comes_again(t: Trace) -> None:
     _joins(a, 3)
     ids = a.receives(2)
     _wants_again(a, ids)
-    a.hears_nothing()
+    a.receives_rest()
     a.permits(1)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def permits_of_a_consumer_that_comes_back_begin_anew(t: Trace) -> None:
@@ -114,7 +114,7 @@ def permits_of_a_consumer_that_comes_back_begin_anew(t: Trace) -> None:
     a.receives(2)
     a.closes_consumer()
     _joins(a, 0)
-    a.hears_nothing()
+    a.receives_rest()
     a.permits(3)
     a.receives(3)
 
@@ -126,20 +126,20 @@ def a_consumer_that_holds_too_much(t: Trace) -> None:
     a = t.publisher()
     _joins(a, 4 * LIMIT)
     ids = [a.publishes_batch(30_000, b"x", sequence_id) for sequence_id in range(4)]
-    a.hears_nothing()
+    a.receives_rest()
     a.acks(ids[:1])
-    a.hears_nothing()
+    a.receives_rest()
     a.acks(ids[1:2])
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def a_consumer_that_holds_exactly_as_much_as_it_may(t: Trace) -> None:
     a = t.publisher()
     _joins(a, 4 * LIMIT)
     ids = [a.publishes_batch(25_000, b"x", sequence_id) for sequence_id in range(3)]
-    a.hears_nothing()
+    a.receives_rest()
     a.acks(ids[:1])
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def permits_for_a_consumer_that_holds_too_much(t: Trace) -> None:
@@ -148,10 +148,10 @@ def permits_for_a_consumer_that_holds_too_much(t: Trace) -> None:
     ids = [a.publishes_batch(LIMIT, b"x", sequence_id) for sequence_id in range(3)]
     a.receives()
     a.permits(1)
-    a.hears_nothing()
+    a.receives_rest()
     a.acks(ids[:1])
-    a.hears_nothing()
-    a.hears_nothing()
+    a.receives_rest()
+    a.receives_rest()
 
 
 def another_goes_on_when_one_holds_too_much(t: Trace) -> None:
@@ -162,8 +162,8 @@ def another_goes_on_when_one_holds_too_much(t: Trace) -> None:
     a.receives()
     _joins(b, 10)
     a.publishes(2, first=1)
-    b.hears_nothing()
-    a.hears_nothing()
+    b.receives_rest()
+    a.receives_rest()
 
 
 def what_a_consumer_with_too_much_gives_back_comes_again(t: Trace) -> None:
@@ -172,7 +172,7 @@ def what_a_consumer_with_too_much_gives_back_comes_again(t: Trace) -> None:
     ids = [a.publishes_batch(LIMIT, b"x", sequence_id) for sequence_id in range(2)]
     a.receives()
     _wants_again(a, ids[:1])
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def a_subscription_that_holds_too_much(t: Trace) -> None:
@@ -180,13 +180,13 @@ def a_subscription_that_holds_too_much(t: Trace) -> None:
     for consumer_id in range(1, 7):
         _joins(a, LIMIT, consumer_id=consumer_id)
     ids = [a.publishes_batch(LIMIT, b"x", sequence_id) for sequence_id in range(4)]
-    a.hears_nothing()
+    a.receives_rest()
     a.publishes(1, first=9)
-    a.hears_nothing()
+    a.receives_rest()
     a.acks(ids[:2])
-    a.hears_nothing()
+    a.receives_rest()
     a.acks(ids[2:3])
-    a.hears_nothing()
+    a.receives_rest()
 
 
 # Redelivery counts --------------------------------------------------------------------------
@@ -241,14 +241,14 @@ def an_acknowledgement_by_another_ends_the_wish(t: Trace) -> None:
     _wants_again(a, ids)
     b.acks(ids)
     a.permits(10)
-    a.hears_nothing()
+    a.receives_rest()
 
 
-def messages_that_nobody_wants_again_are_told_apart(t: Trace) -> None:
+def acknowledged_messages_are_left_out_of_a_redelivery(t: Trace) -> None:
     a = t.publisher(3)
     _joins(a, 10)
     ids = a.receives(3)
     a.acks(ids[1:2])
     _wants_again(a, ids)
-    a.hears(Kind.MESSAGE, 2)
-    a.hears_nothing()
+    a.awaits(Kind.MESSAGE, 2)
+    a.receives_rest()

@@ -1,16 +1,14 @@
-"""Exclusive and Failover: who is active, what it is told, and where it goes on."""
+"""Exclusive and Failover: who is active, how it is notified, and where delivery continues."""
 
-from conformance.trace import EXCLUSIVE, FAILOVER, Kind, Trace, Voice
+from conformance.trace import EXCLUSIVE, FAILOVER, Kind, Peer, Trace
 from magnetar_proto import PulsarApi_pb2 as pb
 
 CHANGE = Kind.ACTIVE_CONSUMER_CHANGE
 NAMES = ("carol", "alice", "dave", "bob")
 
 
-def _joins(voice: Voice, consumer_id: int, name: str, topic: str = "", **fields: int) -> None:
-    voice.subscribes(
-        FAILOVER, consumer_id, consumer_name=name, topic=topic or voice.topic, **fields
-    )
+def _joins(peer: Peer, consumer_id: int, name: str, topic: str = "", **fields: int) -> None:
+    peer.subscribes(FAILOVER, consumer_id, consumer_name=name, topic=topic or peer.topic, **fields)
 
 
 def _assigns(t: Trace, topic: str, names: tuple[str, ...]) -> None:
@@ -45,41 +43,41 @@ def a_topic_without_partitions_of_four_consumers(t: Trace) -> None:
 def a_better_priority_takes_over(t: Trace) -> None:
     a, b = t.publisher(3), t.connects()
     _joins(a, 1, "a", priority_level=1)
-    a.hears(CHANGE)
+    a.awaits(CHANGE)
     a.permits(10)
     ids = a.receives(3)
     a.acks(ids[:1])
     _joins(b, 1, "b", priority_level=0)
-    b.hears(CHANGE)
-    a.hears(CHANGE)
+    b.awaits(CHANGE)
+    a.awaits(CHANGE)
     b.permits(10)
     b.receives(2)
 
 
-def who_takes_over_is_told_and_goes_on_behind_the_last_ack(t: Trace) -> None:
+def a_successor_is_notified_and_continues_behind_the_last_ack(t: Trace) -> None:
     a, b = t.publisher(3), t.connects()
     _joins(a, 1, "a", priority_level=0)
-    a.hears(CHANGE)
+    a.awaits(CHANGE)
     a.permits(10)
     ids = a.receives(3)
     _joins(b, 1, "b", priority_level=1)
-    b.hears(CHANGE)
+    b.awaits(CHANGE)
     b.permits(10)
     a.acks(ids[1:2])
     a.acks(ids[:1])
     a.leaves()
-    b.hears(CHANGE)
+    b.awaits(CHANGE)
     b.receives()
 
 
-def nobody_is_told_when_an_inactive_one_leaves(t: Trace) -> None:
+def no_notice_when_an_inactive_consumer_leaves(t: Trace) -> None:
     a, b = t.connects(), t.connects()
     _joins(a, 1, "a", priority_level=0)
-    a.hears(CHANGE)
+    a.awaits(CHANGE)
     _joins(b, 1, "b", priority_level=1)
-    b.hears(CHANGE)
+    b.awaits(CHANGE)
     b.closes_consumer()
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def an_epoch_begins_anew_with_the_consumer(t: Trace) -> None:
@@ -87,7 +85,7 @@ def an_epoch_begins_anew_with_the_consumer(t: Trace) -> None:
     a.subscribes(EXCLUSIVE, consumer_epoch=3)
     a.permits(10)
     a.receives()
-    a.says(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, consumer_epoch=7))
+    a.sends_command(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, consumer_epoch=7))
     a.receives()
     a.closes_consumer()
     a.subscribes(EXCLUSIVE, consumer_epoch=1)
@@ -100,33 +98,33 @@ def an_epoch_of_a_consumer_that_never_had_one(t: Trace) -> None:
     a.subscribes(EXCLUSIVE)
     a.permits(10)
     a.receives()
-    a.says(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, consumer_epoch=2))
+    a.sends_command(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, consumer_epoch=2))
     a.receives()
 
 
 def an_epoch_that_an_inactive_consumer_names(t: Trace) -> None:
     a, b = t.publisher(1), t.connects()
     _joins(a, 1, "a", priority_level=0)
-    a.hears(CHANGE)
+    a.awaits(CHANGE)
     _joins(b, 1, "b", priority_level=1, consumer_epoch=1)
-    b.hears(CHANGE)
-    b.says(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, consumer_epoch=4))
-    b.hears_nothing()
+    b.awaits(CHANGE)
+    b.sends_command(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, consumer_epoch=4))
+    b.receives_rest()
     a.closes_consumer()
     b.permits(10)
-    b.hears(CHANGE)
+    b.awaits(CHANGE)
     b.receives()
 
 
 def permits_of_who_waits_are_kept(t: Trace) -> None:
     a, b = t.publisher(4), t.connects()
     _joins(a, 1, "a", priority_level=0)
-    a.hears(CHANGE)
+    a.awaits(CHANGE)
     _joins(b, 1, "b", priority_level=1)
-    b.hears(CHANGE)
+    b.awaits(CHANGE)
     b.permits(2)
     b.permits(1)
     a.closes_consumer()
-    b.hears(CHANGE)
+    b.awaits(CHANGE)
     b.receives(3)
-    b.hears_nothing()
+    b.receives_rest()

@@ -98,7 +98,7 @@ def consumers_of_other_types(t: Trace) -> None:
 def consumers_of_other_types_than_failover(t: Trace) -> None:
     a, b = t.connects(), t.connects()
     a.subscribes(FAILOVER)
-    a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    a.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     b.subscribes(SHARED)
     b.subscribes(EXCLUSIVE)
 
@@ -110,7 +110,7 @@ def consumers_of_other_types_than_exclusive(t: Trace) -> None:
     b.subscribes(FAILOVER)
 
 
-def the_type_may_change_while_nobody_is_there(t: Trace) -> None:
+def the_type_may_change_without_consumers(t: Trace) -> None:
     a = t.connects()
     for sub_type in (EXCLUSIVE, SHARED, EXCLUSIVE):
         a.subscribes(sub_type)
@@ -146,53 +146,53 @@ def a_readers_name_for_a_durable_consumer(t: Trace) -> None:
 def the_first_failover_consumer_is_active(t: Trace) -> None:
     a = t.connects()
     a.subscribes(FAILOVER)
-    a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    a.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
 
 
 def a_failover_consumer_of_lower_priority_waits(t: Trace) -> None:
     a, b = t.connects(), t.connects()
     a.subscribes(FAILOVER)
-    a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    a.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     b.subscribes(FAILOVER, priority_level=1)
-    b.hears(Kind.ACTIVE_CONSUMER_CHANGE)
-    a.hears_nothing()
+    b.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
+    a.receives_rest()
 
 
 def a_failover_consumer_of_higher_priority_takes_over(t: Trace) -> None:
     a, b = t.connects(), t.connects()
     a.subscribes(FAILOVER, priority_level=1)
-    a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    a.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     b.subscribes(FAILOVER)
-    b.hears(Kind.ACTIVE_CONSUMER_CHANGE)
-    a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    b.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
+    a.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
 
 
 def the_next_failover_consumer_takes_over(t: Trace) -> None:
     a, b = t.connects(), t.connects()
     a.subscribes(FAILOVER)
-    a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    a.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     b.subscribes(FAILOVER, priority_level=1)
-    b.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    b.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     a.closes_consumer()
-    b.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    b.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
 
 
 def the_next_failover_consumer_takes_over_from_who_went_away(t: Trace) -> None:
     a, b = t.connects(), t.connects()
     a.subscribes(FAILOVER)
-    a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    a.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     b.subscribes(FAILOVER, priority_level=1)
-    b.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    b.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     a.leaves()
-    b.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    b.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
 
 
 def messages_follow_the_active_consumer(t: Trace) -> None:
     a, b, c = t.connects(), t.connects(), t.connects()
     a.subscribes(FAILOVER)
-    a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    a.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     b.subscribes(FAILOVER, priority_level=1)
-    b.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    b.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     a.permits(10)
     b.permits(10)
     c.produces()
@@ -200,7 +200,7 @@ def messages_follow_the_active_consumer(t: Trace) -> None:
     [first, _] = a.receives(2)
     a.acks([first])
     a.closes_consumer()
-    b.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    b.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     b.receives()
 
 
@@ -210,10 +210,10 @@ def a_failover_consumer_of_a_partition(t: Trace) -> None:
     for partition in range(2):
         name = f"{t.topic}-partition-{partition}"
         a.subscribes(FAILOVER, partition, topic=name, consumer_name="a")
-        a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+        a.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
         b.subscribes(FAILOVER, partition, topic=name, consumer_name="b")
-        b.hears(Kind.ACTIVE_CONSUMER_CHANGE)
-        a.hears_nothing()
+        b.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
+        a.receives_rest()
 
 
 def the_topics_name_decides_among_equals(t: Trace) -> None:
@@ -221,16 +221,16 @@ def the_topics_name_decides_among_equals(t: Trace) -> None:
     for number in range(6):
         topic = f"persistent://{NAMESPACE}/fixed-name-{number}"
         a.subscribes(FAILOVER, number, topic=topic, consumer_name="alpha")
-        a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+        a.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
         b.subscribes(FAILOVER, number, topic=topic, consumer_name="beta")
-        b.hears(Kind.ACTIVE_CONSUMER_CHANGE)
-        a.hears_nothing()
+        b.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
+        a.receives_rest()
 
 
-def an_old_client_is_not_told_that_it_is_active(t: Trace) -> None:
+def an_old_client_is_not_notified_that_it_is_active(t: Trace) -> None:
     a = t.connects(version=11)
     a.subscribes(FAILOVER)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 # Unsubscribing ----------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ def unsubscribing(t: Trace) -> None:
     a = t.publisher(2)
     a.subscribes()
     a.asks(pb.CommandUnsubscribe(request_id=0, consumer_id=1))
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def the_consumer_after_unsubscribing(t: Trace) -> None:
@@ -267,8 +267,8 @@ def unsubscribing_beside_other_consumers(t: Trace) -> None:
     a.subscribes(SHARED)
     b.subscribes(SHARED)
     a.asks(pb.CommandUnsubscribe(request_id=0, consumer_id=1))
-    a.hears_nothing()
-    b.hears_nothing()
+    a.receives_rest()
+    b.receives_rest()
 
 
 def unsubscribing_by_force(t: Trace) -> None:
@@ -276,18 +276,18 @@ def unsubscribing_by_force(t: Trace) -> None:
     a.subscribes(SHARED)
     b.subscribes(SHARED)
     a.asks(pb.CommandUnsubscribe(request_id=0, consumer_id=1, force=True))
-    a.hears_nothing()
-    b.hears_nothing()
+    a.receives_rest()
+    b.receives_rest()
 
 
 def unsubscribing_as_an_inactive_consumer(t: Trace) -> None:
     a, b = t.connects(), t.connects()
     a.subscribes(FAILOVER)
-    a.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    a.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     b.subscribes(FAILOVER, priority_level=1)
-    b.hears(Kind.ACTIVE_CONSUMER_CHANGE)
+    b.awaits(Kind.ACTIVE_CONSUMER_CHANGE)
     b.asks(pb.CommandUnsubscribe(request_id=0, consumer_id=1))
-    a.hears_nothing()
+    a.receives_rest()
 
 
 # Where a subscription begins --------------------------------------------------------------------
@@ -341,7 +341,7 @@ def starting_a_while_back(t: Trace) -> None:
         initialPosition=pb.CommandSubscribe.Latest, start_message_rollback_duration_sec=3600
     )
     a.permits(10)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def a_compacted_view_of_a_topic_that_was_never_compacted(t: Trace) -> None:

@@ -1,30 +1,30 @@
 """Subscriptions over REST: made, removed, moved, and what their consumers see of it."""
 
 from conformance.differences import Difference, differs
-from conformance.trace import KEY_SHARED, SHARED, Kind, Trace, Voice
+from conformance.trace import KEY_SHARED, SHARED, Kind, Peer, Trace
 from magnetar_proto.entries import encode_entry
 from raw_client import metadata
 
 LATEST = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1, "partitionIndex": -1}
 EARLIEST = {"ledgerId": -1, "entryId": -1, "partitionIndex": -1}
 PUBLISHED_MS = 1_700_000_000_000
-"""When every message of a trace says it was published."""
+"""The publish time of every message of a trace."""
 
 
 def _sub(t: Trace) -> str:
     return f"{t.path}/subscription/sub"
 
 
-def _at(a: Voice, index: int, **fields: object) -> dict[str, object]:
+def _at(a: Peer, index: int, **fields: object) -> dict[str, object]:
     position = a.published[index]
     return {"ledgerId": position.ledgerId, "entryId": position.entryId, **fields}
 
 
-def _reads_on(a: Voice, count: int = 9) -> None:
+def _reads_on(a: Peer, count: int = 9) -> None:
     """Show what the subscription still has."""
     a.subscribes()
     a.permits(count)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 # Made and removed -------------------------------------------------------------------------
@@ -114,7 +114,7 @@ def a_subscription_that_has_a_consumer(t: Trace) -> None:
     a.subscribes()
     t.rest("DELETE", _sub(t))
     t.rest("DELETE", f"{_sub(t)}?force=true")
-    a.hears(Kind.CLOSE_CONSUMER)
+    a.awaits(Kind.CLOSE_CONSUMER)
     t.rest("GET", f"{t.path}/subscriptions")
 
 
@@ -185,16 +185,16 @@ def skipping_under_a_consumer(t: Trace) -> None:
     b.receives(2)
     t.rest("POST", f"{_sub(t)}/skip_all")
     b.permits(9)
-    b.hears_nothing()
+    b.receives_rest()
     a.publishes(1, first=5)
     b.receives()
 
 
-def _publishes_keys(a: Voice, first: int) -> None:
+def _publishes_keys(a: Peer, first: int) -> None:
     for number in range(4):
         keyed = metadata(first + number, partition_key=f"key {number}")
         a.sends_entry(first + number, encode_entry(keyed, b"x"))
-        a.hears_outcome()
+        a.awaits_outcome()
 
 
 def skipping_releases_keys(t: Trace) -> None:
@@ -208,8 +208,8 @@ def skipping_releases_keys(t: Trace) -> None:
     c.permits(9)
     t.rest("POST", f"{_sub(t)}/skip_all")
     _publishes_keys(a, 4)
-    b.hears_nothing()
-    c.hears_nothing()
+    b.receives_rest()
+    c.receives_rest()
 
 
 def messages_expire(t: Trace) -> None:
@@ -256,7 +256,7 @@ def messages_expire_for_everybody(t: Trace) -> None:
     _reads_on(a)
     a.subscribes(consumer_id=2, subscription="other")
     a.permits(9, consumer_id=2)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def nothing_is_left_to_expire(t: Trace) -> None:
@@ -298,7 +298,7 @@ def messages_expire_under_a_consumer(t: Trace) -> None:
     b.receives(2)
     t.rest("POST", f"{_sub(t)}/expireMessages/1")
     b.permits(9)
-    b.hears_nothing()
+    b.receives_rest()
     a.publishes(1, first=5)
     b.receives()
 
@@ -379,7 +379,7 @@ def a_cursor_is_reset_under_its_consumer(t: Trace) -> None:
     b.permits(9)
     b.acks(b.receives(3))
     t.rest("POST", f"{_sub(t)}/resetcursor", EARLIEST)
-    b.hears_nothing()
+    b.receives_rest()
     b.subscribes()
     b.permits(9)
     b.receives(3)
@@ -413,11 +413,11 @@ def backlogs_of_a_namespace_are_cleared(t: Trace) -> None:
     t.rest("POST", f"namespaces/{namespace}/clearBacklog/sub")
     a.subscribes(topic=f"persistent://{namespace}/topic")
     a.permits(9)
-    a.hears_nothing()
+    a.receives_rest()
     t.rest("POST", f"namespaces/{namespace}/clearBacklog")
     a.subscribes(topic=f"persistent://{namespace}/topic", subscription="other", consumer_id=2)
     a.permits(9, consumer_id=2)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def a_subscription_is_removed_throughout_a_namespace(t: Trace) -> None:

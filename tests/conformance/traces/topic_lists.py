@@ -3,7 +3,7 @@
 from typing import Any
 
 from conformance.differences import Difference, differs
-from conformance.trace import Kind, Trace, Voice
+from conformance.trace import Kind, Peer, Trace
 from conformance.traces.lookups import NO_NAMESPACE
 from magnetar_proto import PulsarApi_pb2 as pb
 
@@ -16,7 +16,7 @@ Topics = pb.CommandGetTopicsOfNamespace
 Watch, Close = pb.CommandWatchTopicList, pb.CommandWatchTopicListClose
 
 
-def _watch(a: Voice, namespace: str, pattern: str, watcher_id: int = 1, **fields: Any) -> Any:
+def _watch(a: Peer, namespace: str, pattern: str, watcher_id: int = 1, **fields: Any) -> Any:
     return a.asks(
         Watch(
             request_id=0,
@@ -89,42 +89,42 @@ def a_pattern_and_a_hash(t: Trace) -> None:
     a.asks(Topics(request_id=0, topics_hash=known, **fields))
 
 
-def a_watcher_hears_of_topics_that_come_and_go(t: Trace) -> None:
+def a_watcher_is_notified_of_created_and_deleted_topics(t: Trace) -> None:
     namespace = t.has_namespace()
     a, b = t.connects(), t.connects()
     _watch(a, namespace, ".*")
     b.produces(f"persistent://{namespace}/one")
-    a.hears(Kind.WATCH_TOPIC_UPDATE)
+    a.awaits(Kind.WATCH_TOPIC_UPDATE)
     t.rest("DELETE", f"persistent/{namespace}/one?force=true")
-    a.hears(Kind.WATCH_TOPIC_UPDATE)
+    a.awaits(Kind.WATCH_TOPIC_UPDATE)
     b.produces(f"persistent://{namespace}/one", producer_id=2)
-    a.hears(Kind.WATCH_TOPIC_UPDATE)
+    a.awaits(Kind.WATCH_TOPIC_UPDATE)
 
 
-def a_watcher_hears_of_what_matches(t: Trace) -> None:
+def a_watcher_is_notified_of_what_matches(t: Trace) -> None:
     namespace = t.has_namespace()
     a, b = t.connects(), t.connects()
     b.produces(f"persistent://{namespace}/apple")
     _watch(a, namespace, f"persistent://{namespace}/a.*")
     b.produces(f"persistent://{namespace}/plum", producer_id=2)
     b.produces(f"persistent://{namespace}/apricot", producer_id=3)
-    a.hears(Kind.WATCH_TOPIC_UPDATE)
-    a.hears_nothing()
+    a.awaits(Kind.WATCH_TOPIC_UPDATE)
+    a.receives_rest()
 
 
-def a_watcher_hears_of_partitions(t: Trace) -> None:
+def a_watcher_is_notified_of_partitions(t: Trace) -> None:
     namespace = t.has_namespace()
     a = t.connects()
     t.rest("PUT", f"persistent/{namespace}/parted/partitions", 1)
     _watch(a, namespace, ".*/parted")
 
 
-def a_watcher_does_not_hear_of_topics_that_are_not_stored(t: Trace) -> None:
+def a_watcher_is_not_notified_of_topics_that_are_not_stored(t: Trace) -> None:
     namespace = t.has_namespace()
     a = t.connects()
     _watch(a, namespace, ".*")
     a.produces(f"non-persistent://{namespace}/one")
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def a_watcher_that_knows_the_list(t: Trace) -> None:
@@ -142,8 +142,8 @@ def a_watcher_that_asks_again(t: Trace) -> None:
     _watch(a, namespace, ".*")
     _watch(a, namespace, ".*", topics_hash=known)
     a.produces(f"persistent://{namespace}/one")
-    a.hears(Kind.WATCH_TOPIC_UPDATE)
-    a.hears_nothing()
+    a.awaits(Kind.WATCH_TOPIC_UPDATE)
+    a.receives_rest()
     _watch(a, namespace, ".*", topics_hash=known)
 
 
@@ -153,10 +153,10 @@ def two_watchers_of_one_client(t: Trace) -> None:
     _watch(a, namespace, ".*/a.*", 1)
     _watch(a, namespace, ".*/b.*", 2)
     b.produces(f"persistent://{namespace}/apple", producer_id=1)
-    a.hears(Kind.WATCH_TOPIC_UPDATE)
+    a.awaits(Kind.WATCH_TOPIC_UPDATE)
     b.produces(f"persistent://{namespace}/beet", producer_id=2)
-    a.hears(Kind.WATCH_TOPIC_UPDATE)
-    a.hears_nothing()
+    a.awaits(Kind.WATCH_TOPIC_UPDATE)
+    a.receives_rest()
 
 
 def a_watcher_that_is_closed(t: Trace) -> None:
@@ -165,7 +165,7 @@ def a_watcher_that_is_closed(t: Trace) -> None:
     _watch(a, namespace, ".*")
     a.asks(Close(request_id=0, watcher_id=1))
     a.produces(f"persistent://{namespace}/one")
-    a.hears_nothing()
+    a.receives_rest()
     _watch(a, namespace, ".*")
 
 

@@ -36,7 +36,7 @@ def _asks(t: Trace, paths: Sequence[str]) -> None:
 
 
 def _from_above(t: Trace, segment: str, policy: str, value: Any, own: Any) -> None:
-    """The namespace says something, the topic says something else and unsays it."""
+    """A value set at the namespace, then overridden and removed at the topic."""
     namespace = f"namespaces/public/{t.token}"
     path = f"persistent/public/{t.token}/topic"
     asked = [f"{path}/{policy}", f"{path}/{policy}?applied=true"]

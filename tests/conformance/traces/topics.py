@@ -78,7 +78,7 @@ def a_topic_that_a_producer_has(t: Trace) -> None:
     t.rest("DELETE", _path(t))
     a.publishes(1, first=1)
     t.rest("DELETE", f"{_path(t)}?force=true")
-    a.hears_nothing()
+    a.receives_rest()
     t.rest("GET", f"{_path(t)}/subscriptions")
 
 
@@ -90,7 +90,7 @@ def a_topic_that_a_consumer_has(t: Trace) -> None:
     b.permits(1)
     b.receives()
     t.rest("DELETE", f"{_path(t)}?force=true")
-    b.hears_nothing()
+    b.receives_rest()
 
 
 def a_topic_that_has_only_a_subscription(t: Trace) -> None:
@@ -106,8 +106,8 @@ def a_deleted_topic_comes_anew_with_its_producer(t: Trace) -> None:
     a = t.publisher(2)
     a.subscribes()
     t.rest("DELETE", f"{_path(t)}?force=true")
-    a.hears(Kind.CLOSE_PRODUCER)
-    a.hears(Kind.CLOSE_CONSUMER)
+    a.awaits(Kind.CLOSE_PRODUCER)
+    a.awaits(Kind.CLOSE_CONSUMER)
     a.produces()
     a.publishes(1, first=2)
     t.rest("GET", f"{_path(t)}/subscriptions")
@@ -128,9 +128,9 @@ def a_deleted_topic_forgets_who_subscribed(t: Trace) -> None:
 def a_send_to_a_topic_that_was_deleted(t: Trace) -> None:
     a = t.publisher(1)
     t.rest("DELETE", f"{_path(t)}?force=true")
-    a.hears_nothing()
+    a.receives_rest()
     a.sends(1)
-    a.hears_nothing()
+    a.receives_rest()
 
 
 def a_non_persistent_topic(t: Trace) -> None:
@@ -148,8 +148,8 @@ def a_non_persistent_topic_that_has_clients(t: Trace) -> None:
     b.subscribes(topic=topic)
     t.rest("DELETE", _path(t, "non-persistent"))
     t.rest("DELETE", f"{_path(t, 'non-persistent')}?force=true")
-    a.hears_nothing()
-    b.hears_nothing()
+    a.receives_rest()
+    b.receives_rest()
 
 
 # Partitions -------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ def a_connected_client_asks_after_growth(t: Trace) -> None:
     a = t.connects()
     a.produces(f"{t.topic}-partition-0")
     t.rest("POST", f"{_path(t)}/partitions", 2)
-    a.hears_nothing()
+    a.receives_rest()
     a.asks_partitions(t.topic)
     a.produces(f"{t.topic}-partition-1", producer_id=2)
     a.produces(f"{t.topic}-partition-2", producer_id=3)
@@ -261,7 +261,7 @@ def a_partitioned_topic_that_has_clients(t: Trace) -> None:
     t.rest("DELETE", f"{_path(t)}/partitions")
     a.publishes()
     t.rest("DELETE", f"{_path(t)}/partitions?force=true")
-    a.hears_nothing()
+    a.receives_rest()
     a.asks_partitions(t.topic, metadata_auto_creation_enabled=False)
 
 
@@ -333,8 +333,8 @@ def a_topic_deleted_where_clients_may_not_create(t: Trace) -> None:
     a.produces(topic)
     a.subscribes(topic=topic)
     t.rest("DELETE", f"persistent/public/{t.token}/topic?force=true")
-    a.hears(Kind.CLOSE_PRODUCER)
-    a.hears(Kind.CLOSE_CONSUMER)
+    a.awaits(Kind.CLOSE_PRODUCER)
+    a.awaits(Kind.CLOSE_CONSUMER)
     a.produces(topic)
     a.subscribes(topic=topic)
     a.looks_up(topic)
@@ -349,8 +349,8 @@ def a_topic_is_unloaded(t: Trace) -> None:
     b.permits(2)
     b.acks(b.receives(2)[:1])
     t.rest("PUT", f"{_path(t)}/unload")
-    a.hears_nothing()
-    b.hears_nothing()
+    a.receives_rest()
+    b.receives_rest()
     a.produces()
     a.publishes(1, first=3)
     b.subscribes()
@@ -368,8 +368,8 @@ def a_partitioned_topic_is_unloaded(t: Trace) -> None:
     a.produces(f"{t.topic}-partition-0")
     b.produces(f"{t.topic}-partition-1")
     t.rest("PUT", f"{_path(t)}/unload")
-    a.hears(Kind.CLOSE_PRODUCER)
-    b.hears(Kind.CLOSE_PRODUCER)
+    a.awaits(Kind.CLOSE_PRODUCER)
+    b.awaits(Kind.CLOSE_PRODUCER)
 
 
 def a_non_persistent_topic_is_unloaded(t: Trace) -> None:
@@ -378,17 +378,17 @@ def a_non_persistent_topic_is_unloaded(t: Trace) -> None:
     a.produces(topic)
     b.subscribes(topic=topic)
     t.rest("PUT", f"{_path(t, 'non-persistent')}/unload")
-    a.hears_nothing()
-    b.hears_nothing()
+    a.receives_rest()
+    b.receives_rest()
 
 
 def commands_to_what_was_unloaded(t: Trace) -> None:
     a = t.publisher(1)
     a.subscribes()
     t.rest("PUT", f"{_path(t)}/unload")
-    a.hears(Kind.CLOSE_PRODUCER)
-    a.hears(Kind.CLOSE_CONSUMER)
+    a.awaits(Kind.CLOSE_PRODUCER)
+    a.awaits(Kind.CLOSE_CONSUMER)
     a.sends(1)
     a.permits(1)
     a.asks(pb.CommandGetLastMessageId(consumer_id=1, request_id=0))
-    a.hears_nothing()
+    a.receives_rest()
