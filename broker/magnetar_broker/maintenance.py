@@ -6,7 +6,7 @@ from magnetar_broker.base.periodic_jobs import PAUSE_EVERY, PeriodicJobs, each
 from magnetar_broker.base.turns import yield_turn
 from magnetar_broker.config import Settings
 from magnetar_broker.lifetime.expiry import expire_messages, expire_subscriptions
-from magnetar_broker.lifetime.quotas import keep_to_quotas
+from magnetar_broker.lifetime.quotas import enforce_quotas
 from magnetar_broker.lifetime.tidying import tidy
 from magnetar_broker.topic.non_persistent import NonPersistentTopic
 from magnetar_broker.topic.topic import Topic
@@ -43,7 +43,7 @@ class Maintenance:
         minutes = settings.subscription_expiry_check_interval_in_minutes
         jobs.every(minutes * 60, SUBSCRIPTION_EXPIRY, self._expire_subscriptions)
         seconds = settings.backlog_quota_check_interval_in_seconds
-        jobs.every(seconds, QUOTAS, self._keep_to_quotas)
+        jobs.every(seconds, QUOTAS, self._enforce_quotas)
         seconds = settings.broker_service_compaction_monitor_interval_in_seconds
         jobs.every(seconds, COMPACTION, self._compact)
 
@@ -81,10 +81,10 @@ class Maintenance:
         failure = "subscriptions of %s could not be expired: %s"
         await each(self._engine.clock, self._stored(), work, failure)
 
-    async def _keep_to_quotas(self) -> None:
+    async def _enforce_quotas(self) -> None:
         """Apply the action of every backlog quota that is exceeded."""
         failure = "the backlog quotas of %s could not be checked: %s"
-        await each(self._engine.clock, self._stored(), keep_to_quotas, failure)
+        await each(self._engine.clock, self._stored(), enforce_quotas, failure)
 
     async def _measure(self) -> None:
         """Close the window over which rates are averaged."""

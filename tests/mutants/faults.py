@@ -290,13 +290,13 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "broker/magnetar_broker/dispatch/single_active.py",
         "nobody is called when the rate lets something go",
-        "not throttle.may_go()",
+        "not throttle.admit_or_wait()",
         "throttle.is_spent",
     ),
     Fault(
         SHARED,
         "what comes again does not wait for the rate",
-        """        if not self._unacked.may_go():
+        """        if not self._unacked.admit_or_wait():
             return False
 """,
         "",

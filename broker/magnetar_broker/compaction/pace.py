@@ -28,11 +28,11 @@ class Pace:
             if ahead_ms == IDLE_MS:  # unused time is not saved up for a later burst
                 self._begun_ms, self._done = self._clock.now_ms(), 0
         self._waiting = self._clock.promise()
-        timer = self._clock.later(ahead_ms / 1000, self.go_on)
+        timer = self._clock.later(ahead_ms / 1000, self.resume)
         await self._waiting
         timer.cancel()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """End a wait at once."""
         waiting, self._waiting = self._waiting, None
         if waiting is not None:

@@ -47,7 +47,7 @@ class CompactionRun:
     def stop(self) -> None:
         """Make `run` end soon, with `Fenced`."""
         self._stopped = True
-        self._pace.go_on()
+        self._pace.resume()
 
     async def run(self) -> Compacted:
         """Replace the compacted data; durable on return.

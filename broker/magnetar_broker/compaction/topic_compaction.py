@@ -85,7 +85,7 @@ class TopicCompaction:
 
     # Holding ----------------------------------------------------------------------------
 
-    async def keep_to(self, threshold: int) -> None:
+    async def set_threshold(self, threshold: int) -> None:
         """Apply a threshold: compact when more bytes than that wait; 0 for never.
 
         With a threshold, messages are held from now on until they are compacted.

@@ -187,7 +187,7 @@ class Dispatcher(Protocol):
     def rewind(self) -> None:
         """The cursor was moved: start again from it."""
 
-    def keep_to(self, stream: Stream) -> None:
+    def apply_limits(self, stream: Stream) -> None:
         """Apply the limits and the throttle of another stream of the same subscription."""
 
     def blocker(self) -> Blocker:

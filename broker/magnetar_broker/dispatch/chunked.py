@@ -40,7 +40,7 @@ class ChunkedMessages:
         """The consumer that must get a chunk; None if any may."""
         return self._owners.get(chunk.uuid)
 
-    def given(self, chunk: Chunk, consumer: Consumer, offset: int) -> None:
+    def sent(self, chunk: Chunk, consumer: Consumer, offset: int) -> None:
         """A chunk was sent to a consumer, which owns the missing chunks from now on."""
         self._owners.pop(chunk.uuid, None)
         parts = self._begun.pop(chunk.uuid, {})
@@ -88,7 +88,7 @@ class ChunkedMessages:
         elif queue:
             self._waiting[consumer] = queue
 
-    def left(self, consumer: Consumer, replay: ReplayQueue) -> None:
+    def consumer_left(self, consumer: Consumer, replay: ReplayQueue) -> None:
         """A consumer left: its messages have no owner, what waited for it moves to `replay`."""
         self._owners = {uuid: owner for uuid, owner in self._owners.items() if owner != consumer}
         self._begun = {uuid: self._begun[uuid] for uuid in self._owners}

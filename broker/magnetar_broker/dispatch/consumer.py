@@ -232,13 +232,13 @@ class Consumer:
 
     def _count(self, entries: int, messages: int, payload_bytes: int) -> None:
         if self.throttle is not None:
-            self.throttle.took(entries, messages, payload_bytes)
+            self.throttle.count(entries, messages, payload_bytes)
         self.permits -= messages
         self.messages_out += messages
         self.bytes_out += payload_bytes
 
     def reached_end(self) -> None:
-        """Tell the client, once, that its topic is terminated and everything was acknowledged."""
+        """Send REACHED_END_OF_TOPIC once: the topic is terminated, everything is acknowledged."""
         if not self.at_end:
             self.at_end = True
             self.connection.reached_end(self.id)
@@ -250,7 +250,7 @@ class Consumer:
             self.subscription.remove_consumer(self)
 
     def disconnect(self) -> None:
-        """Close it and tell the client (CLOSE_CONSUMER), which reconnects."""
+        """Close it and send CLOSE_CONSUMER to the client, which reconnects."""
         if not self.closed:
             self.close()
             self.connection.close_consumer(self.id)

@@ -73,7 +73,7 @@ class KeyShared(ManyActive):
 
     def _left(self, consumer: Consumer) -> None:
         self.queues.remove(consumer)
-        self._chunked.left(consumer, self._unrouted)
+        self._chunked.consumer_left(consumer, self._unrouted)
 
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
         """As in `ManyActive`; a client that names one chunk gets its whole message again."""
@@ -156,7 +156,7 @@ class KeyShared(ManyActive):
 
         False if nothing was sent.
         """
-        if not self._unacked.may_go():
+        if not self._unacked.admit_or_wait():
             return False
         queues, used = self.queues, 0
         offsets, payloads, counts = list[int](), list[bytes](), list[int]()
@@ -223,7 +223,7 @@ class KeyShared(ManyActive):
 
     def _wanted(self) -> int:
         """How many entries to read, by the consumers' room and the number that wait already."""
-        if self._unacked.full is not None or not self._unacked.may_go():
+        if self._unacked.full is not None or not self._unacked.admit_or_wait():
             return 0
         takers = [consumer for consumer in self._unacked.consumers if consumer.can_take()]
         room = sum(max(self._unacked.room(consumer), 0) for consumer in takers)
@@ -325,7 +325,7 @@ class KeyShared(ManyActive):
     ) -> None:
         """Send entries in ascending order; whole ones with redelivery count 0 go together."""
         for index, chunk in chunks_among(payloads).items():
-            self._chunked.given(chunk, consumer, offsets[index])
+            self._chunked.sent(chunk, consumer, offsets[index])
         redelivered, partial = self._cursor.redelivered, self._cursor.partial
         at = 0
         for index, offset in enumerate(offsets) if redelivered or partial else ():
@@ -358,7 +358,7 @@ class KeyShared(ManyActive):
     def blocker(self) -> Blocker:
         if not self._unacked.consumers:
             return Blocker.NO_CONSUMER
-        reason = self._nothing_goes()
+        reason = self._dispatch_blocker()
         if reason is not None:
             return reason
         takers = [consumer for consumer in self._unacked.consumers if consumer.can_take()]
@@ -379,5 +379,5 @@ class KeyShared(ManyActive):
             return Blocker.DRAINING_KEY
         late = [c for c in self._unacked.consumers if self.queues.first(c) is not None]
         if late:
-            return self._nobody_takes(late) or Blocker.READING
+            return self._consumers_blocker(late) or Blocker.READING
         return Blocker.NO_OWNER if self.queues.unowned else Blocker.DAMAGE

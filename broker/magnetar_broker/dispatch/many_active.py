@@ -110,10 +110,10 @@ class ManyActive(ABC):
         self._drop_waiting()
         self.read_offset = self._cursor.next_unacked(self._log.first_offset)
 
-    def keep_to(self, stream: Stream) -> None:
+    def apply_limits(self, stream: Stream) -> None:
         """Apply other limits; a consumer that exceeds them is blocked until it has half of them."""
         self._limits = stream.limits
-        self._unacked.keep_to(stream.limits, stream.throttle)
+        self._unacked.apply_limits(stream.limits, stream.throttle)
         self._wake_soon()
 
     def _return(self, consumer: Consumer, offsets: Sequence[int]) -> None:
@@ -231,7 +231,7 @@ class ManyActive(ABC):
 
     # Diagnosis --------------------------------------------------------------------
 
-    def _nothing_left(self) -> Blocker | None:
+    def _backlog_blocker(self) -> Blocker | None:
         """Why there is nothing to deliver; None if there is something."""
         if self.in_replay or self._next_new() < self._log.end:
             return None
@@ -241,12 +241,12 @@ class ManyActive(ABC):
                 return Blocker.DELAY
         return Blocker.CAUGHT_UP
 
-    def _nothing_goes(self) -> Blocker | None:
+    def _dispatch_blocker(self) -> Blocker | None:
         """Why no consumer can be sent anything at all; None if one can."""
-        reason = self._nothing_left() or self._nobody_takes(self._unacked.consumers)
+        reason = self._backlog_blocker() or self._consumers_blocker(self._unacked.consumers)
         return reason or (Blocker.RATE if self._unacked.is_spent else None)
 
-    def _nobody_takes(self, consumers: Sequence[Consumer]) -> Blocker | None:
+    def _consumers_blocker(self, consumers: Sequence[Consumer]) -> Blocker | None:
         """Why none of these consumers has room; None if one has."""
         if not consumers:
             return Blocker.NO_CONSUMER

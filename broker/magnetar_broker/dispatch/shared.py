@@ -40,7 +40,7 @@ class Shared(ManyActive):
 
     def _left(self, consumer: Consumer) -> None:
         self._turns.remove(consumer)
-        self._chunked.left(consumer, self._replay)
+        self._chunked.consumer_left(consumer, self._replay)
 
     def _wait(self, offsets: Sequence[int]) -> None:
         self._chunked.requeue(self._replay)  # earlier chunks may be among the returned entries
@@ -89,7 +89,7 @@ class Shared(ManyActive):
 
     def _send_waiting(self, consumer: Consumer, queue: ReplayQueue, feed: ReplayFeed) -> bool:
         """Send a run of a queue; False when that is empty or not in memory yet."""
-        if not self._unacked.may_go():
+        if not self._unacked.admit_or_wait():
             return False
         room = self._unacked.room(consumer)
         limit = max(1, min(self._limits.max_round_robin_entries, room))
@@ -124,7 +124,7 @@ class Shared(ManyActive):
             self._feed.clear()
             return False
         room = self._unacked.room_for_new(consumer)
-        if self._unacked.full is not None or not self._unacked.may_go():
+        if self._unacked.full is not None or not self._unacked.admit_or_wait():
             return False
         limit = max(1, min(self._limits.max_round_robin_entries, room))
         offset = self.read_offset = self._next_new()
@@ -221,7 +221,7 @@ class Shared(ManyActive):
         if queue is None and chunk.number > 0 and self._replay.ready:
             self._replay.add(one.first)  # the beginning may be in there: keep their order
         elif not queued and taker.can_take() and self._room(taker, queue) > 0:
-            self._chunked.given(chunk, taker, one.first)
+            self._chunked.sent(chunk, taker, one.first)
             self._send_part(taker, one, ack_set, self._room(taker, queue), queue)
             return self._room(consumer, queue)
         elif not queued and taker is consumer:
@@ -241,7 +241,7 @@ class Shared(ManyActive):
     def blocker(self) -> Blocker:
         if not self._unacked.consumers:
             return Blocker.NO_CONSUMER
-        reason = self._nothing_goes()
+        reason = self._dispatch_blocker()
         if reason is not None:
             return reason
         if self._replay.ready:

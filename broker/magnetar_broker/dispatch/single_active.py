@@ -71,7 +71,7 @@ class SingleActive:
         return True
 
     def _switched(self) -> None:
-        """The delay of a change is over: tell all consumers and start from the cursor."""
+        """The delay of a change is over: notify all consumers and start from the cursor."""
         self._switching = None
         if self._failover:
             for consumer in sorted(self._consumers, key=lambda one: (one.priority, one.name)):
@@ -82,7 +82,7 @@ class SingleActive:
     def receivers(self) -> list[Consumer]:
         return [] if self.active is None else [self.active]
 
-    def keep_to(self, stream: Stream) -> None:
+    def apply_limits(self, stream: Stream) -> None:
         self._limits, self._throttle = stream.limits, stream.throttle
         self._log.engine.clock.soon(self.dispatch)
 
@@ -108,7 +108,7 @@ class SingleActive:
             offset = self._cursor.next_unacked(max(self.read_offset, self._log.first_offset))
             room, size = consumer.permits, limits.max_read_bytes
             if throttle is not None:
-                if offset < self._log.end and not throttle.may_go():
+                if offset < self._log.end and not throttle.admit_or_wait():
                     return
                 messages, most = throttle.room()
                 room, size = min(room, messages), min(size, most)
@@ -122,7 +122,7 @@ class SingleActive:
         """Send some entries below the compaction horizon; False when nothing can be sent now."""
         at, room = self.read_offset, consumer.permits
         if self._throttle is not None:
-            if not self._throttle.may_go():
+            if not self._throttle.admit_or_wait():
                 return False
             room = min(room, self._throttle.room()[0])
         self.read_offset = source.give(consumer, at, room, self._frames, self._topic.partition)

@@ -12,22 +12,22 @@ CAUGHT_UP_ENTRIES = 1000
 class Throttle:
     """Several rates, which other subscriptions may share; delivery waits for all of them."""
 
-    __slots__ = ("_behind", "_by_entries", "_go", "limits")
+    __slots__ = ("_behind", "_by_entries", "_resume", "limits")
 
     def __init__(
         self,
         limits: Sequence[RateLimit],
-        go: Callable[[], None],
+        resume: Callable[[], None],
         by_entries: bool = False,
         behind: Callable[[], int] | None = None,
     ) -> None:
-        """`go` is called when delivery may continue.
+        """`resume` is called when delivery may continue.
 
         `by_entries`: a batch counts as one message.  `behind` is the number of entries left to
         deliver; if it is given, the rates do not apply while the subscription is caught up.
         """
         self.limits = tuple(limits)
-        self._go = go
+        self._resume = resume
         self._by_entries = by_entries
         self._behind = behind
 
@@ -36,13 +36,13 @@ class Throttle:
         """Whether a rate is used up at present."""
         return not self._is_exempt() and not all(limit.admits(self) for limit in self.limits)
 
-    def may_go(self) -> bool:
-        """Whether something may be delivered; if not, `go` will be called when it may."""
+    def admit_or_wait(self) -> bool:
+        """Whether the rates admit a delivery; if not, `resume` will be called when they do."""
         if self._is_exempt():
             return True
         for limit in self.limits:
             if not limit.admits(self):
-                limit.wait(self, self._go)
+                limit.wait(self, self._resume)
                 return False
         return True
 
@@ -53,7 +53,7 @@ class Throttle:
         messages, size = zip(*(limit.left(UNLIMITED) for limit in self.limits), strict=True)
         return min(messages), min(size)
 
-    def took(self, entries: int, messages: int, size: int) -> None:
+    def count(self, entries: int, messages: int, size: int) -> None:
         """Count what was delivered."""
         if not self._is_exempt():
             for limit in self.limits:

@@ -10,7 +10,7 @@ class UnackedCounted(Protocol):
     def unacked(self) -> int:
         """How many there are."""
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """The budget had stopped it, and it may deliver again."""
 
 
@@ -60,4 +60,4 @@ class UnackedBudget:
         else:
             stopped = []
         for one in stopped:
-            one.go_on()
+            one.resume()

@@ -33,9 +33,9 @@ class UnackedMessages:
         self._full = False
         self._wake_soon = wake_soon
         self._throttle: Throttle | None = None
-        self.keep_to(limits, throttle)
+        self.apply_limits(limits, throttle)
 
-    def keep_to(self, limits: DispatchLimits, throttle: Throttle | None) -> None:
+    def apply_limits(self, limits: DispatchLimits, throttle: Throttle | None) -> None:
         """Apply other limits; consumers that exceed them are blocked."""
         self._throttle = throttle
         self._per_consumer = limits.max_unacked_per_consumer if self._durable else 0
@@ -63,9 +63,9 @@ class UnackedMessages:
         left = self._per_subscription - self.unacked if self._per_subscription > 0 else UNLIMITED
         return min(left, self._budget.room(self)) if self._budgeted else left
 
-    def may_go(self) -> bool:
+    def admit_or_wait(self) -> bool:
         """Whether the rates allow a delivery; if not, the dispatcher is called when they do."""
-        return self._throttle is None or self._throttle.may_go()
+        return self._throttle is None or self._throttle.admit_or_wait()
 
     def bytes_of(self, limit: int) -> int:
         """Bytes to read at once: `limit`, or less if a rate leaves less."""
@@ -170,6 +170,6 @@ class UnackedMessages:
             self._full = False
             self._wake_soon()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """The broker's budget has room again (see `UnackedCounted`)."""
         self._wake_soon()

@@ -38,10 +38,10 @@ async def expire_messages(topic: Expiring) -> None:
     """Acknowledge messages older than the topic's TTL for every subscription."""
     seconds = topic.limits.message_ttl_seconds
     if seconds > 0:
-        await expire_older(topic, seconds, everybody(topic))
+        await expire_older(topic, seconds, expiring_subscriptions(topic))
 
 
-def everybody(topic: Expiring) -> list[Subscription]:
+def expiring_subscriptions(topic: Expiring) -> list[Subscription]:
     """All subscriptions whose messages expire: all but compaction's."""
     return [one for one in topic.subscriptions.values() if one.name != COMPACTION_CURSOR]
 
@@ -74,7 +74,9 @@ async def expire_subscriptions(topic: Expiring, seconds: int) -> None:
     if idleness is None:
         idleness = topic.idleness = Idleness.attached(topic.cursors)
     durable = [
-        (one, one.cursor) for one in everybody(topic) if isinstance(one.cursor, DurableCursor)
+        (one, one.cursor)
+        for one in expiring_subscriptions(topic)
+        if isinstance(one.cursor, DurableCursor)
     ]
     for subscription, cursor in durable:
         idleness.look(cursor, subscription.joined, bool(subscription.consumers), seconds)

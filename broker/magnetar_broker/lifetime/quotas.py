@@ -83,7 +83,7 @@ async def admit_producer(topic: Bounded) -> None:
             raise REFUSALS[excess.action](_text_of(topic, excess))
 
 
-async def keep_to_quotas(topic: Bounded) -> None:
+async def enforce_quotas(topic: Bounded) -> None:
     """Apply exceeded quotas: disconnect producers, or acknowledge the oldest messages."""
     for excess in await excesses(topic):
         if excess.action in REFUSALS:
@@ -124,14 +124,14 @@ async def backlog_seconds(topic: Bounded) -> int:
     segment was closed.
     """
     log, waiting = topic.log, topic.delays.waiting
-    oldest, whose = log.end, None
+    oldest, slowest = log.end, None
     for one in _slowest(topic):
         offset = next_in_neither(one.cursor.acked, waiting, one.next_unacked())
         if offset < oldest:
-            oldest, whose = offset, one
-    if whose is None:
+            oldest, slowest = offset, one
+    if slowest is None:
         return 0
-    since_ms = await whose.counter.published_ms(oldest) if topic.limits.precise_ages else None
+    since_ms = await slowest.counter.published_ms(oldest) if topic.limits.precise_ages else None
     if since_ms is None:
         since_ms = log.closed_ms(oldest)
     return 0 if since_ms is None else max(log.engine.clock.now_ms() - since_ms, 0) // 1000

@@ -29,7 +29,7 @@ class Truncated(Tidied, Protocol):
     def subscriptions(self) -> Subscriptions: ...
 
 
-def judged(topic: Tidied) -> list[Verdict]:
+def current_verdicts(topic: Tidied) -> list[Verdict]:
     """The verdict for each of a topic's segments, the oldest first."""
     log = topic.log
     # Not only those of `subscriptions`: a cursor that is being created counts as well.
@@ -46,10 +46,10 @@ async def tidy(topic: Tidied) -> None:
     log.rollover.roll_if_due()
     await log.rollover.idle()
     if log.segments and log.segments[0].entries is not None:
-        released = released_to(judged(topic), log.first_offset)
+        released = released_to(current_verdicts(topic), log.first_offset)
         released = await topic.deduplication.released_to(released)
         # Judged again: a cursor may have been moved back during the wait.
-        deletable = deletable_to(judged(topic), log.first_offset)
+        deletable = deletable_to(current_verdicts(topic), log.first_offset)
         await log.trim(min(deletable, released))
         await log.reclaim(needed_by(topic.cursors.cursors.values()), released)
     await topic.delays.tidy()

@@ -1,6 +1,6 @@
 """Patterns of topic names, as clients send them to list or watch topics.
 
-They are matched in time linear in the name (RE2), for everybody waits meanwhile.
+They are matched in time linear in the name (RE2): the whole broker waits meanwhile.
 """
 
 import re

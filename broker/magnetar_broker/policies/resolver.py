@@ -113,7 +113,7 @@ class Policies:
             except BadVersion:
                 continue  # a concurrent change was stored: apply this one on top of it
             except StorageError:
-                self._doubt(key)
+                self._mark_unread(key)
                 raise
             self._learn(subject, StoredPolicies(key, changed, version))
             return
@@ -145,7 +145,7 @@ class Policies:
             await self._metadata.delete(key)
         except StorageError:
             self._learn(subject, None)
-            self._doubt(key)
+            self._mark_unread(key)
             raise
         self._learn(subject, None)
 
@@ -175,7 +175,7 @@ class Policies:
                 self._learn(subject, stored)
         return self._known(subject)
 
-    def _doubt(self, key: str) -> None:
+    def _mark_unread(self, key: str) -> None:
         """A write failed: only the store knows whether it took place, so read it again."""
         if self._unread is not None:
             self._unread.add(key)

@@ -45,7 +45,7 @@ class Admission:
             # A full disk would show only when it publishes: fail the producer instead.
             await self._log.rollover.start_writing()
 
-    async def welcome(self, producer: Producer) -> None:
+    async def initialize(self, producer: Producer) -> None:
         if self._deduplication.on:
             # An earlier connection of this producer may have sent runs that still wait.
             await self._appender.begun()

@@ -42,7 +42,7 @@ class DeduplicationRules:
 
 
 class Deduplication:
-    """On or off; `keep_to` switches it.  While it is on, `sort` is called for every run."""
+    """On or off; `set_enabled` switches it.  While it is on, `sort` is called for every run."""
 
     def __init__(
         self, log: Log, cursors: CursorLog, sequences: Sequences, rules: DeduplicationRules
@@ -66,7 +66,7 @@ class Deduplication:
 
     # Switching ----------------------------------------------------------------------------
 
-    async def keep_to(self, wanted: bool) -> None:
+    async def set_enabled(self, wanted: bool) -> None:
         """Switch it on or off, as the policy is; durable on return."""
         if wanted == self._is_settled and not self._switching.is_held:
             return

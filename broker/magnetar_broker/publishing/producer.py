@@ -39,7 +39,7 @@ class ProducerRegistry(Protocol):
     def remove(self, producer: "Producer") -> None:
         """A producer left, or waits no more."""
 
-    def bar(self, name: str, why: str) -> None:
+    def refuse_next(self, name: str, why: str) -> None:
         """Refuse the next producer of this name."""
 
 
@@ -137,7 +137,7 @@ class Producer:
         self.metadata = request.metadata
         self.schema_version = request.schema_version
         self.rules = PublishRules()
-        """Those of the topic from when the producer is ready; `Producers.keep_to` changes them."""
+        """The topic's, from when the producer is ready; `Producers.apply_rules` changes them."""
         self.ready = False
         self.topic_epoch: int | None = None
         """The topic's when the producer became ready, if it had one."""
@@ -175,13 +175,13 @@ class Producer:
         else:
             call()
 
-    def bar(self, why: str) -> None:
+    def refuse_next(self, why: str) -> None:
         """Refuse the next producer of this name once: a message can never be accepted.
 
         Clients in C++ (and Python) answer the refusal of a message by reconnecting and sending it
         again, without end.  A producer that is refused they fail, and its messages with it.
         """
-        self._registry.bar(self.name, why)
+        self._registry.refuse_next(self.name, why)
 
     def close(self) -> None:
         """Leave the topic; pending entries are still stored, but no longer answered."""

@@ -39,8 +39,8 @@ class ProducerAdmission(Protocol):
     async def prepare(self) -> None:
         """Be ready for one more producer, or raise the refusal."""
 
-    async def welcome(self, producer: Producer) -> None:
-        """Set what a producer is to know of the topic when it is ready, or raise the refusal."""
+    async def initialize(self, producer: Producer) -> None:
+        """Pass the topic's state to a producer that becomes ready, or raise the refusal."""
 
 
 class Producers:
@@ -126,7 +126,7 @@ class Producers:
 
     async def _enter(self, producer: Producer) -> None:
         if producer.name in self._barred:
-            # Fenced, because clients fail a producer for no milder refusal (`Producer.bar`).
+            # Fenced, because no milder refusal makes a client fail (`refuse_next`).
             raise ProducerFenced(self._barred.pop(producer.name))
         if producer.claim.mode is Mode.SHARED:
             self._access.check_shared()
@@ -195,11 +195,11 @@ class Producers:
     async def _begin(self, producer: Producer) -> None:
         producer.ready = True
         producer.topic_epoch = self._access.epoch
-        # Now and not earlier: `keep_to` does not reach a producer that is still being opened.
+        # Now and not earlier: `apply_rules` does not reach a producer that is still being opened.
         producer.rules = self.rules
         self._by_name[producer.name] = producer
         try:
-            await self._admission.welcome(producer)
+            await self._admission.initialize(producer)
             _check_open(producer)
         except (BrokerError, StorageError):
             producer.close()
@@ -226,7 +226,7 @@ class Producers:
                 else:
                     producer.turn(None)
 
-    def bar(self, name: str, why: str) -> None:
+    def refuse_next(self, name: str, why: str) -> None:
         """Refuse the next producer of this name once; only the latest names are kept."""
         self._barred[name] = why
         if len(self._barred) > MAX_BARRED:
@@ -243,7 +243,7 @@ class Producers:
         for producer in self:
             producer.disconnect()
 
-    def keep_to(self, rules: PublishRules) -> None:
+    def apply_rules(self, rules: PublishRules) -> None:
         """Apply these rules from the next message on.
 
         Where encryption is required, producers that do not encrypt are closed.

@@ -34,7 +34,7 @@ class Bucket:
         self._fill(now_ms)
         return max(0, -((self._parts - self._per_unit) // self._rate))
 
-    def become(self, rate: int, now_ms: int) -> None:
+    def set_rate(self, rate: int, now_ms: int) -> None:
         """Fill at another rate from now on; a debt remains."""
         self._fill(now_ms)
         self._rate = rate

@@ -98,9 +98,9 @@ class RateLimit:
         """Add this rate per second to the limit from now on."""
         now_ms, rate = self._clock.now_ms(), self.rate
         if self._messages is not None:
-            self._messages.become(rate.messages + int(messages * rate.period_seconds), now_ms)
+            self._messages.set_rate(rate.messages + int(messages * rate.period_seconds), now_ms)
         if self._bytes is not None:
-            self._bytes.become(rate.bytes + int(size * rate.period_seconds), now_ms)
+            self._bytes.set_rate(rate.bytes + int(size * rate.period_seconds), now_ms)
 
     # Waiting -----------------------------------------------------------------------------
 
@@ -108,18 +108,18 @@ class RateLimit:
         """Whether `waiter` is in the queue."""
         return waiter in self._queue
 
-    def wait(self, waiter: object, go: Callable[[], None]) -> None:
-        """Call `go` once when the turn of `waiter` comes; no effect if it is queued already."""
+    def wait(self, waiter: object, resume: Callable[[], None]) -> None:
+        """Call `resume` once when the turn of `waiter` comes; no effect if it is queued already."""
         if waiter not in self._queue:
             self.waits += 1
-            self._queue[waiter] = go
+            self._queue[waiter] = resume
         self._arm()
 
     def release_all(self) -> None:
         """The limit is no longer in effect: call every waiter."""
         queue, self._queue = self._queue, {}
-        for go in queue.values():
-            go()
+        for resume in queue.values():
+            resume()
 
     def _arm(self) -> None:
         if not self._timed:
@@ -131,9 +131,9 @@ class RateLimit:
         self._timed = False
         while self._queue and self.wait_ms == 0:
             self._turn = next(iter(self._queue))
-            go = self._queue.pop(self._turn)
+            resume = self._queue.pop(self._turn)
             try:
-                go()
+                resume()
             finally:
                 self._turn = None
         if self._queue:

@@ -23,7 +23,7 @@ class KeyValueSchema(NamedTuple):
 
 
 def parse(schema: Schema) -> KeyValueSchema:
-    """The two parts; InvalidSchema if they are not there.  A type that is not said is bytes."""
+    """The two parts; InvalidSchema if they are not there.  An unset type means bytes."""
     properties = dict(schema.properties)
     key, rest = _part(schema.data)
     value, rest = _part(rest)

@@ -18,7 +18,7 @@ def on_connect(session: Session, command: pb.CommandConnect) -> None:
         session.refuse(NO_REQUEST, refusal)
         session.disconnect(f"{session.address} was refused: {refusal}")
         return
-    session.welcome(command, PROTOCOL_VERSION)
+    session.accept(command, PROTOCOL_VERSION)
     watches = broker.settings.enable_broker_topic_list_watcher
     session.reply(
         pb.CommandConnected(

@@ -29,7 +29,7 @@ async def on_producer(session: Session, command: pb.CommandProducer) -> None:
         create = partial(_create, session, topic_name, command)
         producer = await producers.fill(command.producer_id, create)
         if not producer.ready:
-            producer.on_turn = partial(_turn_came, session, command.request_id, producer)
+            producer.on_turn = partial(_answer_after_wait, session, command.request_id, producer)
         _succeed(session, command.request_id, producer)
     elif producer.ready:
         _succeed_again(session, command.request_id, producer)
@@ -95,7 +95,7 @@ def _succeed_again(session: Session, request_id: int, producer: Producer) -> Non
     )
 
 
-def _turn_came(
+def _answer_after_wait(
     session: Session, request_id: int, producer: Producer, refusal: BrokerError | None
 ) -> None:
     producers = session.publishing.producers

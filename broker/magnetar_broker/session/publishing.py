@@ -183,7 +183,7 @@ class Publishing:
         if not producer.closed:
             self._connection.send(answer)
             if barred:
-                producer.bar(barred)
+                producer.refuse_next(barred)
         self.published(1, 0)
 
 

@@ -221,7 +221,7 @@ class Session:
 
     # Life -----------------------------------------------------------------------------
 
-    def welcome(self, command: pb.CommandConnect, own_version: int) -> None:
+    def accept(self, command: pb.CommandConnect, own_version: int) -> None:
         """The client was accepted: frames of the full size are allowed from now on."""
         self.connected = True
         self._client_version = command.client_version

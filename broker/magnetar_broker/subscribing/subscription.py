@@ -87,7 +87,7 @@ class Subscription:
         self._stream = replace(self._stream, limits=limits, throttle=throttle)
         for consumer in self.consumers:
             consumer.throttle = throttle
-        self.dispatcher.keep_to(self._stream)
+        self.dispatcher.apply_limits(self._stream)
 
     def _throttle(self, before: Throttle | None = None) -> Throttle | None:
         """The dispatch rates that apply to it; None if there are none."""
@@ -184,7 +184,7 @@ class Subscription:
         consumer.permits += permits
         self.dispatcher.dispatch()
         if self.topic.log.terminated:
-            self.tell_end()
+            self.notify_end()
 
     def wake(self) -> None:
         """Send what can be sent now."""
@@ -205,7 +205,7 @@ class Subscription:
         elif done is not None:
             done(None)
         if self.topic.log.terminated:
-            self.tell_end()
+            self.notify_end()
 
     def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
         """Send these entries again, or without any ids all that the consumer did not acknowledge.
@@ -234,10 +234,10 @@ class Subscription:
         self.dispatcher.skipped()
         self._write_soon()
         if self.topic.log.terminated:
-            self.tell_end()
+            self.notify_end()
 
-    def tell_end(self) -> None:
-        """The topic is terminated: once everything is acknowledged, tell each consumer, once."""
+    def notify_end(self) -> None:
+        """The topic is terminated: notify each consumer once when everything is acknowledged."""
         if self.cursor.mark_delete >= self.topic.log.end - 1:
             for consumer in self.consumers:
                 consumer.reached_end()

@@ -63,7 +63,7 @@ class NonPersistentAdmission:
     async def prepare(self) -> None:
         self._check_open()
 
-    async def welcome(self, producer: Producer) -> None:
+    async def initialize(self, producer: Producer) -> None:
         self._check_open()
 
 
@@ -102,14 +102,14 @@ class NonPersistentTopic:
         self.rates = topic_rates(
             self.name, self.policies, self.shared_limits.rates, self.meter, self._clock, self.rates
         )
-        self.subscriptions.keep_to(self.limits, self.rates)
+        self.subscriptions.apply_limits(self.limits, self.rates)
         self._apply_to_producers()
 
     def _apply_to_producers(self) -> None:
         limits, encrypted = self.limits, self.policies.value(ENCRYPTION_REQUIRED, self.name)
         self.producers.limit = limits.max_producers
         self.producers.limit_of_address = limits.max_producers_of_address
-        self.producers.keep_to(PublishRules(encrypted, limits.max_message_size))
+        self.producers.apply_rules(PublishRules(encrypted, limits.max_message_size))
         self.appender.rate_limits = self.rates.publish if self.rates is not None else ()
 
     def totals(self) -> tuple[int, int, int, int]:

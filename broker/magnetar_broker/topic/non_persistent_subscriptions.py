@@ -169,7 +169,7 @@ class NonPersistentSubscriptions(Mapping[str, NonPersistentSubscription]):
         """Messages and bytes sent to consumers, those of ended subscriptions included."""
         return self.messages_out, self.bytes_out
 
-    def keep_to(self, limits: TopicLimits, rates: TopicRates | None) -> None:
+    def apply_limits(self, limits: TopicLimits, rates: TopicRates | None) -> None:
         """Apply other limits and rates from now on; connected consumers stay."""
         self.limits, self.rates = limits, rates
         for subscription in self._by_name.values():

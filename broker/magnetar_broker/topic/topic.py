@@ -123,7 +123,7 @@ class Topic:
         delays = await TopicDelays.open(entries, recent, cursors, policy, limits.strict_delays)
         topic = cls(name, entries, cursors, delays, sequences, limits, shared, policies, dropped)
         try:
-            await topic.deduplication.keep_to(policies.value(DEDUPLICATION, name))
+            await topic.deduplication.set_enabled(policies.value(DEDUPLICATION, name))
             await topic._compact_at(policies.value(COMPACTION_THRESHOLD, name))
             topic.check_open()
         except (StorageError, NotReady):
@@ -146,7 +146,7 @@ class Topic:
             await self.log.rollover.terminate()
             self.producers.disconnect()
             for subscription in list(self.subscriptions.values()):
-                subscription.tell_end()
+                subscription.notify_end()
         if self.rates is not None:
             self.rates.release_publishers()
         return MessageId(*(self.log.record.terminated_at or NOWHERE))
@@ -187,7 +187,7 @@ class Topic:
 
     async def _compact_at(self, threshold: int) -> None:
         if threshold or self._compaction is not None or self.log.record.compacted is not None:
-            await self.compaction.keep_to(threshold)
+            await self.compaction.set_threshold(threshold)
 
     async def policies_changed(self) -> None:
         """Apply the policies as they are now; done on return."""
@@ -195,7 +195,7 @@ class Topic:
         self.delays.policy_changed(effective.value(DELAYED_DELIVERY))
         self._apply_limits(limits_of(self._base_limits, self.policies, self.name))
         self._apply_to_producers()
-        await self.deduplication.keep_to(effective.value(DEDUPLICATION))
+        await self.deduplication.set_enabled(effective.value(DEDUPLICATION))
         await self._compact_at(effective.value(COMPACTION_THRESHOLD))
         await expire_messages(self)
 
@@ -215,7 +215,7 @@ class Topic:
         delays, limits, producers = self.delays.policy, self.limits, self.producers
         producers.limit = limits.max_producers
         producers.limit_of_address = limits.max_producers_of_address
-        producers.keep_to(
+        producers.apply_rules(
             PublishRules(
                 self.policies.value(ENCRYPTION_REQUIRED, self.name),
                 limits.max_message_size,

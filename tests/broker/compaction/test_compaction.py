@@ -53,7 +53,7 @@ def test_nothing_is_held_until_somebody_compacts(world: Compacting) -> None:
 
 
 def test_what_is_not_compacted_is_held(world: Compacting) -> None:
-    world.do(world.topic.compaction.keep_to(1000))
+    world.do(world.topic.compaction.set_threshold(1000))
     world.send_all(numbered(0, 20))
     world.do(tidy(world.topic))
     assert world.topic.log.first_offset == 0
@@ -63,7 +63,7 @@ def test_what_is_not_compacted_is_held(world: Compacting) -> None:
 
 
 def test_a_threshold_begins_it(world: Compacting) -> None:
-    world.do(world.topic.compaction.keep_to(300))
+    world.do(world.topic.compaction.set_threshold(300))
     world.send_all(numbered(0, 3))
     world.do(world.topic.compact_if_due())
     assert world.topic.compaction.status is CompactionStatus.NOT_RUN

@@ -140,7 +140,7 @@ def test_who_asks_for_one_chunk_gets_its_message() -> None:
 def test_an_orphan_that_comes_again_and_again_is_one_chunk() -> None:
     messages, consumer = chunked.ChunkedMessages(), shared(TopicWorld())
     for _ in range(3):
-        messages.given(Chunk(b"a", 1, 4), consumer, 7)
+        messages.sent(Chunk(b"a", 1, 4), consumer, 7)
     assert [len(parts) for parts in messages._begun.values()] == [1]
     assert messages.with_their_messages([7]) == [7]
 
@@ -148,7 +148,7 @@ def test_an_orphan_that_comes_again_and_again_is_one_chunk() -> None:
 def test_who_asks_for_all_chunks_gets_each_once() -> None:
     messages, consumer = chunked.ChunkedMessages(), shared(TopicWorld())
     for number in range(4):
-        messages.given(Chunk(b"a", number, 4), consumer, number)
+        messages.sent(Chunk(b"a", number, 4), consumer, number)
     assert messages.with_their_messages([2, 9, 0, 1, 3]) == [0, 1, 2, 3, 9]
 
 

@@ -19,7 +19,7 @@ class Holder:
         self.unacked = 0
         self.woken = 0
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         self.woken += 1
 
 

@@ -11,10 +11,10 @@ from effort import examples
 from fakes.logs import BY_THREE
 from fakes.topics import EXCLUSIVE, KEY_SHARED, SHARED, TopicWorld, entry
 from magnetar_broker.lifetime.expiry import (
-    everybody,
     expire_messages,
     expire_older,
     expire_subscriptions,
+    expiring_subscriptions,
 )
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR
@@ -310,7 +310,7 @@ def test_a_reader_ends_by_itself() -> None:
     world.subscribe(sub="reader", durable=False, sub_type=EXCLUSIVE)
     for _ in range(10):
         world.look()
-    assert [one.name for one in everybody(world.topic)] == ["reader"]
+    assert [one.name for one in expiring_subscriptions(world.topic)] == ["reader"]
 
 
 @settings(max_examples=examples(50))

@@ -17,7 +17,7 @@ from magnetar_broker.lifetime.quotas import (
     admit_producer,
     backlog_bytes,
     backlog_seconds,
-    keep_to_quotas,
+    enforce_quotas,
 )
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR
@@ -55,7 +55,7 @@ class Backlogged(TopicWorld):
         self.publish(*[entry(now_ms, payload=bytes(100), deliver_at_ms=due)] * entries)
 
     def sweep(self) -> None:
-        self.do(keep_to_quotas(self.topic))
+        self.do(enforce_quotas(self.topic))
         self.clock.pump()
 
     def come(self) -> None:

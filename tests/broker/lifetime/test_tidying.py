@@ -3,7 +3,7 @@
 from fakes.logs import BY_THREE
 from fakes.topics import SHARED, TopicWorld, entry
 from magnetar_broker.base.turns import yield_turn
-from magnetar_broker.lifetime.tidying import judged, tidy, truncate
+from magnetar_broker.lifetime.tidying import current_verdicts, tidy, truncate
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.retention import Retention, RetentionReason
 
@@ -21,14 +21,14 @@ def world_of(entries: int, limits: TopicLimits = FOR_EVER) -> TopicWorld:
 def test_what_is_judged_is_what_is_deleted() -> None:
     world = world_of(8, TopicLimits())
     world.subscription().skip(range(5))
-    found = judged(world.topic)
+    found = current_verdicts(world.topic)
     assert [verdict.reasons for verdict in found] == [
         (),
         (RetentionReason.SUBSCRIPTION,),
         (RetentionReason.OPEN,),
     ]
     world.do(tidy(world.topic))
-    assert judged(world.topic) == found[1:]
+    assert current_verdicts(world.topic) == found[1:]
 
 
 def test_a_truncated_topic_keeps_only_what_is_open() -> None:

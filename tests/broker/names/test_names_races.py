@@ -28,7 +28,7 @@ from magnetar_broker.base.metadata_keys import (
 from magnetar_broker.base.turns import yield_turn
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
 from magnetar_broker.lifetime.expiry import expire_messages, expire_subscriptions
-from magnetar_broker.lifetime.quotas import keep_to_quotas
+from magnetar_broker.lifetime.quotas import enforce_quotas
 from magnetar_broker.lifetime.tidying import tidy, truncate
 from magnetar_broker.limits.topic_limits import limits_of
 from magnetar_broker.names.catalogue import Partitioned
@@ -194,7 +194,7 @@ class Races(NamedWorld):
             truncate,
             tidy,
             expire_messages,
-            keep_to_quotas,
+            enforce_quotas,
             lambda topic: expire_subscriptions(topic, 60),
         ]
         for topic in self.loaded(self.member()):

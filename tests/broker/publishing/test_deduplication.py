@@ -360,7 +360,7 @@ def test_a_copy_that_waits_is_answered_though_it_is_off() -> None:
     producer = world.producer(client)
     send(producer, 0)
     send(producer, 0)
-    world.begin(world.topic.deduplication.keep_to(False))
+    world.begin(world.topic.deduplication.set_enabled(False))
     assert not world.topic.deduplication.on
     world.clock.pump()
     assert answers(client) == [(0, False), (0, True)]

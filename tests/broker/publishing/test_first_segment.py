@@ -42,7 +42,7 @@ def test_runs_that_come_before_the_segment_are_stored_in_their_order() -> None:
 
 def test_a_producer_learns_of_runs_of_its_name_that_wait_for_the_segment() -> None:
     world = TopicWorld()
-    world.do(world.topic.deduplication.keep_to(True))
+    world.do(world.topic.deduplication.set_enabled(True))
     sender = producer(world, RecordingConnection())
     gate = world.store.create_gate = world.clock.promise()
     world.send(sender, b"a", b"b")

@@ -276,10 +276,10 @@ def test_requiring_encryption_sends_plain_producers_away() -> None:
     world, plain, secret = TopicWorld(), RecordingConnection(), RecordingConnection()
     world.producer(plain, name="plain")
     kept = world.producer(secret, name="secret", encrypted=True)
-    world.topic.producers.keep_to(PublishRules(must_encrypt=True))
+    world.topic.producers.apply_rules(PublishRules(must_encrypt=True))
     assert (plain.closed_producers, secret.closed_producers) == ([1], [])
     assert kept.rules.must_encrypt
-    world.topic.producers.keep_to(PublishRules(must_encrypt=False))
+    world.topic.producers.apply_rules(PublishRules(must_encrypt=False))
     assert not kept.rules.must_encrypt
 
 
@@ -291,7 +291,7 @@ def test_rules_that_change_while_a_producer_is_opened_apply_to_it(claim: Claim) 
     dead.alive, dead.answer = False, world.clock.promise()
     opening = world.begin_producer(RecordingConnection(), "p", claim=claim)
     assert not opening.done()
-    world.topic.producers.keep_to(rules)
+    world.topic.producers.apply_rules(rules)
     dead.answer.set_result(None)
     world.clock.pump()
     assert opening.result().ready and opening.result().rules == rules
@@ -318,7 +318,7 @@ def test_who_is_sent_away_while_it_is_welcomed_does_not_come_in() -> None:
     world.send(world.producer(name="busy"), b"pending")
     opening = world.begin_producer(RecordingConnection(), "held up")
     assert not opening.done()
-    world.topic.producers.keep_to(PublishRules(must_encrypt=True))
+    world.topic.producers.apply_rules(PublishRules(must_encrypt=True))
     world.clock.pump()
     with pytest.raises(NotReady, match="closed while it was being opened"):
         opening.result()

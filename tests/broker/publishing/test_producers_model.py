@@ -112,8 +112,8 @@ class History:
             self.hold_metadata() if self.gate is None else self.let_metadata_go()
         elif what == "send away":
             for topic in self.world.broker.topics:
-                topic.producers.keep_to(PublishRules(must_encrypt=True))
-                topic.producers.keep_to(PublishRules(must_encrypt=False))
+                topic.producers.apply_rules(PublishRules(must_encrypt=True))
+                topic.producers.apply_rules(PublishRules(must_encrypt=False))
         elif what == "fail":
             self.world.store.break_writers(DiskFull("no room"))
         else:

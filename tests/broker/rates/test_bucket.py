@@ -73,7 +73,7 @@ def test_a_clock_that_is_put_back_costs_what_would_have_come_meanwhile(
 def test_a_debt_outlives_a_change_of_the_rate() -> None:
     bucket = Bucket(10, 1, 0)
     bucket.take(30, 0)
-    bucket.become(20, 0)
+    bucket.set_rate(20, 0)
     assert (bucket.left(0), bucket.wait_ms(0)) == (-20, 1050)
-    bucket.become(5, 10_000)
+    bucket.set_rate(5, 10_000)
     assert bucket.left(10_000) == 5

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from magnetar_broker.lifetime.quotas import backlog_bytes
-from magnetar_broker.lifetime.tidying import judged
+from magnetar_broker.lifetime.tidying import current_verdicts
 from magnetar_broker.policies.explain import source_of
 from magnetar_broker.policies.policy import Policy
 from magnetar_broker.policies.retention import RetentionReason, Verdict
@@ -48,7 +48,9 @@ def explained(topic: Topic) -> dict[str, Any]:
             for one in topic.subscriptions.values()
         ],
         "warnings": list(_warnings(topic)),
-        "segments": [_segment(topic, segments[one.segment], one) for one in judged(topic)],
+        "segments": [
+            _segment(topic, segments[one.segment], one) for one in current_verdicts(topic)
+        ],
     }
 
 

@@ -6,7 +6,7 @@ A 204 means that the change is on disk and that connected consumers follow it.
 from collections.abc import Iterator
 
 from magnetar_broker.base.errors import UnknownTrouble
-from magnetar_broker.lifetime.expiry import everybody, expire_older
+from magnetar_broker.lifetime.expiry import expire_older, expiring_subscriptions
 from magnetar_broker.lifetime.tidying import tidy, truncate
 from magnetar_broker.maintenance import QUOTAS
 from magnetar_broker.server.admin.explaining import explained
@@ -118,7 +118,7 @@ async def expire_for_all(site: Site, request: Request) -> Response:
     """Skip the messages of all subscriptions that are older than a number of seconds."""
     seconds = _count(request, "seconds")
     topics = await _topics(site, request)
-    await _expire(seconds, [(topic, everybody(topic)) for topic in topics])
+    await _expire(seconds, [(topic, expiring_subscriptions(topic)) for topic in topics])
     return Response(status=204)
 
 
