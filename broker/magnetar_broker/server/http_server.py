@@ -8,7 +8,7 @@ from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.server.admin.routes import ROUTES
 from magnetar_broker.server.admin.site import Site
 from magnetar_broker.server.descriptors import Descriptors
-from magnetar_broker.server.heartbeat import Heartbeat
+from magnetar_broker.server.health import HealthCheck
 from magnetar_broker.server.http.connection import HttpConnection
 from magnetar_broker.server.http.errors import refusal_of
 from magnetar_broker.server.http.messages import Request, Response
@@ -29,7 +29,7 @@ class HttpServer:
     """Serves one port; call `start` once, then `stop` once."""
 
     def __init__(self, broker: Broker, journal: JournalStats, descriptors: Descriptors) -> None:
-        self._site = Site(broker, journal, Heartbeat(broker))
+        self._site = Site(broker, journal, HealthCheck(broker))
         self._descriptors = descriptors
         self._listener: asyncio.Server | None = None
         self._connections: set[HttpConnection] = set()

@@ -21,7 +21,7 @@ from magnetar_broker.server.admin import (
 )
 from magnetar_broker.server.admin.policies import policy_routes
 from magnetar_broker.server.admin.site import Handler, Site
-from magnetar_broker.server.heartbeat import Unhealthy
+from magnetar_broker.server.health import Unhealthy
 from magnetar_broker.server.http.errors import refusal
 from magnetar_broker.server.http.messages import Request, Response, text_response
 from magnetar_broker.server.http.table import Route, Table
@@ -47,7 +47,7 @@ def _render(figures: Figures, journal: JournalFigures) -> bytes:
 
 
 async def health(site: Site, request: Request) -> Response:
-    """`ok` if the broker is ready and the heartbeat's message was delivered; else 503."""
+    """`ok` if the broker is ready and the health check's message was delivered; else 503."""
     broker = site.broker
     if not broker.ready:
         return refusal(503, "the broker is starting or stopping: retry")
@@ -55,7 +55,7 @@ async def health(site: Site, request: Request) -> Response:
     if trouble is not None:
         return refusal(503, f"nothing can be stored: {trouble}")
     try:
-        await site.heartbeat.check()
+        await site.health.check()
     except Unhealthy as error:
         return refusal(503, str(error))
     return text_response("ok")

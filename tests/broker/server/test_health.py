@@ -14,7 +14,7 @@ from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings, SubscriptionType
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.names.ownership import SoleOwner
-from magnetar_broker.server import heartbeat
+from magnetar_broker.server import health
 from magnetar_broker.server import http_server as http_port
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.http_server import HttpServer
@@ -148,7 +148,7 @@ async def test_a_store_that_is_slow_is_not_healthy(monkeypatch: pytest.MonkeyPat
         await port.broker.start()
         assert await port.get(HEALTH) == (200, "ok")
         with monkeypatch.context() as trouble:
-            trouble.setattr(heartbeat, "LIMIT_SECONDS", 0.05)
+            trouble.setattr(health, "LIMIT_SECONDS", 0.05)
             trouble.setattr(MemorySegment, "confirm", lambda segment: None)
             status, reason = await port.refusal(HEALTH)
             assert status == 503
@@ -161,11 +161,11 @@ async def test_a_check_that_no_caller_waits_for_leaves_nothing_and_the_next_is_a
 ) -> None:
     async with open_port() as port:
         await port.broker.start()
-        beat = heartbeat.Heartbeat(port.broker)
+        health_check = health.HealthCheck(port.broker)
         is_publishing = asyncio.Event()
         with monkeypatch.context() as trouble:
             trouble.setattr(MemorySegment, "confirm", lambda segment: is_publishing.set())
-            callers = [asyncio.create_task(beat.check()) for _ in range(2)]
+            callers = [asyncio.create_task(health_check.check()) for _ in range(2)]
             await is_publishing.wait()
             for caller in callers:
                 caller.cancel()
@@ -176,18 +176,18 @@ async def test_a_check_that_no_caller_waits_for_leaves_nothing_and_the_next_is_a
             assert not topic.producers and not topic.subscriptions
         for segment in port.store._segments.values():
             segment.confirm()
-        await beat.check()  # while the task of the other check has not ended yet
+        await health_check.check()  # while the task of the other check has not ended yet
 
 
 async def test_a_client_that_has_left_waits_for_nothing() -> None:
     async with open_port() as port:
         await port.broker.start()
-        client = heartbeat._InProcessClient(port.broker)
+        client = health._InProcessClient(port.broker)
         arrival = asyncio.create_task(client.next())
         await asyncio.sleep(0)
         client.leave()
         for waiting in (arrival, client.next()):
-            with pytest.raises(heartbeat._GivenUp):
+            with pytest.raises(health._GivenUp):
                 await waiting
 
 
@@ -200,7 +200,7 @@ async def test_metadata_that_is_slow_is_not_healthy(monkeypatch: pytest.MonkeyPa
 
         await port.broker.start()
         with monkeypatch.context() as trouble:
-            trouble.setattr(heartbeat, "LIMIT_SECONDS", 0.05)
+            trouble.setattr(health, "LIMIT_SECONDS", 0.05)
             trouble.setattr(port.metadata, "get", never)
             status, reason = await port.refusal(HEALTH)
         assert (status, reason) == (503, "reading metadata: not done within 0.05 s")
@@ -209,11 +209,11 @@ async def test_metadata_that_is_slow_is_not_healthy(monkeypatch: pytest.MonkeyPa
 async def test_checks_at_the_same_time_are_one() -> None:
     async with open_port() as port:
         await port.broker.start()
-        beat = heartbeat.Heartbeat(port.broker)
-        await asyncio.gather(*(beat.check() for _ in range(10)))
+        health_check = health.HealthCheck(port.broker)
+        await asyncio.gather(*(health_check.check() for _ in range(10)))
         topic = port.broker.topics.get(TopicName.parse(HEARTBEAT))
         assert topic is not None and topic.appender.messages_in == 1
-        await beat.check()
+        await health_check.check()
         assert topic.appender.messages_in == 2
 
 

@@ -57,7 +57,7 @@ class _InProcessClient:
 
     # What the session needs: its outbox -------------------------------------------------
 
-    address = "heartbeat:0"
+    address = "health-check:0"
 
     def flush_soon(self) -> None:
         self._clock.soon(self._flush)
@@ -113,7 +113,7 @@ class _InProcessClient:
             self._arrival.set_result(None)
 
 
-class Heartbeat:
+class HealthCheck:
     """One per broker.  Checks that are asked for while one is running share its result."""
 
     def __init__(self, broker: Broker) -> None:
