@@ -16,17 +16,31 @@ class Semaphore:
         self._waiting: deque[Promise] = deque()
 
     async def acquire(self) -> None:
-        """Wait for a place; places are given in the order in which they were asked for."""
-        if 0 < self._limit <= self._inside:
-            place = self._clock.promise()
-            self._waiting.append(place)
-            await place
-        else:
+        """Wait for a place; places are given in the order in which they were asked for.
+
+        A cancelled caller has no place, and must not `release`.
+        """
+        if not 0 < self._limit <= self._inside:
             self._inside += 1
+            return
+        place = self._clock.promise()
+        self._waiting.append(place)
+        try:
+            await place
+        except BaseException:
+            # Cancelled.  If `release` had given it the place just before, it passes the place on:
+            # the caller will not, because its `acquire` has failed.
+            if place in self._waiting:
+                self._waiting.remove(place)
+            else:
+                self.release()
+            raise
 
     def release(self) -> None:
         """Give the place to the coroutine that has waited longest."""
-        if self._waiting:
-            self._waiting.popleft().set_result(None)
-        else:
-            self._inside -= 1
+        for place in self._waiting:
+            if not place.done():  # else cancelled in this turn: it removes itself when it runs
+                self._waiting.remove(place)
+                place.set_result(None)
+                return
+        self._inside -= 1
