@@ -54,27 +54,26 @@ class CompactionRun:
 
         After an error the old data is still in effect; if that is unknown the log has failed.
         """
+        async with self._log.compacting.held():
+            return await self._replace()
+
+    async def _replace(self) -> Compacted:
         log = self._log
-        log.compacting = log.engine.clock.promise()
         spill, parts = Scratch(log), Scratch(log)
+        writer = CompactedWriter(log, parts)
         try:
-            writer = CompactedWriter(log, parts)
-            try:
-                latest = await self._find(spill)
-                await self._copy(latest, writer)
-                await writer.end()
-            except BaseException:
-                parts.settled()
-                raise
-            finally:
-                spill.settled()
-            compacted = await writer.list(self._end)
+            latest = await self._find(spill)
+            await self._copy(latest, writer)
+            await writer.end()
+        except BaseException:
             parts.settled()
-            self._view.forget_replaced()
-            return compacted
+            raise
         finally:
-            compacting, log.compacting = log.compacting, None
-            compacting.set_result(None)
+            spill.settled()
+        compacted = await writer.list(self._end)
+        parts.settled()
+        self._view.forget_replaced()
+        return compacted
 
     async def _find(self, scratch: Scratch) -> LatestKeys:
         """Phase one: the last message of each key."""

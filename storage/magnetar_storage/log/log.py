@@ -21,7 +21,8 @@ from magnetar_storage.log.rewritable import Needed
 from magnetar_storage.log.rewriting import COPY_BYTES, Rewriting
 from magnetar_storage.log.rollover import Rollover
 from magnetar_storage.log.stored_record import StoredRecord
-from magnetar_storage.world.runtime import Done, Promise
+from magnetar_storage.world.mutex import Mutex
+from magnetar_storage.world.runtime import Done
 
 NEW = LogRecord()
 """Shared by all logs to which nothing was written yet; there may be very many."""
@@ -40,8 +41,8 @@ class Log(LogState):
         self.stored = StoredRecord(self, version)
         self.entries = LogReader(self)
         self.rollover = Rollover(self, self.stored)
-        self.compacting: Promise | None = None
-        """Unsettled while compacted data is being written; that ends soon when the log fails."""
+        self.compacting = Mutex(engine.clock)
+        """Held while compacted data is being written; that ends soon when the log fails."""
         self._rewriting: Rewriting | None = None
 
     # Opening and closing --------------------------------------------------------
@@ -116,8 +117,7 @@ class Log(LogState):
         self.failed = self.failed or reason
         if self._rewriting is not None:
             await self._rewriting.ended()
-        while self.compacting is not None:
-            await self.compacting
+        await self.compacting.idle()
         await self.rollover.idle()
 
     @classmethod

@@ -82,8 +82,7 @@ class Rewriting:
 
     async def ended(self) -> None:
         """Wait until nothing is being rewritten; it ends soon when the log has failed."""
-        async with self._running.held():
-            pass
+        await self._running.idle()
 
     # Choosing -------------------------------------------------------------------
 

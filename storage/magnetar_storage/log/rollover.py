@@ -3,6 +3,8 @@
 While a segment is being replaced, appends still go to the old one.
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -11,7 +13,7 @@ from magnetar_storage.interfaces import SegmentWriter
 from magnetar_storage.log.log_record import LogRecord, Segment
 from magnetar_storage.log.log_state import LogState
 from magnetar_storage.log.stored_record import StoredRecord
-from magnetar_storage.world.runtime import Promise
+from magnetar_storage.world.mutex import Mutex
 
 
 class Rollover:
@@ -22,22 +24,19 @@ class Rollover:
         self._stored = stored
         self._engine = state.engine
         self._unlisted: SegmentWriter | None = None  # of a new segment that is not in use yet
-        self._switching: Promise | None = None  # unsettled while the writer is being replaced
+        self._switching = Mutex(state.engine.clock)  # held while the writer is being replaced
 
     async def start_writing(self) -> None:
         """Create and list the segment that `Log.append` needs; nothing if there is one."""
-        await self.idle()
         state = self._state
-        if state.failed is not None:
-            raise state.failed.again()
-        if state.terminated:
-            raise WriterFailed(f"{state.key} is terminated: nothing can be appended any more")
-        if state.writer is None:
-            self._switching = self._engine.clock.promise()
-            try:
-                await self._next_segment()
-            finally:
-                await self._end_switch()
+        async with self._switching.held():
+            self._check_working()
+            if state.terminated:
+                raise WriterFailed(f"{state.key} is terminated: nothing can be appended any more")
+            # Whoever held it before may have begun the segment that this call waits for.
+            if state.writer is None:
+                async with self._unlisted_deleted():
+                    await self._next_segment()
 
     async def terminate(self) -> None:
         """Let nothing be appended any more, ever; what was appended is durable before.
@@ -45,13 +44,14 @@ class Rollover:
         The caller must have stopped appending.  If this raises, the log has failed: it is unknown
         whether it is terminated until it is opened again.
         """
-        await self.idle()
+        async with self._switching.held():
+            self._check_working()
+            if not self._state.terminated:
+                async with self._unlisted_deleted():
+                    await self._terminate()
+
+    async def _terminate(self) -> None:
         state = self._state
-        if state.failed is not None:
-            raise state.failed.again()
-        if state.terminated:
-            return
-        self._switching = self._engine.clock.promise()
         try:
             writer, state.writer = state.writer, None
             if writer is not None:
@@ -65,8 +65,6 @@ class Rollover:
         except StorageError as error:
             state.fail(error)
             raise
-        finally:
-            await self._end_switch()
 
     def roll_if_due(self) -> None:
         """Begin a new segment if the open one has reached its limits.
@@ -74,17 +72,18 @@ class Rollover:
         `Log.append` checks size and number of entries; call this now and then for the age.
         """
         state = self._state
-        if state.writer is None or self._switching is not None or state.failed is not None:
+        if state.writer is None or self._switching.is_held or state.failed is not None:
             return
         age_ms = self._engine.clock.now_ms() - state.record.segments[-1].created_ms
         if self._engine.roll.reached(state.open_entries, state.open_bytes, age_ms):
-            self._switching = self._engine.clock.promise()
+            # Taken now and not by the coroutine, which begins later: the runs that become
+            # durable until then must not begin a roll each, and `idle` must wait for this one.
+            self._switching.take()
             self._engine.tasks.spawn(self._roll())
 
     async def idle(self) -> None:
         """Wait until no segment is being begun or ended."""
-        while self._switching is not None:
-            await self._switching
+        await self._switching.idle()
 
     async def discard_unlisted(self) -> None:
         """Delete a new segment that could not be listed."""
@@ -103,22 +102,31 @@ class Rollover:
         self._state.index()
 
     async def _roll(self) -> None:
+        """Replace the open segment; `_switching` was taken for this."""
         old = self._state.writer
         try:
-            await self._next_segment()
-            if old is not None:
-                await self.settle(old)
-        except StorageError as error:
-            self._state.fail(error)
+            async with self._unlisted_deleted():
+                try:
+                    await self._next_segment()
+                    if old is not None:
+                        await self.settle(old)
+                except StorageError as error:
+                    self._state.fail(error)
         finally:
-            await self._end_switch()
+            self._switching.give_back()
 
-    async def _end_switch(self) -> None:
+    def _check_working(self) -> None:
         if self._state.failed is not None:
-            await self.discard_unlisted()
-        switching, self._switching = self._switching, None
-        if switching is not None:
-            switching.set_result(None)
+            raise self._state.failed.again()
+
+    @asynccontextmanager
+    async def _unlisted_deleted(self) -> AsyncIterator[None]:
+        """If the log has failed in here, or meanwhile, no attempt comes that would use it."""
+        try:
+            yield
+        finally:
+            if self._state.failed is not None:
+                await self.discard_unlisted()
 
     async def _next_segment(self) -> None:
         """Create a segment, list it, and only then let appends go there."""

@@ -28,13 +28,28 @@ class Mutex:
     @asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
         """Wait for all who asked before, then own it until the block ends, however it ends."""
-        if self._is_held:
+        if not self.take():
             await self._turn()
-        self._is_held = True
         try:
             yield
         finally:
-            self._release()
+            self.give_back()
+
+    def take(self) -> bool:
+        """Own it from now on until `give_back`, without waiting; False if that is impossible.
+
+        For a caller that cannot wait, and whose coroutine begins later: who asks in between
+        has to wait for it.
+        """
+        if self._is_held:
+            return False
+        self._is_held = True
+        return True
+
+    async def idle(self) -> None:
+        """Wait until all who asked before have given it back."""
+        async with self.held():
+            pass
 
     async def _turn(self) -> None:
         turn = self._clock.promise()
@@ -45,13 +60,14 @@ class Mutex:
             # Cancelled while it waited.  If it had become the owner just before, the next
             # one must have its turn instead, or all later ones would wait for ever.
             if self._owner is turn:
-                self._release()
+                self.give_back()
             else:
                 self._waiting = [other for other in self._waiting if other is not turn]
             raise
 
-    def _release(self) -> None:
-        """Pass it on without ever being free: who asks meanwhile cannot overtake the next one."""
+    def give_back(self) -> None:
+        """Own it no longer."""
+        # It is passed on without ever being free: who asks meanwhile cannot overtake the next one.
         while self._waiting:
             turn = self._waiting.pop(0)
             if not turn.done():  # a cancelled waiter has settled its promise

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import pytest
 
+from fakes.loop_world import LoopClock
 from fakes.world import InlineWorkers, ManualClock, run
 from magnetar_storage.errors import DataDirLocked, Unavailable
 from magnetar_storage.local.store import LocalStore
@@ -317,25 +318,6 @@ def test_a_store_keeps_everything_across_restarts(disk: LocalDisk) -> None:
     found = run(reader.read(0, 10, 1 << 30), clock)
     assert (found.payloads, list(found.counts)) == (payloads, [1, 2, 3, 4, 5])
     run(store.close(), clock)
-
-
-class LoopClock:
-    """The clock of a running event loop."""
-
-    def __init__(self) -> None:
-        self.loop = asyncio.get_running_loop()
-
-    def now_ms(self) -> int:
-        return 0
-
-    def soon(self, call: Callable[[], None]) -> None:
-        self.loop.call_soon(call)
-
-    def later(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
-        return self.loop.call_later(seconds, call)
-
-    def promise(self) -> "asyncio.Future[Any]":
-        return self.loop.create_future()
 
 
 class ThreadOf:

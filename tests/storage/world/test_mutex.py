@@ -1,33 +1,12 @@
 """One coroutine at a time, in the order of asking, however an owner's turn ends."""
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 
+from fakes.loop_world import LoopClock, turns
 from fakes.world import ManualClock, run, start
 from magnetar_storage.world.mutex import KeyedMutex, Mutex
-
-
-class LoopClock:
-    """The event loop as a clock: its promises can be cancelled."""
-
-    def now_ms(self) -> int:
-        raise NotImplementedError
-
-    def soon(self, call: Callable[[], None]) -> None:
-        asyncio.get_running_loop().call_soon(call)
-
-    def later(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
-        return asyncio.get_running_loop().call_later(seconds, call)
-
-    def promise(self) -> "asyncio.Future[None]":
-        return asyncio.get_running_loop().create_future()
-
-
-async def _turns(count: int = 5) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 def test_others_wait_until_it_is_given_back() -> None:
@@ -78,7 +57,7 @@ async def test_an_owner_that_asks_again_does_not_overtake_those_who_wait() -> No
         for _ in range(3):
             async with mutex.held():
                 order.append("greedy")
-                await _turns(1)
+                await turns(1)
 
     async def patient(name: str) -> None:
         async with mutex.held():
@@ -98,9 +77,9 @@ async def test_a_cancelled_waiter_loses_its_turn_and_nothing_else() -> None:
 
     async with mutex.held():
         waiters = [asyncio.create_task(turn(name)) for name in "abc"]
-        await _turns()
+        await turns()
         waiters[1].cancel()
-        await _turns()
+        await turns()
     await asyncio.gather(*waiters, return_exceptions=True)
     assert order == ["a", "c"]
     assert waiters[1].cancelled()
@@ -117,7 +96,7 @@ async def test_a_waiter_cancelled_as_its_turn_comes_passes_it_on() -> None:
 
     async with mutex.held():
         waiters = [asyncio.create_task(turn(name)) for name in "ab"]
-        await _turns()
+        await turns()
     waiters[0].cancel()  # it owns the mutex already, and has not run since
     await asyncio.gather(*waiters, return_exceptions=True)
     assert order == ["b"]
@@ -135,7 +114,7 @@ async def test_a_waiter_cancelled_just_before_the_release_is_passed_over() -> No
 
     async with mutex.held():
         waiters = [asyncio.create_task(turn(name)) for name in "ab"]
-        await _turns()
+        await turns()
         waiters[0].cancel()  # its promise is settled, its coroutine has not run since
     await asyncio.gather(*waiters, return_exceptions=True)
     assert order == ["b"]
@@ -149,7 +128,7 @@ async def test_keys_wait_for_themselves_only() -> None:
     async def turn(key: str, name: str) -> None:
         async with mutex.held(key):
             order.append(name)
-            await _turns(2)
+            await turns(2)
 
     await asyncio.gather(turn("x", "x1"), turn("x", "x2"), turn("y", "y1"), turn("x", "x3"))
     assert order == ["x1", "y1", "x2", "x3"]
@@ -164,9 +143,9 @@ async def test_a_key_is_held_until_its_last_waiter_has_left() -> None:
 
     async with mutex.held("key"):
         waiters = [asyncio.create_task(turn()) for _ in range(2)]
-        await _turns()
+        await turns()
         waiters[0].cancel()
-        await _turns()
+        await turns()
         assert mutex.is_held("key")
         assert not mutex.is_held("another key")
     await asyncio.gather(*waiters, return_exceptions=True)

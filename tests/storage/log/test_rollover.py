@@ -1,0 +1,91 @@
+"""Beginning and ending segments while some of those who wait for it are cancelled."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from fakes.logs import BY_THREE, NEVER, numbered
+from fakes.loop_world import LoopWorld, turns
+from magnetar_storage.log.engine import RollLimits
+from magnetar_storage.log.log import Log
+
+Waiting = Callable[[Log], Coroutine[Any, Any, None]]
+WAITS: list[Waiting] = [
+    lambda log: log.rollover.start_writing(),
+    lambda log: log.rollover.idle(),
+    lambda log: log.rollover.terminate(),
+    lambda log: log.close(),
+]
+
+
+@pytest.mark.parametrize("waits", WAITS, ids=["start_writing", "idle", "terminate", "close"])
+async def test_who_gives_up_waiting_for_the_first_segment_disturbs_nobody(waits: Waiting) -> None:
+    world = LoopWorld(NEVER)
+    log = await world.open()
+    world.store.gate.clear()
+    begins = asyncio.create_task(log.rollover.start_writing())
+    await turns()
+    gives_up = asyncio.create_task(waits(log))
+    stays = asyncio.create_task(waits(log))
+    await turns()
+    gives_up.cancel()
+    await turns()
+    assert gives_up.cancelled()
+    assert not stays.done()
+    world.store.gate.set()
+    await begins
+    await stays
+    assert world.store.created == 1
+    assert len(log.segments) == 1
+
+
+@pytest.mark.parametrize("waits", WAITS, ids=["start_writing", "idle", "terminate", "close"])
+async def test_who_gives_up_waiting_for_a_roll_disturbs_nobody(waits: Waiting) -> None:
+    world = LoopWorld(BY_THREE)
+    log = await world.open()
+    await log.rollover.start_writing()
+    world.store.gate.clear()
+    log.append(numbered(0, 3), [1] * 3, lambda _: None)
+    await turns()
+    gives_up = asyncio.create_task(waits(log))
+    stays = asyncio.create_task(waits(log))
+    await turns()
+    gives_up.cancel()
+    await turns()
+    assert gives_up.cancelled()
+    assert not stays.done()
+    world.store.gate.set()
+    await stays
+    await world.tasks.ended()
+    assert world.store.created == 2, "the first segment, and one roll"
+    assert [segment.entries for segment in log.segments][:1] == [3]
+
+
+async def test_a_roll_that_is_due_is_waited_for_before_it_has_begun() -> None:
+    world = LoopWorld(RollLimits(max_entries=1, min_age_ms=0))
+    log = await world.open()
+    await log.rollover.start_writing()
+    log.append([b"0"], [1], lambda _: None)
+    log.append([b"1"], [1], lambda _: None)
+    while not log.end:
+        await asyncio.sleep(0)
+    log.rollover.roll_if_due()
+    await log.rollover.idle()
+    assert [segment.entries for segment in log.segments] == [2, None]
+    assert world.store.created == 2
+
+
+async def test_who_gives_up_closing_a_log_that_is_being_compacted_disturbs_nobody() -> None:
+    world = LoopWorld(NEVER)
+    log = await world.open()
+    async with log.compacting.held():
+        gives_up = asyncio.create_task(log.close())
+        stays = asyncio.create_task(log.close())
+        await turns()
+        gives_up.cancel()
+        await turns()
+        assert gives_up.cancelled()
+        assert not stays.done()
+    await stays
