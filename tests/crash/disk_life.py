@@ -21,7 +21,9 @@ from magnetar_storage.cursors.cursor_log import CursorLog, DurableCursor
 from magnetar_storage.cursors.needed import needed_by
 from magnetar_storage.delays.recent_delays import RecentDelays
 from magnetar_storage.errors import StorageError
+from magnetar_storage.local.index_file import segment_of as index_of
 from magnetar_storage.local.limits import Limits
+from magnetar_storage.local.segment_file import segment_of
 from magnetar_storage.local.store import LocalStore
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine, RollLimits
@@ -376,8 +378,11 @@ class Life:
         while self.world.step():
             pass
         assert not self.disk.open_files, "files were left open"
-        present = {f"{number:016x}.seg" for number in self.world.drive(_segments(self.store))}
-        assert set(self.disk.list("segments")) <= present, "files of deleted segments are left"
+        present = set(self.world.drive(_segments(self.store)))
+        names = self.disk.list("segments")
+        segments, indexes = (set(map(of, names)) - {None} for of in (segment_of, index_of))
+        assert segments <= present, "files of deleted segments are left"
+        assert indexes <= set(self.store._rows) | set(self.store._segments), "indexes are left"
 
     def _cursor(self, topic: Topic) -> tuple[DurableCursor, CursorModel] | None:
         cursors = list(topic.cursors.cursors.values())

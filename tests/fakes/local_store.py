@@ -20,6 +20,7 @@ TINY = Limits(
     write_behind_bytes=300,
     unwritten_bytes=4096,
     checkpoint_bytes=1500,
+    index_bytes=200,
     loaded_segments=2,
 )
 

@@ -1,19 +1,22 @@
 """Data directories of released versions must load for ever.
 
-`samples/v2` was written by this package: `write_sample` says how.  A new version of a
-format adds a directory; the old ones stay as they are.
+The samples were written by this package: `write_sample` says how `samples/v2` was, and
+`write_index_sample` the other one.  A new version of a format adds a directory; the old ones stay
+as they are.
 """
 
 import shutil
 from pathlib import Path
 
 from fakes.world import InlineWorker, InlineWorkers, ManualClock, run
+from magnetar_storage.local import index_file
 from magnetar_storage.local.limits import Limits
 from magnetar_storage.local.store import LocalStore
 from magnetar_storage.metadata.sqlite import SqliteMetadata
 from magnetar_storage.world.disk import LocalDisk
 
 V2 = Path(__file__).parent / "samples" / "v2"
+V2_INDEX = Path(__file__).parent / "samples" / "v2-index-1"
 SMALL = Limits(journal_file_bytes=1024)
 
 
@@ -39,6 +42,21 @@ def write_sample(directory: Path) -> None:
     )
     run(metadata.put("/topics/sample", b"value"), clock)
     run(metadata.close(), clock)
+
+
+def write_index_sample(directory: Path) -> None:
+    """An open segment with an index file, which ends before the segment does; then a kill."""
+    clock = ManualClock()
+    limits = Limits(journal_file_bytes=1024, index_bytes=100)
+    store = run(
+        LocalStore.open(LocalDisk(str(directory)), InlineWorkers(clock), clock, limits), clock
+    )
+    writer = run(store.create(), clock)
+    for number in range(20):
+        writer.append([b"entry %d" % number, b""], [1, number], lambda error: None)
+        clock.pump()
+        if number in (5, 12):
+            run(store.checkpoint(), clock)
 
 
 def test_version_2_loads(tmp_path: Path) -> None:
@@ -69,3 +87,23 @@ def test_version_2_loads(tmp_path: Path) -> None:
     metadata = run(SqliteMetadata.open(disk, InlineWorker(clock), clock), clock)
     assert run(metadata.get("/topics/sample"), clock) == (b"value", 1)
     run(metadata.close(), clock)
+
+
+def test_version_1_of_index_files_loads(tmp_path: Path) -> None:
+    directory = tmp_path / "data"
+    shutil.copytree(V2_INDEX, directory)
+    clock = ManualClock()
+    disk = LocalDisk(str(directory))
+    file = disk.open(index_file.file_name(1))
+    kept = index_file.read(file, 1, 1 << 20)
+    file.close()
+    assert (kept.found.blocks, kept.stops) == (13, [6, 13])
+    store = run(LocalStore.open(disk, InlineWorkers(clock), clock, SMALL), clock)
+    assert store.findings == []
+    reader = run(store.reader(1), clock)
+    payloads = [payload for number in range(20) for payload in (b"entry %d" % number, b"")]
+    assert run(reader.read(0, 100, 1 << 20), clock).payloads == payloads
+    assert reader.messages_before(40) == 20 + sum(range(20))
+    run(store.recover(1), clock)
+    run(store.close(), clock)
+    assert [path.name for path in (directory / "segments").iterdir()] == [f"{1:016x}.seg"]

@@ -16,6 +16,8 @@ class Limits:
     """The journal pauses while more than this waits in memory."""
     checkpoint_bytes: int = 128 << 20
     checkpoint_seconds: float = 60.0
+    index_bytes: int = 16 << 20
+    """A checkpoint continues a segment's index file when the segment has grown by so much."""
     retry_seconds: float = 1.0
     """How long to wait before the next attempt after writing segment files failed."""
     loaded_segments: int = 1024

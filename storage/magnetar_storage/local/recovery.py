@@ -11,7 +11,7 @@ from typing import NamedTuple
 from magnetar_storage.errors import Corrupt, DiskFull
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.local import checkpoint as checkpoints
-from magnetar_storage.local import rounds
+from magnetar_storage.local import index_file, rounds
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.checkpoint import Checkpoint, Flush, Row
 from magnetar_storage.local.journal import JournalPosition
@@ -62,6 +62,8 @@ class Recovered(NamedTuple):
     finished: set[SegmentId]
     """Sealed segments with a footer; every other segment has a row in the checkpoint."""
     findings: list[Finding]
+    index_files: set[SegmentId]
+    """Of which segments there are index files, needed or not."""
 
 
 @dataclass
@@ -233,8 +235,9 @@ def _remove_spares(disk: Disk) -> bool:
 
 def _recover(disk: Disk, limits: Limits) -> Recovered:
     start = checkpoints.read_newest(disk)
-    found = [segment.segment_of(name) for name in disk.list("segments")]
-    files = {number for number in found if number is not None}
+    names = disk.list("segments")
+    files = {number for name in names if (number := segment.segment_of(name)) is not None}
+    index_files = {number for name in names if (number := index_file.segment_of(name)) is not None}
     rebuild = Rebuild(disk, start.rows, start.next_segment, files, limits.write_behind_bytes)
     position = _replay(disk, start.position, rebuild)
     if position != start.position:
@@ -247,7 +250,8 @@ def _recover(disk: Disk, limits: Limits) -> Recovered:
         start = Checkpoint(start.number + 1, position, rebuild.next_segment, rebuild.rows)
         # Before the next journal file exists, since that proves that the one before was complete.
         checkpoints.write(disk, start, limits.spare_journal_files)
-    return Recovered(start, files - set(start.rows) - rebuild.deleted, rebuild.findings)
+    finished = files - set(start.rows) - rebuild.deleted
+    return Recovered(start, finished, rebuild.findings, index_files)
 
 
 def _sync_journal(disk: Disk, first: int) -> None:

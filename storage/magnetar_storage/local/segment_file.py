@@ -107,6 +107,15 @@ class Index:
         del self.offsets[blocks + 1 :]
         del self.messages[self.entries + 1 :]
 
+    def begins_with(self, other: "Index") -> bool:
+        """Whether all blocks of `other` are the first ones here."""
+        blocks, entries = other.blocks, other.entries
+        return (
+            self.firsts[: blocks + 1] == other.firsts
+            and self.offsets[: blocks + 1] == other.offsets
+            and self.messages[: entries + 1] == other.messages
+        )
+
     def block_of(self, entry: int) -> int:
         """The block of an entry, which must exist."""
         return bisect_right(self.firsts, entry) - 1
@@ -244,7 +253,12 @@ def scan(file: File, segment: SegmentId, end: int, entries: int, messages: int) 
     `entries` and `messages` are the totals known from elsewhere, so the rest is in the holes.
     """
     index = Index()
-    walked = _walk(file, segment, end, entries, messages, index)
+    if not walk(file, segment, end, index) or index.entries != entries:
+        # The last header may be the one that is wrong.
+        index.keep_blocks(max(0, index.blocks - 1))
+    elif index.messages[-1] != messages:
+        # Any table may be the one that is wrong.
+        index.keep_blocks(0)
     holes: list[int] = []
 
     def hole(until: int, at: int) -> None:
@@ -252,7 +266,7 @@ def scan(file: File, segment: SegmentId, end: int, entries: int, messages: int) 
         holes.append(index.entries)
         index.add(n, [0] * n, at - index.offsets[-1])
 
-    for base, data, record in records_of(file, walked, end):
+    for base, data, record in records_of(file, index.offsets[-1], end):
         at = base + record.at
         if record.kind != ENTRIES or record.segment != segment or record.first < index.entries:
             continue
@@ -266,33 +280,32 @@ def scan(file: File, segment: SegmentId, end: int, entries: int, messages: int) 
     return index
 
 
-def _walk(
-    file: File, segment: SegmentId, end: int, entries: int, messages: int, index: Index
-) -> int:
-    """Fill the index from headers alone, as far as each leads to the next; returns how far.
+def walk(file: File, segment: SegmentId, end: int, index: Index) -> bool:
+    """Continue the index from headers alone while each leads to the next; whether up to `end`.
 
     Payloads are verified when they are read.
     """
-    window, at = _Window(file, end, WALK_BYTES), FIRST_BLOCK_AT
+    window, at = _Window(file, end, WALK_BYTES), index.offsets[-1]
     while at < end:
         window.cover(at, HEADER.size)
         claim = claimed_at(window.data, at - window.base)
         if claim is None or not _follows(claim, segment, index, end - at):
-            break
+            return False
         tables = HEADER.size + TABLE_BYTES_PER_ENTRY * claim.n
         window.cover(at, tables)
         if len(window.data) < at - window.base + tables:
-            break  # the file is shorter than it should be
+            return False  # the file is shorter than it should be
         claim = claim._replace(at=at - window.base)
         index.add(claim.n, counts_of(window.data, claim), claim.size)
         at += claim.size
-    if at < end or index.entries != entries:
-        # The last header may be the one that is wrong.
-        index.keep_blocks(max(0, index.blocks - 1))
-    elif index.messages[-1] != messages:
-        # Any table may be the one that is wrong.
-        index.keep_blocks(0)
-    return index.offsets[-1]
+    return at == end
+
+
+def has_block(file: File, segment: SegmentId, index: Index, block: int) -> bool:
+    """Whether a header in the file is that of a block of the index."""
+    (first, until), (at, end) = index.firsts[block : block + 2], index.offsets[block : block + 2]
+    claim = claimed_at(file.read(at, HEADER.size), 0)
+    return claim == Record(ENTRIES, segment, first, until - first, 0, end - at)
 
 
 def _follows(claim: Record, segment: SegmentId, index: Index, room: int) -> bool:

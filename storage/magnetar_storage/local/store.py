@@ -15,12 +15,13 @@ from functools import partial
 
 from magnetar_storage.errors import Corrupt, Fenced, NoSegment, StorageError, Unavailable
 from magnetar_storage.interfaces import Sealed, SegmentId
-from magnetar_storage.local import layout, recovery
+from magnetar_storage.local import index_file, layout, recovery
 from magnetar_storage.local import limits as sizes
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.checkpoint import Row
 from magnetar_storage.local.journal import Journal, JournalFiles, JournalRecord, Observe
 from magnetar_storage.local.limits import Limits
+from magnetar_storage.local.open_indexes import OpenIndexes
 from magnetar_storage.local.record import CREATE, DELETE, SEAL, SEALED_BODY, encode
 from magnetar_storage.local.recovery import Finding, Recovered
 from magnetar_storage.local.segment_file import Index
@@ -71,7 +72,8 @@ class LocalStore:
         )  # fmt: skip
         self._write_behind = WriteBehind(
             disk, workers.background, clock, limits, self._journal, self._segments, start,
-            self._describe, self._finish, self._report,
+            OpenIndexes(limits.index_bytes, recovered.index_files), self._describe, self._finish,
+            self._report,
         )  # fmt: skip
 
     @classmethod
@@ -194,7 +196,7 @@ class LocalStore:
     async def _load_row(self, number: SegmentId, row: Row) -> LocalSegment:
         self._refuse_suspect(number, row)
         job = partial(
-            segment.load_unfinished, self._disk, number, row.length, row.entries, row.messages
+            index_file.load_unfinished, self._disk, number, row.length, row.entries, row.messages
         )
         index = await self._workers.reads.run(job)
         if number in self._rows:

@@ -13,6 +13,7 @@ from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.checkpoint import Checkpoint, Flush, Row
 from magnetar_storage.local.journal import Journal
 from magnetar_storage.local.limits import Limits
+from magnetar_storage.local.open_indexes import IndexesKept, IndexWork, OpenIndexes, keep
 from magnetar_storage.local.segment_writer import LocalSegment
 from magnetar_storage.world.disk import Disk
 from magnetar_storage.world.runtime import Clock, Done, Timer, Worker
@@ -30,6 +31,7 @@ class WriteBehind:
         journal: Journal,
         segments: dict[SegmentId, LocalSegment],
         last: Checkpoint,
+        indexes: OpenIndexes,
         describe: Callable[[], tuple[SegmentId, dict[SegmentId, Row]]],
         finished: Callable[[LocalSegment], None],
         failed: Callable[[BaseException], None],
@@ -43,6 +45,7 @@ class WriteBehind:
         self._journal = journal
         self._segments = segments
         self._number = last.number
+        self._indexes = indexes
         self._describe = describe
         self._finished = finished
         self._failed = failed
@@ -104,13 +107,17 @@ class WriteBehind:
             if one.sealed is None:
                 rows[number] = one.row()
         made = Checkpoint(self._number + 1, self._journal.position, next_segment, rows)
+        index_work = self._indexes.due(self._segments, rows)
         doomed, waiters = set(self._doomed), self._waiters
         self._waiters, self._busy = [], True
         journal_bytes = self._journal_bytes
 
-        def written(_: None, error: BaseException | None) -> None:
+        def written(kept: IndexesKept, error: BaseException | None) -> None:
             if error is None:
                 self._number = made.number
+                self._indexes.done(kept)
+                if kept.trouble is not None:
+                    self._failed(kept.trouble)
                 self._doomed -= doomed
                 self._journal_bytes -= journal_bytes
             self._written(flushes, error)
@@ -118,7 +125,7 @@ class WriteBehind:
                 done(error)
 
         spare_files = self._limits.spare_journal_files
-        job = partial(_checkpoint, self._disk, flushes, doomed, made, spare_files)
+        job = partial(_checkpoint, self._disk, flushes, doomed, made, spare_files, index_work)
         self._worker.submit(job, written)
 
     def _begin_flush(self) -> None:
@@ -186,9 +193,12 @@ def _checkpoint(
     doomed: set[SegmentId],
     made: Checkpoint,
     spare_files: int,
-) -> None:
+    index_work: IndexWork,
+) -> IndexesKept:
     checkpoints.flush(disk, flushes)
     for number in sorted(doomed):
         disk.remove(segment.file_name(number))
     disk.sync_dir("segments")
     checkpoints.write(disk, made, spare_files)
+    # Behind the checkpoint: an index tells of nothing that a recovery could still decide otherwise.
+    return keep(disk, index_work)

@@ -20,7 +20,7 @@ from magnetar_storage.cursors.cursor_log import DurableCursor
 from magnetar_storage.errors import Corrupt, NoSegment, Unavailable
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.local import checkpoint as checkpoints
-from magnetar_storage.local import layout, limits, recovery
+from magnetar_storage.local import index_file, layout, limits, recovery
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.checkpoint import Row
 from magnetar_storage.local.record import ENTRIES, counts_of, record_at
@@ -131,6 +131,7 @@ class _Walk:
                 self._unfinished(number, self._rows[number])
             for number in sorted(recovered.finished):
                 self._finished(number)
+            self._find_needless_indexes(recovered.index_files)
             for log in self._logs.values():
                 self._compare(log)
             if self._knows_all_topics:
@@ -202,7 +203,32 @@ class _Walk:
             return
         if row.length:
             self._check_head(number)
-        self._check_blocks(number, index)
+        if self._check_blocks(number, index):
+            self._check_index_file(number, index)
+
+    def _check_index_file(self, number: SegmentId, index: Index) -> None:
+        """Compare it, if there is one, with an index with which all blocks agree."""
+        name = index_file.file_name(number)
+        try:
+            file = self._disk.open(name)
+        except FileNotFoundError:
+            return
+        try:
+            found, _, end = index_file.read(file, number, index.offsets[-1])
+            size = file.size()
+        finally:
+            file.close()
+        if not index.begins_with(found):
+            why = "it is not the index of its segment; no entry is lost"
+            self._add_problem(Problem(name, 0, why, number))
+        elif end < size:
+            why = "the index is incomplete or damaged here; the segment is read instead"
+            self._add_problem(Problem(name, end, why, number, damage=False))
+
+    def _find_needless_indexes(self, files: set[SegmentId]) -> None:
+        for number in sorted(files - self._rows.keys()):
+            why = "no unfinished segment has this index: left by a crash"
+            self._add_problem(Problem(index_file.file_name(number), 0, why, damage=False))
 
     def _check_footed(self) -> None:
         """Check the files with a footer; without a checkpoint nothing is known of the others."""

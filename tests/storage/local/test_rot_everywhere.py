@@ -14,7 +14,7 @@ from fakes.world import InlineWorkers, ManualClock, ManualTasks, run
 from magnetar_storage.cursors.cursor_log import CursorLog
 from magnetar_storage.errors import Corrupt, NoSegment, StorageError, Unavailable
 from magnetar_storage.local import checkpoint as checkpoints
-from magnetar_storage.local import rounds
+from magnetar_storage.local import index_file, rounds
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.limits import Limits
 from magnetar_storage.local.record import encode_entries
@@ -30,6 +30,7 @@ LONG_JOURNAL = Limits(
     round_bytes=400,
     write_behind_bytes=1 << 20,
     checkpoint_bytes=1 << 20,
+    index_bytes=100,
     loaded_segments=4,
 )
 ENTRIES_OF_A_BLOCK = 3
@@ -161,6 +162,16 @@ def test_a_segment_file_that_was_cut_costs_what_is_missing(made: Callable[[], Ma
             assert gone.keys() <= {number}, how
             if machine.truths[number].sealed:
                 assert gone or any(f.segment == number for f in twin.store.findings), how
+            twin.check_still_works()
+
+
+@pytest.mark.parametrize("rot", [every_flip, every_cut])
+def test_a_rotten_index_file_costs_nothing(rot: Rot) -> None:
+    machine = unfinished()
+    for number in (1, 2):
+        for how, twin in twins(machine, index_file.file_name(number), rot):
+            twin.open()
+            assert not hurt(twin), how
             twin.check_still_works()
 
 

@@ -17,8 +17,12 @@ from magnetar_storage.cursors.cursor_log import CursorLog
 from magnetar_storage.cursors.needed import needed_by
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.local import checkpoint as checkpoints
+from magnetar_storage.local import index_file
 from magnetar_storage.local import segment_file as segment
+from magnetar_storage.local.index_file import Growth
 from magnetar_storage.local.limits import Limits
+from magnetar_storage.local.record import encode_entries
+from magnetar_storage.local.segment_file import Index
 from magnetar_storage.local.store import LocalStore
 from magnetar_storage.log import rewriting
 from magnetar_storage.log.cache import EntryCache
@@ -37,6 +41,7 @@ LONG_JOURNAL = Limits(
     round_bytes=400,
     write_behind_bytes=1 << 20,
     checkpoint_bytes=1 << 20,
+    index_bytes=40,
     loaded_segments=4,
 )
 
@@ -174,6 +179,48 @@ def test_every_length_of_a_segment_file_is_noticed() -> None:
         disk.replace_content(name, content[:size])
         report = directory.verify(disk)
         assert {found.file for found in report.problems if found.damage} == {name}, size
+
+
+def with_index_file() -> tuple[Directory, str]:
+    """An unfinished segment has an index file; a checkpoint and then a kill."""
+    directory = Directory(LONG_JOURNAL, close=False)
+    directory.do(directory.store.checkpoint())
+    names = [name for name in directory.disk.names() if name.endswith(".idx")]
+    assert names
+    return directory, names[0]
+
+
+def test_every_byte_of_an_index_file_is_watched_over_and_none_is_needed() -> None:
+    directory, name = with_index_file()
+    assert directory.verify().problems == []
+    for offset in range(len(directory.disk.content(name))):
+        disk = directory.disk.copy()
+        disk.flip(name, offset, 1 << offset % 8)
+        problem = only(directory.verify(disk))
+        assert not problem.damage and problem.file == name and problem.offset <= offset
+
+
+def test_the_index_of_another_segment_is_told() -> None:
+    directory, name = with_index_file()
+    number = index_file.segment_of(name.removeprefix("segments/"))
+    assert number is not None
+    other = Index()
+    _, size = encode_entries(number, 0, [b"other"], [1])
+    other.add(1, [1], size)
+    directory.disk.remove(name)
+    index_file.append(directory.disk, Growth(number, other, 0, 1, 0))
+    problem = only(directory.verify())
+    assert (
+        problem.damage and problem.file == name and "not the index of its segment" in problem.text
+    )
+
+
+def test_an_index_file_that_a_crash_left_is_no_damage() -> None:
+    directory, name = with_index_file()
+    left = index_file.file_name(4711)
+    directory.disk.open(left, create=True).write(0, [directory.disk.content(name)])
+    problem = only(directory.verify())
+    assert not problem.damage and problem.file == left and "left by a crash" in problem.text
 
 
 def test_every_byte_of_a_complete_journal_file_is_watched_over() -> None:

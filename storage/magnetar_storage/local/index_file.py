@@ -1,0 +1,203 @@
+"""Index files: the indexes of open segments (docs/formats.md, "Index file").
+
+A finished segment has its index at the end of its file.  That of an open one is kept here, so that
+a start after a crash need not read the segment to find its blocks.  Index files are not synced, and
+nothing depends on them: what is missing, damaged or contradicts the segment is found by a scan.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from struct import Struct
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from magnetar_storage.errors import Unavailable
+from magnetar_storage.interfaces import SegmentId
+from magnetar_storage.local import segment_file
+from magnetar_storage.local.file_names import number_in
+from magnetar_storage.local.record import from_bytes, to_bytes
+from magnetar_storage.local.segment_file import Index
+from magnetar_storage.world.disk import Disk, File
+
+FILE_MAGIC = b"MAGNINDX"
+FILE_VERSION = 1
+FILE_HEADER = Struct("<8sIIQ")
+"""magic, version, zero, segment."""
+
+PART_MAGIC = b"MIDX"
+PART_HEADER = Struct("<4sIIIQQQ")
+"""magic, checksum of the rest, blocks, entries; entries, bytes and messages before the part."""
+
+SUMMED_AT = 8
+CRC = Struct("<I")
+FIRST_PART_AT = FILE_HEADER.size + CRC.size
+PART_ENTRIES = 1 << 16
+"""What a part holds, unless a single block has more: as much as is copied in a fraction of a ms."""
+
+
+class Growth(NamedTuple):
+    """Blocks to be added to a segment's index file: from `start` to before `stop`."""
+
+    segment: SegmentId
+    source: Index
+    """Of the segment itself, not a copy: blocks that are committed never change."""
+    start: int
+    stop: int
+    at: int
+    """Where in the index file; 0 if it is to be created."""
+
+
+def file_name(segment: SegmentId) -> str:
+    return f"segments/{segment:016x}.idx"
+
+
+def segment_of(name: str) -> SegmentId | None:
+    """The segment of an index file's name (without directory); None for other files."""
+    return number_in(name, suffix=".idx")
+
+
+def encode_file_head(segment: SegmentId) -> bytes:
+    packed = FILE_HEADER.pack(FILE_MAGIC, FILE_VERSION, 0, segment)
+    return packed + CRC.pack(crc32c(packed))
+
+
+def _seed(head: bytes) -> int:
+    """What the checksums of a file's parts begin with, so that those of other files do not fit."""
+    (crc,) = CRC.unpack_from(head, FILE_HEADER.size)
+    return int(crc)
+
+
+def append(disk: Disk, growth: Growth) -> int:
+    """Write the parts; returns where the next one will begin."""
+    head = encode_file_head(growth.segment)
+    seed, at = _seed(head), growth.at
+    file = disk.open(file_name(growth.segment), create=True)
+    try:
+        if not at:
+            file.write(0, [head])
+            at = len(head)
+        for part in _parts(growth):
+            buffers = _encode(growth.source, part.start, part.stop, seed)
+            file.write(at, buffers)
+            at += sum(map(len, buffers))
+    finally:
+        file.close()
+    return at
+
+
+def _parts(growth: Growth) -> Iterator[range]:
+    """The blocks of each part."""
+    firsts, start = growth.source.firsts, growth.start
+    while start < growth.stop:
+        by_entries = bisect_right(firsts, firsts[start] + PART_ENTRIES, start, growth.stop + 1)
+        stop = max(start + 1, by_entries - 1)
+        yield range(start, stop)
+        start = stop
+
+
+def _encode(index: Index, start: int, stop: int, seed: int) -> list[bytes]:
+    """A part.  Totals as they are in memory: neither side calculates."""
+    first, until = index.firsts[start], index.firsts[stop]
+    tables = (
+        to_bytes(index.firsts[start + 1 : stop + 1]),
+        to_bytes(index.offsets[start + 1 : stop + 1]),
+        to_bytes(index.messages[first + 1 : until + 1]),
+    )
+    head = PART_HEADER.pack(
+        PART_MAGIC, 0, stop - start, until - first,
+        first, index.offsets[start], index.messages[first],
+    )  # fmt: skip
+    crc = crc32c(head[SUMMED_AT:], seed)
+    for table in tables:
+        crc = crc32c(table, crc)
+    return [PART_MAGIC + CRC.pack(crc) + head[SUMMED_AT:], *tables]
+
+
+class Content(NamedTuple):
+    """What an index file holds, as far as its parts are intact."""
+
+    found: Index
+    stops: list[int]
+    """The number of blocks after each part."""
+    end: int
+    """Where the next part would begin."""
+
+
+def read(file: File, segment: SegmentId, length: int) -> Content:
+    """The index of a segment's first `length` bytes or fewer."""
+    index, stops, at = Index(), list[int](), FIRST_PART_AT
+    head, size = file.read(0, FIRST_PART_AT), file.size()
+    if head != encode_file_head(segment):
+        return Content(index, stops, 0)
+    while (body := _part_at(file, at, size, index, _seed(head))) is not None:
+        blocks, tables = body
+        firsts, offsets = (from_bytes(tables[i : i + 8 * blocks], "Q") for i in (0, 8 * blocks))
+        if offsets[-1] > length:
+            break
+        index.firsts.extend(firsts)
+        index.offsets.extend(offsets)
+        index.messages.extend(from_bytes(tables[16 * blocks :], "Q"))
+        stops.append(index.blocks)
+        at += PART_HEADER.size + len(tables)
+    return Content(index, stops, at)
+
+
+def _part_at(file: File, at: int, size: int, index: Index, seed: int) -> tuple[int, bytes] | None:
+    """Blocks and tables of the part that continues the index, if it is intact."""
+    front = file.read(at, PART_HEADER.size)
+    if len(front) < PART_HEADER.size:
+        return None
+    magic, crc, blocks, entries, *before = PART_HEADER.unpack(front)
+    known = [index.entries, index.offsets[-1], index.messages[-1]]
+    tables_at, tables_bytes = at + PART_HEADER.size, 16 * blocks + 8 * entries
+    if magic != PART_MAGIC or before != known or not blocks or tables_at + tables_bytes > size:
+        return None
+    tables = file.read(tables_at, tables_bytes)
+    return (blocks, tables) if crc32c(tables, crc32c(front[SUMMED_AT:], seed)) == crc else None
+
+
+def load_unfinished(
+    disk: Disk, segment: SegmentId, length: int, entries: int, messages: int
+) -> Index:
+    """The index of a segment that has no footer, from the durable part of its file.
+
+    From its index file as far as that goes, and then from the headers of the segment; by a scan of
+    the segment if these do not lead to what the segment is known to hold.
+    """
+    index = _kept(disk, segment, length) if length else None
+    if index is not None:
+        file = segment_file.open_segment(disk, segment)
+        try:
+            complete = segment_file.walk(file, segment, length, index)
+        finally:
+            file.close()
+        if complete and (index.entries, index.messages[-1]) == (entries, messages):
+            return index
+    return segment_file.load_unfinished(disk, segment, length, entries, messages)
+
+
+def _kept(disk: Disk, segment: SegmentId, length: int) -> Index | None:
+    """What the index file holds; None if there is none, or if it does not fit the segment."""
+    try:
+        file = disk.open(file_name(segment))
+    except FileNotFoundError:
+        return None
+    try:
+        content = read(file, segment, length)
+    except Unavailable:
+        return None  # it cannot be read; the segment perhaps can
+    finally:
+        file.close()
+    return content.found if _fits(disk, segment, content) else None
+
+
+def _fits(disk: Disk, segment: SegmentId, content: Content) -> bool:
+    """Whether the last block of each part is where the part says."""
+    file = segment_file.open_segment(disk, segment)
+    try:
+        return all(
+            segment_file.has_block(file, segment, content.found, stop - 1) for stop in content.stops
+        )
+    finally:
+        file.close()

@@ -1,0 +1,89 @@
+"""Decides what checkpoints add to the index files of open segments (`index_file`)."""
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from magnetar_storage.errors import StorageError
+from magnetar_storage.interfaces import SegmentId
+from magnetar_storage.local import index_file
+from magnetar_storage.local.index_file import Growth
+from magnetar_storage.local.segment_writer import LocalSegment
+from magnetar_storage.world.disk import Disk
+
+
+class Kept(NamedTuple):
+    """What an index file holds."""
+
+    blocks: int
+    size: int
+
+
+NOTHING = Kept(0, 0)
+
+
+class IndexWork(NamedTuple):
+    """What a checkpoint does once it is written."""
+
+    growths: list[Growth]
+    needless: list[SegmentId]
+    """Segments whose index files are to be removed."""
+
+
+@dataclass
+class IndexesKept:
+    """How far that went; `trouble` is what ended it."""
+
+    grown: dict[SegmentId, Kept] = field(default_factory=dict)
+    removed: list[SegmentId] = field(default_factory=list)
+    trouble: StorageError | None = None
+
+
+class OpenIndexes:
+    """How much of each open segment's index is in its file; used on the owner's thread only."""
+
+    def __init__(self, step_bytes: int, files: set[SegmentId]) -> None:
+        self._step_bytes = step_bytes
+        self._files = dict.fromkeys(files, NOTHING)
+
+    def due(
+        self, segments: Mapping[SegmentId, LocalSegment], rows: Container[SegmentId]
+    ) -> IndexWork:
+        """What is worth writing; `rows` are the segments that are unfinished at the checkpoint.
+
+        A segment that grew less is quickly scanned, and no file is made for it.
+        """
+        growths = []
+        for number, one in segments.items():
+            offsets = one.index.offsets
+            if offsets[-1] < self._step_bytes or one.refusal is not None:
+                continue
+            kept = self._files.get(number, NOTHING)
+            if offsets[one.committed_blocks] - offsets[kept.blocks] >= self._step_bytes:
+                growths.append(
+                    Growth(number, one.index, kept.blocks, one.committed_blocks, kept.size)
+                )
+        return IndexWork(growths, [number for number in self._files if number not in rows])
+
+    def done(self, kept: IndexesKept) -> None:
+        """Account for what a checkpoint has done."""
+        self._files.update(kept.grown)
+        for number in kept.removed:
+            self._files.pop(number, None)
+
+
+def keep(disk: Disk, work: IndexWork) -> IndexesKept:
+    """Do it, in the worker.
+
+    The checkpoint that was written before does not need it: so what fails is told, not raised.
+    """
+    kept = IndexesKept()
+    try:
+        for number in work.needless:
+            disk.remove(index_file.file_name(number))
+            kept.removed.append(number)
+        for growth in work.growths:
+            kept.grown[growth.segment] = Kept(growth.stop, index_file.append(disk, growth))
+    except StorageError as error:
+        kept.trouble = error
+    return kept
