@@ -94,7 +94,9 @@ def produce(
                 if rate is not None:
                     await asyncio.sleep(max(0.0, started_s + sent / rate - time.monotonic()))
         elapsed_s = time.monotonic() - started_s
-        click.echo(f"{sent} messages stored in {elapsed_s:.2f} s", err=True)
+        click.echo(
+            f"{_number_of(sent, 'message', 'messages')} stored in {elapsed_s:.2f} s", err=True
+        )
 
     _run(run())
 
@@ -198,8 +200,11 @@ def consume(
                     click.echo(form(message))
                 consumer.ack(batch)
                 shown += len(batch)
-            left_out = f", {consumer.unreadable} entries unreadable" if consumer.unreadable else ""
-            click.echo(f"{shown} messages{left_out}", err=True)
+            outcome = _number_of(shown, "message", "messages")
+            if consumer.unreadable:
+                outcome += ", "
+                outcome += _number_of(consumer.unreadable, "unreadable entry", "unreadable entries")
+            click.echo(outcome, err=True)
 
     _run(run())
 
@@ -218,6 +223,10 @@ async def _batches(
         if left is not None:
             left -= len(batch)
         yield batch
+
+
+def _number_of(count: int, one: str, several: str) -> str:
+    return f"{count} {one if count == 1 else several}"
 
 
 def _text_line(message: Message) -> str:

@@ -99,7 +99,7 @@ def test_values_that_are_not_text(broker: RunningBroker) -> None:
         timeout=TIMEOUT_S,
         check=True,
     )
-    assert raw.stderr.startswith(b"1 messages stored")
+    assert raw.stderr.startswith(b"1 message stored")
     empty, binary = consumed(broker, topic, 2)
     assert empty["value"] == ""
     assert binary["value_hex"] == "ff00"
