@@ -114,7 +114,8 @@ class Deletion:
         """
         async with self._one_namespace.held(name):
             await self._finish_namespace(name)
-            if await self._namespaces.has(name):
+            # A use may have created it, and topics in it, while the store was looked up.
+            if await self._namespaces.has(name) or self._namespaces.is_known(name):
                 raise AlreadyExists(f"namespace {name} already exists")
             self._namespaces.close(name)
             try:

@@ -118,6 +118,10 @@ class Namespaces:
         """Whether a namespace is stored; always asks the store."""
         return await has_record(self._metadata, namespace_key(name))
 
+    def is_known(self, name: str) -> bool:
+        """Whether `require` has found or created it; False does not mean that it is missing."""
+        return name in self._known
+
     async def ensure(self, name: NamespaceName) -> None:
         """Create a namespace and its tenant, unless they exist or are being deleted."""
         if str(name) in self._closed or self._tenants.is_closed(name.tenant):
@@ -152,15 +156,21 @@ class Namespaces:
     async def create(self, name: NamespaceName, namespace: Namespace) -> None:
         """Create a namespace of an existing tenant; durable on return.
 
+        A closed one is being created by the caller, and whatever is stored of it is replaced.
         `TenantMissing`, `AlreadyExists`, `LimitReached`.
         """
         with self._tenants.used(name.tenant):
             await self._tenants.get(name.tenant)
             if not await self.has(str(name)):
                 await self._check_room(name.tenant)
-            fields = namespace.fields()
-            if not await create_record(self._metadata, namespace_key(str(name)), fields):
+            key, fields = namespace_key(str(name)), namespace.fields()
+            if await create_record(self._metadata, key, fields):
+                return
+            if not self.is_closed(str(name)):
                 raise AlreadyExists(f"namespace {name} already exists")
+            # A use that had begun before it was closed has stored it since.  That use is refused
+            # (`require` checks again), so nothing is in it yet.
+            await change_record(self._metadata, key, lambda _: fields)
 
     async def _check_room(self, tenant: str) -> None:
         if 0 < self._limit <= len(await self.of_tenant(tenant)):

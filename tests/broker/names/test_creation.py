@@ -1,20 +1,25 @@
 """How topics come to be: by use, on purpose, and with more partitions."""
 
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from random import Random
 from typing import Any
 
 import pytest
 
+from effort import seeds
 from fakes.named_worlds import NAMESPACE, NamedWorld, named
 from magnetar_broker.base.errors import (
     AlreadyExists,
     BrokerError,
     LimitReached,
+    NamespaceMissing,
     NotAllowed,
     TenantMissing,
     TopicMissing,
 )
 from magnetar_broker.base.metadata_keys import DELETIONS, POLICIES
+from magnetar_broker.base.turns import yield_turn
 from magnetar_broker.config import TopicType
 from magnetar_broker.names.catalogue import Partitioned
 from magnetar_broker.names.deletion import DELETING
@@ -397,3 +402,49 @@ def test_a_deletion_waits_until_the_namespace_is_created() -> None:
     created.result()
     deleted.result()
     assert not is_whole(world)
+
+
+def slow_down(world: NamedWorld, dice: Random) -> None:
+    """Every access to metadata takes some turns, before and after it takes effect."""
+
+    async def wait() -> None:
+        for _ in range(dice.randrange(4)):
+            await yield_turn(world.clock)
+
+    def slow(access: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def slowly(*asked: Any) -> Any:
+            await wait()
+            found = await access(*asked)
+            await wait()
+            return found
+
+        return slowly
+
+    for method in ("get", "put", "delete", "list"):
+        setattr(world.metadata, method, slow(getattr(world.metadata, method)))
+
+
+@pytest.mark.parametrize("seed", seeds(200))
+def test_a_namespace_created_by_use_and_by_request_exists_in_the_end(seed: int) -> None:
+    world = NamedWorld(allow_auto_namespace_creation=True)
+    broker, dice = world.broker, Random(seed)
+    slow_down(world, dice)
+    used = world.begin(broker.topic(named("topic", str(SPACE)), True))
+    for _ in range(dice.randrange(30)):
+        world.clock.step()
+    created = world.begin(broker.creation.namespace(SPACE, Namespace(), {MAX_PRODUCERS: 3}))
+    world.clock.pump()
+    explicit = world.do(broker.policies.explicit(MAX_PRODUCERS, str(SPACE)))  # type: ignore[arg-type]
+    try:
+        created.result()
+    except AlreadyExists:  # the use was first
+        assert explicit is None
+        used.result()
+    else:
+        assert explicit == 3
+        with suppress(NamespaceMissing):  # it was being created
+            assert used.result().limits.max_producers == 3
+    world.do(broker.namespaces.require(str(SPACE)))
+    world.restart()
+    assert world.do(world.broker.namespaces.has(str(SPACE)))
+    assert world.stored(DELETIONS) == []
