@@ -164,6 +164,8 @@ class KeyShared(ManyActive):
         if self._unacked.full is not None:
             room_for_new = 0
         while (offset := queues.first(consumer)) is not None:
+            # The limits of subscription and broker stop new entries only: redelivery must go on,
+            # or what was returned could never be acknowledged and free them.
             again = offset in self._returned
             if used >= (room if again else room_for_new):
                 break
@@ -246,6 +248,7 @@ class KeyShared(ManyActive):
             self._feed.clear()
             return 0
         wanted = self._wanted()
+        # New entries must not overtake older ones of the same slots that are not routed yet.
         if wanted <= 0 or self._unrouted.ready:
             return 0
         offset = self.read_offset = self._next_new()
@@ -307,6 +310,7 @@ class KeyShared(ManyActive):
 
     def _send_new(self, owner: Consumer, run: Run, slots: list[int], indexes: list[int]) -> int:
         """Send entries of a run to their owner, as far as it has room; returns how many."""
+        # What waits for it is older, and may have the same key.
         if not owner.can_take() or self.queues.first(owner) is not None:
             return 0
         room = self._unacked.room_for_new(owner)

@@ -143,6 +143,8 @@ class ManyActive(ABC):
     def _pass_over(self, waiting: ReplayQueue) -> int:
         """Set aside new entries that cannot be read, to read on behind them; returns how many."""
         lost = self._feed.give_up()
+        # Damage acknowledges nothing: what cannot be read stays in the backlog and is tried again
+        # when a consumer joins.  Until then the entries behind it are delivered.
         for start, stop in self._cursor.acked.missing(lost.start, lost.stop):
             waiting.add_all(range(start, stop))
         waiting.set_aside(lost)
@@ -151,6 +153,8 @@ class ManyActive(ABC):
 
     def _deliverable(self, run: Run) -> Iterator[tuple[Run, tuple[int, ...]]]:
         """The parts of a run that are neither acknowledged nor delayed; see `unacked`."""
+        # After a crash the index of delays may lack the latest entries: those are found here, on
+        # their way to a consumer, and not delivered early.
         self._delays.catch(run.first, run.payloads)
         parts = unacked(self._cursor, run)
         return self._not_delayed(parts) if self._delays.waiting else parts
@@ -189,6 +193,7 @@ class ManyActive(ABC):
     def due(self, offsets: Iterable[int]) -> None:
         """Delayed entries have reached their delivery time."""
         is_acked = self._cursor.is_acked
+        # Those from `read_offset` on are still to be read in order: they need not be replayed.
         passed = [o for o in offsets if o < self.read_offset and not is_acked(o)]
         # Entries that were delivered before delays were switched on are pending, not waiting.
         pending = self._unacked.among(passed)
@@ -224,6 +229,8 @@ class ManyActive(ABC):
         """Send entries to a consumer again; None: all that it has not acknowledged."""
         if offsets is None:
             offsets = list(consumer.pending)
+        # A request can cross acknowledgements and a change of consumers: what this consumer does
+        # not hold any more is not sent again.
         wanted = [offset for offset in dict.fromkeys(offsets) if offset in consumer.pending]
         self._cursor.count_redelivery(wanted)
         self._return(consumer, wanted)

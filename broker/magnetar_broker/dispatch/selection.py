@@ -35,6 +35,7 @@ def pick_active(consumers: Sequence[C], topic: str, partition: int) -> C | None:
         return None
     best = min(consumer.priority for consumer in consumers)
     group = sorted((c for c in consumers if c.priority == best), key=lambda c: c.name)
+    # Spreads the partitions over the members, whatever the order in which they have joined.
     if partition >= 0:
         return group[partition % len(group)]
     ring = sorted(
@@ -66,6 +67,7 @@ class RoundRobin(Generic[C]):
         if not level:
             del self._levels[consumer.priority]
             self._turn.pop(consumer.priority, None)
+        # The places behind it move up: without this the next consumer would lose its turn.
         elif at < self._turn.get(consumer.priority, 0):
             self._turn[consumer.priority] -= 1
 

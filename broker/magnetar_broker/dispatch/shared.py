@@ -92,6 +92,8 @@ class Shared(ManyActive):
         if not self._unacked.admit_or_wait():
             return False
         room = self._unacked.room(consumer)
+        # At least one: a batch may exceed the permits, which then become negative as in Pulsar;
+        # a consumer with few permits would else never receive a large batch.
         limit = max(1, min(self._limits.max_round_robin_entries, room))
         while (found := queue.first_run(limit)) is not None:
             offset, length = found

@@ -38,6 +38,8 @@ class Throttle:
 
     def admit_or_wait(self) -> bool:
         """Whether the rates admit a delivery; if not, `resume` will be called when they do."""
+        # Only with dispatchThrottlingOnNonBacklogConsumerEnabled=false: the rates then slow down
+        # catching up on a backlog, and consumers at the end of the log are as fast as producers.
         if self._is_exempt():
             return True
         for limit in self.limits:

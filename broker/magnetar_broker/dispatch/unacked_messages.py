@@ -38,6 +38,7 @@ class UnackedMessages:
     def apply_limits(self, limits: DispatchLimits, throttle: Throttle | None) -> None:
         """Apply other limits; consumers that exceed them are blocked."""
         self._throttle = throttle
+        # As in Pulsar, the limits apply to durable subscriptions only.
         self._per_consumer = limits.max_unacked_per_consumer if self._durable else 0
         self._per_subscription = limits.max_unacked_per_subscription if self._durable else 0
         self._full = 0 < self._per_subscription <= self.unacked
@@ -163,6 +164,8 @@ class UnackedMessages:
 
     def _release(self, consumer: Consumer) -> None:
         """Resume what a limit stopped, once half of the limit is left."""
+        # At half of the limit and not just below it, as the protocol has it: else every single
+        # acknowledgement at the limit would start a delivery of one message.
         if consumer.blocked and consumer.unacked * 2 <= self._per_consumer:
             consumer.blocked = False
             self._wake_soon()

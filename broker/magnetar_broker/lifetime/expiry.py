@@ -43,6 +43,7 @@ async def expire_messages(topic: Expiring) -> None:
 
 def expiring_subscriptions(topic: Expiring) -> list[Subscription]:
     """All subscriptions whose messages expire: all but compaction's."""
+    # As in Pulsar: that cursor holds what is to be compacted, and expiry would release it.
     return [one for one in topic.subscriptions.values() if one.name != COMPACTION_CURSOR]
 
 
@@ -52,6 +53,7 @@ async def expire_older(topic: Expiring, seconds: int, subscriptions: list[Subscr
     if not behind:
         return
     since_ms = topic.log.engine.clock.now_ms() - seconds * 1000
+    # The subscription furthest behind has the oldest message: if that is young enough, all are.
     oldest_ms = await min(behind, key=Subscription.next_unacked).counter.oldest_ms()
     if oldest_ms is not None and oldest_ms >= since_ms:
         return  # the usual case, without a search

@@ -99,6 +99,7 @@ async def excesses(topic: Bounded) -> list[Excess]:
     limits, found = topic.limits, list[Excess]()
     if limits.keeps_quotas and limits.size_quota.limit >= 0:
         size = backlog_bytes(topic)
+        # A limit of 0 is exceeded by any backlog, but not by none.
         if size >= max(limits.size_quota.limit, 1):
             found.append(Excess(SIZE, *_parts(limits.size_quota), size))
     if limits.keeps_quotas and limits.age_quota.limit > 0:
@@ -139,6 +140,7 @@ async def backlog_seconds(topic: Bounded) -> int:
 
 def _slowest(topic: Bounded) -> list[Subscription]:
     """The subscriptions whose backlog counts: durable ones, without compaction's."""
+    # Readers hold no data: what their cursors have not passed is deleted all the same.
     subscriptions = topic.subscriptions.values()
     return [one for one in subscriptions if one.durable and one.name != COMPACTION_CURSOR]
 

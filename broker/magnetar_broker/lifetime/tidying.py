@@ -61,6 +61,7 @@ async def truncate(topic: Truncated) -> None:
     What is published meanwhile stays.
     """
     log, end = topic.log, topic.log.end
+    # Cursors first, and durably: after a crash no cursor may need what was deleted.
     for subscription in topic.subscriptions.values():
         subscription.skip(range(end))
     await topic.cursors.durable()

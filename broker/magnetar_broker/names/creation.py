@@ -112,6 +112,8 @@ class Creation:
 
     def _room(self, name: TopicName, topics: int) -> AbstractAsyncContextManager[None]:
         limit = self.policies.of_namespace(MAX_TOPICS, name.namespace_name).value
+        # Limits are for what users store: non-persistent topics store nothing, and the broker's
+        # own topics must not fail because a namespace is full.
         if name.is_system or not name.is_persistent:
             limit = 0
         return self.counts.room(name.namespace_name, topics, limit)

@@ -90,6 +90,7 @@ class Deletion:
     async def namespace(self, name: str, force: bool) -> None:
         """Delete a namespace; durable on return.  `NotEmpty` if it has topics, unless `force`."""
         async with self._one_namespace.held(name):
+            # An earlier attempt was interrupted: what it began is what this request asks for.
             if await self._finish_namespace(name):
                 return
             if not await self._namespaces.has(name):
@@ -133,6 +134,7 @@ class Deletion:
         there += await self._catalogue.logs(namespace)
         for domain in DOMAINS:
             there += await self._catalogue.partitioned_topics(namespace, domain)
+        # The broker's own topics are not contents: their namespace is empty for its users.
         return [topic for topic in there if not topic.is_system]
 
     async def _finish_namespace(self, name: str) -> bool:
@@ -169,6 +171,8 @@ class Deletion:
             await self._tenants.get(name)
             self._tenants.close(name)
             try:
+                # After `close`, so that no other creation begins: one that has begun would store
+                # its namespace after the tenant is gone.
                 if self._tenants.is_used(name):
                     raise NotEmpty(f"a namespace of tenant {name} is being created: try again")
                 if await self._namespaces.of_tenant(name):

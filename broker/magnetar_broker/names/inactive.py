@@ -48,6 +48,7 @@ def is_over(idle_seconds: float, use: Use, rule: InactiveTopics, retention: Rete
     """Whether to delete a topic that was idle for so long; not while retention keeps entries."""
     if not rule.delete or not use.is_none(rule.mode) or idle_seconds < rule.seconds:
         return False
+    # A topic is not deleted with entries that retention still promises; negative is for ever.
     retained = use.entries and (retention.minutes < 0 or idle_seconds < retention.minutes * 60)
     return not retained
 
@@ -94,6 +95,7 @@ class Inactive:
                 over.append(topic)
 
         await each(self._clock, present, count, "cannot determine whether %s is inactive: %s")
+        # Topics that were unloaded begin again at 0 when they are loaded.
         for topic in self._idle.keys() - set(present):
             del self._idle[topic]
         await each(self._clock, over, self._delete, "inactive %s was not deleted: %s")
@@ -101,10 +103,13 @@ class Inactive:
     def _counted(self, topic: AnyTopic, seconds: float) -> bool:
         """Add to the idle time; returns whether it is over."""
         rule = self._policies.value(INACTIVE_TOPICS, topic.name)
+        # System topics are never deleted for being idle, as in Pulsar: the broker uses them rarely.
         kept = topic.producers or not rule.delete or topic.name.is_system
         if kept or not use_of(topic).is_none(rule.mode):
             self._idle.pop(topic, None)
             return False
+        # The first check that finds it idle counts as 0: since when it is idle is not known.  A
+        # producer may have come, published and left between two checks, which begins again.
         idle, messages = self._idle.get(topic, (-seconds, topic.appender.messages_in))
         idle = idle + seconds if messages == topic.appender.messages_in else 0
         self._idle[topic] = idle, topic.appender.messages_in

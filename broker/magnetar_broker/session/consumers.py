@@ -46,6 +46,8 @@ async def _join(session: Session, topic_name: TopicName, command: pb.CommandSubs
     request = _request_of(command)
     topic.subscriptions.check(request)
     schema = sent_schema(command)
+    # AUTO_CONSUME is a wish to decode with whatever schema the topic has, so there is nothing to
+    # compare, and it is never stored.
     if schema is not None and not takes_any(schema):
         await session.broker.schemas.for_consumer(
             topic_name, schema, is_idle(topic), topic.check_open
@@ -61,6 +63,7 @@ def _check_type_and_name(
 ) -> None:
     """Refuse types and names of subscriptions that are not allowed."""
     sub_type = SubType.Name(command.subType)
+    # Only the dispatcher with a single active consumer reads compacted data, as in Pulsar.
     if command.read_compacted and command.subType not in (SubType.Exclusive, SubType.Failover):
         raise NotAllowed("read_compacted needs an Exclusive or Failover subscription")
     if command.read_compacted and not topic.is_persistent:

@@ -23,6 +23,7 @@ async def on_producer(session: Session, command: pb.CommandProducer) -> None:
     topic_name = TopicName.parse(command.topic)
     producers = session.publishing.producers
     producer = producers.get(command.producer_id)
+    # A higher epoch: the client reopens a producer that is still open here.
     if producer is None or producer.closed or producer.epoch < command.epoch:
         # The client has learned that the broker closed it: what it sends now counts again.
         session.publishing.recently_closed.discard(command.producer_id)
@@ -49,11 +50,14 @@ async def _create(session: Session, topic_name: TopicName, command: pb.CommandPr
         raise MetadataTrouble(
             f"{topic_name} accepts encrypted messages only (encryptionRequired): encrypt them"
         )
+    # After all refusals that cost nothing: this may store a new schema version.
     version = await session.broker.schemas.for_producer(
         topic_name, sent_schema(command), topic.check_open
     )
     if command.initial_subscription_name:
         await topic.subscriptions.ensure(command.initial_subscription_name)
+    # Sent by an exclusive producer that reconnects: it is fenced if another one has had the topic
+    # since (PIP-68).
     epoch = command.topic_epoch if command.HasField("topic_epoch") else None
     return await topic.producers.add(
         session,

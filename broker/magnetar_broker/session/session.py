@@ -125,6 +125,7 @@ class Session:
         try:
             at = 0
             while at < len(frames) and not self._closed:
+                # SENDs are not requests: they have a limit of their own, in `Publishing`.
                 if frames[at][0] == pb.BaseCommand.SEND and self.connected:
                     at = self.publishing.receive(frames, at)
                 elif self._working < MAX_REQUESTS:
@@ -208,6 +209,8 @@ class Session:
             self._unwritten.pause_reading()
         else:
             self._unwritten.resume_reading()
+        # Dispatch passed over its consumers while the client did not read, and what would wake
+        # them otherwise, a new message or permits, may never come.
         if self._output.take_starved():
             self.clock.soon(self._wake_consumers)
         self._resume_held()
@@ -325,6 +328,8 @@ class Session:
         self._held = []
         self._liveness.end()
         self.publishing.lost()
+        # Unlike with CLOSE_CONSUMER the client did not return what it held by intention, which
+        # matters to `count_lost_as_redelivery`.
         for consumer in self.consumers.values():
             consumer.lost = True
         self.consumers.close_all()

@@ -49,6 +49,7 @@ class Acknowledger:
         if not entries:
             return
         run = range(entries[0], entries[0] + len(entries))
+        # A contiguous run, the usual case, is one range for log and cursor, whatever its length.
         if entries[-1] == run[-1] and entries == list(run):
             offsets: Sequence[int] = self._log.offsets_of(ledger, run.start, run.stop)
             self._cursor.ack(offsets)
@@ -67,11 +68,14 @@ class Acknowledger:
         ack_set: tuple[int, ...],
     ) -> None:
         offset = self._log.offset_of(ledger, entry)
+        # With batch index acks off the client keeps count, and sends an ACK of the whole entry
+        # once it has acknowledged all of the batch: until then the entry stays as it is.
         if offset is None or not self._batch_indexes:
             return
         mask = unacked_mask(self._log, offset, ack_set)
         if mask is None:
             return
+        # Bits of a client only ever clear bits: ACKs of one batch can arrive in any order.
         self._cursor.ack_batch(offset, mask)
         left = self._cursor.partial.get(offset, 0).bit_count()
         dispatcher.acked(consumer, offset, left)

@@ -29,6 +29,8 @@ class ConsumerGroup:
     async def admit(self, present_type: int, request: SubscribeRequest) -> None:
         """Return when one more consumer may join, else `ConsumerBusy`."""
         wanted_type = request.type
+        # The type belongs to the subscription, not to the consumer: it can change only while no
+        # consumer is connected, for each type has a dispatcher of its own.
         if self._members and present_type != wanted_type:
             now = SubType.Name(SubType.ValueType(present_type))
             raise ConsumerBusy(
@@ -46,6 +48,7 @@ class ConsumerGroup:
                     "one first or use another subscription type"
                 )
             owner.disconnect()  # if it is alive after all, it learns that it must reconnect
+        # After the loop: a dead predecessor that was just disconnected frees its place.
         if 0 < self.limit <= len(self._members):
             raise ConsumerBusy(
                 f"subscription {self._subscription} has its {self.limit} consumers: close one, "

@@ -24,6 +24,7 @@ class Place(NamedTuple):
 
 async def skip_runs(subscription: Subscription, runs: Iterable[range]) -> int:
     """Skip some entries; returns how many messages that were."""
+    # Counted by the difference: runs can contain acknowledged entries and parts of batches.
     before = (await subscription.backlog()).messages
     subscription.skip(*runs)
     await subscription.settled()

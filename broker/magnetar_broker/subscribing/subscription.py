@@ -129,6 +129,8 @@ class Subscription:
             return None
         self.consumers.check_key_policy(wanted)
         dispatcher = self.dispatcher
+        # The policy decides how slots are divided, so another one needs a new dispatcher.  Nothing
+        # is pending then: `check_key_policy` has refused it while consumers are connected.
         if not (isinstance(dispatcher, KeyShared) and dispatcher.meta.policy == wanted.policy):
             self.type = sub_type
             self.dispatcher = dispatcher = KeyShared(self._stream, wanted)
@@ -151,6 +153,7 @@ class Subscription:
     def remove_consumer(self, consumer: Consumer) -> None:
         """A consumer left."""
         self.consumers.remove(consumer)
+        # Off by default, as in Pulsar: there only a request to redeliver raises the counts.
         if consumer.lost and self.topic.limits.count_lost_as_redelivery:
             self.cursor.count_redelivery(list(consumer.pending))
             self._write_soon()
@@ -172,6 +175,8 @@ class Subscription:
 
     async def delete(self) -> None:
         """End and forget its cursor; durable on return, also if another request is deleting it."""
+        # Another request has removed it from the list and is deleting its cursor: wait for that
+        # write, because this request too is answered only when the deletion is durable.
         if not self._ended(self):
             await self.settled()
         elif self.durable:
@@ -213,6 +218,7 @@ class Subscription:
         A higher `epoch` becomes the consumer's: messages carry it, and the client drops those with
         a lower one, which were on their way when it asked.
         """
+        # Only where one consumer gets everything: with other types messages carry no epoch.
         if epoch is not None and self.dispatcher.exclusive_acks and epoch > consumer.epoch:
             consumer.epoch = epoch
         if ids:
@@ -289,6 +295,7 @@ class Subscription:
                 clock.later(RETURN_SECONDS, self._end_if_unused)
 
     def _move(self, offset: int, mask: int | None) -> None:
+        # Entries after the target may have been deleted: what is gone must not count as backlog.
         self.cursor.reset(offset - 1)
         self.cursor.skip_reclaimed(self.topic.log.first_offset, self.topic.log.holes)
         if self._compacted is not None:

@@ -58,6 +58,7 @@ class Subscriptions(Mapping[str, Subscription]):
         """
         present = sum(len(each.consumers) for each in self._by_name.values())
         self._topic.limits.check_consumers(self._topic.name, present)
+        # Readers are exempt, as in Pulsar: their subscriptions end with them.
         if request.durable and request.subscription not in self._by_name:
             self._check_auto_creation(request.subscription, SubscriptionMissing)
 
@@ -65,6 +66,8 @@ class Subscriptions(Mapping[str, Subscription]):
         """Join a subscription; it is created if it does not exist."""
         if self._topic.rates is not None:
             self._topic.rates.check_subscribe(connection, request)
+        # Looked up first: that reads compacted data, and nothing may be awaited between
+        # `_admitted` and `join`.
         if request.read_compacted:
             request = replace(request, compacted_from=await self._compacted_from(request))
         subscription = await self._admitted(request)
@@ -118,6 +121,7 @@ class Subscriptions(Mapping[str, Subscription]):
         name = request.subscription
         durable = name in self._topic.cursors.cursors
         subscription = self._by_name.get(name)
+        # One name has one cursor, which is either stored or in memory only.
         if request.durable != durable and (durable or subscription is not None):
             raise NotAllowed(
                 f"subscription {name} exists and is {'durable' if durable else 'not durable'}: "
@@ -181,6 +185,7 @@ class Subscriptions(Mapping[str, Subscription]):
         cursors = self._topic.cursors
         cursor = cursors.cursors.get(name)
         if cursor is None:
+            # Compaction's own cursor is no subscription of a user: it must not fail for a limit.
             if name != COMPACTION_CURSOR:
                 self._check_room()
             self._creating += 1
