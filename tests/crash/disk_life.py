@@ -29,7 +29,7 @@ from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine, RollLimits
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.offset_set import OffsetSet
-from magnetar_storage.memory import MemoryMetadata
+from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.world.runtime import Done
 
 NAMES = ("a", "b", "c")

@@ -27,7 +27,7 @@ from crash.disk_world import InlineWorld, SteppedWorld
 from fakes.faulty_disk import Crash, FaultyDisk
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.local.limits import Limits
-from magnetar_storage.memory import MemoryMetadata
+from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.verify.verify import verify
 
 LIMITS = (

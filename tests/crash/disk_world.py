@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from fakes.faulty_disk import Crash, FaultyDisk
 from fakes.world import InlineWorkers, ManualClock, ManualPromise, run, start
 from magnetar_storage.interfaces import Absent, Lease, Version, Versioned
-from magnetar_storage.memory import MemoryMetadata
+from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.metadata.sorted_keys import SortedKeys
 from magnetar_storage.world.runtime import Workers
 

@@ -11,7 +11,7 @@ from magnetar_storage.interfaces import MetadataStore, SegmentStore, Version
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine, RollLimits
 from magnetar_storage.log.log import Log
-from magnetar_storage.memory import MemoryMetadata
+from magnetar_storage.memory.memory_metadata import MemoryMetadata
 
 T = TypeVar("T")
 

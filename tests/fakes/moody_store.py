@@ -3,7 +3,7 @@
 from fakes.world import ManualClock, ManualPromise
 from magnetar_storage.errors import Corrupt
 from magnetar_storage.interfaces import Run, SegmentId
-from magnetar_storage.memory import MemoryReader, MemoryStore, MemoryWriter
+from magnetar_storage.memory.memory_store import MemoryReader, MemoryStore, MemoryWriter
 
 
 class MoodyReader(MemoryReader):

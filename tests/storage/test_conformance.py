@@ -11,7 +11,7 @@ from fakes.world import ManualClock, QueuedWorkers, run, start
 from magnetar_storage.errors import Fenced, NoSegment, StorageError
 from magnetar_storage.interfaces import SegmentStore, SegmentWriter
 from magnetar_storage.local.store import LocalStore
-from magnetar_storage.memory import MemoryStore
+from magnetar_storage.memory.memory_store import MemoryStore
 
 
 @dataclass

@@ -19,7 +19,8 @@ from magnetar_proto.names import TopicName
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
-from magnetar_storage.memory import MemoryMetadata, MemoryStore
+from magnetar_storage.memory.memory_metadata import MemoryMetadata
+from magnetar_storage.memory.memory_store import MemoryStore
 
 
 async def unreadable() -> Backlog:

@@ -8,7 +8,7 @@ from magnetar_broker.names import stored_names
 from magnetar_broker.names.catalogue import Catalogue, Partitioned
 from magnetar_broker.names.stored_names import StoredNames
 from magnetar_proto.names import TopicName
-from magnetar_storage.memory import MemoryMetadata
+from magnetar_storage.memory.memory_metadata import MemoryMetadata
 
 NAMESPACE = "a/b"
 

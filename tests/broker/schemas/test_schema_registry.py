@@ -15,7 +15,7 @@ from magnetar_broker.schemas.registry import History, Registry
 from magnetar_broker.schemas.types import Schema, SchemaType
 from magnetar_storage.errors import Corrupt, Unavailable
 from magnetar_storage.interfaces import Absent, Lease, Version, Versioned
-from magnetar_storage.memory import MemoryMetadata
+from magnetar_storage.memory.memory_metadata import MemoryMetadata
 
 NAMES = ("public/default/a", "public/default/b")
 SCHEMAS = [

@@ -24,7 +24,8 @@ from magnetar_storage.errors import Unavailable
 from magnetar_storage.interfaces import Versioned
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
-from magnetar_storage.memory import MemoryMetadata, MemorySegment, MemoryStore, MemoryWriter
+from magnetar_storage.memory.memory_metadata import MemoryMetadata
+from magnetar_storage.memory.memory_store import MemorySegment, MemoryStore, MemoryWriter
 
 HEALTH = "/admin/v2/brokers/health"
 READY = "/admin/v2/brokers/ready"

@@ -24,7 +24,7 @@ from magnetar_proto.acks import Ack
 from magnetar_proto.entries import encode_entry
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
-from magnetar_storage.memory import MemoryMetadata
+from magnetar_storage.memory.memory_metadata import MemoryMetadata
 
 
 class Volatile:

@@ -20,7 +20,7 @@ from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine, RollLimits
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.sparse_segment import MAGIC
-from magnetar_storage.memory import MemoryMetadata
+from magnetar_storage.memory.memory_metadata import MemoryMetadata
 
 KEY = "/topics/crash"
 NAMES = ("a", "b")

@@ -10,7 +10,7 @@ from effort import parts
 from fakes.world import InlineWorker, ManualClock, run, start
 from magnetar_storage.errors import BadVersion, Corrupt, Unavailable
 from magnetar_storage.interfaces import ABSENT, RESYNC, Change, Lease, MetadataStore, Resync
-from magnetar_storage.memory import MemoryMetadata
+from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.metadata.sqlite import Database, SqliteMetadata
 from magnetar_storage.metadata.watch import Watchers
 from magnetar_storage.world.disk import LocalDisk

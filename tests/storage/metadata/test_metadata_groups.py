@@ -13,7 +13,7 @@ from effort import examples
 from fakes.world import ManualClock, ManualPromise, QueuedWorkers, run, start
 from magnetar_storage.errors import BadVersion, Corrupt, DiskFull, StorageError
 from magnetar_storage.interfaces import ABSENT, MetadataStore
-from magnetar_storage.memory import MemoryMetadata
+from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.metadata.sorted_keys import SortedKeys
 from magnetar_storage.metadata.sqlite import Database, SqliteMetadata
 from magnetar_storage.world.disk import LocalDisk

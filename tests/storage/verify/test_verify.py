@@ -30,7 +30,7 @@ from magnetar_storage.log.compacted_record import Compacted
 from magnetar_storage.log.engine import Engine, RollLimits
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.log_record import LogRecord
-from magnetar_storage.memory import MemoryMetadata
+from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.verify.verify import Problem, Report, verify
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""Segments and metadata in memory: for tests, simulation and topics that need not survive.
+"""Segments in memory.
 
 "Durable" means confirmed at the end of the present turn, in the order of the appends.
 """
@@ -7,27 +7,8 @@ from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from itertools import accumulate, islice
 
-from magnetar_storage.errors import (
-    BadVersion,
-    Fenced,
-    NoSegment,
-    StorageError,
-    Unavailable,
-    WriterFailed,
-)
-from magnetar_storage.interfaces import (
-    Absent,
-    Change,
-    Lease,
-    Resync,
-    Run,
-    Sealed,
-    SegmentId,
-    Version,
-    Versioned,
-)
-from magnetar_storage.metadata.sorted_keys import SortedKeys
-from magnetar_storage.metadata.watch import Watchers
+from magnetar_storage.errors import Fenced, NoSegment, StorageError, WriterFailed
+from magnetar_storage.interfaces import Run, Sealed, SegmentId
 from magnetar_storage.world.runtime import Clock, Done
 
 
@@ -159,88 +140,3 @@ class MemoryStore:
         if content is None:
             raise NoSegment(f"there is no segment {segment}")
         return content
-
-
-class MemoryMetadata:
-    """A `MetadataStore`; versions count the writes to the whole store."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._values: dict[str, Versioned] = {}
-        self._keys = SortedKeys()
-        self._leases: dict[str, set[str]] = {}
-        self._leases_made = 0
-        self._writes = 0
-        self._watchers = Watchers(clock)
-
-    async def get(self, key: str) -> Versioned | None:
-        return self._values.get(key)
-
-    async def put(
-        self,
-        key: str,
-        value: bytes,
-        expect: Version | Absent | None = None,
-        lease: Lease | None = None,
-    ) -> Version:
-        if lease is not None and lease.id not in self._leases:
-            raise Unavailable(f"lease {lease.id} has ended")
-        self._check(key, expect)
-        self._keys.add(key)
-        self._writes += 1
-        self._values[key] = Versioned(value, self._writes)
-        for keys in self._leases.values():
-            keys.discard(key)
-        if lease is not None:
-            self._leases[lease.id].add(key)
-        self._watchers.publish(Change(key, value, self._writes))
-        return self._writes
-
-    async def delete(self, key: str, expect: Version | None = None) -> None:
-        self._check(key, expect)
-        self._remove(key)
-
-    async def list(self, prefix: str, after: str = "", limit: int = 1000) -> list[str]:
-        return self._keys.page(prefix, after, limit)
-
-    def watch(self, prefix: str) -> AsyncIterator[Change | Resync]:
-        return self._watchers.watch(prefix)
-
-    async def lease(self, ttl_seconds: float) -> Lease:
-        self._leases_made += 1
-        lease = Lease(f"memory-{self._leases_made}")
-        self._leases[lease.id] = set()
-        return lease
-
-    async def revoke(self, lease: Lease) -> None:
-        for key in sorted(self._leases.pop(lease.id, ())):
-            self._remove(key)
-
-    async def close(self) -> None:
-        for lease in list(self._leases):
-            await self.revoke(Lease(lease))
-        self._watchers.close()
-
-    def _check(self, key: str, expect: Version | Absent | None) -> None:
-        if expect is None:
-            return
-        present = self._values.get(key)
-        if isinstance(expect, Absent):
-            if present is not None:
-                raise BadVersion(
-                    f"{key}: expected no such key, but it is at version {present.version}"
-                )
-        elif present is None:
-            raise BadVersion(f"{key}: expected version {expect}, but the key does not exist")
-        elif present.version != expect:
-            raise BadVersion(
-                f"{key}: expected version {expect}, but it is at version {present.version}"
-            )
-
-    def _remove(self, key: str) -> None:
-        if self._values.pop(key, None) is None:
-            return
-        self._keys.discard(key)
-        self._writes += 1
-        for keys in self._leases.values():
-            keys.discard(key)
-        self._watchers.publish(Change(key, None, self._writes))

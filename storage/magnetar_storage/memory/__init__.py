@@ -1,0 +1,1 @@
+"""Segments and metadata in memory: for tests and simulation."""
