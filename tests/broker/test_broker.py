@@ -31,7 +31,7 @@ from magnetar_broker.topic.non_persistent import NonPersistentTopic
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import DiskFull
-from magnetar_storage.log.engine import RollLimits
+from magnetar_storage.log.roll_limits import RollLimits
 
 NAME = TopicName.parse("persistent://public/default/topic")
 VOLATILE = TopicName.parse("non-persistent://public/default/topic")

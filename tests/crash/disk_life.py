@@ -26,9 +26,10 @@ from magnetar_storage.local.limits import Limits
 from magnetar_storage.local.segment_file import segment_of
 from magnetar_storage.local.store import LocalStore
 from magnetar_storage.log.cache import EntryCache
-from magnetar_storage.log.engine import Engine, RollLimits
+from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.offset_set import OffsetSet
+from magnetar_storage.log.roll_limits import RollLimits
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.world.runtime import Done
 

@@ -8,7 +8,7 @@ from fakes.topics import TopicWorld
 from magnetar_broker.compaction.topic_compaction import CompactionStatus
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_proto.ids import MessageId
-from magnetar_storage.log.engine import RollLimits
+from magnetar_storage.log.roll_limits import RollLimits
 
 BY_SEVEN = RollLimits(max_entries=7, min_age_ms=0)
 PERMITS = 100_000

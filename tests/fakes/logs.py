@@ -9,8 +9,9 @@ from fakes.world import ManualClock, ManualPromise, ManualTasks, run, start
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.interfaces import MetadataStore, SegmentStore, Version
 from magnetar_storage.log.cache import EntryCache
-from magnetar_storage.log.engine import Engine, RollLimits
+from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import Log
+from magnetar_storage.log.roll_limits import RollLimits
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
 
 T = TypeVar("T")

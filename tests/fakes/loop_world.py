@@ -6,8 +6,9 @@ from typing import Any
 
 from fakes.logs import KEY, NEVER
 from magnetar_storage.log.cache import EntryCache
-from magnetar_storage.log.engine import Engine, RollLimits
+from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import Log
+from magnetar_storage.log.roll_limits import RollLimits
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.memory.memory_store import MemoryStore, MemoryWriter
 

@@ -5,8 +5,8 @@ from typing import Any
 from fakes.logs import LogWorld, numbered
 from magnetar_storage.cursors.cursor import Cursor
 from magnetar_storage.cursors.needed import needed_by
-from magnetar_storage.log.engine import RollLimits
 from magnetar_storage.log.log import Log
+from magnetar_storage.log.roll_limits import RollLimits
 
 BY_TEN = RollLimits(max_entries=10, min_age_ms=0)
 EVER = 1 << 40

@@ -18,7 +18,7 @@ from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack
 from magnetar_proto.entries import DELIVER_AT_TAG, encode_entry
 from magnetar_proto.names import TopicName
-from magnetar_storage.log.engine import RollLimits
+from magnetar_storage.log.roll_limits import RollLimits
 
 EXCLUSIVE = pb.CommandSubscribe.Exclusive
 SHARED = pb.CommandSubscribe.Shared

@@ -25,7 +25,8 @@ from magnetar_storage.local.limits import Limits
 from magnetar_storage.local.recovery import Finding
 from magnetar_storage.local.store import LocalStore
 from magnetar_storage.log.cache import EntryCache
-from magnetar_storage.log.engine import Engine, RollLimits
+from magnetar_storage.log.engine import Engine
+from magnetar_storage.log.roll_limits import RollLimits
 from magnetar_storage.metadata.sqlite import SqliteMetadata
 from magnetar_storage.world.disk import LocalDisk
 

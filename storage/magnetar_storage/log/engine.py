@@ -1,31 +1,11 @@
-"""The store, metadata, cache and clock that logs share, and when they begin a new segment."""
+"""The store, metadata, cache and clock that all logs share, and their limits."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from magnetar_storage.interfaces import MetadataStore, SegmentStore
 from magnetar_storage.log.cache import EntryCache
+from magnetar_storage.log.roll_limits import RollLimits
 from magnetar_storage.world.runtime import Clock, Tasks
-
-
-@dataclass(frozen=True)
-class RollLimits:
-    """When a segment is closed and the next one is begun."""
-
-    max_entries: int = 50_000
-    max_bytes: int = 2048 << 20
-    min_age_ms: int = 10 * 60_000
-    max_age_ms: int = 240 * 60_000
-
-    def reached(self, entries: int, size: int, age_ms: int) -> bool:
-        """Whether a segment of this size and age should end."""
-        if entries == 0:
-            return False
-        big = self.is_big(entries, size)
-        return age_ms >= self.max_age_ms or (big and age_ms >= self.min_age_ms)
-
-    def is_big(self, entries: int, size: int) -> bool:
-        """Whether a segment of this size should end once it has its minimum age."""
-        return entries >= self.max_entries or size >= self.max_bytes
 
 
 @dataclass(frozen=True)
@@ -37,4 +17,4 @@ class Engine:
     cache: EntryCache
     clock: Clock
     tasks: Tasks
-    roll: RollLimits = RollLimits()
+    roll: RollLimits = field(default_factory=RollLimits)

@@ -20,7 +20,8 @@ from magnetar_storage.compacted import compacted_writer, latest_keys
 from magnetar_storage.errors import StorageError
 from magnetar_storage.local.store import LocalStore
 from magnetar_storage.log.cache import EntryCache
-from magnetar_storage.log.engine import Engine, RollLimits
+from magnetar_storage.log.engine import Engine
+from magnetar_storage.log.roll_limits import RollLimits
 
 BY_FOUR = RollLimits(max_entries=4, min_age_ms=0)
 FIRST: list[Sent] = [

@@ -14,7 +14,7 @@ from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.table import DELAYED_DELIVERY
 from magnetar_broker.policies.values import DelayedDelivery
 from magnetar_storage.errors import Unavailable
-from magnetar_storage.log.engine import RollLimits
+from magnetar_storage.log.roll_limits import RollLimits
 
 TICK = 1000
 BOTH = pytest.mark.parametrize("sub_type", [SHARED, KEY_SHARED])

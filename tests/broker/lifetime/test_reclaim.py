@@ -14,7 +14,7 @@ from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.retention import Retention
 from magnetar_broker.subscribing.finding import last_message_id
 from magnetar_proto.ids import MessageId
-from magnetar_storage.log.engine import RollLimits
+from magnetar_storage.log.roll_limits import RollLimits
 
 BY_TEN = RollLimits(max_entries=10, min_age_ms=0)
 

@@ -10,7 +10,7 @@ from effort import examples
 from fakes.topics import EXCLUSIVE, SHARED, TopicWorld, entry
 from fakes.world import ManualPromise, run
 from magnetar_broker.lifetime.tidying import tidy
-from magnetar_storage.log.engine import RollLimits
+from magnetar_storage.log.roll_limits import RollLimits
 
 T = TypeVar("T")
 BY_FIVE = RollLimits(max_entries=5, min_age_ms=0)

@@ -23,8 +23,8 @@ from magnetar_broker.publishing.producer import Producer, Sends
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry, parse_metadata
 from magnetar_storage.errors import DiskFull, StorageError, Unavailable
-from magnetar_storage.log.engine import RollLimits
 from magnetar_storage.log.log_reader import LogReader
+from magnetar_storage.log.roll_limits import RollLimits
 
 RULES = DeduplicationRules(snapshot_entries=5, snapshot_seconds=60)
 BY_FIVE = RollLimits(max_entries=5, min_age_ms=0)

@@ -11,9 +11,9 @@ from magnetar_broker.dispatch.consumer import Backlog
 from magnetar_broker.subscribing.backlog import YIELD_EVERY, BacklogCounter
 from magnetar_storage.cursors.cursor import Cursor
 from magnetar_storage.errors import Unavailable
-from magnetar_storage.log.engine import RollLimits
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.offset_set import OffsetSet
+from magnetar_storage.log.roll_limits import RollLimits
 
 ENTRIES = 2600  # two chunks of an OffsetSet and a part of a third
 COUNTS = [1] * 1100 + [offset % 7 + 1 for offset in range(ENTRIES - 1100)]

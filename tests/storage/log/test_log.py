@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from effort import examples
 from fakes.logs import BY_THREE, KEY, LogWorld, numbered
 from magnetar_storage.errors import DiskFull, Fenced, Unavailable, WriterFailed
-from magnetar_storage.log.engine import RollLimits
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.positions import NOWHERE
+from magnetar_storage.log.roll_limits import RollLimits
 
 
 def at_least(wanted: int, payload: bytes) -> bool:

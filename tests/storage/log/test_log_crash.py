@@ -17,8 +17,9 @@ from magnetar_storage.errors import StorageError
 from magnetar_storage.local.store import LocalStore
 from magnetar_storage.log import rewriting
 from magnetar_storage.log.cache import EntryCache
-from magnetar_storage.log.engine import Engine, RollLimits
+from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import Log
+from magnetar_storage.log.roll_limits import RollLimits
 from magnetar_storage.log.sparse_segment import MAGIC
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
 

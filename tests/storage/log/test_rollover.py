@@ -8,8 +8,8 @@ import pytest
 
 from fakes.logs import BY_THREE, NEVER, numbered
 from fakes.loop_world import LoopWorld, turns
-from magnetar_storage.log.engine import RollLimits
 from magnetar_storage.log.log import Log
+from magnetar_storage.log.roll_limits import RollLimits
 
 Waiting = Callable[[Log], Coroutine[Any, Any, None]]
 WAITS: list[Waiting] = [

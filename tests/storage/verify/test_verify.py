@@ -27,9 +27,10 @@ from magnetar_storage.local.store import LocalStore
 from magnetar_storage.log import rewriting
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.compacted_record import Compacted
-from magnetar_storage.log.engine import Engine, RollLimits
+from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.log_record import LogRecord
+from magnetar_storage.log.roll_limits import RollLimits
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.verify.verify import Problem, Report, verify
 
