@@ -51,6 +51,10 @@ class Phase(Enum):
     becomes IDLE at once if there is nothing to write, or the log has failed.  When a write has
     ended, changes that gathered meanwhile are written at once if a caller waits for them or
     cursors were created or deleted, else they lead from IDLE to GATHERING.
+
+    Changes join the entries that come after them.  Entries that were appended before may wait
+    for a round, or be in the one that is being synced, and only the engine knows which: a write
+    for a round that has begun would be a round of its own, for which the next message waits.
     """
 
     IDLE = auto()
@@ -279,6 +283,8 @@ class CursorLog:
 
     def go_along(self) -> None:
         """Entries were appended in this turn: changes that have gathered join their round."""
+        # Not while GATHERING: under steady traffic that would be a write for each round, with
+        # few changes in it, where one for each `GATHER_SECONDS` does.
         if self._phase is Phase.DUE:
             self._flush()
 

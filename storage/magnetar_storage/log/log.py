@@ -34,6 +34,10 @@ class Log(LogState):
 
     `entries` reads, `rollover` begins segments, `stored` changes the record.  When appending
     ends for good `failed` is set, once: open the log again then.
+
+    It is a `LogState` and does not have one: offsets, positions, `end` and `failed` are what its
+    callers use most, for every run, and a forwarding property takes five times as long as an
+    attribute.  Collaborators get a `LogState`, so that they cannot append, open or close.
     """
 
     def __init__(self, key: str, engine: Engine, record: LogRecord, version: Version) -> None:

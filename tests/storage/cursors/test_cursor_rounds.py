@@ -1,0 +1,69 @@
+"""Which commit round of the journal writes the changes of cursors."""
+
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import pytest
+
+from fakes.attached_states import Numbers
+from fakes.faulty_disk import FaultyDisk
+from fakes.logs import KEY
+from fakes.world import ManualClock, ManualTasks, QueuedWorkers, run
+from magnetar_storage.cursors.cursor_log import GATHER_SECONDS, CursorLog
+from magnetar_storage.local.store import LocalStore
+from magnetar_storage.log.cache import EntryCache
+from magnetar_storage.log.engine import Engine
+from magnetar_storage.log.log import Log
+from magnetar_storage.memory.memory_metadata import MemoryMetadata
+
+T = TypeVar("T")
+
+
+class World:
+    """A log with a cursor, on a journal whose rounds end when the test says so."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.workers = QueuedWorkers(self.clock)
+        self.rounds: list[int] = []
+        """How many records each round had."""
+        opening = LocalStore.open(FaultyDisk(), self.workers, self.clock, observe=self._ended)
+        store, tasks = self._do(opening), ManualTasks(self.clock)
+        metadata, cache = MemoryMetadata(self.clock), EntryCache(1 << 20)
+        engine = Engine(store, metadata, cache, self.clock, tasks)
+        log = self._do(Log.open(KEY, engine, create=True))
+        assert log is not None
+        self.log = log
+        self._do(log.rollover.start_writing())
+        self.cursors = self._do(CursorLog.open(log, {1: Numbers()}))
+        self.cursor = self._do(self.cursors.create("a", -1, {}))
+        self.rounds.clear()
+
+    def _do(self, coro: Coroutine[Any, Any, T]) -> T:
+        return run(coro, self.clock, self.workers.step)
+
+    def _ended(self, records: int, size: int, seconds: float | None) -> None:
+        self.rounds.append(records)
+
+    def append(self) -> None:
+        self.log.append([b"entry"], [1], lambda _: None)
+        self.cursors.go_along()
+
+    def end_rounds(self) -> None:
+        while self.clock.step() or self.workers.journal.step():
+            pass
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_what_is_due_is_in_the_round_of_the_entries_that_come_next(busy: bool) -> None:
+    world = World()
+    world.cursor.ack([0])
+    world.cursors.changed(world.cursor)
+    world.clock.advance(GATHER_SECONDS)
+    if busy:
+        world.log.append([b"entry"], [1], lambda _: None)
+        world.clock.pump()
+        assert len(world.workers.journal) == 1, "a round is being written"
+    world.append()
+    world.end_rounds()
+    assert world.rounds == ([1, 2] if busy else [2])
