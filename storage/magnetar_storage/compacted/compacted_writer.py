@@ -115,6 +115,7 @@ class CompactedWriter:
         if self._payloads:
             await self._write(part)
         entries, messages = part.entries, self._messages
+        # Behind the entries, so that an entry's number is its index in the map.
         await part.append_each(self._map.pieces())
         await part.seal()
         first, ledger, entry = self._first

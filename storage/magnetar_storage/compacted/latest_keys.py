@@ -70,6 +70,8 @@ class LatestKeys:
 
     async def add(self, found: Iterable[Last]) -> None:
         """Add messages with a key; they are later than all before."""
+        # The last one of a key wins, since messages come in order; across spills as well, since a
+        # division is read in the order in which it was written.
         self._latest.update(found)
         if len(self._latest) >= KEYS_IN_MEMORY:
             await self._spill_all()
@@ -96,6 +98,7 @@ class LatestKeys:
     async def _settle(self) -> None:
         while self._latest:
             for _, value in self._taken():
+                # Else the last message of the key deletes it: nothing of the key is left.
                 if not value & 1:
                     self.survivors.add(value >> 1)
             await self._turn()

@@ -85,6 +85,7 @@ class Cursor:
         self.ack_up_to(first_offset - 1)
         if not holes:
             return
+        # Into the set directly: a tracked cursor would write what every start finds out anyway.
         ranges, bitmaps = holes.parts(0)
         for run in ranges:
             self.acked.add(*run)
@@ -173,6 +174,7 @@ class TrackedCursor(Cursor):
         super()._ack_run(start, stop)
         new = self._new_ranges
         if new and new[-1][1] == start:
+            # Acknowledgements mostly come in order, one by one.
             new[-1] = (new[-1][0], stop)
         else:
             new.append((start, stop))
@@ -203,8 +205,10 @@ class TrackedCursor(Cursor):
         The caller must write them: they are not returned again.
         """
         if self._reset:
+            # A delta can only add acknowledgements, and a cursor that was moved back has fewer.
             return self.snapshot()
         mark_delete = self.mark_delete
+        # The mark-delete says the rest; so acknowledging in order writes no ranges at all.
         ranges = [r for r in self._new_ranges if r[1] > mark_delete + 1]
         masks = {o: self.partial[o] for o in self._new_partial if o in self.partial}
         counts = {o: self.redelivered[o] for o in self._new_counts if o in self.redelivered}
@@ -230,6 +234,7 @@ class TrackedCursor(Cursor):
         else:
             raise ValueError(f"expected WHOLE, DELTA or BITMAPS but got {kind.name}")
         self._advance()
+        # What was replayed is stored already.
         self._forget_changes()
 
     def _apply_bitmaps(self, body: bytes) -> None:
@@ -247,6 +252,7 @@ class TrackedCursor(Cursor):
         for start, stop in state.ranges:
             self.acked.add(max(start, first), stop)
             self._forget(start, stop)
+        # Merged: only WHOLE takes acknowledgements back, so what either knows is acknowledged.
         for offset, mask in state.masks.items():
             if not self.is_acked(offset):
                 self.partial[offset] = self.partial.get(offset, mask) & mask

@@ -130,6 +130,8 @@ class CursorLog:
     async def delete(self, name: str) -> None:
         """Delete a cursor; durable on return."""
         cursor = self.cursors.pop(name)
+        # A change written after the deletion would be one of an unknown cursor, which a replay
+        # takes for damage.
         self._dirty.pop(cursor.number, None)
         self._events.append(cursor_record.entry(Kind.DELETE, cursor.number))
         await self.durable()
@@ -209,6 +211,8 @@ class CursorLog:
         if not self._dirty and not self._events and not self._dirty_attached:
             self._release(None)
             return
+        # After opening there is no writer: reading the segment has sealed it, so that an earlier
+        # owner cannot write to it any more.
         if self._writer is None or self._written > self._limit:
             self._phase = Phase.WRITING
             self._engine.tasks.spawn(self._roll())
@@ -221,6 +225,7 @@ class CursorLog:
         self._append(self._writer, payloads, partial(self._flushed, self._take_waiting()))
 
     def _take(self) -> list[bytes]:
+        # Before the deltas: one of them may be of a cursor that was created just now.
         payloads, self._events = self._events, []
         dirty, self._dirty = self._dirty, {}
         for number, cursor in dirty.items():
@@ -253,6 +258,8 @@ class CursorLog:
     def _flushed(self, waiting: list[Done], error: BaseException | None) -> None:
         self._phase = Phase.IDLE
         if error is not None:
+            # The changes were taken from the cursors and cannot be written again: the log ends, and
+            # opening it again goes on with what is stored.
             self._log.fail(error)
         for done in waiting:
             done(error)  # which may change cursors again, so the phase may not be IDLE any more
@@ -298,15 +305,19 @@ class CursorLog:
         writer: SegmentWriter | None = None
         try:
             writer = await self._engine.store.create()
+            # Both in one turn: everybody who is answered by this write has their change in it.
             payloads = self._take_whole()
             waiting = self._take_waiting()
             self._written = 0
             for part in _portions(payloads):
                 await self._written_to(writer, part)
+            # So snapshots are at most a quarter of what is written, however large the state is.
             self._limit = max(self._roll_bytes, 4 * self._written)
             old, self._writer = self._writer, writer
             if old is not None:
                 await old.seal()
+            # The snapshot is durable before it is listed, and the old segment is deleted after
+            # that: whichever of them a crash leaves listed has all that was reported as durable.
             await self._log.stored.replace_cursor_segment(writer.segment)
         except StorageError as error:
             self._flushed(waiting, error)
@@ -328,6 +339,7 @@ async def read_cursors(
 
     `NoSegment` if there is none, `Corrupt` if it is damaged or holds something else.
     """
+    # Not only read: an earlier owner that still runs must not acknowledge anything more.
     end = await store.recover(segment)
     reader = await store.reader(segment)
     numbered: dict[int, DurableCursor] = {}

@@ -85,6 +85,8 @@ class DelayIndex:
         await self._load()
         await self._forget_beyond(log.end)
         first = log.first_offset
+        # A run is listed before its delays leave the recent ones: after a crash in between they are
+        # in both.
         recent.keep(lambda offset: first <= offset and offset not in self.waiting)
         self._wait(recent.offsets())
         self.waiting.remove_below(first)
@@ -98,6 +100,8 @@ class DelayIndex:
         if any(offset >= end for offset in self._recent.offsets()):
             self._recent.keep(lambda offset: offset < end)
             self._recent.moved()
+            # Stored before those offsets are used again, or a later start would delay other
+            # entries.
             await self._record()
 
     async def _load(self) -> None:
@@ -110,6 +114,7 @@ class DelayIndex:
                 self.unsure, damaged = range(self._log.end), True
                 loaded = None
             if loaded is None or loaded.run.stop <= self._log.first_offset:
+                # If it is unfinished, its delays are still among the recent ones.
                 useless.append(segment)
             else:
                 self._take_over(loaded)
@@ -133,6 +138,7 @@ class DelayIndex:
         self._recent.add([key(at_ms, offset) for offset, at_ms in delays])
         self._changed(None)
         if len(self._recent) > self._run and not self._moving:
+            # Not set by the coroutine, which begins later: the next `add` must not begin another.
             self._moving = True
             self._log.engine.tasks.spawn(self._move())
 
@@ -146,6 +152,8 @@ class DelayIndex:
             async with self._working.held():
                 while len(self._recent) > self._run and not self._closed:
                     run = await self._write(self._recent.move())
+                    # The run is durable; until the change of `recent` is, a restart finds the
+                    # delays twice.
                     self._set_runs([*self._runs, run])
                     self._recent.moved()
                     self._changed(None)
@@ -195,6 +203,7 @@ class DelayIndex:
                 if not taken:
                     await self._tidy()
                     break
+                # Runs are never changed: they still have the delays of entries that were trimmed.
                 due = sorted(offset for offset in taken if offset in self.waiting)
                 for start, stop in ranges_of(due):
                     self.waiting.remove(start, stop)
@@ -225,6 +234,7 @@ class DelayIndex:
                 loaded = await load_run(self._log.engine.store, run.segment)
                 for offset, bits in loaded.words if loaded and run is not damaged else ():
                     known.add_bits(offset, bits)
+        # What waits and is in no other place was in the damaged run.
         lost = [
             offset
             for start, stop in self.waiting
@@ -235,6 +245,7 @@ class DelayIndex:
             start, stop = min(lost[0], self.unsure.start), max(lost[-1] + 1, self.unsure.stop)
             self.unsure = range(start, stop) if self.unsure else range(lost[0], lost[-1] + 1)
         await self._record()
+        # After that: a crash in between finds the damage again, and loses no delay.
         await self._drop([damaged])
         return lost
 
@@ -264,6 +275,7 @@ class DelayIndex:
             return  # `_take` handles the damage when the run is due
         keys = sorted({one for one in keys if offset_of(one) in self.waiting})
         if keys:
+            # Written before the small ones are dropped: every delay is always in one run at least.
             self._set_runs([*self._runs, await self._write(keys)])
         await self._drop(small)
 

@@ -170,6 +170,7 @@ async def load_run(store: SegmentStore, segment: SegmentId) -> Loaded | None:
             raise StructError("it lists no offsets")
     except StructError as error:
         raise Corrupt("delays", 0, f"no header of a run: {error}", segment, 0, 0) from error
+    # The header was written first, and a crash kept some blocks from being written.
     if end.entries != 1 + blocks:
         return None
     stop = words[-1][0] + words[-1][1].bit_length()

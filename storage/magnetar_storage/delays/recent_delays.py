@@ -63,6 +63,7 @@ class RecentDelays:
     def take(self, until_ms: int, limit: int) -> list[int]:
         """The offsets of at most `limit` delays that are over at a time."""
         heap, taken, stop = self._heap, list[int](), key(until_ms + 1, 0)
+        # Nothing is written: after a restart delays that are over are released again, at once.
         while heap and heap[0] < stop and len(taken) < limit:
             taken.append(offset_of(heappop(heap)))
         return taken
@@ -90,6 +91,7 @@ class RecentDelays:
     # As an attached state ------------------------------------------------------
 
     def take_delta(self) -> list[bytes]:
+        # An ADD cannot say that delays have left for a run.
         if self._whole:
             return self.snapshot()
         if not self._new and not self._noted:
@@ -117,5 +119,6 @@ class RecentDelays:
         for at in range(0, max(len(keys), 1), PIECE):
             body = encode_block(keys[at : at + PIECE])
             records.append(_HEAD.pack(kind, self.recorded_to) + body)
+            # A second WHOLE would replace the first.
             kind = Kind.ADD
         return records

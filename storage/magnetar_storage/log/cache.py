@@ -62,6 +62,8 @@ class Tail:
         at = offset - self._first + self._dead
         if at < self._dead or at >= len(self._payloads):
             return None
+        # Halved until it fits: a few sums of slices instead of a loop over the entries.  A read may
+        # return less than it was asked for.
         payloads = self._payloads[at : at + max_entries]
         while len(payloads) > 1 and sum(map(len, payloads)) > max_bytes:
             del payloads[len(payloads) // 2 :]
@@ -78,6 +80,7 @@ class Tail:
         self._pending_drops -= old
         count -= old
         payloads, dead = self._payloads, self._dead
+        # Emptied, and cut off when they are half of the list: each cut moves all that is left.
         payloads[dead : dead + count] = [b""] * count
         self._dead = dead = dead + count
         self._first += count

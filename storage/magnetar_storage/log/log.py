@@ -61,6 +61,7 @@ class Log(LogState):
             record = NEW
             version = await engine.metadata.put(key, NEW_VALUE, ABSENT)
         else:
+            # Most of many topics never got a message: they share one record in memory.
             is_new = found.value == NEW_VALUE
             record = NEW if is_new else LogRecord.decode(key, found.value)
             version = found.version
@@ -84,10 +85,13 @@ class Log(LogState):
         self.end = record.first_offset + sum(s.entries or 0 for s in record.segments)
         self.next_offset = self.end
         self.messages_end = record.first_messages + sum(s.messages for s in record.segments)
+        # Before anything is read: cursors count holes as acknowledged.
         await self.entries.find_holes()
+        # Deletions that a crash interrupted.
         await self.stored.empty_trash()
 
     async def _drop_empty(self) -> None:
+        # A segment that was begun, and got no entry before its owner ended, has no offset at all.
         empty = tuple(s.id for s in self.record.segments if s.entries == 0)
         if empty:
             kept = tuple(s for s in self.record.segments if s.entries != 0)
@@ -108,7 +112,9 @@ class Log(LogState):
         """Delete every segment, then the record."""
         await self._end_work(WriterFailed(f"{self.key} was deleted"))
         await self.rollover.discard_unlisted()
+        # Not sealed: its entries go, and the store fails its appends when it deletes the segment.
         self.writer = None
+        # Nobody writes to trash any more (`_end_work` has waited): all of it can go.
         self.stored.unfinished.clear()
         # A change of cursors or delays that is still running may list a segment meanwhile.
         while not await self.stored.remove():
@@ -118,6 +124,8 @@ class Log(LogState):
 
     async def _end_work(self, reason: StorageError) -> None:
         """Let nothing begin any more, and wait for what is running; it ends soon."""
+        # First: what is running looks at it.  Not by `fail`: its listener is for failures, and the
+        # caller ends this log itself.
         self.failed = self.failed or reason
         if self._rewriting is not None:
             await self._rewriting.ended()
@@ -148,6 +156,7 @@ class Log(LogState):
         offset = self.next_offset
         run = QueuedRun(self, writer, offset, payloads, counts, done)
         first = writer.append(payloads, counts, run.settled)
+        # After the append: a run that the writer rejects must not leave offsets without entries.
         self.next_offset = offset + len(payloads)
         self.open_entries += len(payloads)
         return writer.segment, first
@@ -159,6 +168,7 @@ class Log(LogState):
         doomed: list[Segment] = []
         first = self.first_offset
         for segment in self.record.segments:
+            # Only from the front: all offsets are derived from that of the first segment kept.
             if segment.entries is None or first + segment.entries > before:
                 break
             first += segment.entries
@@ -211,6 +221,7 @@ class QueuedRun:
         if error is not None:
             log.fail(error)
         else:
+            # Before the report: whoever gets the receipt may read the run at once.
             log.end = self._offset + len(payloads)
             log.messages_end += sum(self._counts)
             size = log.tail.append(self._offset, payloads, self._counts)

@@ -136,6 +136,7 @@ class LogReader:
             sparse = await self._sparse_segment(segment.kept_in)
             return await sparse.read(offset, max_entries, max_bytes)
         except Corrupt as error:
+            # A sparse segment names offsets; whoever is told knows positions only.
             raise _in_ledger(error, segment, base) from error
 
     async def first_where(self, holds: Callable[[bytes], bool]) -> int:
@@ -160,6 +161,7 @@ class LogReader:
             try:
                 return await self.read(offset, 1, 1)
             except (Corrupt, NoSegment) as error:
+                # A seek by time must not fail for damage that it only passes.
                 offset = self.behind_damage(offset, error)
         return Run(offset, [], ())
 

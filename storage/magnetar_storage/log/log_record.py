@@ -124,6 +124,8 @@ class LogRecord:
         """With this compacted data instead of the old, which becomes trash."""
         old = set() if self.compacted is None else self.compacted.segments
         new = set() if compacted is None else compacted.segments
+        # The new parts leave the trash by the change that lists them: a crash before it deletes
+        # them, a crash after it deletes the old ones.
         trash = tuple(t for t in self.trash if t not in new) + tuple(sorted(old - new))
         return replace(self, compacted=compacted, trash=trash)
 
@@ -133,6 +135,7 @@ class LogRecord:
         return self._discarding(
             replace(
                 self,
+                # Counts of the whole history go on, so that no offset and no backlog changes.
                 first_offset=self.first_offset + sum(s.entries or 0 for s in deleted),
                 first_messages=self.first_messages + sum(s.messages for s in deleted),
                 segments=tuple(s for s in self.segments if s.id not in doomed),

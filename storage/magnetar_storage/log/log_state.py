@@ -155,6 +155,7 @@ class LogState:
         for segment, base in zip(self.record.segments, self.bases, strict=True):
             if segment.id == ledger:
                 return min(base + max(entry, 0), self.segment_end(base))
+            # Ids ascend: this is the first one after a ledger that was deleted.
             if segment.id > ledger:
                 return base
         return self.end
@@ -187,6 +188,8 @@ class LogState:
 
     def begin_segment(self, writer: SegmentWriter) -> None:
         """Let appends go to a new segment, which the record lists already."""
+        # Noted, since the segment before may still have entries that are not durable: its length,
+        # from which `index` would derive this, is known when it is sealed.
         self._by_id[writer.segment] = self.next_offset
         self.index()
         self.writer = writer

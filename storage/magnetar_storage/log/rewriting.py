@@ -60,6 +60,7 @@ class Rewriting:
         room for a copy, segments of which nothing is needed are deleted all the same, and then
         `DiskFull` is raised.
         """
+        # Not queued: the call that is running does the same work.
         if self._running.is_held:
             return 0
         copied = freed = 0
@@ -70,6 +71,7 @@ class Rewriting:
                 try:
                     left = await self._replace(group, needed)
                 except DiskFull as error:
+                    # Others may need no copy, and deleting those makes room.
                     no_room = error
                     continue
                 copied, freed = copied + left, freed + size - left

@@ -53,6 +53,8 @@ class Rollover:
     async def _terminate(self) -> None:
         state = self._state
         try:
+            # Nothing is appended from here on, and the seal waits for what was: so the end that is
+            # recorded as the last position cannot move any more.
             writer, state.writer = state.writer, None
             if writer is not None:
                 await self.settle(writer)
@@ -63,6 +65,7 @@ class Rollover:
             )
             state.terminated = True
         except StorageError as error:
+            # It may be recorded all the same: an append now would extend a log that is terminated.
             state.fail(error)
             raise
 
@@ -108,9 +111,13 @@ class Rollover:
             async with self._unlisted_deleted():
                 try:
                     await self._next_segment()
+                    # Only now, so that no append waits for the seal.  A crash before it leaves two
+                    # segments whose end is not recorded: the next owner settles both.
                     if old is not None:
                         await self.settle(old)
                 except StorageError as error:
+                    # It may be unknown what the record lists.  Opening the log again finds out, and
+                    # is the one way to recover from any failure.
                     self._state.fail(error)
         finally:
             self._switching.give_back()

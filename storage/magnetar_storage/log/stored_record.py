@@ -42,9 +42,12 @@ class StoredRecord:
                     state.key, record.encode(), self._version
                 )
             except BadVersion as error:
+                # Or a change of ours took place though it was reported as failed.  In both cases
+                # the record in memory is not the stored one; opening the log again reads that.
                 fenced = Fenced(f"{state.key} was taken over by another owner")
                 state.fail(fenced)
                 raise fenced from error
+            # Only now: nothing may act on a record that a crash could take back.
             state.record = record
 
     async def remove(self) -> bool:
@@ -93,6 +96,8 @@ class StoredRecord:
     async def empty_trash(self) -> None:
         """Delete the segments that the record lists as trash, but for `unfinished` ones."""
         doomed = frozenset(self._state.record.trash) - self.unfinished
+        # Deleted first, and forgotten then: after a crash in between the next owner deletes them
+        # once more, which is no error.
         for segment in sorted(doomed):
             await self._engine.store.delete(segment)
         if doomed:
@@ -105,6 +110,7 @@ class StoredRecord:
     async def create_in_trash(self) -> SegmentWriter:
         """A new segment, listed as `unfinished` trash until another change lists it for use."""
         writer = await self._engine.store.create()
+        # Before the change that lists it: another change may empty the trash right after that.
         self.unfinished.add(writer.segment)
         try:
             await self.commit(lambda record: replace(record, trash=(*record.trash, writer.segment)))

@@ -133,8 +133,10 @@ class Database:
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
+        # Locked until it is closed: a second process is refused, and at once (`timeout=0`).
         connection.execute("PRAGMA locking_mode=EXCLUSIVE")
         connection.execute("PRAGMA journal_mode=WAL")
+        # Each commit is synced: with NORMAL, the default of some builds, only checkpoints are.
         connection.execute("PRAGMA synchronous=FULL")
         # macOS: sync to the device, not only to the drive's cache; elsewhere without effect.
         connection.execute("PRAGMA fullfsync=ON")
@@ -145,6 +147,7 @@ class Database:
                 f"{self._path} has schema {version}, this release knows {SCHEMA_VERSION}: "
                 "use a release that knows it"
             )
+        # Before anything is written to it: more writes would spread the damage.
         (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
             raise self._damaged(verdict)
@@ -280,6 +283,7 @@ class SqliteMetadata:
         return cls(database, keys, worker, clock)
 
     async def get(self, key: str) -> Versioned | None:
+        # So a key that does not exist, such as a policy that is not set, costs no job.
         if self._keys is not None and key not in self._keys:
             return None
         promise = self._clock.promise()
@@ -376,6 +380,7 @@ class SqliteMetadata:
         error: BaseException | None,
     ) -> None:
         if outcomes is None:
+            # It is unknown which of the writes took place.
             self._keys = None
             outcomes = [_again(error) for _ in promises]
         elif self._keys is None:

@@ -34,6 +34,8 @@ def damaged_frame(log: bytes) -> int | None:
         _, commit, *of_frame = FRAME.unpack_from(log, at)
         stored = of_frame[2], of_frame[3]
         summed = log[at : at + SUMMED_OF_FRAME] + log[at + FRAME.size : at + size]
+        # After a checkpoint SQLite begins at the start of the file again, with other salts: where
+        # frames of before follow, the log ends.
         intact = of_frame[:2] == salts and _summed(summed, WORDS[magic], sums) == stored
         if damaged is None and not intact:
             damaged = at
@@ -41,6 +43,7 @@ def damaged_frame(log: bytes) -> int | None:
             if commit_follows:
                 return damaged
             commit_follows = commit > 0
+        # As stored, not as computed: so the frames after a damaged one can be verified.
         sums = stored
     return None
 

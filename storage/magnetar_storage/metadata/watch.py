@@ -25,6 +25,7 @@ class Watch(AsyncIterator[Change | Resync]):
     def offer(self, change: Change) -> None:
         """Queue a change for the reader."""
         if len(self._queue) >= self._limit:
+            # The reader has to read everything again, which includes these changes.
             self._queue.clear()
             self._queue.append(RESYNC)
         elif not self._queue or self._queue[-1] is not RESYNC:
