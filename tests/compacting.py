@@ -24,9 +24,9 @@ def ended(broker: Serving, topic: str) -> dict[str, str]:
     """The same once nothing runs (any more)."""
     until = time.monotonic() + DEADLINE_SECONDS
     while time.monotonic() < until:
-        said = status_of(broker, topic)
-        if said["status"] not in ("RUNNING", "NOT_RUN"):
-            return said
+        status = status_of(broker, topic)
+        if status["status"] not in ("RUNNING", "NOT_RUN"):
+            return status
         time.sleep(LOOK_SECONDS)
     raise AssertionError(f"{topic} is still being compacted")
 

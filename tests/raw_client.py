@@ -279,11 +279,11 @@ def send_frame(
     sequence_id: int,
     payload: bytes,
     producer_id: int = 1,
-    said: pb.MessageMetadata | None = None,
+    own_metadata: pb.MessageMetadata | None = None,
     **fields: Any,
 ) -> bytes:
-    """A SEND of one entry; `fields` are those of the command, `said` its metadata."""
-    entry = encode_entry(metadata(sequence_id) if said is None else said, payload)
+    """A SEND of one entry; `fields` are those of the command."""
+    entry = encode_entry(metadata(sequence_id) if own_metadata is None else own_metadata, payload)
     return send_frame_of(entry, sequence_id, producer_id, **fields)
 
 

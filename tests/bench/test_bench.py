@@ -464,13 +464,13 @@ def test_what_failed_is_told_and_spares_the_rest(tmp_path: Path) -> None:
     def works(trial: Trial) -> Measures:
         return {"msg_per_s": 1.0}
 
-    told: list[str] = []
+    lines: list[str] = []
     made = Results({}, 1, 1.0)
     with Contest(["floor"], tmp_path, TINY, SECONDS) as contest:
         rows = {"publish-100": Row("a", measure), "publish-1k": Row("b", works)}
-        for measured in contest.run(rows, 1, told.append):
+        for measured in contest.run(rows, 1, lines.append):
             made.add(*measured)
-    assert "FAILED: LoadError: no luck" in told
+    assert "FAILED: LoadError: no luck" in lines
     assert made.failures == [("publish-100", "floor", "LoadError: no luck")]
     assert made.values("publish-1k", "floor", "msg_per_s") == [1.0]
 

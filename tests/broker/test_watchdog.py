@@ -36,11 +36,11 @@ class WatchedWorld(TopicWorld):
         self.dog.start()
 
 
-Told = Callable[[], list[str]]
+Logged = Callable[[], list[str]]
 
 
 @pytest.fixture
-def told(caplog: pytest.LogCaptureFixture) -> Told:
+def logged(caplog: pytest.LogCaptureFixture) -> Logged:
     """What the watchdog has logged since the last call, each with its level."""
     caplog.set_level(logging.INFO, "magnetar_broker.watchdog")
 
@@ -53,15 +53,15 @@ def told(caplog: pytest.LogCaptureFixture) -> Told:
 
 
 def test_a_full_consumer_is_told_once_with_its_numbers_and_again_when_it_goes_on(
-    told: Told,
+    logged: Logged,
 ) -> None:
     world = WatchedWorld(TopicLimits(max_unacked_per_consumer=3))
     consumer = world.subscribe(sub_type=SHARED, permits=100)
     world.publish(entry(1), entry(2), entry(3), entry(4), entry(5))
     world.clock.advance(STALLED_CHECKS - 1)
-    assert told() == []
+    assert logged() == []
     world.clock.advance(LONG_ENOUGH)
-    (line,) = told()
+    (line,) = logged()
     assert line.startswith(f"WARNING subscription sub of {world.name} has sent nothing for 5 s")
     assert "(unacked_consumer: " in line and "maxUnackedMessagesPerConsumer" in line
     assert "5 entries are not acknowledged, 0 of them wait for redelivery" in line
@@ -70,15 +70,15 @@ def test_a_full_consumer_is_told_once_with_its_numbers_and_again_when_it_goes_on
     assert Stalls("unacked_consumer", 1, 1) in world.dog.stalls()
     assert Stalls(DEFECT, 0, 0) in world.dog.stalls()
     world.clock.advance(3 * LONG_ENOUGH)
-    assert told() == []
+    assert logged() == []
     world.ack(consumer, 0, 1, 2)
     world.clock.advance(1)
-    assert told() == [f"INFO subscription sub of {world.name} delivers again"]
+    assert logged() == [f"INFO subscription sub of {world.name} delivers again"]
     assert (world.dog.stalled, world.dog.stalled_total) == ({}, {"unacked_consumer": 1})
 
 
 @pytest.mark.parametrize("sub_type", [EXCLUSIVE, SHARED, FAILOVER])
-def test_idleness_is_no_stall(told: Told, sub_type: int) -> None:
+def test_idleness_is_no_stall(logged: Logged, sub_type: int) -> None:
     world = WatchedWorld()
     world.publish(entry(1))
     consumer = world.subscribe(sub_type=sub_type, earliest=True)
@@ -91,52 +91,52 @@ def test_idleness_is_no_stall(told: Told, sub_type: int) -> None:
     world.publish(entry(2))
     world.clock.advance(LONG_ENOUGH)
     assert world.subscription().dispatcher.blocker() is Blocker.NO_CONSUMER
-    assert (told(), world.dog.stalled_total) == ([], {})
+    assert (logged(), world.dog.stalled_total) == ([], {})
 
 
-def test_a_client_that_does_not_read_is_a_stall_until_it_leaves(told: Told) -> None:
+def test_a_client_that_does_not_read_is_a_stall_until_it_leaves(logged: Logged) -> None:
     world = WatchedWorld()
     connection = RecordingConnection()
     consumer = world.subscribe(connection, permits=10)
     connection.room = False
     world.publish(entry(1))
     world.clock.advance(LONG_ENOUGH)
-    assert "slow_connection" in told()[0]
+    assert "slow_connection" in logged()[0]
     consumer.close()
     world.clock.advance(1)
-    assert told() == [f"INFO subscription sub of {world.name} delivers again"]
+    assert logged() == [f"INFO subscription sub of {world.name} delivers again"]
 
 
-def test_a_subscription_that_delivers_now_and_then_is_not_stalled(told: Told) -> None:
+def test_a_subscription_that_delivers_now_and_then_is_not_stalled(logged: Logged) -> None:
     world = WatchedWorld(TopicLimits(max_unacked_per_consumer=1))
     consumer = world.subscribe(sub_type=SHARED, permits=100)
     world.publish(*(entry(n) for n in range(20)))
     for offset in range(15):
         world.clock.advance(STALLED_CHECKS - 1)
         world.ack(consumer, offset)
-    assert (told(), world.dog.stalled_total) == ([], {})
+    assert (logged(), world.dog.stalled_total) == ([], {})
 
 
-def test_what_nobody_looks_after_is_woken_and_reported_as_a_defect(told: Told) -> None:
+def test_what_nobody_looks_after_is_woken_and_reported_as_a_defect(logged: Logged) -> None:
     world = WatchedWorld()
     consumer = world.subscribe()
     world.publish(entry(1))
     consumer.permits += 5  # and nobody is told
     world.clock.advance(LONG_ENOUGH)
     assert world.offsets(consumer) == [0]
-    (line,) = told()
+    (line,) = logged()
     assert line.startswith("ERROR") and "defect" in line
     assert (world.dog.stalled, world.dog.stalled_total) == ({}, {DEFECT: 1})
 
 
-def test_a_read_that_does_not_come_back_is_a_stall_and_no_defect(told: Told) -> None:
+def test_a_read_that_does_not_come_back_is_a_stall_and_no_defect(logged: Logged) -> None:
     world = WatchedWorld(cache_bytes=0)
     consumer = world.subscribe()
     world.publish(entry(1))
     gate = world.store.read_gate = ManualPromise()
     world.flow(consumer, 5)
     world.clock.advance(LONG_ENOUGH)
-    assert "(reading: " in told()[0]
+    assert "(reading: " in logged()[0]
     world.store.read_gate = None
     gate.set_result(None)
     world.clock.advance(1)
@@ -144,7 +144,7 @@ def test_a_read_that_does_not_come_back_is_a_stall_and_no_defect(told: Told) -> 
     assert world.dog.stalled == {}
 
 
-def test_damage_is_a_stall_and_a_change_of_the_reason_is_told(told: Told) -> None:
+def test_damage_is_a_stall_and_a_change_of_the_reason_is_told(logged: Logged) -> None:
     world = WatchedWorld(cache_bytes=0)
     connection = RecordingConnection()
     consumer = world.subscribe(connection)
@@ -152,30 +152,30 @@ def test_damage_is_a_stall_and_a_change_of_the_reason_is_told(told: Told) -> Non
     world.store.read_failure = Corrupt("file", 0, "damaged", 1, 0, 0)
     world.flow(consumer, 5)
     world.clock.advance(LONG_ENOUGH)
-    assert "(damage: " in told()[0]
+    assert "(damage: " in logged()[0]
     connection.room = False
     world.clock.advance(1)
-    assert "(slow_connection: " in told()[0]
+    assert "(slow_connection: " in logged()[0]
     assert world.dog.stalled == {"slow_connection": 1}
     assert world.dog.stalled_total == {"damage": 1, "slow_connection": 1}
 
 
-def test_a_stalled_subscription_that_is_removed_is_forgotten(told: Told) -> None:
+def test_a_stalled_subscription_that_is_removed_is_forgotten(logged: Logged) -> None:
     world = WatchedWorld()
     connection = RecordingConnection()
     world.subscribe(connection, permits=10)
     connection.room = False
     world.publish(entry(1))
     world.clock.advance(LONG_ENOUGH)
-    told()
+    logged()
     subscription = world.subscription()
     world.do(subscription.delete())
     world.clock.advance(1)
-    assert told() == [f"INFO subscription sub of {world.name} was deleted"]
+    assert logged() == [f"INFO subscription sub of {world.name} was deleted"]
     assert world.dog.stalled == {}
 
 
-def test_many_stalls_at_once_do_not_flood_the_log(told: Told) -> None:
+def test_many_stalls_at_once_do_not_flood_the_log(logged: Logged) -> None:
     world = WatchedWorld()
     connection = RecordingConnection()
     for number in range(MAX_LINES + 7):
@@ -183,13 +183,13 @@ def test_many_stalls_at_once_do_not_flood_the_log(told: Told) -> None:
     connection.room = False
     world.publish(entry(1))
     world.clock.advance(LONG_ENOUGH)
-    lines = told()
+    lines = logged()
     assert len(lines) == MAX_LINES + 1
     assert "7 further subscriptions" in lines[-1]
     assert world.dog.stalled == {"slow_connection": MAX_LINES + 7}
 
 
-def test_a_stopped_watchdog_looks_no_more(told: Told) -> None:
+def test_a_stopped_watchdog_looks_no_more(logged: Logged) -> None:
     world = WatchedWorld()
     world.dog.stop()
     consumer = world.subscribe()
@@ -197,7 +197,7 @@ def test_a_stopped_watchdog_looks_no_more(told: Told) -> None:
     consumer.permits += 5
     world.clock.advance(3 * LONG_ENOUGH)
     assert world.offsets(consumer) == []
-    assert told() == []
+    assert logged() == []
 
 
 def test_a_look_at_many_topics_that_nobody_subscribed_to_leaves_turns_to_others() -> None:

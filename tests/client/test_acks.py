@@ -65,13 +65,13 @@ def test_a_lost_part_is_not_sent_after_the_whole() -> None:
 
 def test_beginning_anew_forgets_only_what_the_broker_knows() -> None:
     tracker = AckTracker()
-    told, untold = batches(2, 2)
-    tracker.ack([told[0]])
+    sent, unsent = batches(2, 2)
+    tracker.ack([sent[0]])
     tracker.take()
-    tracker.ack([untold[0]])
+    tracker.ack([unsent[0]])
     tracker.begin_anew()
     assert tracker.take() == [(1, 1, (0b10,))]
-    tracker.ack([told[1]])
+    tracker.ack([sent[1]])
     assert tracker.take() == [(1, 0, (0b01,))], "the broker combines it with what it knows"
 
 
@@ -114,7 +114,7 @@ def test_the_broker_ends_up_with_what_was_acked(sizes: list[int], data: st.DataO
     tracker = AckTracker()
     acked: set[tuple[int, int]] = set()
 
-    def tell() -> None:
+    def send_due() -> None:
         for _, entry, ack_set in tracker.take():
             left[entry] &= ack_set_to_mask(ack_set)
 
@@ -125,8 +125,8 @@ def test_the_broker_ends_up_with_what_was_acked(sizes: list[int], data: st.DataO
         if data.draw(st.booleans()):
             tracker.restore(tracker.take(), is_cumulative=False)
         if data.draw(st.booleans()):
-            tell()
-    tell()
+            send_due()
+    send_due()
     for index, size in enumerate(sizes):
         unacked = {place for place in range(size) if (index, place) not in acked}
         assert left[index] == sum(1 << place for place in unacked)

@@ -10,6 +10,6 @@ from magnetar.cli import main
 
 def test_the_version_tells_how_it_runs() -> None:
     compiled = not magnetar_proto.frames.__file__.endswith(".py")
-    told = CliRunner().invoke(main, ["--version"], prog_name="magnetar").output
+    printed = CliRunner().invoke(main, ["--version"], prog_name="magnetar").output
     kind = "compiled" if compiled else "pure Python"
-    assert told == f"magnetar, version {version('magnetar')} ({kind})\n"
+    assert printed == f"magnetar, version {version('magnetar')} ({kind})\n"

@@ -24,26 +24,26 @@ from magnetar_proto.commands import encode
 from magnetar_proto.deliveries import Delivery, encode_message
 from magnetar_proto.ids import MessageId
 
-NOBODY = 2**64 - 1
+NO_REQUEST = 2**64 - 1
 
 
 class End:
     """A producer and consumer that remembers what it was told."""
 
     def __init__(self) -> None:
-        self.told: list[Any] = []
+        self.reported: list[Any] = []
 
     def receipt_rcvd(self, _: Connection, sequence_id: int, ledger: int, entry: int) -> None:
-        self.told.append(("receipt", sequence_id, ledger, entry))
+        self.reported.append(("receipt", sequence_id, ledger, entry))
 
     def send_error_rcvd(self, _: Connection, error: pb.CommandSendError) -> None:
-        self.told.append(("refused", error.sequence_id, error.message))
+        self.reported.append(("refused", error.sequence_id, error.message))
 
     def entry_rcvd(self, delivery: Delivery, entry: bytes) -> None:
-        self.told.append(("entry", delivery.ledger, delivery.entry, entry))
+        self.reported.append(("entry", delivery.ledger, delivery.entry, entry))
 
     def detached(self, _: Connection, error: MagnetarError) -> None:
-        self.told.append(("detached", type(error)))
+        self.reported.append(("detached", type(error)))
 
 
 @asynccontextmanager
@@ -102,7 +102,9 @@ async def test_an_error_about_the_connection_ends_it() -> None:
         asked = asyncio.create_task(connection.request(pb.CommandUnsubscribe(consumer_id=1)))
         await asyncio.sleep(0)
         connection.data_received(
-            encode(pb.CommandError(request_id=NOBODY, error=pb.ServiceNotReady, message="later"))
+            encode(
+                pb.CommandError(request_id=NO_REQUEST, error=pb.ServiceNotReady, message="later")
+            )
         )
         with pytest.raises(NotReady, match="later"):
             await asked
@@ -140,7 +142,7 @@ async def test_a_silent_peer_is_probed_and_then_left() -> None:
         connection._probe()
         assert wire.is_closed
         assert not connection.is_open
-        assert end.told == [("detached", ConnectionLost)]
+        assert end.reported == [("detached", ConnectionLost)]
 
 
 @pytest.mark.parametrize(
@@ -158,7 +160,7 @@ async def test_a_peer_that_breaks_the_rules_is_left(garbage: bytes) -> None:
         good = pb.CommandSendReceipt(producer_id=1, sequence_id=5)
         good.message_id.CopyFrom(MessageId(3, 4).to_pb())
         connection.data_received(encode(good) + garbage)
-        assert end.told == [("receipt", 5, 3, 4), ("detached", ConnectionLost)]
+        assert end.reported == [("receipt", 5, 3, 4), ("detached", ConnectionLost)]
         assert wire.is_closed
         with pytest.raises(ConnectionLost, match="is closed"):
             connection.write(b"")
@@ -182,8 +184,8 @@ async def test_frames_reach_their_ends_even_in_pieces() -> None:
         data = head + payload + encode(refusal) + encode(stranger) + encode(unused)
         for index in range(len(data)):
             connection.data_received(data[index : index + 1])
-        assert consumer.told == [("entry", 7, 8, payload)]
-        assert producer.told == [("refused", 9, "no")]
+        assert consumer.reported == [("entry", 7, 8, payload)]
+        assert producer.reported == [("refused", 9, "no")]
 
 
 async def test_what_the_broker_closes_is_told_once() -> None:
@@ -192,11 +194,11 @@ async def test_what_the_broker_closes_is_told_once() -> None:
         connection.add_producer(1, producer)
         connection.add_consumer(2, consumer)
         connection.data_received(
-            encode(pb.CommandCloseProducer(producer_id=1, request_id=NOBODY))
-            + encode(pb.CommandCloseConsumer(consumer_id=2, request_id=NOBODY))
+            encode(pb.CommandCloseProducer(producer_id=1, request_id=NO_REQUEST))
+            + encode(pb.CommandCloseConsumer(consumer_id=2, request_id=NO_REQUEST))
         )
         connection.close()
-        assert producer.told == consumer.told == [("detached", ConnectionLost)]
+        assert producer.reported == consumer.reported == [("detached", ConnectionLost)]
 
 
 async def test_a_refused_ack_is_an_error() -> None:

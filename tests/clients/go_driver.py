@@ -29,24 +29,24 @@ class GoDriver:
     def play(self, scenario: str, stage: Stage) -> str | None:
         """What went wrong, as text, or None."""
         broker = stage.broker
-        told = {"SERVICE_URL": broker.service_url, "TOPIC": stage.topic}
+        environment = {"SERVICE_URL": broker.service_url, "TOPIC": stage.topic}
         with subprocess.Popen(
             [str(self._program), "-test.run", f"^{scenario}$", "-test.timeout", LIMIT],
-            env=os.environ | told,
+            env=os.environ | environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         ) as process:
             assert process.stdin is not None and process.stdout is not None
-            said = []
+            output = []
             for line in process.stdout:
                 if line.startswith("ask "):
                     process.stdin.write(stage.answer_or_failure(line[4:]) + "\n")
                     process.stdin.flush()
                 else:
-                    said.append(line)
-        return "".join(said) if process.returncode else None
+                    output.append(line)
+        return "".join(output) if process.returncode else None
 
     def close(self) -> None:
         """Nothing goes on behind a test."""

@@ -43,24 +43,24 @@ class JavaDriver:
     def play(self, scenario: str, stage: Stage) -> str | None:
         """What went wrong, as text, or None."""
         broker = stage.broker
-        self._say("\t".join((scenario, broker.service_url, broker.http_url, stage.topic)))
+        self._send("\t".join((scenario, broker.service_url, broker.http_url, stage.topic)))
         while True:
-            word, _, rest = self._hear().partition(" ")
+            word, _, rest = self._receive().partition(" ")
             if word != "ask":
                 return None if word == "ok" else rest.replace("\\n", "\n")
-            self._say(stage.answer_or_failure(rest))
+            self._send(stage.answer_or_failure(rest))
 
     def close(self) -> None:
         """End the process, whatever it does."""
         self._process.kill()
         self._process.communicate()
 
-    def _say(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
 
-    def _hear(self) -> str:
+    def _receive(self) -> str:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line, f"it ended; see {self.log_path}:\n{self.log_path.read_text()}"

@@ -38,8 +38,8 @@ def test_the_snippets_run_and_print_what_they_say(
             printed = (
                 run(snippet, broker, namespace) if language == "python" else ask(snippet, broker)
             )
-            said = " ".join(OUTPUT.findall(snippet))
-            assert " ".join(printed.splitlines()) == said, snippet
+            wanted = " ".join(OUTPUT.findall(snippet))
+            assert " ".join(printed.splitlines()) == wanted, snippet
     finally:
         close = getattr(namespace.get("client"), "close", None)
         assert close is not None, "the page makes no client"
@@ -65,12 +65,12 @@ def ask(snippet: str, broker: RunningBroker) -> str:
     parser.add_argument("url")
     answers = []
     for command in re.findall(r"^curl (.*)$", snippet.replace("\\\n", " "), re.MULTILINE):
-        said = parser.parse_args(shlex.split(command))
-        url = said.url.replace("localhost:8080", broker.http_url)
-        headers = dict([said.header.split(": ")])
-        with urlopen(Request(url, said.data.encode(), headers, method=said.method)) as answer:
+        curl = parser.parse_args(shlex.split(command))
+        url = curl.url.replace("localhost:8080", broker.http_url)
+        headers = dict([curl.header.split(": ")])
+        with urlopen(Request(url, curl.data.encode(), headers, method=curl.method)) as answer:
             body = answer.read().decode()
-            answers += [body] if said.method == "GET" else []
+            answers += [body] if curl.method == "GET" else []
     return "\n".join(answers)
 
 

@@ -12,7 +12,7 @@ from running_broker import RunningBroker
 pytestmark = pytest.mark.daemon
 
 ROUNDS, TOPICS, SCHEMAS = 3, 3, 30
-Told = dict[tuple[str, bytes], int]
+Registered = dict[tuple[str, bytes], int]
 """The version that was answered for a schema of a topic."""
 
 
@@ -29,9 +29,9 @@ def numbered(version: bytes) -> int:
     return int(number)
 
 
-def register_until_killed(broker: RunningBroker, round_number: int, answers: int) -> Told:
+def register_until_killed(broker: RunningBroker, round_number: int, answers: int) -> Registered:
     """Ask for all at once; kill the broker when so many are answered."""
-    told: Told = {}
+    registered: Registered = {}
     asked: dict[int, tuple[str, bytes]] = {}
     with RawClient(broker.port) as raw:
         for number in range(TOPICS):
@@ -46,15 +46,15 @@ def register_until_killed(broker: RunningBroker, round_number: int, answers: int
         for request in list(asked)[:answers]:
             answer = raw.answer_to(request)
             assert not answer.HasField("error_code"), answer
-            told[asked[request]] = numbered(answer.schema_version)
+            registered[asked[request]] = numbered(answer.schema_version)
     broker.kill()
-    return told
+    return registered
 
 
-def check(broker: RunningBroker, told: Told) -> None:
+def check(broker: RunningBroker, registered: Registered) -> None:
     """All that was answered reads the same, and is not registered again."""
     with RawClient(broker.port) as raw:
-        for (name, data), number in told.items():
+        for (name, data), number in registered.items():
             version = struct.pack(">q", number)
             get = pb.CommandGetSchema(request_id=0, topic=name, schema_version=version)
             assert raw.request(get).schema.schema_data == data
@@ -63,25 +63,25 @@ def check(broker: RunningBroker, told: Told) -> None:
             latest = raw.request(pb.CommandGetSchema(request_id=0, topic=topic(number)))
             if latest.error_code == pb.TopicNotFound:
                 continue  # nothing was registered in time
-            for registered in range(numbered(latest.schema_version) + 1):
-                packed = struct.pack(">q", registered)
+            for version in range(numbered(latest.schema_version) + 1):
+                packed = struct.pack(">q", version)
                 get = pb.CommandGetSchema(request_id=0, topic=topic(number), schema_version=packed)
                 data = raw.request(get).schema.schema_data
                 assert data and data not in seen, "each version is whole, and registered once"
-                seen[data] = registered
+                seen[data] = version
 
 
 def test_what_was_answered_is_there_with_its_number(tmp_path: Path) -> None:
     broker = RunningBroker(tmp_path / "data", schemaCompatibilityStrategy="ALWAYS_COMPATIBLE")
-    told: Told = {}
+    registered: Registered = {}
     try:
         for round_number in range(ROUNDS):
             broker.start()
             answers = 1 + round_number * SCHEMAS // ROUNDS
-            told |= register_until_killed(broker, round_number, answers)
+            registered |= register_until_killed(broker, round_number, answers)
             broker.start()
-            check(broker, told)
+            check(broker, registered)
             broker.kill()
     finally:
         broker.close()
-    assert len(told) > ROUNDS
+    assert len(registered) > ROUNDS

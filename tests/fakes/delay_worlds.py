@@ -17,7 +17,7 @@ class DelayWorld:
     def __init__(self, world: LogWorld | None = None, run: int = RUN) -> None:
         self.world = world or LogWorld()
         self.run = run
-        self.told: list[StorageError] = []
+        self.reported: list[StorageError] = []
         self.delays: dict[int, int] = {}
         """Everything that was ever delayed, and till when."""
         self.released: set[int] = set()
@@ -35,7 +35,7 @@ class DelayWorld:
                 self.log,
                 recent,
                 lambda done: self.cursors.state_changed(DELAYS, done),
-                self.told.append,
+                self.reported.append,
                 self.run,
             )
         )

@@ -123,8 +123,8 @@ class DispatchModel(Oracle):
         if rate != self.pace.rate:
             self.pace = Pace(rate, self.world.clock.now_ms())
         policies = self.world.topic.policies
-        said = DispatchRate(rate, -1, 1, False) if rate else None
-        self.world.do(policies.set(self.world.name, {SUBSCRIPTION_DISPATCH_RATE: said}))
+        setting = DispatchRate(rate, -1, 1, False) if rate else None
+        self.world.do(policies.set(self.world.name, {SUBSCRIPTION_DISPATCH_RATE: setting}))
         self.world.do(self.world.topic.policies_changed())
         self.check()
 

@@ -70,12 +70,12 @@ class Machine:
         """Queue a run; it is confirmed in the truth once the store says so."""
         truth = self.truths[segment]
 
-        def told(error: BaseException | None) -> None:
+        def outcome(error: BaseException | None) -> None:
             if error is None:
                 assert truth.confirmed == first, "confirmations come in order"
                 truth.confirmed = first + len(payloads)
 
-        first = self.writers[segment].append(payloads, counts, told)
+        first = self.writers[segment].append(payloads, counts, outcome)
         if first == len(truth.appended):
             truth.appended.extend(zip(payloads, counts, strict=True))
         # Else the writer is dead, and the entries before may have survived all the same.

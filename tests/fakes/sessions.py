@@ -28,8 +28,8 @@ class Client:
         self.session = Session(world.broker, self, HANDLERS)
         self._world = world
         self._decoder = FrameDecoder(1 << 24)
-        self.say(pb.CommandConnect(client_version="fake", protocol_version=PROTOCOL_VERSION))
-        assert isinstance(self.heard()[0], pb.CommandConnected)
+        self.send(pb.CommandConnect(client_version="fake", protocol_version=PROTOCOL_VERSION))
+        assert isinstance(self.received()[0], pb.CommandConnected)
 
     def flush_soon(self) -> None:
         """What is queued is fetched by `heard`."""
@@ -43,20 +43,20 @@ class Client:
     def close(self) -> None:
         self.closed = True
 
-    def say(self, *messages: Any) -> None:
+    def send(self, *messages: Any) -> None:
         """Send commands that arrive together; pump to have them answered."""
-        self.say_bytes(b"".join(map(encode, messages)))
+        self.send_bytes(b"".join(map(encode, messages)))
 
-    def say_bytes(self, data: bytes) -> None:
+    def send_bytes(self, data: bytes) -> None:
         """The same for frames."""
         self.session.receive(data)
 
-    def heard(self) -> list[Any]:
+    def received(self) -> list[Any]:
         """What was answered since the last call, in its order."""
         self._world.clock.pump()
-        return self.heard_by_now()
+        return self.received_so_far()
 
-    def heard_by_now(self) -> list[Any]:
+    def received_so_far(self) -> list[Any]:
         """The same without letting the world go on."""
         frames = self._decoder.feed(b"".join(self.session.take_output()))
         assert self._decoder.error is None
@@ -64,8 +64,8 @@ class Client:
 
     def ask(self, message: Any) -> Any:
         """Send one request and return its only answer."""
-        self.say(message)
-        (answer,) = self.heard()
+        self.send(message)
+        (answer,) = self.received()
         return answer
 
 

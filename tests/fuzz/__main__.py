@@ -85,10 +85,10 @@ def fuzz(names: list[str], seconds: float) -> int:
 def fuzz_one(name: str, seconds: float) -> Outcome:
     """Fuzz for so long, starting again behind whatever ends the process."""
     # In a process of its own, as is all that imports the target: it may not even load.
-    prepared, said = python("fuzz", "prepare", name)
+    prepared, output = python("fuzz", "prepare", name)
     work = corpus.WORK / name
     if not prepared:
-        raise NotRun(f"{name} cannot be prepared:\n{said}")
+        raise NotRun(f"{name} cannot be prepared:\n{output}")
     store_mended(name)
     before = {path.name for path in (work / "corpus").iterdir()}
     outcome = Outcome(name)

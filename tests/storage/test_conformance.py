@@ -49,7 +49,7 @@ def driven(request: pytest.FixtureRequest) -> Driven:
     return DRIVERS[request.param]()
 
 
-class Told(list[BaseException | None]):
+class Outcomes(list[BaseException | None]):
     """What an append's callback was told."""
 
     def __call__(self, error: BaseException | None) -> None:
@@ -70,12 +70,12 @@ def all_of(driven: Driven, segment: int) -> list[bytes]:
 
 
 def test_1_what_was_reported_durable_is_recovered(driven: Driven) -> None:
-    writer, told = made(driven), Told()
+    writer, outcome = made(driven), Outcomes()
     assert writer.confirmed == -1
-    assert writer.append([b"a", b"bb"], [1, 3], told) == 0
-    assert writer.append([b""], [1], told) == 2
+    assert writer.append([b"a", b"bb"], [1, 3], outcome) == 0
+    assert writer.append([b""], [1], outcome) == 2
     driven.settle()
-    assert told == [None, None]
+    assert outcome == [None, None]
     assert writer.confirmed == 2
     sealed = run(driven.store.recover(writer.segment), driven.clock, driven.idle)
     assert sealed == (3, 5, 3)
@@ -83,7 +83,7 @@ def test_1_what_was_reported_durable_is_recovered(driven: Driven) -> None:
 
 
 def test_2_after_recover_nothing_more_is_reported_durable(driven: Driven) -> None:
-    writer, pending, later = made(driven), Told(), Told()
+    writer, pending, later = made(driven), Outcomes(), Outcomes()
     writer.append([b"pending"], [1], pending)
     sealed = run(driven.store.recover(writer.segment), driven.clock, driven.idle)
     at_return = list(pending)
@@ -97,9 +97,9 @@ def test_2_after_recover_nothing_more_is_reported_durable(driven: Driven) -> Non
 
 def test_3_concurrent_recoveries_agree(driven: Driven) -> None:
     writer = made(driven)
-    writer.append([b"a", b"b"], [1, 1], Told())
+    writer.append([b"a", b"b"], [1, 1], Outcomes())
     first = start(driven.store.recover(writer.segment))
-    writer.append([b"c"], [1], Told())
+    writer.append([b"c"], [1], Outcomes())
     second = start(driven.store.recover(writer.segment))
     driven.settle()
     assert first.result() == second.result()
@@ -110,23 +110,23 @@ def test_3_concurrent_recoveries_agree(driven: Driven) -> None:
 def test_4_what_was_not_reported_survives_without_gaps(driven: Driven) -> None:
     writer = made(driven)
     for number in range(5):
-        writer.append([b"%d" % number], [1], Told())
+        writer.append([b"%d" % number], [1], Outcomes())
     sealed = run(driven.store.recover(writer.segment), driven.clock, driven.idle)
     assert all_of(driven, writer.segment) == [b"%d" % n for n in range(sealed.entries)]
 
 
 def test_5_a_writer_that_may_not_append_stays_that_way(driven: Driven) -> None:
-    writer, told = made(driven), Told()
+    writer, outcome = made(driven), Outcomes()
     run(writer.seal(), driven.clock, driven.idle)
     for _ in range(2):
-        writer.append([b"x"], [1], told)
+        writer.append([b"x"], [1], outcome)
         driven.settle()
-    assert len(told) == 2 and all(isinstance(error, StorageError) for error in told)
+    assert len(outcome) == 2 and all(isinstance(error, StorageError) for error in outcome)
     assert all_of(driven, writer.segment) == []
 
 
 def test_6_missing_is_its_own_answer(driven: Driven) -> None:
-    writer, told = made(driven), Told()
+    writer, outcome = made(driven), Outcomes()
     run(driven.store.delete(writer.segment), driven.clock, driven.idle)
     run(driven.store.delete(writer.segment), driven.clock, driven.idle)
     for missing in (writer.segment, writer.segment + 100):
@@ -134,19 +134,19 @@ def test_6_missing_is_its_own_answer(driven: Driven) -> None:
             run(driven.store.recover(missing), driven.clock, driven.idle)
         with pytest.raises(NoSegment):
             run(driven.store.reader(missing), driven.clock, driven.idle)
-    writer.append([b"x"], [1], told)
+    writer.append([b"x"], [1], outcome)
     driven.settle()
-    assert len(told) == 1 and isinstance(told[0], NoSegment)
+    assert len(outcome) == 1 and isinstance(outcome[0], NoSegment)
 
 
 def test_7_recover_settles_a_seal(driven: Driven) -> None:
-    writer, told = made(driven), Told()
-    writer.append([b"a", b"b"], [1, 2], told)
+    writer, outcome = made(driven), Outcomes()
+    writer.append([b"a", b"b"], [1, 2], outcome)
     sealing = start(writer.seal())
     recovered = run(driven.store.recover(writer.segment), driven.clock, driven.idle)
     driven.settle()
     assert sealing.result() == recovered == (2, 3, 2)
-    assert told == [None]
+    assert outcome == [None]
 
 
 def test_ids_grow_and_segments_are_listed(driven: Driven) -> None:
@@ -162,9 +162,9 @@ def test_ids_grow_and_segments_are_listed(driven: Driven) -> None:
 
 def test_reads_keep_within_their_limits(driven: Driven) -> None:
     writer = made(driven)
-    writer.append([b"x" * 10 for _ in range(10)], list(range(1, 11)), Told())
+    writer.append([b"x" * 10 for _ in range(10)], list(range(1, 11)), Outcomes())
     for _ in range(10):
-        writer.append([b"y" * 10], [2], Told())
+        writer.append([b"y" * 10], [2], Outcomes())
         driven.settle()
     reader = run(driven.store.reader(writer.segment), driven.clock, driven.idle)
 
@@ -183,10 +183,10 @@ def test_reads_keep_within_their_limits(driven: Driven) -> None:
 def test_a_reader_sees_no_entry_before_it_is_durable(driven: Driven) -> None:
     writer = made(driven)
     reader = run(driven.store.reader(writer.segment), driven.clock, driven.idle)
-    told = Told()
-    writer.append([b"a"], [1], told)
+    outcome = Outcomes()
+    writer.append([b"a"], [1], outcome)
     before = start(reader.read(0, 1, 1))
     driven.settle()
     assert before.result().payloads in ([], [b"a"])
-    assert told == [None]
+    assert outcome == [None]
     assert run(reader.read(0, 1, 1), driven.clock, driven.idle).payloads == [b"a"]

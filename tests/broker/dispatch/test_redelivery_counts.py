@@ -14,16 +14,16 @@ def with_messages(count: int, **settings: bool) -> SessionWorld:
     client = world.client()
     client.ask(produce(1))
     for sequence_id in range(count):
-        client.say_bytes(send_frame(sequence_id, b"x"))
-    assert len(client.heard()) == count
+        client.send_bytes(send_frame(sequence_id, b"x"))
+    assert len(client.received()) == count
     return world
 
 
 def counts(client: Client, permits: int = 10, sub_type: int = SHARED) -> list[int]:
     """Those of the messages that a new consumer is given."""
     client.ask(subscribe(1, subType=sub_type))
-    client.say_bytes(encode_flow(1, permits))
-    return [m.redelivery_count for m in client.heard() if isinstance(m, pb.CommandMessage)]
+    client.send_bytes(encode_flow(1, permits))
+    return [m.redelivery_count for m in client.received() if isinstance(m, pb.CommandMessage)]
 
 
 def test_a_lost_connection_raises_no_count() -> None:
@@ -53,8 +53,8 @@ def test_what_a_consumer_held_does_not_go_to_others_of_a_lost_connection(sub_typ
     for number in (1, 2, 3):
         lost.ask(subscribe(number, number, subType=sub_type))
     for number in (1, 2, 3):
-        lost.say_bytes(encode_flow(number, 10))
-    assert len(lost.heard()) == 5
+        lost.send_bytes(encode_flow(number, 10))
+    assert len(lost.received()) == 5
     lost.session.lost()
     assert world.topic().totals()[2] == 5
     assert counts(world.client(), sub_type=sub_type) == [1] * 5

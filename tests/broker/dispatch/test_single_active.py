@@ -21,7 +21,7 @@ def blocker(world: TopicWorld) -> Blocker:
     return world.subscription().dispatcher.blocker()
 
 
-def told(consumer: Consumer) -> list[bool]:
+def notices(consumer: Consumer) -> list[bool]:
     """What a consumer heard of its role."""
     connection = consumer.connection
     assert isinstance(connection, RecordingConnection)
@@ -122,34 +122,34 @@ def test_the_first_failover_consumer_waits_and_is_told() -> None:
     world = TopicWorld(TopicLimits(failover_delay_ms=1000))
     consumer = world.subscribe(permits=10, sub_type=FAILOVER)
     world.publish(b"a")
-    assert (world.got(consumer), told(consumer), blocker(world)) == ([], [], Blocker.SWITCHING)
+    assert (world.got(consumer), notices(consumer), blocker(world)) == ([], [], Blocker.SWITCHING)
     world.clock.advance(0.999)
-    assert told(consumer) == []
+    assert notices(consumer) == []
     world.clock.advance(0.001)
-    assert (world.offsets(consumer), told(consumer)) == ([0], [True])
+    assert (world.offsets(consumer), notices(consumer)) == ([0], [True])
 
 
 def test_without_a_delay_it_starts_at_once() -> None:
     world = TopicWorld(TopicLimits(failover_delay_ms=0))
     consumer = world.subscribe(permits=10, sub_type=FAILOVER)
     world.publish(b"a")
-    assert (world.offsets(consumer), told(consumer)) == ([0], [True])
+    assert (world.offsets(consumer), notices(consumer)) == ([0], [True])
 
 
 def test_an_exclusive_consumer_is_told_nothing() -> None:
     world = TopicWorld()
     consumer = world.subscribe(permits=10, sub_type=EXCLUSIVE)
     world.publish(b"a")
-    assert (world.offsets(consumer), told(consumer)) == ([0], [])
+    assert (world.offsets(consumer), notices(consumer)) == ([0], [])
 
 
 def test_a_joiner_that_does_not_become_active_is_told_at_once() -> None:
     world = TopicWorld(name=PARTITION)
     first = world.subscribe(sub_type=FAILOVER, consumer_name="a")
     second = world.subscribe(sub_type=FAILOVER, consumer_name="b")
-    assert (told(first), told(second)) == ([], [False])
+    assert (notices(first), notices(second)) == ([], [False])
     world.clock.advance(1)
-    assert (told(first), told(second)) == ([True], [False, False])
+    assert (notices(first), notices(second)) == ([True], [False, False])
 
 
 def test_when_the_active_one_leaves_the_next_starts_at_the_cursor() -> None:
@@ -164,7 +164,7 @@ def test_when_the_active_one_leaves_the_next_starts_at_the_cursor() -> None:
     world.clock.pump()
     assert (world.offsets(second), blocker(world)) == ([], Blocker.SWITCHING)
     world.clock.advance(1)
-    assert (world.offsets(second), told(second)) == ([1, 3], [False, False, True])
+    assert (world.offsets(second), notices(second)) == ([1, 3], [False, False, True])
 
 
 def test_a_better_consumer_takes_over_and_the_old_one_hears_of_it() -> None:
@@ -175,7 +175,7 @@ def test_a_better_consumer_takes_over_and_the_old_one_hears_of_it() -> None:
     world.publish(b"a")
     assert world.offsets(first) == [], "nobody receives while it changes"
     world.clock.advance(1)
-    assert (world.offsets(second), told(first), told(second)) == ([0], [True, False], [True])
+    assert (world.offsets(second), notices(first), notices(second)) == ([0], [True, False], [True])
 
 
 def test_changes_within_the_delay_are_one() -> None:
@@ -184,12 +184,12 @@ def test_changes_within_the_delay_are_one() -> None:
     world.clock.advance(0.5)
     second = world.subscribe(sub_type=FAILOVER, priority=0, permits=100)
     world.clock.advance(0.9)
-    assert (told(first), told(second)) == ([], [])
+    assert (notices(first), notices(second)) == ([], [])
     second.close()
     world.clock.advance(0.9)
-    assert told(first) == []
+    assert notices(first) == []
     world.clock.advance(0.1)
-    assert told(first) == [True]
+    assert notices(first) == [True]
     world.publish(b"a")
     assert world.offsets(first) == [0]
 
@@ -212,7 +212,7 @@ def test_nobody_is_left() -> None:
     consumer = world.subscribe(sub_type=FAILOVER)
     consumer.close()
     world.clock.advance(5)
-    assert (told(consumer), blocker(world)) == ([], Blocker.NO_CONSUMER)
+    assert (notices(consumer), blocker(world)) == ([], Blocker.NO_CONSUMER)
 
 
 def test_a_full_connection_waits_until_it_is_woken() -> None:

@@ -25,7 +25,7 @@ from magnetar_broker.topic.topic import Topic
 ALL_TYPES = (EXCLUSIVE, FAILOVER, SHARED, KEY_SHARED)
 
 
-def say(world: TopicWorld, policy: Policy[Any], value: Any) -> None:
+def set_policy(world: TopicWorld, policy: Policy[Any], value: Any) -> None:
     """The topic says something, and keeps to it."""
     world.do(world.topic.policies.set(world.name, {policy: value}))
     world.do(world.topic.policies_changed())
@@ -53,7 +53,7 @@ def count(world: TopicWorld, consumer: Any) -> int:
 @pytest.mark.parametrize("sub_type", ALL_TYPES)
 def test_a_dispatch_rate_holds_and_everything_arrives(sub_type: int) -> None:
     world = TopicWorld(TopicLimits(failover_delay_ms=0))
-    say(world, SUBSCRIPTION_DISPATCH_RATE, rate(100))
+    set_policy(world, SUBSCRIPTION_DISPATCH_RATE, rate(100))
     consumer = world.subscribe(sub_type=sub_type, permits=10_000, earliest=True)
     filled(world, 1000)
     got = count(world, consumer)
@@ -71,7 +71,7 @@ def test_a_dispatch_rate_holds_and_everything_arrives(sub_type: int) -> None:
 @pytest.mark.parametrize("sub_type", ALL_TYPES)
 def test_a_rate_of_bytes(sub_type: int) -> None:
     world = TopicWorld(TopicLimits(failover_delay_ms=0))
-    say(world, DISPATCH_RATE, rate(-1, 10_000))
+    set_policy(world, DISPATCH_RATE, rate(-1, 10_000))
     consumer = world.subscribe(sub_type=sub_type, permits=10_000)
     filled(world, 200, bytes(1000))
     size = len(entry(0, payload=bytes(1000)))
@@ -85,7 +85,7 @@ def test_a_rate_of_bytes(sub_type: int) -> None:
 
 def test_the_rate_of_a_topic_is_shared_by_its_subscriptions_evenly() -> None:
     world = TopicWorld()
-    say(world, DISPATCH_RATE, rate(90))
+    set_policy(world, DISPATCH_RATE, rate(90))
     consumers = [world.subscribe(sub=f"s{number}", permits=5000) for number in range(3)]
     filled(world, 600)
     for consumer in consumers:
@@ -98,8 +98,8 @@ def test_the_rate_of_a_topic_is_shared_by_its_subscriptions_evenly() -> None:
 
 def test_a_subscription_with_a_rate_of_its_own() -> None:
     world = TopicWorld()
-    say(world, SUBSCRIPTION_DISPATCH_RATE, rate(10))
-    say(world, SUBSCRIPTION_DISPATCH_RATES, {"fast": rate(50)})
+    set_policy(world, SUBSCRIPTION_DISPATCH_RATE, rate(10))
+    set_policy(world, SUBSCRIPTION_DISPATCH_RATES, {"fast": rate(50)})
     fast = world.subscribe(sub="fast", permits=5000)
     slow = world.subscribe(sub="slow", permits=5000)
     filled(world, 200)
@@ -111,20 +111,20 @@ def test_a_subscription_with_a_rate_of_its_own() -> None:
 def test_the_slowest_of_several_rates_counts() -> None:
     settings = Settings(dispatch_throttling_rate_in_msg=30)
     world = TopicWorld(settings=settings)
-    say(world, DISPATCH_RATE, rate(40))
-    say(world, SUBSCRIPTION_DISPATCH_RATE, rate(20))
+    set_policy(world, DISPATCH_RATE, rate(40))
+    set_policy(world, SUBSCRIPTION_DISPATCH_RATE, rate(20))
     consumer = world.subscribe(permits=5000)
     filled(world, 200)
     assert count(world, consumer) == 20
-    say(world, SUBSCRIPTION_DISPATCH_RATE, None)
+    set_policy(world, SUBSCRIPTION_DISPATCH_RATE, None)
     world.clock.advance(4)
     assert 28 + 10 <= count(world, consumer) <= 30 * 4 + 30, "the broker's"
 
 
 def test_a_rate_without_a_period_is_one_of_a_second() -> None:
     world = TopicWorld()
-    say(world, DISPATCH_RATE, rate(10, period=0))
-    say(world, SUBSCRIBE_RATE, SubscribeRate(100, 0))
+    set_policy(world, DISPATCH_RATE, rate(10, period=0))
+    set_policy(world, SUBSCRIBE_RATE, SubscribeRate(100, 0))
     consumer = world.subscribe(permits=5000)
     filled(world, 30)
     assert count(world, consumer) == 10
@@ -134,13 +134,13 @@ def test_a_rate_without_a_period_is_one_of_a_second() -> None:
 
 def test_a_change_of_the_rate_counts_at_once() -> None:
     world = TopicWorld()
-    say(world, DISPATCH_RATE, rate(1, period=60))
+    set_policy(world, DISPATCH_RATE, rate(1, period=60))
     consumer = world.subscribe(permits=5000)
     filled(world, 100)
     assert count(world, consumer) == 1
-    say(world, DISPATCH_RATE, rate(30))
+    set_policy(world, DISPATCH_RATE, rate(30))
     assert count(world, consumer) == 30
-    say(world, DISPATCH_RATE, None)
+    set_policy(world, DISPATCH_RATE, None)
     assert count(world, consumer) == 69
     assert world.topic.rates is None
     assert consumer.throttle is None
@@ -148,11 +148,11 @@ def test_a_change_of_the_rate_counts_at_once() -> None:
 
 def test_another_policy_does_not_fill_a_rate_anew() -> None:
     world = TopicWorld()
-    say(world, DISPATCH_RATE, rate(10))
+    set_policy(world, DISPATCH_RATE, rate(10))
     consumer = world.subscribe(permits=5000)
     filled(world, 100)
     assert count(world, consumer) == 10
-    say(world, PUBLISH_RATE, PublishRate(1000, 0))
+    set_policy(world, PUBLISH_RATE, PublishRate(1000, 0))
     assert count(world, consumer) == 0
 
 
@@ -160,7 +160,7 @@ def test_another_policy_does_not_fill_a_rate_anew() -> None:
 def test_batches_count_by_message_or_as_one(sub_type: int) -> None:
     for by_entries, first in ((False, 3), (True, 20)):
         world = TopicWorld(TopicLimits(failover_delay_ms=0, throttle_entries=by_entries))
-        say(world, DISPATCH_RATE, rate(20))
+        set_policy(world, DISPATCH_RATE, rate(20))
         consumer = world.subscribe(sub_type=sub_type, permits=5000)
         world.publish(*(entry(n, batch=7) for n in range(50)), counts=[7] * 50)
         assert count(world, consumer) == first
@@ -168,7 +168,7 @@ def test_batches_count_by_message_or_as_one(sub_type: int) -> None:
 
 def test_who_is_caught_up_may_be_spared() -> None:
     world = TopicWorld(TopicLimits(throttle_caught_up=False))
-    say(world, DISPATCH_RATE, rate(10))
+    set_policy(world, DISPATCH_RATE, rate(10))
     consumer = world.subscribe(permits=10_000)
     filled(world, 500)
     assert count(world, consumer) == 500
@@ -181,7 +181,7 @@ def test_who_is_caught_up_may_be_spared() -> None:
 
 def test_a_rate_on_top_of_the_rate_of_publishing() -> None:
     world = TopicWorld()
-    say(world, DISPATCH_RATE, rate(10, relative=True))
+    set_policy(world, DISPATCH_RATE, rate(10, relative=True))
     consumer = world.subscribe(permits=10_000)
     filled(world, 400)
     assert count(world, consumer) == 10
@@ -195,7 +195,7 @@ def test_a_rate_on_top_of_the_rate_of_publishing() -> None:
 @pytest.mark.parametrize("sub_type", ALL_TYPES)
 def test_what_comes_again_counts_too(sub_type: int) -> None:
     world = TopicWorld(TopicLimits(failover_delay_ms=0))
-    say(world, DISPATCH_RATE, rate(10))
+    set_policy(world, DISPATCH_RATE, rate(10))
     consumer = world.subscribe(sub_type=sub_type, permits=1000)
     filled(world, 10)
     assert count(world, consumer) == 10
@@ -210,7 +210,7 @@ def test_what_comes_again_counts_too(sub_type: int) -> None:
 
 def test_who_publishes_too_fast_is_not_read_from_and_all_go_on_together() -> None:
     world = TopicWorld()
-    say(world, PUBLISH_RATE, PublishRate(100, 0))
+    set_policy(world, PUBLISH_RATE, PublishRate(100, 0))
     first, second = RecordingConnection(), RecordingConnection()
     one, other = world.producer(first, "one"), world.producer(second, "other", producer_id=2)
     third = world.producer(second, "third", producer_id=3)
@@ -233,19 +233,19 @@ def test_who_publishes_too_fast_is_not_read_from_and_all_go_on_together() -> Non
 @pytest.mark.parametrize("value", [None, PublishRate(-1, 10**6), PublishRate(10**6, 0)])
 def test_another_rate_lets_publishers_go_at_once(value: PublishRate | None) -> None:
     world = TopicWorld()
-    say(world, PUBLISH_RATE, PublishRate(1, 0))
+    set_policy(world, PUBLISH_RATE, PublishRate(1, 0))
     connection = RecordingConnection()
     world.send(world.producer(connection), *(entry(n) for n in range(5000)))
-    say(world, DISPATCH_RATE, rate(7))
+    set_policy(world, DISPATCH_RATE, rate(7))
     assert connection.holds == 1, "the rate of publishing is still the same"
-    say(world, PUBLISH_RATE, value)
+    set_policy(world, PUBLISH_RATE, value)
     assert connection.holds == 0
 
 
 def test_a_topic_that_is_closed_or_ends_keeps_no_publisher_waiting() -> None:
     for end in (Topic.close, Topic.terminate):
         world = TopicWorld()
-        say(world, PUBLISH_RATE, PublishRate(1, 0))
+        set_policy(world, PUBLISH_RATE, PublishRate(1, 0))
         connection = RecordingConnection()
         world.send(world.producer(connection), *(entry(n) for n in range(5000)))
         world.do(end(world.topic))
@@ -254,7 +254,7 @@ def test_a_topic_that_is_closed_or_ends_keeps_no_publisher_waiting() -> None:
 
 def test_a_rate_of_published_bytes() -> None:
     world = TopicWorld()
-    say(world, PUBLISH_RATE, PublishRate(-1, 1000))
+    set_policy(world, PUBLISH_RATE, PublishRate(-1, 1000))
     connection = RecordingConnection()
     producer = world.producer(connection)
     world.send(producer, bytes(999))
@@ -286,7 +286,7 @@ def test_without_rates_a_topic_has_nothing_of_them() -> None:
 
 def test_a_consumer_that_subscribes_too_often() -> None:
     world = TopicWorld()
-    say(world, SUBSCRIBE_RATE, SubscribeRate(2, 30))
+    set_policy(world, SUBSCRIBE_RATE, SubscribeRate(2, 30))
 
     def subscribe(port: int, consumer_id: int = 1) -> None:
         connection = RecordingConnection(f"10.0.0.1:{port}")
@@ -302,13 +302,13 @@ def test_a_consumer_that_subscribes_too_often() -> None:
     subscribe(4)
     with pytest.raises(NotAllowed):
         subscribe(5)
-    say(world, SUBSCRIBE_RATE, None)
+    set_policy(world, SUBSCRIBE_RATE, None)
     subscribe(6)
 
 
 def test_only_so_many_subscribers_are_remembered() -> None:
     world = TopicWorld()
-    say(world, SUBSCRIBE_RATE, SubscribeRate(1, 30))
+    set_policy(world, SUBSCRIBE_RATE, SubscribeRate(1, 30))
     for number in range(1500):
         world.subscribe(consumer_name=f"c{number}", consumer_id=1).close()
     with pytest.raises(NotAllowed):

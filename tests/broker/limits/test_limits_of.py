@@ -25,7 +25,7 @@ from magnetar_broker.policies.table import (
 from magnetar_proto.names import TopicName
 
 
-def say(world: TopicWorld, policy: Policy[Any], value: Any) -> None:
+def set_policy(world: TopicWorld, policy: Policy[Any], value: Any) -> None:
     """The topic says something, and keeps to it."""
     world.do(world.topic.policies.set(world.name, {policy: value}))
     world.do(world.topic.policies_changed())
@@ -56,13 +56,13 @@ def test_the_broker_s_own_clients_are_never_too_many() -> None:
 
 def test_producers() -> None:
     world = TopicWorld()
-    say(world, MAX_PRODUCERS, 1)
+    set_policy(world, MAX_PRODUCERS, 1)
     first = world.producer()
     with pytest.raises(ProducerBusy, match="raise maxProducersPerTopic"):
         world.producer(name="second")
-    say(world, MAX_PRODUCERS, 2)
+    set_policy(world, MAX_PRODUCERS, 2)
     world.producer(name="second")
-    say(world, MAX_PRODUCERS, 1)
+    set_policy(world, MAX_PRODUCERS, 1)
     assert not first.closed, "who is there may stay"
     with pytest.raises(ProducerBusy):
         world.producer(name="third")
@@ -75,33 +75,33 @@ def test_producers() -> None:
 def test_consumers_and_subscriptions() -> None:
     world = TopicWorld()
     consumer = world.subscribe(sub_type=SHARED)
-    say(world, MAX_CONSUMERS, 1)
+    set_policy(world, MAX_CONSUMERS, 1)
     with pytest.raises(ConsumerBusy, match="maxConsumersPerTopic"):
         world.subscribe(sub="other")
-    say(world, MAX_CONSUMERS, 0)
-    say(world, MAX_SUBSCRIPTIONS, 1)
+    set_policy(world, MAX_CONSUMERS, 0)
+    set_policy(world, MAX_SUBSCRIPTIONS, 1)
     with pytest.raises(NotAllowed, match="maxSubscriptionsPerTopic"):
         world.subscribe(sub="other")
-    say(world, MAX_CONSUMERS_PER_SUBSCRIPTION, 1)
+    set_policy(world, MAX_CONSUMERS_PER_SUBSCRIPTION, 1)
     with pytest.raises(ConsumerBusy, match="maxConsumersPerSubscription"):
         world.subscribe(sub_type=SHARED)
-    say(world, MAX_CONSUMERS_PER_SUBSCRIPTION, None)
+    set_policy(world, MAX_CONSUMERS_PER_SUBSCRIPTION, None)
     world.subscribe(sub_type=SHARED)
     assert not consumer.closed
 
 
 def test_subscriptions_that_may_not_be_created() -> None:
     world = TopicWorld()
-    say(world, AUTO_SUBSCRIPTION_CREATION, False)
+    set_policy(world, AUTO_SUBSCRIPTION_CREATION, False)
     with pytest.raises(SubscriptionMissing, match="create it first"):
         world.subscribe()
-    say(world, AUTO_SUBSCRIPTION_CREATION, None)
+    set_policy(world, AUTO_SUBSCRIPTION_CREATION, None)
     world.subscribe()
 
 
 def test_types_that_are_enabled() -> None:
     world = TopicWorld()
-    say(world, SUBSCRIPTION_TYPES, frozenset({SubscriptionType.SHARED}))
+    set_policy(world, SUBSCRIPTION_TYPES, frozenset({SubscriptionType.SHARED}))
     with pytest.raises(NotAllowed, match="subscriptionTypesEnabled"):
         world.topic.limits.check_type(world.name, "Exclusive")
     world.topic.limits.check_type(world.name, "Shared")
@@ -120,21 +120,21 @@ def test_unacknowledged_messages(sub_type: int, policy: Policy[int], blocker: Bl
     consumer = world.subscribe(sub_type=sub_type, permits=100)
     world.publish(*(entry(number) for number in range(4)))
     assert world.offsets(consumer) == [0, 1, 2, 3]
-    say(world, policy, 3)
+    set_policy(world, policy, 3)
     world.publish(entry(4))
     assert (world.offsets(consumer), world.subscription().dispatcher.blocker()) == ([], blocker)
-    say(world, policy, 5)
+    set_policy(world, policy, 5)
     assert world.offsets(consumer) == [4], "raised: it goes on at once"
     world.publish(entry(5))
     assert world.offsets(consumer) == []
-    say(world, policy, 0)
+    set_policy(world, policy, 0)
     assert world.offsets(consumer) == [5], "off"
 
 
 def test_a_new_dispatcher_of_a_subscription_has_the_limits_of_the_day() -> None:
     world = TopicWorld()
     world.subscribe(sub_type=EXCLUSIVE).close()
-    say(world, MAX_UNACKED_PER_CONSUMER, 1)
+    set_policy(world, MAX_UNACKED_PER_CONSUMER, 1)
     consumer = world.subscribe(RecordingConnection(), sub_type=SHARED, permits=10)
     world.publish(entry(0), entry(1))
     assert world.offsets(consumer) == [0]
@@ -160,10 +160,10 @@ HOSTS = ((1, 1), (1, 2), (2, 1))
 def test_the_largest_message_of_a_topic_is_known_to_its_producers() -> None:
     world = TopicWorld()
     first = world.producer()
-    say(world, MAX_MESSAGE_SIZE, 100)
+    set_policy(world, MAX_MESSAGE_SIZE, 100)
     assert (first.rules.max_message_size, world.producer(name="later").rules.max_message_size) == (
         100,
         100,
     )
-    say(world, MAX_MESSAGE_SIZE, None)
+    set_policy(world, MAX_MESSAGE_SIZE, None)
     assert first.rules.max_message_size == 0

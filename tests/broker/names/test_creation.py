@@ -45,13 +45,13 @@ def refused(world: NamedWorld, work: Any, refusal: type[BrokerError]) -> str:
 def test_a_namespace_may_say_other_than_the_settings() -> None:
     world = NamedWorld(allow_auto_topic_creation=False)
     refused(world, world.broker.topic(PLAIN, True), TopicMissing)
-    say = world.broker.enforcement.set
-    world.do(say(NAMESPACE, {AUTO_TOPIC_CREATION: AutoTopicCreation(True, False, 1)}))
+    set_policy = world.broker.enforcement.set
+    world.do(set_policy(NAMESPACE, {AUTO_TOPIC_CREATION: AutoTopicCreation(True, False, 1)}))
     world.topic(PLAIN)
-    world.do(say(NAMESPACE, {AUTO_TOPIC_CREATION: AutoTopicCreation(True, True, 3)}))
+    world.do(set_policy(NAMESPACE, {AUTO_TOPIC_CREATION: AutoTopicCreation(True, True, 3)}))
     assert partitions(world, PARTED) == 3
     assert partitions(world, PLAIN) == 0
-    world.do(say(NAMESPACE, {AUTO_TOPIC_CREATION: AutoTopicCreation(False, True, 3)}))
+    world.do(set_policy(NAMESPACE, {AUTO_TOPIC_CREATION: AutoTopicCreation(False, True, 3)}))
     refused(world, world.broker.partitions(named("more"), True), TopicMissing)
 
 
@@ -103,8 +103,8 @@ def test_a_topic_that_is_not_persistent_is_made_on_purpose() -> None:
 
 def test_who_keeps_a_list_hears_of_every_new_name() -> None:
     world = NamedWorld()
-    heard: list[tuple[str, bool]] = []
-    world.broker.events.watch(NAMESPACE, lambda name, there: heard.append((name.local, there)))
+    received: list[tuple[str, bool]] = []
+    world.broker.events.watch(NAMESPACE, lambda name, there: received.append((name.local, there)))
     world.topic(PLAIN)
     world.topic(PLAIN)
     world.do(world.broker.creation.plain(named("other"), {}))
@@ -115,7 +115,7 @@ def test_who_keeps_a_list_hears_of_every_new_name() -> None:
     world.restart()
     world.topic(PLAIN)
     parts = [f"parted-partition-{index}" for index in range(3)]
-    assert heard == [(local, True) for local in ("plain", "other", *parts)]
+    assert received == [(local, True) for local in ("plain", "other", *parts)]
 
 
 # Growth ---------------------------------------------------------------------------------
@@ -221,12 +221,12 @@ def test_the_limit_of_a_namespace_comes_and_goes() -> None:
     world = NamedWorld()
     for number in range(3):
         world.topic(named(f"t{number}"))
-    say = world.broker.enforcement.set
-    world.do(say(NAMESPACE, {MAX_TOPICS: 3}))
+    set_policy = world.broker.enforcement.set
+    world.do(set_policy(NAMESPACE, {MAX_TOPICS: 3}))
     refused(world, world.broker.topic(named("more"), True), LimitReached)
-    world.do(say(NAMESPACE, {MAX_TOPICS: None}))
+    world.do(set_policy(NAMESPACE, {MAX_TOPICS: None}))
     world.topic(named("more"))
-    world.do(say(NAMESPACE, {MAX_TOPICS: 4}))
+    world.do(set_policy(NAMESPACE, {MAX_TOPICS: 4}))
     refused(world, world.broker.topic(named("yet more"), True), LimitReached)
 
 

@@ -55,24 +55,24 @@ def test_a_topic_is_deleted_with_all_that_it_had() -> None:
     world.publish(named("more"), b"c")
     world.subscribe(named("more"))
     world.do(world.broker.enforcement.set(named("more"), {MAX_PRODUCERS: 3}))
-    heard: list[tuple[str, bool]] = []
-    world.broker.events.watch(NAMESPACE, lambda name, there: heard.append((name.local, there)))
+    received: list[tuple[str, bool]] = []
+    world.broker.events.watch(NAMESPACE, lambda name, there: received.append((name.local, there)))
     delete(world, named("more"))
     assert world.store.ids() == others
     assert "more" not in str(world.stored("/"))
-    assert heard == [("more", False)]
+    assert received == [("more", False)]
     with pytest.raises(TopicMissing, match="more"):
         delete(world, named("more"))
 
 
 def test_a_partitioned_topic_goes_with_its_partitions() -> None:
     world = filled()
-    heard: list[tuple[str, bool]] = []
-    world.broker.events.watch(NAMESPACE, lambda name, there: heard.append((name.local, there)))
+    received: list[tuple[str, bool]] = []
+    world.broker.events.watch(NAMESPACE, lambda name, there: received.append((name.local, there)))
     delete(world, PARTED)
     assert "parted" not in str(world.stored("/"))
     assert world.names() == ["plain"]
-    assert heard == [(f"parted-partition-{index}", False) for index in range(3)]
+    assert received == [(f"parted-partition-{index}", False) for index in range(3)]
     delete(world, PLAIN)
     assert world.store.ids() == set()
     assert world.stored(POLICIES) == world.stored(DELETIONS) == []

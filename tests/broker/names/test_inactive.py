@@ -114,8 +114,8 @@ def test_a_rule_that_cannot_be_read_keeps_its_topic_and_no_other(
     for local in ("before", "damaged", "later"):
         world.topic(named(local))
     assert look(world, 2) == ["damaged"]
-    told = {one.getMessage() for one in caplog.records if one.levelname == "WARNING"}
-    assert any("damaged is inactive: " in one for one in told)
+    warnings = {one.getMessage() for one in caplog.records if one.levelname == "WARNING"}
+    assert any("damaged is inactive: " in one for one in warnings)
 
 
 def test_system_topics_stay() -> None:

@@ -138,10 +138,10 @@ class Races(NamedWorld):
 
     # Administrators ---------------------------------------------------------------------------
 
-    async def say(self) -> None:
-        await self.broker.enforcement.set(self.dice.choice(SUBJECTS), self._said())
+    async def set_policies(self) -> None:
+        await self.broker.enforcement.set(self.dice.choice(SUBJECTS), self._some_policies())
 
-    def _said(self) -> PolicyValues:
+    def _some_policies(self) -> PolicyValues:
         choices: list[PolicyValues] = [
             {MAX_PRODUCERS: self.dice.randrange(2, 9)},
             {MESSAGE_TTL: self.dice.choice((None, 10))},
@@ -218,7 +218,8 @@ class Races(NamedWorld):
         """What is done next."""
         often = (
             self.produce, self.produce, self.consume, self.consume, self.leave, self.look_up,
-            self.say, self.say, self.create, self.create_partitioned, self.grow, self.delete,
+            self.set_policies, self.set_policies,
+            self.create, self.create_partitioned, self.grow, self.delete,
             self.delete_partitioned, self.unload, self.skip, self.keep_up, self.delete_inactive,
         )  # fmt: skip
         rarely = (
@@ -251,7 +252,7 @@ class Races(NamedWorld):
         self.check_stored()
         self.check_gone()
         self.check_free()
-        self.check_said()
+        self.check_policies()
 
     def check_loaded(self) -> None:
         broker = self.broker
@@ -301,13 +302,13 @@ class Races(NamedWorld):
         with suppress(BrokerError):  # there is no such topic, and it may not be made
             await self.broker.topic(name, False)
 
-    def check_said(self) -> None:
+    def check_policies(self) -> None:
         """The stored policies are those in memory."""
-        known = self.said()
+        known = self.policies_read()
         self.restart()
-        assert self.said() == known
+        assert self.policies_read() == known
 
-    def said(self) -> list[dict[str, Any]]:
+    def policies_read(self) -> list[dict[str, Any]]:
         return [self.do(self.broker.policies.values_of(subject)) for subject in SUBJECTS]
 
 

@@ -9,37 +9,37 @@ ELSEWHERE = TopicName.parse("persistent://a/c/one")
 
 def test_listeners_hear_of_their_namespace_until_they_cancel() -> None:
     events = TopicEvents()
-    heard: list[tuple[TopicName, bool]] = []
-    cancel = events.watch("a/b", lambda name, exists: heard.append((name, exists)))
+    received: list[tuple[TopicName, bool]] = []
+    cancel = events.watch("a/b", lambda name, exists: received.append((name, exists)))
     events.notify(ONE, True)
     events.notify(ELSEWHERE, True)
     events.notify(ONE, False)
     cancel()
     events.notify(ONE, True)
-    assert heard == [(ONE, True), (ONE, False)]
+    assert received == [(ONE, True), (ONE, False)]
 
 
 def test_cancelling_twice_leaves_the_others() -> None:
     events = TopicEvents()
-    heard: list[str] = []
-    first = events.watch("a/b", lambda name, exists: heard.append("first"))
-    events.watch("a/b", lambda name, exists: heard.append("second"))
+    received: list[str] = []
+    first = events.watch("a/b", lambda name, exists: received.append("first"))
+    events.watch("a/b", lambda name, exists: received.append("second"))
     first()
     first()
     events.notify(ONE, True)
-    assert heard == ["second"]
+    assert received == ["second"]
 
 
 def test_a_listener_may_cancel_while_it_is_told() -> None:
     events = TopicEvents()
-    heard: list[str] = []
+    received: list[str] = []
 
     def once(name: TopicName, exists: bool) -> None:
-        heard.append("once")
+        received.append("once")
         cancel()
 
     cancel = events.watch("a/b", once)
-    events.watch("a/b", lambda name, exists: heard.append("always"))
+    events.watch("a/b", lambda name, exists: received.append("always"))
     events.notify(ONE, True)
     events.notify(ONE, True)
-    assert heard == ["once", "always", "always"]
+    assert received == ["once", "always", "always"]

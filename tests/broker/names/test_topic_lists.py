@@ -49,10 +49,10 @@ class Ear:
     """Remembers what it was told, and how often."""
 
     def __init__(self) -> None:
-        self.heard: list[list[Change]] = []
+        self.received: list[list[Change]] = []
 
     def changed(self, changes: list[Change]) -> None:
-        self.heard.append(changes)
+        self.received.append(changes)
 
 
 def test_a_list_is_read_once_and_follows_what_happens() -> None:
@@ -74,11 +74,11 @@ def test_what_stood_in_the_list_is_no_news_to_a_watcher_that_has_come_since() ->
     listed.add(second)
     world.change(NAMES[0], False)
     world.clock.pump()
-    assert [change for told in first.heard for change in told] == [
+    assert [change for reported in first.received for change in reported] == [
         (NAMES[0], True),
         (NAMES[0], False),
     ]
-    assert second.heard == [[(NAMES[0], False)]]
+    assert second.received == [[(NAMES[0], False)]]
 
 
 def test_a_list_of_a_pattern_has_what_matches() -> None:
@@ -129,18 +129,18 @@ def test_watchers_are_told_at_once_and_then_of_what_gathers() -> None:
     listed.add(ear)
     world.change(NAMES[0], True)
     world.clock.pump()
-    assert ear.heard == [[(NAMES[0], True)]]
+    assert ear.received == [[(NAMES[0], True)]]
     world.change(NAMES[1], True)
     world.change(NAMES[0], False)
     world.clock.pump()
-    assert len(ear.heard) == 1
+    assert len(ear.received) == 1
     world.clock.advance(1)
-    assert ear.heard[1:] == [[(NAMES[1], True), (NAMES[0], False)]]
+    assert ear.received[1:] == [[(NAMES[1], True), (NAMES[0], False)]]
     world.clock.advance(1)
     listed.watchers.discard(ear)
     world.change(NAMES[0], True)
     world.clock.pump()
-    assert len(ear.heard) == 2
+    assert len(ear.received) == 2
 
 
 def test_lists_that_nobody_watches_are_forgotten_when_there_are_many() -> None:

@@ -35,7 +35,7 @@ def path_of(topic: str) -> str:
     return f"persistent/public/default/{TopicName.parse(topic).local}"
 
 
-def say(broker: RunningBroker, topic: str, policy: str, value: object) -> None:
+def set_policy(broker: RunningBroker, topic: str, policy: str, value: object) -> None:
     answer = Admin(broker).post(f"{path_of(topic)}/{policy}", value)
     assert answer.status == 204, answer.body
 
@@ -61,24 +61,24 @@ def test_a_publish_rate_holds_up_and_everything_arrives(
     broker: RunningBroker, client: pulsar.Client, topic: str
 ) -> None:
     consumer = client.subscribe(topic, "sub")
-    say(broker, topic, "publishRate", {"publishThrottlingRateInMsg": 200})
+    set_policy(broker, topic, "publishRate", {"publishThrottlingRateInMsg": 200})
     producers = [client.create_producer(topic), connect(broker.service_url).create_producer(topic)]
-    told, done = list[pulsar.Result](), Event()
+    results, done = list[pulsar.Result](), Event()
 
     def receipt(result: pulsar.Result, _: object) -> None:
-        told.append(result)
-        if len(told) == 600:
+        results.append(result)
+        if len(results) == 600:
             done.set()
 
     for number in range(300):
         for producer in producers:
             producer.send_async(b"%d" % number, receipt)
     assert done.wait(TIMEOUT_MS / 1000)
-    assert set(told) == {pulsar.Result.Ok}
+    assert set(results) == {pulsar.Result.Ok}
     found = texts(take(consumer, 600))
     assert sorted(found, key=int) == [str(n) for n in range(300) for _ in range(2)]
     assert metric(broker, "pulsar_publish_rate_limit_times", topic) >= 2
-    say(broker, topic, "publishRate", {"publishThrottlingRateInMsg": 0})
+    set_policy(broker, topic, "publishRate", {"publishThrottlingRateInMsg": 0})
     publish(producers[0], "free")
 
 
@@ -87,7 +87,7 @@ def test_a_dispatch_rate_holds_up_and_everything_arrives(
 ) -> None:
     producer = client.create_producer(topic, batching_enabled=False)
     consumer = client.subscribe(topic, "sub", pulsar.ConsumerType.Shared)
-    say(broker, topic, "dispatchRate", {"dispatchThrottlingRateInMsg": 100})
+    set_policy(broker, topic, "dispatchRate", {"dispatchThrottlingRateInMsg": 100})
     for number in range(400):
         producer.send_async(b"%d" % number, None)
     producer.flush()
@@ -102,24 +102,24 @@ def test_a_consumer_that_subscribes_too_often(
     broker: RunningBroker, client: pulsar.Client, topic: str
 ) -> None:
     client.create_producer(topic)
-    say(
+    set_policy(
         broker, topic, "subscribeRate",
         {"subscribeThrottlingRatePerConsumer": 1, "ratePeriodInSecond": 3600},
     )  # fmt: skip
     with RawClient(broker.port) as raw:
-        for request_id, answer in ((1, Kind.SUCCESS), (2, Kind.ERROR)):
+        for request_id, kind in ((1, Kind.SUCCESS), (2, Kind.ERROR)):
             raw.send(
                 pb.CommandSubscribe(
                     topic=topic, subscription="sub", subType=pb.CommandSubscribe.Shared,
                     consumer_id=7, request_id=request_id, consumer_name="c",
                 )
             )  # fmt: skip
-            told = raw.expect(answer)
-            if answer == Kind.SUCCESS:
+            answer = raw.expect(kind)
+            if kind == Kind.SUCCESS:
                 raw.send(pb.CommandCloseConsumer(consumer_id=7, request_id=9))
                 raw.expect(Kind.SUCCESS)
-        assert told.error == pb.NotAllowedError
-        assert "subscribeThrottlingRatePerConsumer" in told.message
+        assert answer.error == pb.NotAllowedError
+        assert "subscribeThrottlingRatePerConsumer" in answer.message
 
 
 # Limits ---------------------------------------------------------------------------------------
@@ -129,22 +129,22 @@ def test_limits_are_raised_and_lowered_while_clients_are_there(
     broker: RunningBroker, client: pulsar.Client, topic: str
 ) -> None:
     producer = client.create_producer(topic)
-    say(broker, topic, "maxProducers", 1)
+    set_policy(broker, topic, "maxProducers", 1)
     with pytest.raises(pulsar.ProducerBusy):
         client.create_producer(topic)
-    say(broker, topic, "maxProducers", 2)
+    set_policy(broker, topic, "maxProducers", 2)
     second = client.create_producer(topic)
-    say(broker, topic, "maxProducers", 1)
+    set_policy(broker, topic, "maxProducers", 1)
     publish(producer, "a")
     publish(second, "b")
 
     client.subscribe(topic, "sub", pulsar.ConsumerType.Shared)
-    say(broker, topic, "maxConsumersPerSubscription", 1)
+    set_policy(broker, topic, "maxConsumersPerSubscription", 1)
     with pytest.raises(pulsar.ConsumerBusy):
         client.subscribe(topic, "sub", pulsar.ConsumerType.Shared)
-    say(broker, topic, "maxConsumersPerSubscription", 0)
+    set_policy(broker, topic, "maxConsumersPerSubscription", 0)
     client.subscribe(topic, "sub", pulsar.ConsumerType.Shared)
-    say(broker, topic, "maxSubscriptionsPerTopic", 1)
+    set_policy(broker, topic, "maxSubscriptionsPerTopic", 1)
     with pytest.raises(pulsar.NotAllowedError):
         client.subscribe(topic, "other")
 
@@ -154,7 +154,7 @@ def test_types_that_are_not_enabled_are_refused_and_who_is_there_stays(
 ) -> None:
     producer = client.create_producer(topic)
     consumer = client.subscribe(topic, "sub", pulsar.ConsumerType.Exclusive)
-    say(broker, topic, "subscriptionTypesEnabled", ["Shared"])
+    set_policy(broker, topic, "subscriptionTypesEnabled", ["Shared"])
     with pytest.raises(pulsar.NotAllowedError):
         client.subscribe(topic, "other", pulsar.ConsumerType.Failover)
     client.subscribe(topic, "third", pulsar.ConsumerType.Shared)
@@ -200,11 +200,11 @@ def test_messages_that_are_under_way_when_a_topic_ends_are_all_answered(
 ) -> None:
     producer = client.create_producer(topic, batching_enabled=False)
     consumer = client.subscribe(topic, "sub")
-    told, done = list[pulsar.Result](), Event()
+    results, done = list[pulsar.Result](), Event()
 
     def receipt(result: pulsar.Result, _: object) -> None:
-        told.append(result)
-        if len(told) == 500:
+        results.append(result)
+        if len(results) == 500:
             done.set()
 
     for number in range(500):
@@ -212,7 +212,7 @@ def test_messages_that_are_under_way_when_a_topic_ends_are_all_answered(
         if number == 250:
             assert Admin(broker).post(f"{path_of(topic)}/terminate").status == 200
     assert done.wait(TIMEOUT_MS / 1000)
-    stored = told.count(pulsar.Result.Ok)
+    stored = results.count(pulsar.Result.Ok)
     assert [int(text) for text in texts(take(consumer, stored))] == list(range(stored))
     expect_silence(consumer)
 
@@ -276,13 +276,13 @@ def test_messages_that_are_larger_than_their_topic_takes(
     producer = client.create_producer(topic, batching_enabled=False)
     chunked = client.create_producer(topic, chunking_enabled=True, batching_enabled=False)
     consumer = client.subscribe(topic, "sub")
-    say(broker, topic, "maxMessageSize", 2000)
+    set_policy(broker, topic, "maxMessageSize", 2000)
     publish(producer, "small")
     with pytest.raises(pulsar.PulsarException):
         producer.send(bytes(3000))
     chunked.send(bytes(6 << 20))
     assert [len(message.data()) for message in take(consumer, 2)] == [5, 6 << 20]
-    say(broker, topic, "maxMessageSize", 0)
+    set_policy(broker, topic, "maxMessageSize", 0)
     client.create_producer(topic).send(bytes(3000))
     assert len(take(consumer, 1)[0].data()) == 3000
 
@@ -294,7 +294,7 @@ def test_a_message_that_is_too_large_is_refused_behind_those_before_it(
     with RawClient(broker.port) as raw:
         raw.send(pb.CommandProducer(topic=topic, producer_id=4, request_id=1))
         raw.expect(Kind.PRODUCER_SUCCESS)
-        say(broker, topic, "maxMessageSize", 200)
+        set_policy(broker, topic, "maxMessageSize", 200)
         frames = [send_frame(number, bytes(size), 4) for number, size in enumerate((10, 300, 20))]
         raw.send_bytes(b"".join(frames))
         assert raw.expect(Kind.SEND_RECEIPT).sequence_id == 0

@@ -219,6 +219,6 @@ def test_the_time_that_is_told_is_the_time_when_it_ends(
     size, now_ms = sum(size for _, size, _ in sealed) * MEGABYTE, NOW_MS + later * MINUTE_MS
     before = judged(retention, *sealed)
     after = verdicts(segments(*sealed), FIRST, size, [], retention, 1, now_ms)
-    for told, found in zip(before[:-1], after[:-1], strict=True):
+    for earlier, found in zip(before[:-1], after[:-1], strict=True):
         stays = RetentionReason.RETENTION in found.reasons
-        assert stays == (told.until_ms is not None and now_ms < told.until_ms)
+        assert stays == (earlier.until_ms is not None and now_ms < earlier.until_ms)

@@ -236,10 +236,10 @@ def test_time_stores_what_few_entries_do_not() -> None:
 
 
 @pytest.mark.parametrize(("said_seconds", "unwritten"), [(5, 0), (90, 1), (0, 1)])
-def test_a_policy_says_after_what_time(said_seconds: int, unwritten: int) -> None:
+def test_a_policy_says_after_what_time(interval_seconds: int, unwritten: int) -> None:
     world = deduplicating()
     topic = world.topic
-    world.do(topic.policies.set(topic.name, {DEDUPLICATION_SNAPSHOT_INTERVAL: said_seconds}))
+    world.do(topic.policies.set(topic.name, {DEDUPLICATION_SNAPSHOT_INTERVAL: interval_seconds}))
     world.do(topic.policies_changed())
     send(world.producer(), 0)
     world.clock.pump()
@@ -389,7 +389,7 @@ class ResendingClient:
         self.answered = getattr(self, "answered", 0)
         self.sent = self.answered
 
-    def hear(self) -> None:
+    def read(self) -> None:
         for receipt in self.connection.receipts:
             low, _ = self.batches[self.answered]
             assert receipt.sequence_id == low, "receipts come in order"
@@ -430,7 +430,7 @@ def test_whatever_happens_every_message_is_stored_once_and_in_order(
     finally_all = [("leave", 0), ("publish", 30), ("pump", 0)]
     for what, amount in [*steps, *finally_all * 3]:
         act(world, client, what, amount)
-        client.hear()
+        client.read()
         if world.dropped:
             world.crash()
             client.connect()

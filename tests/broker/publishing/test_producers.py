@@ -24,8 +24,8 @@ class Turn:
     """What a producer that waits is told."""
 
     def __init__(self, producer: Producer) -> None:
-        self.told: list[BrokerError | None] = []
-        producer.on_turn = self.told.append
+        self.reported: list[BrokerError | None] = []
+        producer.on_turn = self.reported.append
 
 
 def names(world: TopicWorld) -> list[str]:
@@ -88,7 +88,7 @@ def test_who_waits_has_its_turn() -> None:
     assert first.ready and first.topic_epoch == 1 and names(world) == ["first"]
     first.close()
     world.clock.pump()
-    assert [turn.told for turn in turns] == [[None], [None]] and second.topic_epoch == 2
+    assert [turn.reported for turn in turns] == [[None], [None]] and second.topic_epoch == 2
 
 
 def test_a_turn_whose_epoch_cannot_be_stored_is_refused_and_the_next_one_comes() -> None:
@@ -99,7 +99,7 @@ def test_a_turn_whose_epoch_cannot_be_stored_is_refused_and_the_next_one_comes()
     with world.failing_metadata():
         holder.close()
         world.clock.pump()
-    assert all(isinstance(turn.told[0], BrokerError) for turn in turns)
+    assert all(isinstance(turn.reported[0], BrokerError) for turn in turns)
     assert first.closed and second.closed and not names(world)
     assert world.producer(name="third").ready
 
@@ -110,7 +110,7 @@ def test_who_waits_is_sent_away_with_the_topic() -> None:
     waiting = world.producer(name="waiting", claim=WAITING)
     turn = Turn(waiting)
     world.do(world.topic.close())
-    (refusal,) = turn.told
+    (refusal,) = turn.reported
     assert refusal is not None and refusal.code == pb.ServiceNotReady
     world.clock.pump()
     assert not names(world) and not world.topic.producers.waiting
@@ -133,7 +133,7 @@ def test_a_turn_that_comes_while_another_one_fences() -> None:
     fencing = world.begin_producer(RecordingConnection(), name="fencing", claim=FENCING)
     world.clock.pump()
     assert fencing.result().ready and names(world) == ["fencing"]
-    assert waiting.closed and world.topic.producers.epoch == (2 if turn.told == [None] else 1)
+    assert waiting.closed and world.topic.producers.epoch == (2 if turn.reported == [None] else 1)
 
 
 # Fencing --------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def test_who_is_fenced_is_dropped_without_a_word() -> None:
     turn = Turn(waiting)
     world.producer(name="fencing", claim=FENCING)
     assert holder.closed and (client.dropped_producers, client.closed_producers) == ([1], [])
-    (refusal,) = turn.told
+    (refusal,) = turn.reported
     assert isinstance(refusal, ProducerFenced)
     world.clock.pump()
     assert names(world) == ["fencing"]
@@ -197,12 +197,12 @@ def test_a_waiting_producer_is_answered_twice() -> None:
     waits = b.ask(asks(7, pb.WaitForExclusive, producer_name="b"))
     assert not waits.producer_ready and not waits.HasField("topic_epoch")
     refused(b.ask(asks(8, pb.WaitForExclusive)), pb.ServiceNotReady, "is waiting for its turn")
-    a.say(close_producer(2))
-    a.heard()
-    (ready,) = b.heard()
+    a.send(close_producer(2))
+    a.received()
+    (ready,) = b.received()
     assert (ready.request_id, ready.producer_ready, ready.topic_epoch) == (7, True, 1)
-    b.say_bytes(send_frame(0, b"a"))
-    (receipt,) = b.heard()
+    b.send_bytes(send_frame(0, b"a"))
+    (receipt,) = b.received()
     assert isinstance(receipt, pb.CommandSendReceipt)
 
 
@@ -212,7 +212,7 @@ def test_a_refused_turn_frees_the_id() -> None:
     a.ask(asks(1, pb.Exclusive))
     b.ask(asks(1, pb.WaitForExclusive))
     a.ask(asks(2, pb.ExclusiveWithFencing, producer_id=2))
-    (answer,) = b.heard()
+    (answer,) = b.received()
     refused(answer, pb.ProducerFenced, "taken over")
     assert not b.ask(asks(2, pb.WaitForExclusive)).producer_ready
 
@@ -222,7 +222,7 @@ def test_who_sends_before_its_turn_is_disconnected() -> None:
     a, b = world.client(), world.client()
     a.ask(asks(1, pb.Exclusive))
     b.ask(asks(1, pb.WaitForExclusive))
-    b.say_bytes(send_frame(0, b"a"))
+    b.send_bytes(send_frame(0, b"a"))
     assert b.closed
     world.clock.pump()
     assert not world.topic().producers.waiting
@@ -235,12 +235,12 @@ def test_who_was_closed_came_back_and_was_fenced_is_not_ignored() -> None:
     client.ask(produce(1))
     for producer in world.topic().producers:
         producer.disconnect()
-    assert isinstance(client.heard()[0], pb.CommandCloseProducer)
-    client.say_bytes(send_frame(0, b"before it knew"))
+    assert isinstance(client.received()[0], pb.CommandCloseProducer)
+    client.send_bytes(send_frame(0, b"before it knew"))
     client.ask(produce(2))
     other.ask(asks(1, pb.ExclusiveWithFencing))
     assert not client.closed
-    client.say_bytes(send_frame(0, b"fenced"))
+    client.send_bytes(send_frame(0, b"fenced"))
     assert client.closed
 
 
@@ -248,11 +248,11 @@ def test_who_was_closed_came_back_and_was_fenced_is_not_ignored() -> None:
 
 
 def encrypted(sequence_id: int) -> bytes:
-    said = pb.MessageMetadata(
+    encrypted_metadata = pb.MessageMetadata(
         producer_name="p", sequence_id=sequence_id, publish_time=1,
         encryption_keys=[pb.EncryptionKeys(key="k", value=b"v")],
     )  # fmt: skip
-    return send_frame(sequence_id, b"secret", said=said)
+    return send_frame(sequence_id, b"secret", own_metadata=encrypted_metadata)
 
 
 def test_where_encryption_is_required_nothing_else_comes_in() -> None:
@@ -262,12 +262,12 @@ def test_where_encryption_is_required_nothing_else_comes_in() -> None:
     assert isinstance(
         client.ask(produce(2, producer_name="p", encrypted=True)), pb.CommandProducerSuccess
     )
-    client.say_bytes(encrypted(0) + send_frame(1, b"plain") + encrypted(2))
-    kinds = [type(answer) for answer in client.heard()]
+    client.send_bytes(encrypted(0) + send_frame(1, b"plain") + encrypted(2))
+    kinds = [type(answer) for answer in client.received()]
     assert kinds == [pb.CommandSendReceipt, pb.CommandSendError, pb.CommandSendReceipt]
     assert world.topic().log.end == 2
-    client.say(close_producer(3))
-    client.heard()
+    client.send(close_producer(3))
+    client.received()
     again = client.ask(produce(4, producer_name="p", encrypted=True))
     refused(again, pb.ProducerFenced, "encrypted messages only")  # C++ would send it for ever
 
@@ -306,9 +306,9 @@ def test_who_waits_must_do_what_is_demanded_when_its_turn_comes(topic: str) -> N
     namespace = world.topic().name.namespace_name
     world.do(world.broker.enforcement.set(namespace, {ENCRYPTION_REQUIRED: True}))
     holder.ask(close_producer(2))
-    assert [answer.producer_ready for answer in client.heard()] == [True]
-    client.say_bytes(send_frame(0, b"plain"))
-    (answer,) = client.heard()
+    assert [answer.producer_ready for answer in client.received()] == [True]
+    client.send_bytes(send_frame(0, b"plain"))
+    (answer,) = client.received()
     assert isinstance(answer, pb.CommandSendError) and answer.error == pb.MetadataError
 
 
@@ -339,10 +339,10 @@ def test_a_turn_that_fails_leaves_the_next_producer_of_that_id_alone() -> None:
     world.metadata.put = late  # type: ignore[assignment]
     holder.ask(close_producer(2))  # the turn has come, but the epoch is not stored yet
     world.metadata.put = put  # type: ignore[method-assign]
-    client.say(close_producer(2), produce(3, topic=TOPIC + "-2", producer_name="p"))
-    assert [answer.request_id for answer in client.heard()] == [2, 3]
+    client.send(close_producer(2), produce(3, topic=TOPIC + "-2", producer_name="p"))
+    assert [answer.request_id for answer in client.received()] == [2, 3]
     gate.set_result(None)
-    assert not client.heard()
-    client.say_bytes(send_frame(0, b"a"))
-    (receipt,) = client.heard()
+    assert not client.received()
+    client.send_bytes(send_frame(0, b"a"))
+    (receipt,) = client.received()
     assert isinstance(receipt, pb.CommandSendReceipt)

@@ -41,7 +41,9 @@ class ProducingClient:
             return
         request = self.request()
         self.opening[request] = number
-        self.wire.say(produce(request, number, producer_name=name, producer_access_mode=mode.value))
+        self.wire.send(
+            produce(request, number, producer_name=name, producer_access_mode=mode.value)
+        )
 
     def close(self, number: int) -> None:
         self.ready.discard(number)
@@ -49,16 +51,16 @@ class ProducingClient:
         self.opening = {r: n for r, n in self.opening.items() if n != number}
         request = self.request()
         self.closing.add(request)
-        self.wire.say(close_producer(request, number))
+        self.wire.send(close_producer(request, number))
 
     def send(self, number: int) -> None:
         if number in self.ready:
-            self.wire.say_bytes(send_frame(0, b"a", number))
+            self.wire.send_bytes(send_frame(0, b"a", number))
 
-    def hear(self) -> None:
-        for answer in self.wire.heard_by_now():
+    def read(self) -> None:
+        for answer in self.wire.received_so_far():
             if isinstance(answer, pb.CommandPing):
-                self.wire.say(pb.CommandPong())
+                self.wire.send(pb.CommandPong())
             elif isinstance(answer, pb.CommandSendReceipt):
                 self.receipts += 1
             elif isinstance(answer, pb.CommandCloseProducer):
@@ -118,11 +120,11 @@ class History:
             self.world.store.break_writers(DiskFull("no room"))
         else:
             client.wire.session.lost()
-        self.hear()
+        self.read()
 
-    def hear(self) -> None:
+    def read(self) -> None:
         for at, client in enumerate(self.clients):
-            client.hear()
+            client.read()
             if client.wire.closed or client.wire.session._closed:
                 self.clients[at] = ProducingClient(self.world)
 
@@ -145,14 +147,14 @@ class History:
         self.let_metadata_go()
         for _ in range(10):
             self.world.clock.pump()
-            self.hear()
+            self.read()
 
     def check(self) -> None:
         """Nobody waits for an answer, and whoever may send is answered or was fenced."""
         self.settle()
         producers = self.world.topic().producers
-        told = sum(len(client.waiting) for client in self.clients)
-        assert told == len(producers.waiting), "waits for a turn that will not come"
+        waiting = sum(len(client.waiting) for client in self.clients)
+        assert waiting == len(producers.waiting), "waits for a turn that will not come"
         assert not producers.waiting or len(producers), "waits although the topic is free"
         for client in list(self.clients):
             assert not client.opening and not client.closing, "was not answered"

@@ -20,23 +20,23 @@ T = SchemaType
 A: dict[str, Any] = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
 
 
-def text(said: Any) -> bytes:
-    return said if isinstance(said, bytes) else json.dumps(said).encode()
+def text(definition: Any) -> bytes:
+    return definition if isinstance(definition, bytes) else json.dumps(definition).encode()
 
 
-def digest(said: Any, kind: SchemaType = T.AVRO, **properties: str) -> str:
-    schema = Schema(kind, text(said), tuple(properties.items()))
+def digest(definition: Any, kind: SchemaType = T.AVRO, **properties: str) -> str:
+    schema = Schema(kind, text(definition), tuple(properties.items()))
     return digest_of(schema, parsed_schema(schema))
 
 
-def refusal(said: Any, kind: SchemaType = T.AVRO, properties: Any = ()) -> str:
+def refusal(definition: Any, kind: SchemaType = T.AVRO, properties: Any = ()) -> str:
     with pytest.raises(InvalidSchema) as refused:
-        parsed_schema(Schema(kind, text(said), tuple(properties)))
+        parsed_schema(Schema(kind, text(definition), tuple(properties)))
     return str(refused.value)
 
 
-def with_field(**said: Any) -> dict[str, Any]:
-    return {**A, "fields": [{"name": "a", "type": "int", **said}]}
+def with_field(**definition: Any) -> dict[str, Any]:
+    return {**A, "fields": [{"name": "a", "type": "int", **definition}]}
 
 
 # Avro: the same -------------------------------------------------------------------------------
@@ -68,14 +68,14 @@ OTHER = {
 }
 
 
-@pytest.mark.parametrize("said", SAME.values(), ids=SAME.keys())
-def test_what_does_not_make_another_schema(said: Any) -> None:
-    assert digest(said) == digest(A)
+@pytest.mark.parametrize("definition", SAME.values(), ids=SAME.keys())
+def test_what_does_not_make_another_schema(definition: Any) -> None:
+    assert digest(definition) == digest(A)
 
 
-@pytest.mark.parametrize("said", OTHER.values(), ids=OTHER.keys())
-def test_what_makes_another_schema(said: Any) -> None:
-    assert digest(said) != digest(A)
+@pytest.mark.parametrize("definition", OTHER.values(), ids=OTHER.keys())
+def test_what_makes_another_schema(definition: Any) -> None:
+    assert digest(definition) != digest(A)
 
 
 def test_full_names_and_namespaces() -> None:
@@ -96,16 +96,16 @@ def test_json_and_avro_are_not_the_same() -> None:
     assert digest(A, T.JSON) != digest(A, T.AVRO)
 
 
-def shuffled(said: Any) -> Any:
-    if isinstance(said, dict):
-        return {key: shuffled(said[key]) for key in reversed(said)}
-    return [shuffled(one) for one in said] if isinstance(said, list) else said
+def shuffled(definition: Any) -> Any:
+    if isinstance(definition, dict):
+        return {key: shuffled(definition[key]) for key in reversed(definition)}
+    return [shuffled(one) for one in definition] if isinstance(definition, list) else definition
 
 
 @settings(max_examples=examples(150))
 @given(schemas())
-def test_any_schema_in_other_words_is_the_same(said: Any) -> None:
-    assert digest(json.dumps(shuffled(said), indent=1).encode()) == digest(said)
+def test_any_schema_in_other_words_is_the_same(definition: Any) -> None:
+    assert digest(json.dumps(shuffled(definition), indent=1).encode()) == digest(definition)
 
 
 # Avro: not one ------------------------------------------------------------------------------
@@ -159,9 +159,9 @@ BROKEN: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize(("said", "words"), BROKEN.values(), ids=BROKEN.keys())
-def test_what_is_no_avro_schema(said: Any, words: str) -> None:
-    assert words in refusal(said)
+@pytest.mark.parametrize(("definition", "words"), BROKEN.values(), ids=BROKEN.keys())
+def test_what_is_no_avro_schema(definition: Any, words: str) -> None:
+    assert words in refusal(definition)
 
 
 def test_a_union_may_be_the_root_of_json() -> None:
@@ -227,7 +227,7 @@ def test_protobuf_native() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("definition", "words"),
     [
         (b"zz", "must be JSON with"),
         ({"rootMessageTypeName": "p.M"}, "must be JSON with"),
@@ -242,8 +242,8 @@ def test_protobuf_native() -> None:
         (native(imports="g.proto"), "lacks 'g.proto', which 'f.proto' imports"),
     ],
 )
-def test_what_is_no_protobuf_native(said: Any, words: str) -> None:
-    assert words in refusal(said, T.PROTOBUF_NATIVE)
+def test_what_is_no_protobuf_native(definition: Any, words: str) -> None:
+    assert words in refusal(definition, T.PROTOBUF_NATIVE)
 
 
 def pair(value: Any, key: str = "STRING", kind: str = "AVRO", encoding: str = "INLINE") -> Schema:
@@ -276,8 +276,8 @@ def test_key_and_value_are_compared_one_by_one() -> None:
 
 
 def test_types_that_are_not_said_are_bytes() -> None:
-    said = Schema(T.KEY_VALUE, struct.pack(">ii", -1, 0))
-    assert digest_of_pair(said) == digest_of_pair(pair(b"", "NONE", "BYTES"))
+    definition = Schema(T.KEY_VALUE, struct.pack(">ii", -1, 0))
+    assert digest_of_pair(definition) == digest_of_pair(pair(b"", "NONE", "BYTES"))
 
 
 @pytest.mark.parametrize(
@@ -305,8 +305,8 @@ def test_key_value_as_json() -> None:
         key_value.from_json(key_value.to_json(data))
         == pair(json.dumps(A, separators=(",", ":")).encode()).data
     )
-    said = json.dumps({"key": "", "value": json.dumps(A)})
-    assert key_value.from_json(said) == data
+    definition = json.dumps({"key": "", "value": json.dumps(A)})
+    assert key_value.from_json(definition) == data
     for broken in ("{", "[]", '{"key": ""}'):
         with pytest.raises(InvalidSchema):
             key_value.from_json(broken)
@@ -329,7 +329,7 @@ def test_key_value_as_json() -> None:
             )
         ),
         max_leaves=12,
-    ).map(lambda said: json.dumps(said).encode()),
+    ).map(lambda definition: json.dumps(definition).encode()),
 )
 def test_anything_is_a_schema_or_refused(kind: SchemaType, data: bytes) -> None:
     try:

@@ -18,8 +18,8 @@ A = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
 A_B = {**A, "fields": [*A["fields"], {"name": "b", "type": "int"}]}
 
 
-def avro(said: Any) -> pb.Schema:
-    return pb.Schema(name="", type=pb.Schema.Avro, schema_data=json.dumps(said).encode())
+def avro(definition: Any) -> pb.Schema:
+    return pb.Schema(name="", type=pb.Schema.Avro, schema_data=json.dumps(definition).encode())
 
 
 def external(data: bytes) -> pb.Schema:
@@ -175,11 +175,11 @@ def test_a_topic_that_is_deleted_meanwhile_gets_no_schema(
         return found
 
     monkeypatch.setattr(registry, "history", slow_history)
-    client.say(produce(2, 2, schema=avro(A)))
+    client.send(produce(2, 2, schema=avro(A)))
     world.clock.pump()
     world.do(world.broker.deletion.topics.delete(topic.name, force=True))
     gate.set_result(None)
-    (answer,) = [one for one in client.heard() if isinstance(one, pb.CommandError)]
+    (answer,) = [one for one in client.received() if isinstance(one, pb.CommandError)]
     refused(answer, pb.ServiceNotReady)
     assert world.do(world.broker.schemas.get(topic.name)) is None
 

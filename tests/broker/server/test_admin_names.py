@@ -180,7 +180,7 @@ def test_a_subscription_begins_where_it_is_told(admin: Admin, broker: RunningBro
         with RawClient(broker.port) as client:
             client.subscribe(topic, name)
             client.flow(100)
-            heard = [client.next_message() for _ in entries]
+            received = [client.next_message() for _ in entries]
             client.ping()
-            assert [id_of(message).entry for message in heard] == entries
+            assert [id_of(message).entry for message in received] == entries
             assert not client.has_message()

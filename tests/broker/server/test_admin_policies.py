@@ -207,11 +207,11 @@ def test_backlog_quotas(broker: RunningBroker, namespace: str) -> None:
     age = {"limitTime": 9, "policy": "consumer_backlog_eviction"}
     assert of_namespace.post(size) == 204
     assert of_topic.set(age, query="?backlogQuotaType=message_age").status == 204
-    said_age = {"message_age": {"limit": 0, "limitSize": 0, **age}}
-    assert shown.value() == said_age
-    said_size = {"destination_storage": {"limit": 7, "limitTime": 0, **size}}
-    assert shown.value("?applied=true") == said_size | said_age
-    assert Path(broker, f"namespaces/{namespace}/backlogQuotaMap").value() == said_size
+    age_set = {"message_age": {"limit": 0, "limitSize": 0, **age}}
+    assert shown.value() == age_set
+    size_set = {"destination_storage": {"limit": 7, "limitTime": 0, **size}}
+    assert shown.value("?applied=true") == size_set | age_set
+    assert Path(broker, f"namespaces/{namespace}/backlogQuotaMap").value() == size_set
     assert of_topic.set(text="", query="?backlogQuotaType=message_age").status == 204
     assert shown.value() == {}
     assert of_namespace.delete() == 204
@@ -238,7 +238,7 @@ def test_more_is_retained_than_the_backlog_may_be(
     quota: dict[str, int], of_namespace: int, of_topic: int,
 ) -> None:  # fmt: skip
     retention = {"retentionTimeInMinutes": minutes, "retentionSizeInMB": megabytes}
-    said = {**quota, "policy": "producer_exception"}
+    value = {**quota, "policy": "producer_exception"}
     for subject, expected in (
         (f"persistent/{namespace}/topic", of_topic),
         (f"namespaces/{namespace}", of_namespace),
@@ -248,9 +248,9 @@ def test_more_is_retained_than_the_backlog_may_be(
         )
         query = f"?backlogQuotaType={kind}"
         assert retained.post(retention) == 204
-        assert quotas.set(said, query=query).status == expected
+        assert quotas.set(value, query=query).status == expected
         assert retained.delete() == 204
-        assert quotas.set(said, query=query).status == 204
+        assert quotas.set(value, query=query).status == 204
         assert retained.post(retention) == expected
 
 
@@ -286,14 +286,14 @@ def test_where_it_comes_from(broker: RunningBroker, namespace: str) -> None:
     assert Path(broker, f"persistent/{namespace}/topic/messageTTL").set(
         text="", query="?messageTTL=9"
     )
-    told = _object(Path(broker, f"persistent/{namespace}/topic/policies/explain").value())
-    assert told["max_producers"] == {
+    explained = _object(Path(broker, f"persistent/{namespace}/topic/policies/explain").value())
+    assert explained["max_producers"] == {
         "value": 5,
         "origin": "namespace",
         "source": f"namespace {namespace}",
     }
-    assert told["message_ttl"]["source"] == f"topic persistent://{namespace}/topic"
-    assert told["max_consumers"]["source"] == "settings maxConsumersPerTopic"
+    assert explained["message_ttl"]["source"] == f"topic persistent://{namespace}/topic"
+    assert explained["max_consumers"]["source"] == "settings maxConsumersPerTopic"
     above = _object(Path(broker, f"namespaces/{namespace}/policies/explain").value())
     assert above["message_ttl"]["origin"] == "broker"
 
@@ -340,19 +340,19 @@ def test_a_kill_leaves_the_last_that_was_answered_or_a_later_one(
     path = Path(broker, "namespaces/public/default/maxProducersPerTopic")
     answered, enough = [0], threading.Event()
 
-    def say_more_and_more() -> None:
+    def set_more_and_more() -> None:
         with suppress(OSError, http.client.HTTPException):  # the broker is killed
             while path.post(answered[0] + 1) == 204:
                 answered[0] += 1
                 if answered[0] == 20:
                     enough.set()
 
-    saying = threading.Thread(target=say_more_and_more)
-    saying.start()
+    setting = threading.Thread(target=set_more_and_more)
+    setting.start()
     assert enough.wait(60)
     broker.kill()
-    saying.join()
+    setting.join()
     broker.start()
     assert path.value() in (answered[0], answered[0] + 1)
-    told = _object(Path(broker, "namespaces/public/default/policies/explain").value())
-    assert told["max_producers"]["value"] == path.value()
+    explained = _object(Path(broker, "namespaces/public/default/policies/explain").value())
+    assert explained["max_producers"]["value"] == path.value()

@@ -31,10 +31,10 @@ def client_with_producers(world: SessionWorld, *producer_ids: int) -> Client:
     return client
 
 
-def outcomes(heard: list[Any]) -> list[tuple[str, int, int]]:
+def outcomes(received: list[Any]) -> list[tuple[str, int, int]]:
     """Receipts and refusals: what, of which producer, of which message."""
     kinds = {pb.CommandSendReceipt: "stored", pb.CommandSendError: "refused"}
-    return [(kinds[type(one)], one.producer_id, one.sequence_id) for one in heard]
+    return [(kinds[type(one)], one.producer_id, one.sequence_id) for one in received]
 
 
 # What is refused ------------------------------------------------------------------------
@@ -45,11 +45,11 @@ def test_what_is_not_supported_is_refused_message_by_message(fields: dict[str, A
     world = SessionWorld()
     client = client_with_producers(world, 1)
     unsupported = send_frame(1, b"x", highest_sequence_id=5, **fields)
-    client.say_bytes(send_frame(0, b"a") + unsupported + send_frame(6, b"b"))
-    heard = client.heard()
-    assert outcomes(heard) == [("stored", 1, 0), ("refused", 1, 5), ("stored", 1, 6)]
-    assert heard[1].error == pb.NotAllowedError
-    assert "support" in heard[1].message
+    client.send_bytes(send_frame(0, b"a") + unsupported + send_frame(6, b"b"))
+    received = client.received()
+    assert outcomes(received) == [("stored", 1, 0), ("refused", 1, 5), ("stored", 1, 6)]
+    assert received[1].error == pb.NotAllowedError
+    assert "support" in received[1].message
     assert not client.closed
 
 
@@ -58,11 +58,11 @@ def test_what_is_not_supported_by_a_producer_that_is_not_open(fields: dict[str, 
     world = SessionWorld()
     client = client_with_producers(world, 1)
     world.topic().drop(DiskFull("no room"))
-    assert [type(one) for one in client.heard()] == [pb.CommandCloseProducer]
-    client.say_bytes(send_frame(0, b"x", **fields))
-    assert (client.heard(), client.closed) == ([], False)
-    client.say_bytes(send_frame(0, b"x", producer_id=9, **fields))
-    assert (client.heard(), client.closed) == ([], True)
+    assert [type(one) for one in client.received()] == [pb.CommandCloseProducer]
+    client.send_bytes(send_frame(0, b"x", **fields))
+    assert (client.received(), client.closed) == ([], False)
+    client.send_bytes(send_frame(0, b"x", producer_id=9, **fields))
+    assert (client.received(), client.closed) == ([], True)
 
 
 # When it is told ------------------------------------------------------------------------
@@ -71,7 +71,7 @@ def test_what_is_not_supported_by_a_producer_that_is_not_open(fields: dict[str, 
 def test_a_refusal_waits_for_the_receipts_before_it_and_those_behind_wait_for_it() -> None:
     world = SessionWorld()
     client = client_with_producers(world, 1, 2)
-    client.say_bytes(
+    client.send_bytes(
         send_frame(0, b"a")
         + send_frame(0, b"x", producer_id=2)
         + damaged(1)
@@ -79,9 +79,9 @@ def test_a_refusal_waits_for_the_receipts_before_it_and_those_behind_wait_for_it
         + send_frame(3, b"b")
         + damaged(4)
     )
-    assert client.heard_by_now() == []
-    client.say_bytes(send_frame(5, b"c") + damaged(6))
-    of = [outcome for outcome in outcomes(client.heard()) if outcome[1] == 1]
+    assert client.received_so_far() == []
+    client.send_bytes(send_frame(5, b"c") + damaged(6))
+    of = [outcome for outcome in outcomes(client.received()) if outcome[1] == 1]
     assert [(kind, number) for kind, _, number in of] == [
         ("stored", 0),
         ("refused", 1),
@@ -96,41 +96,41 @@ def test_a_refusal_waits_for_the_receipts_before_it_and_those_behind_wait_for_it
 def test_a_refusal_that_waits_for_nothing_is_told_at_once() -> None:
     world = SessionWorld()
     client = client_with_producers(world, 1, 2)
-    client.say_bytes(send_frame(0, b"x", producer_id=2) + damaged(0))
-    assert outcomes(client.heard_by_now()) == [("refused", 1, 0)]
+    client.send_bytes(send_frame(0, b"x", producer_id=2) + damaged(0))
+    assert outcomes(client.received_so_far()) == [("refused", 1, 0)]
 
 
 def test_a_producer_is_closed_behind_its_refusals() -> None:
     world = SessionWorld()
     client = client_with_producers(world, 1)
-    client.say_bytes(send_frame(0, b"a") + damaged(1))
-    client.say(close_producer(2))
-    heard = client.heard()
-    assert outcomes(heard[:2]) == [("stored", 1, 0), ("refused", 1, 1)]
-    assert by_request(heard[2:])[2] == pb.CommandSuccess(request_id=2)
+    client.send_bytes(send_frame(0, b"a") + damaged(1))
+    client.send(close_producer(2))
+    received = client.received()
+    assert outcomes(received[:2]) == [("stored", 1, 0), ("refused", 1, 1)]
+    assert by_request(received[2:])[2] == pb.CommandSuccess(request_id=2)
 
 
 def test_a_producer_that_the_broker_closed_hears_of_no_refusal() -> None:
     world = SessionWorld()
     client = client_with_producers(world, 1)
     world.do(world.topic(TOPIC).log.rollover.start_writing())
-    client.say_bytes(send_frame(0, b"a") + damaged(1))
+    client.send_bytes(send_frame(0, b"a") + damaged(1))
     world.store.break_writers(DiskFull("no room"))
-    assert [type(one) for one in client.heard()] == [pb.CommandCloseProducer]
+    assert [type(one) for one in client.received()] == [pb.CommandCloseProducer]
     assert client.session.publishing.pending_entries == 0
     client.ask(produce(2))
-    client.say_bytes(send_frame(0, b"a"))
-    assert outcomes(client.heard()) == [("stored", 1, 0)]
+    client.send_bytes(send_frame(0, b"a"))
+    assert outcomes(client.received()) == [("stored", 1, 0)]
 
 
 def test_refusals_that_wait_count_as_pending() -> None:
     world = SessionWorld(max_pending_publish_requests_per_connection=4)
     client = client_with_producers(world, 1)
-    client.say_bytes(send_frame(0, b"a") + damaged(1) + damaged(2))
+    client.send_bytes(send_frame(0, b"a") + damaged(1) + damaged(2))
     assert client.reading
-    client.say_bytes(damaged(3))
+    client.send_bytes(damaged(3))
     assert not client.reading
-    assert len(client.heard()) == 4
+    assert len(client.received()) == 4
     assert client.reading
     assert client.session.publishing.pending_entries == 0
     assert world.topic(TOPIC).log.end == 1

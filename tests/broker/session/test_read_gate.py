@@ -7,14 +7,14 @@ class Socket:
     """Remembers what it was told."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
-        self.gate = ReadGate(self, lambda: self.told.append("resumed"))
+        self.reported: list[str] = []
+        self.gate = ReadGate(self, lambda: self.reported.append("resumed"))
 
     def pause_reading(self) -> None:
-        self.told.append("pause")
+        self.reported.append("pause")
 
     def resume_reading(self) -> None:
-        self.told.append("resume")
+        self.reported.append("resume")
 
 
 def test_the_first_reason_pauses_and_the_last_one_resumes() -> None:
@@ -23,15 +23,15 @@ def test_the_first_reason_pauses_and_the_last_one_resumes() -> None:
     output.pause_reading()
     publishes.pause_reading()
     output.resume_reading()
-    assert socket.told == ["pause"]
+    assert socket.reported == ["pause"]
     publishes.resume_reading()
-    assert socket.told == ["pause", "resume", "resumed"]
+    assert socket.reported == ["pause", "resume", "resumed"]
 
 
 def test_a_reason_that_does_not_hold_resumes_nothing() -> None:
     socket = Socket()
     socket.gate.reason().resume_reading()
-    assert socket.told == []
+    assert socket.reported == []
 
 
 def test_a_reason_holds_once() -> None:
@@ -40,4 +40,4 @@ def test_a_reason_holds_once() -> None:
     reason.pause_reading()
     reason.pause_reading()
     reason.resume_reading()
-    assert socket.told == ["pause", "resume", "resumed"]
+    assert socket.reported == ["pause", "resume", "resumed"]

@@ -27,15 +27,15 @@ def published(world: SessionWorld, *payloads: bytes, topic: str = TOPIC) -> None
     client = world.client()
     client.ask(produce(1, topic=topic))
     for sequence_id, payload in enumerate(payloads):
-        client.say_bytes(send_frame(sequence_id, payload))
-    assert len(client.heard()) == len(payloads)
+        client.send_bytes(send_frame(sequence_id, payload))
+    assert len(client.received()) == len(payloads)
 
 
 def messages(client: Client, consumer_id: int = 1, permits: int = 10) -> int:
     """How many messages a consumer is given for its permits."""
-    client.say_bytes(encode_flow(consumer_id, permits))
-    heard = client.heard()
-    return sum(isinstance(one, pb.CommandMessage) for one in heard)
+    client.send_bytes(encode_flow(consumer_id, permits))
+    received = client.received()
+    return sum(isinstance(one, pb.CommandMessage) for one in received)
 
 
 # Opening --------------------------------------------------------------------------------
@@ -45,8 +45,8 @@ def messages(client: Client, consumer_id: int = 1, permits: int = 10) -> int:
 def test_a_consumer_closed_while_it_was_created_leaves_its_id_to_the_next(sub_type: Any) -> None:
     world = SessionWorld()
     client = world.client()
-    client.say(subscribe(1, subType=sub_type), close_consumer(2), subscribe(3, subType=sub_type))
-    answers = by_request([a for a in client.heard() if hasattr(a, "request_id")])
+    client.send(subscribe(1, subType=sub_type), close_consumer(2), subscribe(3, subType=sub_type))
+    answers = by_request([a for a in client.received() if hasattr(a, "request_id")])
     refused(answers[1], pb.ServiceNotReady, "closed")
     assert isinstance(answers[2], pb.CommandSuccess)
     assert isinstance(answers[3], pb.CommandSuccess)
@@ -59,8 +59,8 @@ def test_a_consumer_closed_while_it_was_created_leaves_its_id_to_the_next(sub_ty
 def test_a_consumer_closed_while_it_was_created_is_gone() -> None:
     world = SessionWorld()
     client = world.client()
-    client.say(subscribe(1), close_consumer(2))
-    answers = by_request(client.heard())
+    client.send(subscribe(1), close_consumer(2))
+    answers = by_request(client.received())
     refused(answers[1], pb.ServiceNotReady, "closed")
     assert isinstance(answers[2], pb.CommandSuccess)
     assert isinstance(world.client().ask(subscribe(1)), pb.CommandSuccess)
@@ -69,7 +69,7 @@ def test_a_consumer_closed_while_it_was_created_is_gone() -> None:
 def test_a_consumer_whose_connection_went_while_it_was_created_is_gone() -> None:
     world = SessionWorld()
     client = world.client()
-    client.say(subscribe(1))
+    client.send(subscribe(1))
     world.clock.step()
     client.session.lost()
     world.clock.pump()
@@ -78,8 +78,8 @@ def test_a_consumer_whose_connection_went_while_it_was_created_is_gone() -> None
 
 def test_asking_again_for_a_consumer() -> None:
     client = SessionWorld().client()
-    client.say(subscribe(1), subscribe(2))
-    answers = by_request(client.heard())
+    client.send(subscribe(1), subscribe(2))
+    answers = by_request(client.received())
     refused(answers[2], pb.ServiceNotReady, "wait")
     assert isinstance(answers[1], pb.CommandSuccess)
     assert isinstance(client.ask(subscribe(3)), pb.CommandSuccess)
@@ -105,14 +105,14 @@ def test_a_subscription_that_cannot_be_deleted_is_said_to_be_there_and_is() -> N
     client = world.client()
     client.ask(subscribe(1))
     world.store.break_writers(DiskFull("no room"))
-    client.say(unsubscribe(2), unsubscribe(3))
-    heard = client.heard()
-    assert [type(one) for one in heard].count(pb.CommandCloseConsumer) == 1
-    for one in heard:
+    client.send(unsubscribe(2), unsubscribe(3))
+    received = client.received()
+    assert [type(one) for one in received].count(pb.CommandCloseConsumer) == 1
+    for one in received:
         if isinstance(one, pb.CommandError):
             refused(one, pb.PersistenceError, "no room")
-    assert isinstance(heard[0], pb.CommandError), "before its consumer is closed the client waits"
-    assert sorted(a.request_id for a in heard if isinstance(a, pb.CommandError)) == [2, 3]
+    assert isinstance(received[0], pb.CommandError), "the answer comes before CLOSE_CONSUMER"
+    assert sorted(a.request_id for a in received if isinstance(a, pb.CommandError)) == [2, 3]
     assert isinstance(client.ask(subscribe(4)), pb.CommandSuccess)
     assert list(world.topic().subscriptions) == ["sub"]
     assert isinstance(client.ask(unsubscribe(5)), pb.CommandSuccess)
@@ -123,8 +123,8 @@ def test_an_id_can_be_used_anew_while_its_subscription_is_deleted() -> None:
     world = SessionWorld()
     client = world.client()
     client.ask(subscribe(1))
-    client.say(unsubscribe(2), subscribe(3, subscription="other", durable=False))
-    answers = by_request(client.heard())
+    client.send(unsubscribe(2), subscribe(3, subscription="other", durable=False))
+    answers = by_request(client.received())
     assert [type(answers[n]) for n in (2, 3)] == [pb.CommandSuccess] * 2
     published(world, b"a")
     assert messages(client) == 1
@@ -149,8 +149,8 @@ def acked(world: SessionWorld, client: Client) -> None:
     client.ask(subscribe(1))
     published(world, b"a", b"b", b"c")
     ledger, entry = world.topic().log.position(0)
-    client.say_bytes(encode_ack(1, pb.CommandAck.Individual, [(ledger, entry, ())]))
-    assert client.heard() == []
+    client.send_bytes(encode_ack(1, pb.CommandAck.Individual, [(ledger, entry, ())]))
+    assert client.received() == []
 
 
 @pytest.fixture
@@ -202,7 +202,7 @@ def test_a_consumer_whose_acknowledgements_cannot_be_kept() -> None:
     acked(world, client)
     world.store.break_writers(DiskFull("no room"))
     ledger, entry = world.topic().log.position(1)
-    client.say_bytes(encode_ack(1, pb.CommandAck.Individual, [(ledger, entry, ())]))
+    client.send_bytes(encode_ack(1, pb.CommandAck.Individual, [(ledger, entry, ())]))
     answer = client.ask(close_consumer(2))
     refused(answer, pb.MetadataError, "no room")
     assert isinstance(client.ask(subscribe(3)), pb.CommandSuccess)

@@ -16,19 +16,19 @@ def test_a_producer_closed_while_it_was_created_leaves_its_id_to_the_next(epoch:
     world = SessionWorld()
     holder, client = world.client(), world.client()
     holder.ask(produce(1, producer_name="p"))
-    client.say(
+    client.send(
         produce(1, producer_name="p"),
         close_producer(2),
         produce(3, producer_name="p", epoch=epoch),
     )
-    heard = client.heard()
+    received = client.received()
     holder.session.lost()
-    answers = by_request(heard + client.heard())
+    answers = by_request(received + client.received())
     refused(answers[1], pb.ServiceNotReady, "closed")
     assert isinstance(answers[2], pb.CommandSuccess)
     assert isinstance(answers[3], pb.CommandProducerSuccess)
-    client.say_bytes(send_frame(0, b"a"))
-    (receipt,) = client.heard()
+    client.send_bytes(send_frame(0, b"a"))
+    (receipt,) = client.received()
     assert isinstance(receipt, pb.CommandSendReceipt)
     assert len(world.topic().producers) == 1
 
@@ -38,10 +38,10 @@ def test_a_producer_closed_while_it_was_created_is_gone() -> None:
     world.store.is_failing = True  # a producer has to wait until the topic can be written
     gate = world.store.create_gate = world.clock.promise()
     client = world.client()
-    client.say(produce(1, producer_name="p"), close_producer(2))
-    heard = client.heard()
+    client.send(produce(1, producer_name="p"), close_producer(2))
+    received = client.received()
     gate.set_result(None)
-    answers = by_request(heard + client.heard())
+    answers = by_request(received + client.received())
     refused(answers[1], pb.ServiceNotReady, "closed")
     assert isinstance(answers[2], pb.CommandSuccess)
     assert len(world.topic().producers) == 0
@@ -50,8 +50,8 @@ def test_a_producer_closed_while_it_was_created_is_gone() -> None:
 def test_a_close_does_not_overtake_the_producer_that_it_closes() -> None:
     world = SessionWorld()
     client = world.client()
-    client.say(produce(1), close_producer(2))
-    assert [answer.request_id for answer in client.heard()] == [1, 2]
+    client.send(produce(1), close_producer(2))
+    assert [answer.request_id for answer in client.received()] == [1, 2]
     assert len(world.topic().producers) == 0
 
 
@@ -60,7 +60,7 @@ def test_a_producer_whose_connection_went_while_it_was_created_is_gone() -> None
     world.store.is_failing = True  # a producer has to wait until the topic can be written
     gate = world.store.create_gate = world.clock.promise()
     client = world.client()
-    client.say(produce(1, producer_name="p"))
+    client.send(produce(1, producer_name="p"))
     world.clock.pump()
     client.session.lost()
     gate.set_result(None)
@@ -73,12 +73,12 @@ def test_asking_again_for_a_producer() -> None:
     world.store.is_failing = True  # a producer has to wait until the topic can be written
     gate = world.store.create_gate = world.clock.promise()
     client = world.client()
-    client.say(produce(1), produce(2, epoch=5))
-    (answer,) = client.heard()
+    client.send(produce(1), produce(2, epoch=5))
+    (answer,) = client.received()
     assert answer.request_id == 2
     refused(answer, pb.ServiceNotReady, "wait")
     gate.set_result(None)
-    (answer,) = client.heard()
+    (answer,) = client.received()
     assert (answer.request_id, answer.producer_ready) == (1, True)
     again = client.ask(produce(3))
     assert again.producer_name == answer.producer_name
@@ -110,11 +110,11 @@ def test_a_producer_that_cannot_be_replaced_is_gone_all_the_same() -> None:
     holder, client = world.client(), world.client()
     holder.ask(produce(1, producer_name="taken"))
     client.ask(produce(1, producer_name="old"))
-    client.say(produce(2, producer_name="taken", epoch=1))
-    (ping,) = holder.heard()
+    client.send(produce(2, producer_name="taken", epoch=1))
+    (ping,) = holder.received()
     assert isinstance(ping, pb.CommandPing)
-    holder.say(pb.CommandPong())
-    (answer,) = client.heard()
+    holder.send(pb.CommandPong())
+    (answer,) = client.received()
     refused(answer, pb.ProducerBusy, "taken")
     assert [p.name for p in world.topic().producers] == ["taken"]
     assert isinstance(client.ask(produce(3, producer_name="old")), pb.CommandProducerSuccess)
@@ -146,8 +146,8 @@ def test_who_replaces_a_producer_needs_no_room_of_its_own() -> None:
     again = client.ask(produce(2, producer_name="p", epoch=1))
     assert isinstance(again, pb.CommandProducerSuccess)
     other = world.client()
-    other.say(produce(1, producer_name="p"))
+    other.send(produce(1, producer_name="p"))
     client.session.lost()
-    (answer,) = other.heard()
+    (answer,) = other.received()
     assert isinstance(answer, pb.CommandProducerSuccess)
     assert len(world.topic().producers) == 1

@@ -28,30 +28,30 @@ def numbers(answers: list[Any]) -> list[int]:
 def held_client(world: SessionWorld) -> Client:
     """Asks for more at a time than is worked on."""
     client = world.client()
-    client.say(*asks(0, MANY))
+    client.send(*asks(0, MANY))
     return client
 
 
 def test_as_many_as_are_worked_on_do_not_stop_the_reading() -> None:
     client = SessionWorld().client()
-    client.say(*asks(0, MAX_REQUESTS))
+    client.send(*asks(0, MAX_REQUESTS))
     assert client.reading
-    assert numbers(client.heard()) == list(range(MAX_REQUESTS))
+    assert numbers(client.received()) == list(range(MAX_REQUESTS))
 
 
 def test_more_wait_and_are_all_answered_in_their_order() -> None:
     client = held_client(SessionWorld())
     assert not client.reading
-    assert numbers(client.heard()) == list(range(MANY))
+    assert numbers(client.received()) == list(range(MANY))
     assert client.reading
-    client.say(*asks(MANY, MANY + 3))
-    assert numbers(client.heard()) == [MANY, MANY + 1, MANY + 2]
+    client.send(*asks(MANY, MANY + 3))
+    assert numbers(client.received()) == [MANY, MANY + 1, MANY + 2]
 
 
 def test_what_still_arrives_waits_behind_what_waits() -> None:
     client = held_client(SessionWorld())
-    client.say(*asks(MANY, MANY + 10))
-    assert numbers(client.heard()) == list(range(MANY + 10))
+    client.send(*asks(MANY, MANY + 10))
+    assert numbers(client.received()) == list(range(MANY + 10))
     assert client.reading
 
 
@@ -59,11 +59,11 @@ def test_a_client_that_reads_no_answers_gets_no_more_of_them() -> None:
     world = SessionWorld()
     client = held_client(world)
     client.session.wrote(peer_full=True)
-    assert numbers(client.heard()) == list(range(MAX_REQUESTS))
-    assert client.heard() == []
+    assert numbers(client.received()) == list(range(MAX_REQUESTS))
+    assert client.received() == []
     assert not client.reading
     client.session.wrote(peer_full=False)
-    assert numbers(client.heard()) == list(range(MAX_REQUESTS, MANY))
+    assert numbers(client.received()) == list(range(MAX_REQUESTS, MANY))
     assert client.reading
 
 
@@ -79,10 +79,10 @@ def test_messages_and_commands_behind_them_keep_their_place() -> None:
     client = world.client()
     client.ask(produce(1))
     questions = b"".join(map(encode, asks(2, MANY)))
-    client.say_bytes(questions + send_frame(0, b"a") + encode(close_producer(MANY)))
-    heard = client.heard()
-    assert numbers(heard[: MANY - 2]) == list(range(2, MANY))
-    assert {type(answer) for answer in heard[MANY - 2 :]} == {
+    client.send_bytes(questions + send_frame(0, b"a") + encode(close_producer(MANY)))
+    received = client.received()
+    assert numbers(received[: MANY - 2]) == list(range(2, MANY))
+    assert {type(answer) for answer in received[MANY - 2 :]} == {
         pb.CommandSendReceipt,
         pb.CommandSuccess,
     }
@@ -96,7 +96,7 @@ def test_a_client_whose_requests_wait_is_not_taken_for_dead() -> None:
         client.session.tick()
     assert world.do(client.session.is_alive())
     assert not client.closed
-    assert numbers(client.heard()) == list(range(MANY))
+    assert numbers(client.received()) == list(range(MANY))
 
 
 def test_a_pause_of_reading_is_no_answer_to_a_probe() -> None:
@@ -123,14 +123,14 @@ def test_a_client_that_does_not_read_is_given_up() -> None:
 @pytest.mark.parametrize("garbage", [bytes(8), encode(pb.CommandSuccess(request_id=1))])
 def test_what_breaks_the_protocol_does_so_when_its_turn_comes(garbage: bytes) -> None:
     client = SessionWorld().client()
-    client.say_bytes(b"".join(map(encode, asks(0, MANY))) + garbage)
+    client.send_bytes(b"".join(map(encode, asks(0, MANY))) + garbage)
     assert not client.closed
     # Those that were being worked on as the connection ended may go unanswered or not.
-    assert numbers(client.heard())[: MANY - MAX_REQUESTS] == list(range(MANY - MAX_REQUESTS))
+    assert numbers(client.received())[: MANY - MAX_REQUESTS] == list(range(MANY - MAX_REQUESTS))
     assert client.closed
 
 
 def test_what_waits_is_forgotten_with_the_connection() -> None:
     client = held_client(SessionWorld())
     client.session.lost()
-    assert len(client.heard()) <= MAX_REQUESTS
+    assert len(client.received()) <= MAX_REQUESTS

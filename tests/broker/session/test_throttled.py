@@ -58,15 +58,15 @@ def test_a_session_that_publishes_too_fast_is_paused_and_not_given_up() -> None:
     client = Client(world, "10.0.0.1:4711")
     ready = client.ask(pb.CommandProducer(topic=TOPIC, producer_id=1, request_id=1))
     assert isinstance(ready, pb.CommandProducerSuccess)
-    client.say_bytes(b"".join(send_frame(number, b"") for number in range(60)))
-    assert len(client.heard()) == 60, "all are stored and answered"
+    client.send_bytes(b"".join(send_frame(number, b"") for number in range(60)))
+    assert len(client.received()) == 60, "all are stored and answered"
     assert not client.reading
     for _ in range(3):
         client.session.tick()
         client.session.tick()
     assert not client.closed, "its silence says nothing"
     world.clock.advance(KEEP_ALIVE_SECONDS)
-    assert [type(word) for word in client.heard()] == [pb.CommandPing]
+    assert [type(word) for word in client.received()] == [pb.CommandPing]
     world.clock.advance(50)
     assert client.reading
     client.session.tick()
@@ -79,8 +79,8 @@ def test_a_session_that_is_gone_hears_nothing() -> None:
     world = SessionWorld(max_publish_rate_per_topic_in_messages=1)
     client = Client(world, "10.0.0.1:4711")
     client.ask(pb.CommandProducer(topic=TOPIC, producer_id=1, request_id=1))
-    client.say_bytes(b"".join(send_frame(number, b"") for number in range(60)))
-    client.heard()
+    client.send_bytes(b"".join(send_frame(number, b"") for number in range(60)))
+    client.received()
     client.session.lost()
     world.clock.advance(120)
-    assert client.heard() == []
+    assert client.received() == []

@@ -31,7 +31,7 @@ def test_a_new_topic_is_told_before_its_producer_may_publish() -> None:
     world = SessionWorld()
     client, other = watching(world), world.client()
     other.ask(produce(1, topic=ONE))
-    (update,) = client.heard()
+    (update,) = client.received()
     assert (update.watcher_id, list(update.new_topics)) == (1, [ONE])
     assert update.topics_hash == topics_hash([ONE])
 
@@ -46,9 +46,9 @@ def test_a_client_that_does_not_read_is_told_the_outcome() -> None:
         world.clock.advance(1)
     events.notify(names[0], False)
     world.clock.advance(1)
-    assert client.heard() == []
+    assert client.received() == []
     client.session.wrote(peer_full=False)
-    (update,) = client.heard()
+    (update,) = client.received()
     assert (list(update.new_topics), list(update.deleted_topics)) == ([TWO], [])
 
 
@@ -63,7 +63,7 @@ def test_a_topic_that_is_made_anew_is_told_as_gone_first() -> None:
     events.notify(name, True)
     world.clock.advance(1)
     client.session.wrote(peer_full=False)
-    gone, made = client.heard()
+    gone, made = client.received()
     assert (list(gone.deleted_topics), list(gone.new_topics)) == ([ONE], [])
     assert (list(made.deleted_topics), list(made.new_topics)) == ([], [ONE])
 
@@ -85,7 +85,7 @@ def test_a_client_that_has_gone_watches_nothing() -> None:
     (listed,) = world.broker.lists._lists.values()
     assert len(listed.watchers) == 1
     client.session.lost()
-    late.say(watch(pattern=".*/a"))
+    late.send(watch(pattern=".*/a"))
     late.session.lost()
     world.clock.pump()
     assert [one.watchers for one in world.broker.lists._lists.values()] == [set(), set()]

@@ -75,10 +75,10 @@ def test_a_topic_that_is_being_loaded_keeps_to_it_as_well() -> None:
     world.topic()
     gate = world.store.create_gate = world.clock.promise()
     loading = world.begin(world.broker.topic(TopicName.parse(TOPIC + "-2"), create=True))
-    said = world.begin(world.broker.enforcement.set(NAMESPACE, {DEDUPLICATION: True}))
+    setting = world.begin(world.broker.enforcement.set(NAMESPACE, {DEDUPLICATION: True}))
     gate.set_result(None)
     world.clock.pump()
-    said.result()
+    setting.result()
     assert loading.result().deduplication.on
 
 
@@ -144,8 +144,8 @@ def test_encryption_that_becomes_required_sends_plain_producers_away(topic: str)
     client = world.client()
     client.ask(produce(1, topic=topic))
     world.do(world.broker.enforcement.set(NAMESPACE, {ENCRYPTION_REQUIRED: True}))
-    (told,) = client.heard()
-    assert isinstance(told, pb.CommandCloseProducer)
+    (notice,) = client.received()
+    assert isinstance(notice, pb.CommandCloseProducer)
 
 
 # Several at once ----------------------------------------------------------------------------------

@@ -98,10 +98,10 @@ def test_producers_that_wait_for_their_turn_are_sent_away() -> None:
     world = TopicWorld()
     world.producer(claim=Claim(Mode.EXCLUSIVE))
     waiting = world.producer(name="w", producer_id=2, claim=Claim(Mode.WAITING))
-    told: list[object] = []
-    waiting.on_turn = told.append
+    refusals: list[object] = []
+    waiting.on_turn = refusals.append
     terminated(world)
-    assert [type(refusal) for refusal in told] == [NotReady]
+    assert [type(refusal) for refusal in refusals] == [NotReady]
 
 
 def test_a_termination_that_fails_drops_the_topic_and_its_producers_come_back() -> None:

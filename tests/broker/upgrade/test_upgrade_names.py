@@ -60,14 +60,14 @@ def _write_topics(client: RawClient, broker: RunningBroker) -> None:
 def _write_policies(client: RawClient, broker: RunningBroker) -> None:
     client.produce(f"persistent://{LATER}", 50)
     client.produce(f"persistent://{SECRET}/topic", 51)
-    for path, said in (
+    for path, body in (
         (f"namespaces/{EUROPE}/deduplication", True),
         (f"namespaces/{EUROPE}/delayedDelivery", NAMESPACE_DELAYS),
         (f"namespaces/{SECRET}/encryptionRequired", True),
         (f"persistent/{PLAIN}/deduplicationEnabled", False),
         (f"persistent/{LATER}/delayedDelivery", TOPIC_DELAYS),
     ):
-        _ask(broker, "POST", path, said)
+        _ask(broker, "POST", path, body)
     _fill(client, NUMBERED, producer_name="raw")
 
 
@@ -75,8 +75,8 @@ def _write_delays(client: RawClient) -> None:
     client.subscribe(f"persistent://{LATER}", "workers", SHARED, consumer_id=3)
     for number in range(MESSAGES):
         delay = {"deliver_at_time": FAR_MS} if number % 2 else {}
-        said = metadata(number, **delay)
-        client.send_bytes(send_frame(number, b"%d" % number, 50, said))
+        body = metadata(number, **delay)
+        client.send_bytes(send_frame(number, b"%d" % number, 50, body))
         client.expect(pb.BaseCommand.SEND_RECEIPT)
 
 
@@ -105,8 +105,8 @@ def _numbers(client: RawClient, consumer: int, count: int) -> list[int]:
     return [int(entry[parse_metadata(entry)[1] :]) for entry in entries]
 
 
-def _ask(broker: RunningBroker, method: str, path: str, said: object = None) -> Any:
-    answer = Admin(broker).ask(method, path, said)
+def _ask(broker: RunningBroker, method: str, path: str, body: object = None) -> Any:
+    answer = Admin(broker).ask(method, path, body)
     assert answer.status < 300, answer.body
     return answer.json if answer.body else None
 
@@ -148,7 +148,7 @@ def test_tenants_are_made_up_for_the_namespaces_there_are(broker: RunningBroker)
 
 
 def test_policies_are_kept(broker: RunningBroker) -> None:
-    for path, said in (
+    for path, body in (
         (f"namespaces/{EUROPE}/deduplication", True),
         (f"namespaces/{EUROPE}/delayedDelivery", NAMESPACE_DELAYS),
         (f"namespaces/{SECRET}/encryptionRequired", True),
@@ -156,10 +156,10 @@ def test_policies_are_kept(broker: RunningBroker) -> None:
         (f"persistent/{LATER}/delayedDelivery", TOPIC_DELAYS),
         (f"persistent/{NUMBERED}/deduplicationEnabled?applied=true", True),
     ):
-        assert _ask(broker, "GET", path) == said, path
-    told = _ask(broker, "GET", f"namespaces/{EUROPE}")
-    assert told["deduplicationEnabled"] is True
-    assert told["delayed_delivery_policies"] == NAMESPACE_DELAYS
+        assert _ask(broker, "GET", path) == body, path
+    read = _ask(broker, "GET", f"namespaces/{EUROPE}")
+    assert read["deduplicationEnabled"] is True
+    assert read["delayed_delivery_policies"] == NAMESPACE_DELAYS
 
 
 def test_policies_are_enforced(broker: RunningBroker) -> None:

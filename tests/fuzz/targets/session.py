@@ -32,7 +32,7 @@ TEXTS: Final = (
     "persistent://none/such/t", "", "producer", "p-partition-1", "a b/\u00e9\U0001f600",
 )  # fmt: skip
 TOPICS: Final = (TEXTS[0], TEXTS[0], TEXTS[4], TEXTS[5])
-SAID: Final = tuple(
+SENT: Final = tuple(
     kind
     for kind in (*HANDLERS, pb.BaseCommand.ACK, pb.BaseCommand.FLOW, pb.BaseCommand.SEND)
     if kind != pb.BaseCommand.CONNECT
@@ -63,16 +63,16 @@ class Play:
             self.clients[self.at] = self.world.client()
         return self.clients[self.at]
 
-    def say(self, data: bytes) -> None:
+    def feed(self, data: bytes) -> None:
         """The bytes arrive, if the broker reads at present."""
         client = self.client
         if client.reading:
-            client.say_bytes(data)
+            client.send_bytes(data)
 
-    def hear(self) -> None:
+    def read(self) -> None:
         for client in self.clients:
-            heard = client.heard()
-            places = [m.message_id for m in heard if isinstance(m, pb.CommandMessage)]
+            received = client.received()
+            places = [m.message_id for m in received if isinstance(m, pb.CommandMessage)]
             self.got += [(place.ledgerId, place.entryId) for place in places]
             del self.got[:-REMEMBERED]
             client.session.wrote(False)
@@ -80,14 +80,14 @@ class Play:
     # Steps --------------------------------------------------------------------------
 
     def command(self) -> None:
-        field = FIELDS[self.choices.pick(SAID)]
+        field = FIELDS[self.choices.pick(SENT)]
         part = pb.BaseCommand.DESCRIPTOR.fields_by_name[field].message_type
         assert part is not None
         kind = part.name
         message = self.choices.message(getattr(pb, kind))
         if self.choices.flag():
             self.aim(message)
-        self.say(encode(message))
+        self.feed(encode(message))
 
     def aim(self, message: Any) -> None:
         """Make it speak of what there may be: a consumer or producer, messages that were sent."""
@@ -101,12 +101,12 @@ class Play:
 
     def producer(self) -> None:
         choices = self.choices
-        self.say(encode(produce(choices.below(4), choices.below(IDS), topic=choices.pick(TOPICS))))
+        self.feed(encode(produce(choices.below(4), choices.below(IDS), topic=choices.pick(TOPICS))))
 
     def consumer(self) -> None:
         choices = self.choices
         fields = {"topic": choices.pick(TOPICS), "subscription": TEXTS[2 + choices.below(2)]}
-        self.say(
+        self.feed(
             encode(
                 subscribe(
                     choices.below(4), choices.below(IDS), subType=choices.below(3), **fields,
@@ -118,7 +118,7 @@ class Play:
     def flow(self) -> None:
         permits = max(1, self.choices.number((1 << 32) - 1))
         consumer = self.choices.below(IDS)
-        self.say(encode(pb.CommandFlow(consumer_id=consumer, messagePermits=permits)))
+        self.feed(encode(pb.CommandFlow(consumer_id=consumer, messagePermits=permits)))
 
     def ack(self) -> None:
         """One message, or all up to it, without or with an answer."""
@@ -132,7 +132,7 @@ class Play:
             ack.message_id[0].ack_set.extend(choices.byte() for _ in range(choices.below(2)))
         if choices.flag():
             ack.request_id = choices.below(IDS)
-        self.say(encode(ack))
+        self.feed(encode(ack))
 
     def seek(self) -> None:
         seek = pb.CommandSeek(consumer_id=self.choices.below(IDS), request_id=0)
@@ -141,7 +141,7 @@ class Play:
         else:
             seek.message_id.CopyFrom(self.choices.message(pb.MessageIdData))
             self.aim(seek)
-        self.say(encode(seek))
+        self.feed(encode(seek))
 
     def send(self) -> None:
         """Some messages at once, mostly good ones."""
@@ -158,7 +158,7 @@ class Play:
             frames.append(
                 encode_send(producer, sequence, count, metadata.SerializeToString(), payload)
             )
-        self.say(b"".join(frames))
+        self.feed(b"".join(frames))
 
     def send_any(self) -> None:
         """A SEND with all that the command can say, and any entry."""
@@ -169,15 +169,15 @@ class Play:
         if choices.flag():
             entry = encode_entry(choices.message(pb.MessageMetadata), entry, choices.flag())
         command = pb.BaseCommand(type=pb.BaseCommand.SEND, send=send)
-        self.say(encode_frame(command.SerializeToString(), entry))
+        self.feed(encode_frame(command.SerializeToString(), entry))
 
     def frame(self) -> None:
         """Any bytes in the place of a command."""
         command, payload = self.choices.data(), self.choices.data()
-        self.say(encode_frame(command, payload))
+        self.feed(encode_frame(command, payload))
 
     def garbage(self) -> None:
-        self.say(self.choices.data())
+        self.feed(self.choices.data())
 
     def hang_up(self) -> None:
         client = self.client
@@ -186,7 +186,7 @@ class Play:
 
     def stall(self) -> None:
         """The client does not take what it is sent."""
-        self.client.heard()
+        self.client.received()
         self.client.session.wrote(True)
 
     def wait(self) -> None:
@@ -213,9 +213,9 @@ class Play:
 
 
 STEPS: Final = (
-    Play.command, Play.send, Play.flow, Play.ack, Play.producer, Play.consumer, Play.hear,
+    Play.command, Play.send, Play.flow, Play.ack, Play.producer, Play.consumer, Play.read,
     Play.send_any, Play.frame, Play.garbage, Play.hang_up, Play.stall, Play.wait, Play.tick,
-    Play.next_client, Play.disk, Play.seek, Play.command, Play.hear,
+    Play.next_client, Play.disk, Play.seek, Play.command, Play.read,
 )  # fmt: skip
 
 
@@ -236,7 +236,7 @@ def finish(play: Play) -> None:
     """All leave; others are served, and nothing of those who left remains."""
     world = play.world
     world.store.read_failure = world.store.create_failure = None
-    play.hear()
+    play.read()
     for client in play.clients:
         client.session.lost()
     settle(world.clock)
@@ -257,31 +257,32 @@ def check_serves(world: SessionWorld) -> None:
     """A newcomer publishes and receives."""
     client = world.client()
     topic = "persistent://public/default/for-newcomers"
-    client.say(subscribe(1, topic=topic), produce(2, topic=topic))
-    answers = {type(answer) for answer in client.heard()}
+    client.send(subscribe(1, topic=topic), produce(2, topic=topic))
+    answers = {type(answer) for answer in client.received()}
     assert answers == {pb.CommandSuccess, pb.CommandProducerSuccess}, answers
     metadata = pb.MessageMetadata(producer_name="p", sequence_id=0, publish_time=1)
-    client.say(pb.CommandFlow(consumer_id=1, messagePermits=1))
-    client.say_bytes(encode_send(1, 0, 1, metadata.SerializeToString(), b"payload"))
-    heard: list[Any] = client.heard()
-    assert {type(answer) for answer in heard} == {pb.CommandSendReceipt, pb.CommandMessage}, heard
+    client.send(pb.CommandFlow(consumer_id=1, messagePermits=1))
+    client.send_bytes(encode_send(1, 0, 1, metadata.SerializeToString(), b"payload"))
+    received: list[Any] = client.received()
+    kinds = {type(answer) for answer in received}
+    assert kinds == {pb.CommandSendReceipt, pb.CommandMessage}, received
 
 
 def seeds() -> Iterator[bytes]:
     def step(of: Any, *more: int) -> bytes:
         return bytes([STEPS.index(of), *more])
 
-    hear = step(Play.hear)
+    read = step(Play.read)
     for topic in range(len(TOPICS)):
         for sub_type in range(3):
             begin = (
                 step(Play.producer, 1, 0, topic) + step(Play.consumer, topic, 0, 2, 0, sub_type, 0)
-                + hear + step(Play.flow, 5, 0) + step(Play.send, 0, 0, 0, 0, 0, 0, 1, 3) + b"abc"
-                + hear
+                + read + step(Play.flow, 5, 0) + step(Play.send, 0, 0, 0, 0, 0, 0, 1, 3) + b"abc"
+                + read
             )  # fmt: skip
-            yield begin + step(Play.ack, 0, 0, 0, 0, 0) + hear + step(Play.seek, 0, 1, 2) + hear
+            yield begin + step(Play.ack, 0, 0, 0, 0, 0) + read + step(Play.seek, 0, 1, 2) + read
             yield (
-                begin + step(Play.ack, 0, 1, 0, 1, 1, 1, 0) + hear + step(Play.next_client) + begin
+                begin + step(Play.ack, 0, 1, 0, 1, 1, 1, 0) + read + step(Play.next_client) + begin
             )
             for number in range(topic + sub_type, len(STEPS), 5):
                 yield begin + bytes([number, *range(30)]) * 2
@@ -292,6 +293,6 @@ def seeds() -> Iterator[bytes]:
             # Said once already, and too long for a byte.
             if kind != pb.BaseCommand.CONNECT and max(len(command), len(payload)) < 255:
                 frame = bytes([len(command)]) + command + bytes([len(payload)]) + payload
-                parts.append(step(Play.frame) + frame + step(Play.hear))
+                parts.append(step(Play.frame) + frame + step(Play.read))
         for first in range(0, len(parts), 4):
             yield b"".join(parts[:4] + parts[first : first + 4])[:LONGEST]

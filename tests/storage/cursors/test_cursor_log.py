@@ -414,8 +414,8 @@ def test_the_first_change_after_opening_begins_a_segment() -> None:
 def test_a_failed_write_fails_the_log_and_all_that_wait() -> None:
     cursors = Cursors()
     cursor = cursors.create("a")
-    told: list[BaseException] = []
-    cursors.log.on_failure = told.append
+    reported: list[BaseException] = []
+    cursors.log.on_failure = reported.append
     outcomes = cursors.ack(cursor, 0)
     assert cursors.world.clock.step()
     meanwhile = cursors.ack(cursor, 1)
@@ -424,7 +424,7 @@ def test_a_failed_write_fails_the_log_and_all_that_wait() -> None:
     cursors.pump()
     assert outcomes == [error]
     assert [refused.__cause__ for refused in meanwhile if refused is not None] == [error]
-    assert (cursors.log.failed, told) == (error, [error])
+    assert (cursors.log.failed, reported) == (error, [error])
     later = cursors.ack(cursor, 2)
     cursors.pump()
     assert repr(later) == repr([error])

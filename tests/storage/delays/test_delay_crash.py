@@ -66,7 +66,7 @@ class Machine:
         first = self.log.next_offset
         due = {first + at: self.now + delay for at, delay in enumerate(delays) if delay is not None}
 
-        def told(error: BaseException | None) -> None:
+        def outcome(error: BaseException | None) -> None:
             if error is None:
                 self.durable = first + len(delays)
                 self.delays |= due
@@ -74,7 +74,7 @@ class Machine:
                     self.index.add(list(due.items()))
 
         self.log.append(
-            [b"%d" % (first + at) for at in range(len(delays))], [1] * len(delays), told
+            [b"%d" % (first + at) for at in range(len(delays))], [1] * len(delays), outcome
         )
 
     def release(self, ms: int) -> None:

@@ -177,13 +177,13 @@ def test_with_two_damaged_runs_the_entries_of_both_are_asked() -> None:
     for segment in delays.segments[:2]:
         delays.damage(segment)
     due = delays.release(110)
-    assert len(delays.told) == 1
+    assert len(delays.reported) == 1
     assert set(range(40)) <= set(delays.index.unsure)
     late = [(offset, delays.delays[offset]) for offset in due if delays.delays[offset] > 110]
     delays.index.add(late)
     delays.released.difference_update(offset for offset, _ in late)
     assert delays.release(MAX_TIME) == list(range(11, 60))
-    assert len(delays.told) == 2
+    assert len(delays.reported) == 2
     assert delays.segments == ()
 
 
@@ -238,7 +238,7 @@ def test_a_damaged_run_is_forgotten_and_its_entries_are_asked() -> None:
     first, second = delays.segments
     delays.damage(first)
     due = delays.release(150)
-    assert [type(error) for error in delays.told] == [NoSegment]
+    assert [type(error) for error in delays.reported] == [NoSegment]
     assert delays.segments == (second,)
     assert set(due) <= set(delays.index.unsure)
     assert delays.waiting.isdisjoint(due)
@@ -255,7 +255,7 @@ def test_a_run_that_is_missing_at_the_start_makes_all_entries_unsure() -> None:
     delays.close()
     delays.damage(delays.segments[0])
     delays.reopen()
-    assert [type(error) for error in delays.told] == [NoSegment]
+    assert [type(error) for error in delays.reported] == [NoSegment]
     assert delays.segments == ()
     assert delays.index.unsure == range(20)
     delays.ask_the_unsure()

@@ -9,11 +9,11 @@ from magnetar_storage.errors import DataDirLocked, DiskFull, Unavailable, Writer
 from magnetar_storage.local.store import LocalStore
 
 
-def told_by(machine: Machine, segment: int, payload: bytes) -> list[BaseException | None]:
-    told: list[BaseException | None] = []
-    machine.writers[segment].append([payload], [1], told.append)
+def errors_of(machine: Machine, segment: int, payload: bytes) -> list[BaseException | None]:
+    errors: list[BaseException | None] = []
+    machine.writers[segment].append([payload], [1], errors.append)
     machine.pump()
-    return told
+    return errors
 
 
 @pytest.mark.parametrize("room", range(0, 600, 7))
@@ -28,7 +28,7 @@ def test_a_full_disk_fails_writers_and_the_next_ones_work(room: int) -> None:
         machine.append(segment, [b"%d" % number * 20], [1])
         machine.pump()
     assert 0 < machine.truths[segment].confirmed < 31
-    (error,) = told_by(machine, segment, b"late")
+    (error,) = errors_of(machine, segment, b"late")
     assert isinstance(error, WriterFailed)
     machine.disk.room = 1 << 30
     machine.clock.advance(TINY.retry_seconds)
@@ -59,7 +59,7 @@ def test_after_a_failed_sync_everything_is_refused_until_a_restart() -> None:
     machine.append(segment, [b"kept"], [1])
     machine.pump()
     machine.disk.failing_syncs = 1
-    (error,) = told_by(machine, segment, b"unknown")
+    (error,) = errors_of(machine, segment, b"unknown")
     assert isinstance(error, Unavailable) and not isinstance(error, DiskFull)
     assert "restart" in str(error)
     assert machine.store.trouble is not None
@@ -77,19 +77,19 @@ def test_a_journal_that_failed_keeps_no_stacks_of_those_it_refuses() -> None:
     machine.open()
     segment, idle = machine.create(), machine.create()
     machine.disk.failing_syncs = 1
-    told = told_by(machine, segment, b"unknown")
+    errors = errors_of(machine, segment, b"unknown")
     trouble = machine.store.trouble
     assert trouble is not None
     for _ in range(3):
-        told += told_by(machine, segment, b"refused by the writer")
+        errors += errors_of(machine, segment, b"refused by the writer")
         with pytest.raises(WriterFailed) as sealing:
             machine.do(machine.writers[segment].seal())
         with pytest.raises(Unavailable, match="restart") as creating:
             machine.do(machine.store.create())
         with pytest.raises(Unavailable, match="restart") as recovering:
             machine.do(machine.store.recover(idle))
-        told += [sealing.value, creating.value, recovering.value]
-    assert len({id(error) for error in told}) == len(told) == 13
+        errors += [sealing.value, creating.value, recovering.value]
+    assert len({id(error) for error in errors}) == len(errors) == 13
     assert machine.store.trouble is trouble
     assert trouble.__traceback__ is None
 
@@ -136,17 +136,17 @@ def test_appends_wait_while_segment_files_are_slow() -> None:
     opening = LocalStore.open(machine.disk, workers, clock, TINY)
     store = run(opening, clock, workers.step)
     writer = run(store.create(), clock, workers.step)
-    told: list[BaseException | None] = []
+    errors: list[BaseException | None] = []
     for _ in range(200):
-        writer.append([b"x" * 100], [1], told.append)
+        writer.append([b"x" * 100], [1], errors.append)
     clock.pump()
     while workers.journal.step():
         clock.pump()
-    assert 0 < len(told) * 100 < TINY.unwritten_bytes + TINY.round_bytes
+    assert 0 < len(errors) * 100 < TINY.unwritten_bytes + TINY.round_bytes
     assert store.trouble is None
     while workers.step():
         clock.pump()
-    assert told == [None] * 200
+    assert errors == [None] * 200
 
 
 def refuse_segments(machine: Machine):  # type: ignore[no-untyped-def]
@@ -168,7 +168,7 @@ def test_a_closed_store_refuses_and_frees_the_directory() -> None:
     with pytest.raises(DataDirLocked):
         machine.do(LocalStore.open(machine.disk, machine.workers, machine.clock, TINY))
     machine.close()
-    (error,) = told_by(machine, segment, b"late")
+    (error,) = errors_of(machine, segment, b"late")
     assert isinstance(error, Unavailable)
     machine.open()
     machine.check()
@@ -196,7 +196,7 @@ def test_nothing_remains_of_a_large_write_that_found_no_room() -> None:
     machine.open()
     segment = machine.create()
     machine.disk.room = 2000
-    (error,) = told_by(machine, segment, b"x" * 5000)
+    (error,) = errors_of(machine, segment, b"x" * 5000)
     assert isinstance(error, DiskFull)
     machine.disk.room = 1 << 30
     machine.do(machine.store.recover(segment))

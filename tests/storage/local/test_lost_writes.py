@@ -34,7 +34,7 @@ def present(machine: Machine) -> tuple[str, str]:
     return journals[-1], next(name for name in names if name.startswith("checkpoint"))
 
 
-def say(machine: Machine, number: int, text: bytes) -> None:
+def append(machine: Machine, number: int, text: bytes) -> None:
     machine.append(number, [text], [1])
     machine.pump()
 
@@ -56,7 +56,7 @@ def finished_and_open(entries: int) -> tuple[Machine, int, int]:
     machine.open()
     finished = machine.create()
     for number in range(entries):
-        say(machine, finished, payload(number))
+        append(machine, finished, payload(number))
     machine.seal(finished)
     opened = machine.create()
     machine.do(machine.store.checkpoint())
@@ -69,10 +69,10 @@ def lost_rounds(entries: int, later: int) -> Iterator[tuple[Machine, str, int, i
     for number in range(ROUNDS):
         name, checkpoint = present(machine)
         before = machine.disk.content(name)
-        say(machine, opened, payload(entries + number))
+        append(machine, opened, payload(entries + number))
         at = machine.disk.content(name).find(payload(entries + number)) - BEFORE_PAYLOAD
         for extra in range(later):
-            say(machine, opened, payload(10**6 + number * later + extra))
+            append(machine, opened, payload(10**6 + number * later + extra))
         if at < 0 or not before.startswith(CLEAN_END, at) or present(machine)[1] != checkpoint:
             continue
         end = at + BEFORE_PAYLOAD + len(payload(0))
@@ -87,8 +87,8 @@ def test_a_round_that_never_arrived_is_told_and_costs_its_own_entries(later: int
     checked = 0
     for entries in range(40, 42):
         for twin, name, finished, opened in lost_rounds(entries, later):
-            (told,) = [found for found in twin.store.findings if found.data_lost]
-            assert told.file == name
+            (loss,) = [found for found in twin.store.findings if found.data_lost]
+            assert loss.file == name
             assert twin.read_all(finished) == twin.truths[finished].appended
             reader = twin.do(twin.store.reader(opened))
             refused = 0
@@ -109,7 +109,7 @@ def test_ids_of_a_last_round_that_may_have_rotted_are_not_given_out_again() -> N
     """It may have been confirmed: a topic may list the segment that was created there."""
     machine = Machine(limits=SMALL)
     machine.open()
-    say(machine, machine.create(), b"something")
+    append(machine, machine.create(), b"something")
     name, _ = present(machine)
     before = machine.disk.content(name)
     confirmed = machine.create()
@@ -127,7 +127,7 @@ def test_a_segment_of_which_nothing_is_left_is_damaged_and_not_missing() -> None
     number = machine.create()
     name, _ = present(machine)
     before = machine.disk.content(name)
-    say(machine, number, payload(0))
+    append(machine, number, payload(0))
     at = machine.disk.content(name).index(payload(0)) - BEFORE_PAYLOAD
     machine.seal(number)
     now = machine.disk.content(name)

@@ -102,10 +102,10 @@ def test_rot_in_a_complete_journal_file_costs_one_record_at_most() -> None:
             hurt = {segment for segment in lost if lost[segment]}
             assert len(hurt) <= 1
             assert all(len(lost[segment]) <= 3 for segment in hurt)
-            told = [finding for finding in twin.store.findings if finding.data_lost]
-            assert {finding.segment for finding in told} == hurt
-            assert all(finding.file == name for finding in told)
-            found += len(told)
+            losses = [finding for finding in twin.store.findings if finding.data_lost]
+            assert {finding.segment for finding in losses} == hurt
+            assert all(finding.file == name for finding in losses)
+            found += len(losses)
             twin.check_still_works()
     assert found > 0
 

@@ -189,12 +189,12 @@ def test_rot_in_a_complete_journal_file_is_told(rot: Rot) -> None:
             assert twin.disk.locks == set()
             continue
         gone = hurt(twin)
-        told = [finding for finding in twin.store.findings if finding.data_lost]
-        assert all(finding.file == names[0] for finding in told)
+        reported = [finding for finding in twin.store.findings if finding.data_lost]
+        assert all(finding.file == names[0] for finding in reported)
         if rot is every_flip:
             assert len(gone) <= 1 and all(len(some) <= 3 for some in gone.values()), how
-            assert {finding.segment for finding in told} == gone.keys(), how
-        assert bool(told) >= bool(gone), how
+            assert {finding.segment for finding in reported} == gone.keys(), how
+        assert bool(reported) >= bool(gone), how
         losses += bool(gone)
         twin.check_still_works()
     assert losses > 100

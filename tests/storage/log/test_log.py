@@ -294,11 +294,11 @@ def test_an_old_segment_is_rolled_when_asked() -> None:
 def test_a_roll_that_fails_ends_the_log() -> None:
     world = LogWorld(BY_THREE)
     log = world.open()
-    told: list[BaseException] = []
-    log.on_failure = told.append
+    reported: list[BaseException] = []
+    log.on_failure = reported.append
     world.store.create_failure = DiskFull("no room")
     world.append(log, *numbered(0, 3))
-    assert told == [world.store.create_failure]
+    assert reported == [world.store.create_failure]
     assert log.failed is world.store.create_failure
     with pytest.raises(DiskFull):
         log.append([b"x"], [1], lambda _: None)
@@ -404,16 +404,16 @@ def test_an_append_that_fails_ends_the_log_and_is_told_once() -> None:
     world = LogWorld()
     log = world.open()
     world.append(log, b"kept")
-    told: list[BaseException] = []
+    reported: list[BaseException] = []
     outcomes: list[BaseException | None] = []
-    log.on_failure = told.append
+    log.on_failure = reported.append
     log.append([b"lost"], [1], outcomes.append)
     log.append([b"lost too"], [1], outcomes.append)
     error = DiskFull("no room")
     world.store.break_writers(error)
     world.clock.pump()
     assert outcomes == [error, error]
-    assert told == [error]
+    assert reported == [error]
     assert (log.end, log.failed) == (1, error)
     with pytest.raises(DiskFull):
         log.append([b"never"], [1], outcomes.append)
@@ -462,12 +462,12 @@ def test_a_second_owner_fences_the_first() -> None:
 def test_an_owner_that_lost_the_record_may_not_change_it() -> None:
     world = LogWorld(BY_THREE)
     first = rolled(world, 5)
-    told: list[BaseException] = []
-    first.on_failure = told.append
+    reported: list[BaseException] = []
+    first.on_failure = reported.append
     second = world.open()
     with pytest.raises(Fenced):
         world.do(first.stored.change_properties(lambda _: {"mine": "still"}))
-    assert [type(error) for error in told] == [Fenced]
+    assert [type(error) for error in reported] == [Fenced]
     assert second.record.properties == {}
     assert world.read_all(second) == numbered(0, 5)
 
@@ -475,12 +475,12 @@ def test_an_owner_that_lost_the_record_may_not_change_it() -> None:
 def test_closing_seals_and_tells_nobody_of_a_failure() -> None:
     world = LogWorld()
     log = world.open()
-    told: list[BaseException] = []
-    log.on_failure = told.append
+    reported: list[BaseException] = []
+    log.on_failure = reported.append
     world.append(log, b"a")
     world.do(log.close())
     assert log.segments[0].entries == 1
-    assert told == []
+    assert reported == []
     with pytest.raises(WriterFailed):
         log.append([b"b"], [1], lambda _: None)
     with pytest.raises(WriterFailed):

@@ -65,11 +65,11 @@ class Machine:
         first = len(self.appended)
         payloads = [b"%d" % (first + i) for i in range(count)]
 
-        def told(error: BaseException | None) -> None:
+        def outcome(error: BaseException | None) -> None:
             if error is None:
                 self.durable = max(self.durable, first + count)
 
-        self.log.append(payloads, [1] * count, told)
+        self.log.append(payloads, [1] * count, outcome)
         self.appended += payloads
 
     def ack(self, cursor: DurableCursor, *offsets: int) -> None:
@@ -77,17 +77,17 @@ class Machine:
         name = cursor.name
         self.asked[name] |= set(offsets)
 
-        def told(error: BaseException | None) -> None:
+        def outcome(error: BaseException | None) -> None:
             if error is None:
                 self.acked[name] |= set(offsets)
 
         cursor.ack(offsets)
-        self.cursors.changed(cursor, told)
+        self.cursors.changed(cursor, outcome)
 
     def note(self, value: int) -> None:
         """Count a redelivery at every cursor, and change the attached state."""
 
-        def told(error: BaseException | None) -> None:
+        def outcome(error: BaseException | None) -> None:
             if error is None:
                 self.noted = max(self.noted, value)
 
@@ -95,7 +95,7 @@ class Machine:
             cursor.count_redelivery([FAR])
             self.cursors.changed(cursor)
         self.attached.put(0, value)
-        self.cursors.state_changed(DELAYS, told)
+        self.cursors.state_changed(DELAYS, outcome)
 
     def reclaim(self) -> None:
         """Rewrite segments of four entries of which one is needed, and sparse segments."""

@@ -46,18 +46,18 @@ def test_an_empty_log_and_one_that_was_never_written_to() -> None:
 def test_what_is_under_way_becomes_durable_first() -> None:
     world = LogWorld()
     log = world.open()
-    told: list[BaseException | None] = []
-    log.append([b"0", b"1"], [1, 1], told.append)
+    outcome: list[BaseException | None] = []
+    log.append([b"0", b"1"], [1, 1], outcome.append)
     world.do(log.rollover.terminate())
-    assert told == [None]
+    assert outcome == [None]
     assert world.read_all(world.open(writing=False)) == [b"0", b"1"]
 
 
 def test_it_waits_for_a_new_segment_that_is_being_made() -> None:
     world = LogWorld(BY_THREE)
     log = world.open()
-    told: list[BaseException | None] = []
-    log.append([b"0", b"1", b"2"], [1, 1, 1], told.append)
+    outcome: list[BaseException | None] = []
+    log.append([b"0", b"1", b"2"], [1, 1, 1], outcome.append)
     rolling = world.begin(log.rollover.start_writing())
     world.do(log.rollover.terminate())
     world.clock.pump()

@@ -362,9 +362,9 @@ def test_what_is_no_data_directory_cannot_be_checked() -> None:
 
 def test_progress_is_told_in_bytes() -> None:
     directory = Directory()
-    told: list[int] = []
-    report = verify(directory.disk, None, told.append)
-    assert sum(told) == report.bytes and len(told) >= 3
+    reported: list[int] = []
+    report = verify(directory.disk, None, reported.append)
+    assert sum(reported) == report.bytes and len(reported) >= 3
 
 
 # Rewritten segments -------------------------------------------------------------------------

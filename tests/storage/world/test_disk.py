@@ -360,13 +360,13 @@ async def test_a_store_with_real_threads(disk: LocalDisk) -> None:
     runs = 100
     left = asyncio.Semaphore(0)
 
-    def told(error: BaseException | None) -> None:
+    def outcome(error: BaseException | None) -> None:
         assert error is None
         left.release()
 
     for number in range(runs):
         for writer in writers:
-            writer.append([b"%d" % number, b"x" * 100], [1, 1], told)
+            writer.append([b"%d" % number, b"x" * 100], [1, 1], outcome)
         if number % 10 == 0:
             await store.checkpoint()
     for _ in range(runs * len(writers)):
