@@ -14,14 +14,14 @@ def path_of(topic: str) -> str:
 
 
 def status_of(broker: Serving, topic: str) -> dict[str, str]:
-    """What GET says."""
+    """The status of the compaction, as GET returns it."""
     answer = Admin(broker).get(path_of(topic))
     assert answer.status == 200
     return dict(answer.json)
 
 
 def ended(broker: Serving, topic: str) -> dict[str, str]:
-    """The same once nothing runs (any more)."""
+    """The status of the compaction once it does not run any more."""
     until = time.monotonic() + DEADLINE_SECONDS
     while time.monotonic() < until:
         status = status_of(broker, topic)

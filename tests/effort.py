@@ -1,4 +1,4 @@
-"""How long a test that could go on for ever goes on: examples of Hypothesis, seeds, kills.
+"""How long a test without a natural end runs: examples of Hypothesis, seeds, kills.
 
 Tests state the numbers of `make test-all`; `pytest --effort` takes a part of them:
 

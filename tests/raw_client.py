@@ -111,7 +111,7 @@ class RawClient:
         return self._socket.fileno()
 
     def abort(self) -> None:
-        """End the connection under whoever waits on it in another thread: `Closed` there."""
+        """End the connection; another thread that waits on it gets `Closed`."""
         self._socket.shutdown(socket.SHUT_RDWR)
 
     # Out --------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ class RawClient:
         consumer_id: int = 1,
         **fields: Any,
     ) -> Any:
-        """Open a consumer, at the start of the topic if not told otherwise."""
+        """Open a consumer, by default at the start of the topic."""
         fields.setdefault("initialPosition", pb.CommandSubscribe.Earliest)
         return self.request(
             pb.CommandSubscribe(
@@ -248,7 +248,7 @@ class RawClient:
         return messages
 
     def has_message(self) -> bool:
-        """Whether a MESSAGE has arrived that nobody has taken."""
+        """Whether a MESSAGE has arrived that was not read yet."""
         return any(frame.kind == Kind.MESSAGE for frame in self._waiting)
 
     def ack(
@@ -269,7 +269,7 @@ def id_of(message: Received) -> MessageId:
 
 
 def metadata(sequence_id: int, **fields: Any) -> pb.MessageMetadata:
-    """What every message must say about itself."""
+    """The metadata that every message must have."""
     return pb.MessageMetadata(
         producer_name="raw", sequence_id=sequence_id, publish_time=1_700_000_000_000, **fields
     )

@@ -56,7 +56,7 @@ class RunningBroker:
         return self.log_path.read_text()
 
     def start(self) -> "RunningBroker":
-        """Start and wait until the daemon says that it is ready."""
+        """Start and wait until the daemon reports that it is ready."""
         self.begin()
         self.banner = self._read_banner()
         clients, http = CLIENTS.search(self.banner), HTTP.search(self.banner)

@@ -1,4 +1,4 @@
-"""The bench measures what it says: the load arrives, the floor syncs, the ratios are right."""
+"""The bench measures what it states: the load arrives, the floor syncs, the ratios are right."""
 
 import asyncio
 import json
@@ -174,7 +174,7 @@ async def test_a_publisher_whose_time_is_over_sends_nothing_more(tmp_path: Path)
         publisher.until = 0.0
         released.set()
         assert await publishing == publisher.sent == WINDOW_ENTRIES
-        # What follows goes on behind what was left out.
+        # What follows continues behind what was left out.
         longer = encode_load(SMALL, entries=WINDOW_ENTRIES * 2 + 100)
         later = Load(SMALL, longer.writes[-2:], 100)
         assert await publisher.publish(later, SECONDS) == 100
@@ -191,13 +191,13 @@ async def test_a_paced_publisher_sends_everything(tmp_path: Path) -> None:
         assert publisher.sent_at == sorted(publisher.sent_at)
 
 
-async def test_a_lost_connection_fails_whoever_waits() -> None:
+async def test_a_lost_connection_fails_all_waiters() -> None:
     loop = asyncio.get_running_loop()
     server = await loop.create_server(Refusing, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     with pytest.raises(LoadError, match="connection was lost"):
         async with connected(port):
-            pytest.fail("nobody answered the handshake")
+            pytest.fail("the handshake was not answered")
     server.close()
 
 
@@ -324,7 +324,7 @@ def test_a_killed_server_is_started_again_on_its_data(tmp_path: Path) -> None:
 
 
 class Lasting(Floor):
-    """A floor that is said to start slowly."""
+    """A floor that is declared slow to start."""
 
     quick = False
 
@@ -356,7 +356,7 @@ def test_servers_take_turns_and_a_lasting_one_is_warmed(
     assert len({topic for _, topic in seen}) == 5
 
 
-def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
+def test_a_server_that_cannot_start_gives_the_reason(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("not a directory")
     with pytest.raises(RuntimeError, match="did not start"):
         Floor(tmp_path / "data").start()
@@ -457,7 +457,7 @@ def test_a_profile_is_shared_out() -> None:
     assert shares(threads, 5.0, 1) == "| MainThread | 3 | 60 % |\n| everything else | 2 | 40 % |\n"
 
 
-def test_what_failed_is_told_and_spares_the_rest(tmp_path: Path) -> None:
+def test_a_failed_row_is_reported_and_the_others_run(tmp_path: Path) -> None:
     def measure(trial: Trial) -> Measures:
         raise LoadError("no luck")
 

@@ -86,7 +86,7 @@ class BrokerWorld(LogWorld):
 
 
 def slow(method: Method, gate: ManualPromise) -> Method:
-    """The same method, once the gate is open."""
+    """The gated method, called once the gate is open."""
 
     async def slowly(*asked: Any) -> Any:
         await gate
@@ -295,7 +295,7 @@ def test_a_topic_whose_log_failed_is_loaded_anew() -> None:
     again = world.topic()
     assert again is not topic
     assert again.log.end == 1
-    topic.drop(DiskFull("said twice"))
+    topic.drop(DiskFull("reported twice"))
     assert list(world.broker.topics) == [again]
 
 
@@ -376,7 +376,7 @@ def test_rates_are_measured() -> None:
     assert topic.meter.rates == (0.0, 0.0, 0.0, 0.0)
 
 
-def test_closing_sends_everybody_away_and_lets_nobody_in() -> None:
+def test_closing_disconnects_all_and_admits_no_other() -> None:
     world = BrokerWorld(retention_check_interval_in_seconds=1, stats_update_frequency_in_secs=1)
     connection = world.publish(world.topic(), b"a")
     world.do(world.broker.topic(VOLATILE, True))

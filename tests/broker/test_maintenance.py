@@ -25,7 +25,7 @@ MINUTE = 60
 
 
 class Kept(LogWorld):
-    """A broker with some topics, each with a subscription that nobody consumes."""
+    """A broker with some topics, each with a subscription without consumers."""
 
     def __init__(self, topics: int = 1, **settings: Any) -> None:
         super().__init__(BY_THREE)
@@ -63,7 +63,7 @@ def test_messages_expire_every_five_minutes() -> None:
     assert world.unacked(world.topic) == 0
 
 
-def test_a_ttl_that_is_said_is_kept_to_on_return() -> None:
+def test_a_ttl_is_in_effect_when_setting_it_returns() -> None:
     world = Kept()
     world.publish(world.topic, 2)
     world.clock.advance(2 * MINUTE)
@@ -79,7 +79,7 @@ def test_what_expires_is_deleted() -> None:
     assert (world.topic.log.first_offset, world.topic.log.size) == (3, 0)
 
 
-def test_retention_that_is_said_holds_for_the_next_round() -> None:
+def test_retention_that_is_set_applies_to_the_next_round() -> None:
     world = Kept(retention_check_interval_in_seconds=10)
     world.do(world.broker.enforcement.set(NAMESPACE, {RETENTION: Retention(-1, -1)}))
     world.publish(world.topic, 3)
@@ -117,7 +117,7 @@ def test_quotas_are_kept_to_every_minute_and_when_asked() -> None:
     assert connection.closed_producers == [1]
 
 
-def test_subscriptions_end_when_nobody_has_used_them() -> None:
+def test_unused_subscriptions_expire() -> None:
     world = Kept(subscription_expiration_time_minutes=30)
     world.clock.advance(30 * MINUTE)
     assert list(world.topic.subscriptions) == ["sub"]

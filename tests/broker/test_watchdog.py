@@ -1,4 +1,4 @@
-"""Which subscriptions count as stalled, when that is told, and that a lost wake-up is mended."""
+"""Which subscriptions count as stalled, when that is logged, and the repair of a lost wake-up."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -52,7 +52,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> Logged:
     return since
 
 
-def test_a_full_consumer_is_told_once_with_its_numbers_and_again_when_it_goes_on(
+def test_a_full_consumer_is_logged_once_with_its_counts_and_again_when_it_continues(
     logged: Logged,
 ) -> None:
     world = WatchedWorld(TopicLimits(max_unacked_per_consumer=3))
@@ -117,11 +117,11 @@ def test_a_subscription_that_delivers_now_and_then_is_not_stalled(logged: Logged
     assert (logged(), world.dog.stalled_total) == ([], {})
 
 
-def test_what_nobody_looks_after_is_woken_and_reported_as_a_defect(logged: Logged) -> None:
+def test_a_lost_wake_up_is_repaired_and_reported_as_a_defect(logged: Logged) -> None:
     world = WatchedWorld()
     consumer = world.subscribe()
     world.publish(entry(1))
-    consumer.permits += 5  # and nobody is told
+    consumer.permits += 5  # and the dispatcher is not notified
     world.clock.advance(LONG_ENOUGH)
     assert world.offsets(consumer) == [0]
     (line,) = logged()
@@ -144,7 +144,7 @@ def test_a_read_that_does_not_come_back_is_a_stall_and_no_defect(logged: Logged)
     assert world.dog.stalled == {}
 
 
-def test_damage_is_a_stall_and_a_change_of_the_reason_is_told(logged: Logged) -> None:
+def test_damage_is_a_stall_and_a_change_of_the_reason_is_logged(logged: Logged) -> None:
     world = WatchedWorld(cache_bytes=0)
     connection = RecordingConnection()
     consumer = world.subscribe(connection)
@@ -200,7 +200,7 @@ def test_a_stopped_watchdog_looks_no_more(logged: Logged) -> None:
     assert logged() == []
 
 
-def test_a_look_at_many_topics_that_nobody_subscribed_to_leaves_turns_to_others() -> None:
+def test_checking_many_topics_without_subscriptions_yields() -> None:
     world = TopicWorld()
     looked = 0
     turns: list[int] = []
@@ -218,7 +218,7 @@ def test_a_look_at_many_topics_that_nobody_subscribed_to_leaves_turns_to_others(
     assert turns == [PAUSE_EVERY]
 
 
-def test_every_reason_is_either_told_or_idleness() -> None:
+def test_every_reason_is_either_logged_or_idleness() -> None:
     idle = {
         Blocker.NO_CONSUMER,
         Blocker.CAUGHT_UP,
@@ -230,7 +230,7 @@ def test_every_reason_is_either_told_or_idleness() -> None:
     assert set(STALLS) == set(Blocker) - idle
 
 
-def test_the_docs_tell_of_every_reason_and_whether_it_is_a_stall() -> None:
+def test_the_docs_list_every_reason_and_whether_it_is_a_stall() -> None:
     text = (Path(__file__).parents[2] / "docs" / "monitoring.md").read_text()
     for blocker in Blocker:
         (row,) = [line for line in text.splitlines() if line.startswith(f"| `{blocker}` |")]

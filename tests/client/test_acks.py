@@ -1,4 +1,4 @@
-"""What the broker is told about acknowledged messages."""
+"""Which acks the broker is sent."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,7 +25,7 @@ def test_a_single_message_is_a_whole_entry() -> None:
     assert tracker.take() == []
 
 
-def test_part_of_a_batch_is_told_by_what_is_left() -> None:
+def test_part_of_a_batch_is_sent_as_the_set_that_is_left() -> None:
     tracker = AckTracker()
     [batch] = batches(4)
     tracker.ack([batch[0], batch[2]])

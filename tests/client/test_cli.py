@@ -132,7 +132,7 @@ def test_commands_of_other_packages_are_listed() -> None:
         assert f"\n  {name} " in result.stdout
 
 
-def test_a_command_whose_package_is_missing_says_how_to_install_it(
+def test_a_command_whose_package_is_missing_names_the_remedy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lost = EntryPoint("lost", "a_package_that_is_not_there:command", cli.COMMANDS_GROUP)

@@ -1,4 +1,4 @@
-"""What `magnetar --version` says."""
+"""What `magnetar --version` prints."""
 
 from importlib.metadata import version
 
@@ -8,7 +8,7 @@ import magnetar_proto.frames
 from magnetar.cli import main
 
 
-def test_the_version_tells_how_it_runs() -> None:
+def test_the_version_states_whether_it_is_compiled() -> None:
     compiled = not magnetar_proto.frames.__file__.endswith(".py")
     printed = CliRunner().invoke(main, ["--version"], prog_name="magnetar").output
     kind = "compiled" if compiled else "pure Python"

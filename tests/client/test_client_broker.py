@@ -210,7 +210,7 @@ async def test_partitions_share_the_messages(broker: RunningBroker) -> None:
         await consumer.flush()
 
 
-async def test_readers_begin_where_they_are_told(broker: RunningBroker) -> None:
+async def test_readers_begin_at_the_requested_position(broker: RunningBroker) -> None:
     topic = new_topic()
     async with magnetar.connect(broker.service_url) as client:
         producer = await client.producer(topic)
@@ -267,7 +267,7 @@ async def test_entries_of_many_partitions_need_one_named(broker: RunningBroker) 
         assert (*entry.position, entry.partition) == (sent.ledger, sent.entry, 1)
 
 
-async def test_refusals_say_why(broker: RunningBroker) -> None:
+async def test_refusals_give_the_reason(broker: RunningBroker) -> None:
     topic = new_topic()
     async with magnetar.connect(broker.service_url) as client:
         await client.subscribe(topic, "s")
@@ -278,7 +278,7 @@ async def test_refusals_say_why(broker: RunningBroker) -> None:
             await client.producer(topic, name="mine")
 
 
-async def test_what_is_closed_says_so(broker: RunningBroker) -> None:
+async def test_closed_objects_refuse_with_their_state(broker: RunningBroker) -> None:
     topic = new_topic()
     async with magnetar.connect(broker.service_url) as client:
         consumer = await client.subscribe(topic, "s")
@@ -295,7 +295,7 @@ async def test_what_is_closed_says_so(broker: RunningBroker) -> None:
         await client.producer(topic)
 
 
-async def test_nobody_listens() -> None:
+async def test_an_address_without_a_listener() -> None:
     async with magnetar.connect("pulsar://127.0.0.1:1", operation_timeout_s=0.2) as client:
         with pytest.raises(magnetar.OperationTimeout, match=r"within 0\.2 s: cannot connect"):
             await client.partitions("t")

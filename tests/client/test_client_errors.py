@@ -1,4 +1,4 @@
-"""Every error code of the protocol becomes an exception that says what to do."""
+"""Every error code of the protocol becomes an exception that names the remedy."""
 
 import pytest
 

@@ -28,7 +28,7 @@ NO_REQUEST = 2**64 - 1
 
 
 class End:
-    """A producer and consumer that remembers what it was told."""
+    """A producer and consumer that records what was reported to it."""
 
     def __init__(self) -> None:
         self.reported: list[Any] = []
@@ -132,7 +132,7 @@ async def test_a_silent_peer_is_probed_and_then_left() -> None:
         end = End()
         connection.add_consumer(1, end)
         connection._probe()
-        assert wire.take() == [], "it was heard"
+        assert wire.take() == [], "a frame came since the last probe"
         connection._probe()
         assert [command.type for command in wire.take()] == [pb.BaseCommand.PING]
         connection.data_received(encode(pb.CommandPong()))
@@ -188,7 +188,7 @@ async def test_frames_reach_their_ends_even_in_pieces() -> None:
         assert producer.reported == [("refused", 9, "no")]
 
 
-async def test_what_the_broker_closes_is_told_once() -> None:
+async def test_what_the_broker_closes_is_notified_once() -> None:
     async with connected() as (connection, _):
         producer, consumer = End(), End()
         connection.add_producer(1, producer)

@@ -68,7 +68,7 @@ async def test_endless_redirects_end() -> None:
         await find(Brokers(lost, lost=lost))
 
 
-async def test_a_refusal_says_why() -> None:
+async def test_a_refusal_gives_the_reason() -> None:
     refusing = Broker([answer(Lookup.Failed, "", error=pb.TopicNotFound, message="gone")])
     with pytest.raises(NotFound, match="gone"):
         await find(Brokers(refusing))
@@ -85,7 +85,9 @@ async def test_partitions_have_names() -> None:
         f"{TOPIC}-partition-0",
         f"{TOPIC}-partition-1",
     ]
-    assert await partitions(f"{TOPIC}-partition-5") == [f"{TOPIC}-partition-5"], "nobody is asked"
+    assert await partitions(f"{TOPIC}-partition-5") == [f"{TOPIC}-partition-5"], (
+        "no request is sent"
+    )
     refused = kind(request_id=1, response=kind.Failed, error=pb.TopicNotFound, message="gone")
     with pytest.raises(NotFound, match="gone"):
         await partitions("t", refused)

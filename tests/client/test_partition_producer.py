@@ -127,7 +127,7 @@ async def test_unanswered_messages_are_sent_again_under_the_same_name_and_number
             scene.producer.add(b"x")
         scene.receipt(0, entry=10)
         scene.connection.close()
-        waiting = scene.producer.add(b"while nobody listens")
+        waiting = scene.producer.add(b"while disconnected")
         scene.connection, scene.wire = scene.connect()
         registering = asyncio.create_task(scene.register(last_sequence_id=100))
         asked = await registering
@@ -138,7 +138,7 @@ async def test_unanswered_messages_are_sent_again_under_the_same_name_and_number
         assert await waiting == MessageId(1, 3)
 
 
-async def test_numbers_go_on_where_the_broker_says() -> None:
+async def test_sequence_ids_continue_where_the_broker_answers() -> None:
     scene = Scene()
     asked = await scene.register(last_sequence_id=41)
     assert not asked.HasField("producer_name")
@@ -159,7 +159,7 @@ async def test_what_is_not_allowed_fails_alone() -> None:
         await scene.producer.flush()
 
 
-async def test_flush_raises_what_nobody_saw() -> None:
+async def test_flush_raises_failures_that_were_not_retrieved() -> None:
     async with play() as scene:
         seen = scene.producer.add(b"x")
         scene.producer.add(b"y")

@@ -1,4 +1,4 @@
-"""Service URLs: which are understood, and what the others are told."""
+"""Service URLs: which are understood, and how the others are refused."""
 
 import pytest
 

@@ -49,4 +49,4 @@ class GoDriver:
         return "".join(output) if process.returncode else None
 
     def close(self) -> None:
-        """Nothing goes on behind a test."""
+        """Nothing keeps running behind a test."""

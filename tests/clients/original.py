@@ -39,7 +39,7 @@ class Original:
 
 
 def main(language: str, *names: str) -> None:
-    """Play them one by one, and tell how each ended."""
+    """Play them one by one, and print how each ended."""
     numbers = itertools.count()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

@@ -59,7 +59,7 @@ class Stage:
         urlopen(Request(url, body.encode(), headers, method=method), timeout=REST_SECONDS).close()
 
     def answer_or_failure(self, question: str) -> str:
-        """The same; what goes wrong is the answer, so that the scenario fails and ends."""
+        """The answer, or what went wrong as one, so that the scenario fails and ends."""
         try:
             return self.answer(question)
         except Exception as failure:

@@ -1,4 +1,4 @@
-"""The snippets of docs/messaging.md do what the page says they do."""
+"""The snippets of docs/messaging.md do what the page states."""
 
 import io
 import re
@@ -28,7 +28,7 @@ def snippets(*languages: str) -> list[tuple[str, str]]:
     return re.findall(fenced, PAGE.read_text(), re.DOTALL | re.MULTILINE)
 
 
-def test_the_snippets_run_and_print_what_they_say(
+def test_the_snippets_run_and_print_the_documented_output(
     make_broker: Callable[..., RunningBroker],
 ) -> None:
     broker = make_broker()

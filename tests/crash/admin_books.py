@@ -1,6 +1,6 @@
 """What must be true of a namespace after operations that were answered, and one that was not.
 
-Messages are numbered, by everybody who works on a namespace together; a number's key is told by
+Messages are numbered, by all clients that work on a namespace together; a number's key follows from
 `key_of`.  A position is the number of the first message that is not acknowledged; it lies between
 two bounds, for messages may be under way while something happens to their topic.
 """
@@ -15,9 +15,9 @@ KEEP, DROP = "keep", "drop"
 NOWHERE = (-1, -1)
 """The place of a message whose receipt was lost."""
 MOST_PRODUCERS = 4
-"""Nobody looks whether there may be more."""
+"""Whether there may be more is not checked."""
 Values = dict[str, object]
-"""What somebody says, by the names of policies."""
+"""The policies that are set, by name."""
 DEFAULTS: Values = {
     "retention": DROP,
     "message_ttl": 0,
@@ -42,7 +42,7 @@ class Span:
 @dataclass(frozen=True)
 class Compacted:
     """What is left of all before `horizon`: for each key the latest that is `sure`, or a later one
-    of which nobody can tell whether it was still there."""
+    of which it is unknown whether it was still there."""
 
     horizon: int = 0
     sure: frozenset[int] = frozenset()
@@ -81,7 +81,7 @@ class SeenLog:
     view: list[int]
     """Read compacted."""
     subscriptions: dict[str, list[int]]
-    """What each gets that nobody has acknowledged."""
+    """What each gets that is not acknowledged."""
     terminated: bool
 
 
@@ -120,7 +120,7 @@ class LogBook:
         span.high = max(span.high, self.top)
 
     def let_go(self, retained: bool) -> None:
-        """What nobody needs may be deleted now, unless it is retained."""
+        """What is acknowledged may be deleted now, unless it is retained."""
         if self.expiring:
             for span in self.subscriptions.values():
                 span.high = self.top
@@ -182,7 +182,7 @@ class SeenFamily:
     partitions: int | None
     """0 of a topic that has none, None without a topic."""
     holds: dict[str, tuple[object, str]]
-    """What holds and who says so, by the names of policies."""
+    """Effective values and their origins, by the names of policies."""
     schemas: dict[int, str]
     producers: int
     """How many there may be, not counting further than `MOST_PRODUCERS`."""
@@ -196,7 +196,7 @@ class FamilyBook:
 
     partitions: int
     logs: dict[int, LogBook]
-    says: Values = field(default_factory=dict)
+    policies: Values = field(default_factory=dict)
 
 
 @dataclass
@@ -221,7 +221,7 @@ class NamespaceBook:
     """One namespace."""
 
     exists: bool = False
-    says: Values = field(default_factory=dict)
+    policies: Values = field(default_factory=dict)
     families: dict[str, FamilyBook] = field(default_factory=dict)
     schemas: dict[str, Schemas] = field(default_factory=dict)
 
@@ -231,12 +231,12 @@ class NamespaceBook:
         return made
 
     def holds(self, policy: str, family: str | None = None) -> tuple[object, str]:
-        """The value that holds, and who says so."""
-        own = self.families[family].says if family in self.families else {}
+        """The effective value, and its origin."""
+        own = self.families[family].policies if family in self.families else {}
         if policy in own:
             return own[policy], "topic"
-        if policy in self.says:
-            return self.says[policy], "namespace"
+        if policy in self.policies:
+            return self.policies[policy], "namespace"
         return DEFAULTS[policy], "broker"
 
     def let_go(self) -> None:

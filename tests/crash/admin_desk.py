@@ -25,8 +25,8 @@ class Wrong(Exception):
 class Desk:
     """One namespace, its books, and a client.
 
-    One operation at a time is without its answer when the broker dies: then the books say what
-    there may be (`candidates`), and the next look tells which it is.
+    One operation at a time is without its answer when the broker dies: then the books hold what
+    there may be (`candidates`), and the next check shows which it is.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Desk:
         self, method: str, path: str, after: NamespaceBook | None, body: object = None,
         also: tuple[NamespaceBook, ...] = (), refusals: tuple[int, ...] = (),
     ) -> Answer:  # fmt: skip
-        """Have it done; `after` is what the books say then, `also` what they may say meanwhile.
+        """Have it done; `after` is the book's state then, `also` the possible ones meanwhile.
 
         With one of these `refusals` nothing has changed.
         """

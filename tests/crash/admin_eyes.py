@@ -126,8 +126,8 @@ def count_producers(client: RawClient, topic: str) -> int:
     return opened
 
 
-def _place(said: pb.MessageIdData) -> tuple[int, int]:
-    found = MessageId.from_pb(said)
+def _place(message: pb.MessageIdData) -> tuple[int, int]:
+    found = MessageId.from_pb(message)
     return found.ledger, found.entry
 
 
@@ -140,6 +140,6 @@ def _holds(explained: dict[str, dict[str, object]]) -> dict[str, tuple[object, s
     for name in LOOKED_AT:
         value, origin = explained[name]["value"], explained[name]["origin"]
         if name == "retention":
-            value = next(said for said, meant in RETENTIONS.items() if meant == value)
+            value = next(kind for kind, meant in RETENTIONS.items() if meant == value)
         found[name] = value, str(origin)
     return found

@@ -1,10 +1,10 @@
-"""Somebody who does to the topics of a namespace whatever can be done, and books the answers."""
+"""A client that does to the topics of a namespace whatever can be done, and books the answers."""
 
 from crash.admin_books import key_of
 from crash.admin_desk import FAMILIES, LOST, Wrong
 from crash.admin_eyes import Eyes
 from crash.admin_messages import Messages
-from crash.admin_sayings import Sayings
+from crash.admin_settings import AdminSettings
 from crash.admin_topics import TopicLife
 from magnetar_proto import PulsarApi_pb2 as pb
 from raw_client import Kind, RawClient, metadata, send_frame
@@ -16,7 +16,7 @@ TOGETHER = 0.5
 """How often something else is done while messages are under way."""
 
 
-class AdminLoad(Messages, TopicLife, Sayings):
+class AdminLoad(Messages, TopicLife, AdminSettings):
     """`live` until the broker dies, then `look`."""
 
     # Living -------------------------------------------------------------------------
@@ -27,7 +27,8 @@ class AdminLoad(Messages, TopicLife, Sayings):
             (self._publish, 6), (self._subscribe, 3), (self._unsubscribe, 1), (self._ack, 3),
             (self._skip, 2), (self._skip_all, 1), (self._go_back, 1), (self._truncate, 1),
             (self._trim, 1), (self._compact, 2), (self._terminate, 1), (self._unload, 2),
-            (self._say, 5), (self._say_of_all, 3), (self._register, 3), (self._forget_schema, 1),
+            (self._set_topic, 5), (self._set_all, 3), (self._register, 3),
+            (self._forget_schema, 1),
             (self._grow, 1), (self._delete, 2), (self._delete_namespace, 1),
         ]  # fmt: skip
         actions, weights = zip(*operations, strict=True)
@@ -91,12 +92,13 @@ class AdminLoad(Messages, TopicLife, Sayings):
             self._sent[number] = name, index, log.born
             self._flying.add(number)
             self.story.append(f"send {number} to {name} {index}")
-            said = metadata(number, partition_key=key_of(number))
-            self._client.send_bytes(send_frame(number, b"value", self._producer, said))
+            own_metadata = metadata(number, partition_key=key_of(number))
+            self._client.send_bytes(send_frame(number, b"value", self._producer, own_metadata))
         self.book.let_go()
         if self._dice.random() < TOGETHER:
-            meanwhile = (self._truncate, self._unload, self._say, self._terminate, self._delete,
-                         self._skip_all, self._say_of_all, self._subscribe, self._trim)  # fmt: skip
+            meanwhile = (self._truncate, self._unload, self._set_topic, self._terminate,
+                         self._delete, self._skip_all, self._set_all, self._subscribe,
+                         self._trim)  # fmt: skip
             self._dice.choice(meanwhile)()
         if self._land():
             self._client.request(pb.CommandCloseProducer(producer_id=self._producer, request_id=0))

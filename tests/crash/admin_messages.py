@@ -105,11 +105,11 @@ class Messages(Desk):
         path = f"{self._path(name, index)}/compaction"
         self._ask("PUT", path, None)
         self.candidates = [self.book, after]
-        while (said := self._admin.get(path).json)["status"] == "RUNNING":
+        while (status := self._admin.get(path).json)["status"] == "RUNNING":
             continue
         self._answered()
-        if said["status"] != "SUCCESS":
-            raise Wrong(f"{path}: {said}")
+        if status["status"] != "SUCCESS":
+            raise Wrong(f"{path}: {status}")
         self.candidates = [after]
         after.let_go()
         self._count("compact")

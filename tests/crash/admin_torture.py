@@ -1,8 +1,8 @@
 """Kill the broker while names, policies, schemas and messages are changed at random.
 
-`make torture-admin CYCLES=n [SEED=s]`.  Some namespaces have each somebody who does all that can be
-done, one thing after the other, beside the others.  The broker is killed at random, or at
-once when something was answered; then everything is looked at and must be as the books say.
+`make torture-admin CYCLES=n [SEED=s]`.  Each of some namespaces has a client that does all that can
+be done, one thing after the other, beside the others.  The broker is killed at random, or at once
+when something was answered; then everything is checked against the books.
 """
 
 import os
@@ -115,12 +115,12 @@ class AdminTorture:
         seed: int,
         cycles: int,
         loads: int = 3,
-        say: Callable[[str], None] = print,
+        output: Callable[[str], None] = print,
     ) -> None:
         self.summary = Summary()
         self._broker = broker
         self._cycles = cycles
-        self._say = say
+        self._print = output
         self._dice = random.Random(seed)
         self._trap = Trap()
         self._loads = [
@@ -175,7 +175,7 @@ class AdminTorture:
                 self.summary.problems += found
         self.summary.cycles += 1
         self.summary.kills.update(kinds)
-        self._say(f"{self.summary.cycles:>4}  ready after {ready:.2f} s, looked at in "
+        self._print(f"{self.summary.cycles:>4}  ready after {ready:.2f} s, looked at in "
                   f"{time.monotonic() - began - ready:.2f} s  killed {', '.join(kinds)}"
                   f"{'  FAILED' if self.summary.problems else ''}")  # fmt: skip
 
@@ -187,12 +187,12 @@ class AdminTorture:
             return [f"{load.namespace}: {wrong}"]
         if self._trap.sprung.is_set():
             return []
-        return [f"{load.namespace}: the connection was lost, and nobody had killed the broker"]
+        return [f"{load.namespace}: the connection was lost, and the broker was not killed"]
 
     # Files ----------------------------------------------------------------------------------
 
     def _look_at_files(self) -> None:
-        """After an end in good order nothing is there that nobody needs."""
+        """After an end in good order nothing is left that is not needed."""
         self._broker.stop()
         report = check(str(self._broker.data_dir), with_progress=False)
         problems = [f"{one.file}: {one.text}" for one in report.problems]
@@ -231,14 +231,14 @@ class AdminTorture:
 @click.option("--cycles", default=100, show_default=True, help="How many times to kill it.")
 @click.option("--seed", type=int, help="Of what is done and when it is killed.")
 def main(cycles: int, seed: int | None) -> None:
-    """Kill a broker under changes again and again, and say what came of it."""
+    """Kill a broker under changes again and again, and print the outcome."""
     seed = random.randrange(1 << 32) if seed is None else seed
     directory = Path(tempfile.mkdtemp(prefix="magnetar-torture-"))
     click.echo(f"seed {seed}, data in {directory}")
     broker = RunningBroker(directory / "data", **SETTINGS).start()
     good = False
     try:
-        summary = AdminTorture(broker, seed, cycles, say=click.echo).go()
+        summary = AdminTorture(broker, seed, cycles, output=click.echo).go()
         good = not summary.problems
         click.echo(f"\n{summary}")
     finally:

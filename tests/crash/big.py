@@ -101,22 +101,22 @@ class Counter:
             self.entries += 1
             permits += metadata.num_messages_in_batch or 1
         wire.write(encode_flow(1, permits))
-        said = decode_message(*frames[-1][1:4])
-        if (said.ledger, said.entry) >= self._last and not self._done.done():
+        header = decode_message(*frames[-1][1:4])
+        if (header.ledger, header.entry) >= self._last and not self._done.done():
             self._done.set_result(None)
 
 
 def encode_ring(messages: int, size: int) -> list[bytes]:
-    """SEND frames that say where in the ring they are."""
+    """SEND frames that contain their place in the ring."""
     payload = bytes(range(256)) * (size // 256)
     if messages > 1:
         payload = encode_batch([(pb.SingleMessageMetadata(), payload)] * messages)
     frames = []
     for number in range(RING):
-        said = pb.MessageMetadata(producer_name="big", sequence_id=number, publish_time=1)
+        metadata = pb.MessageMetadata(producer_name="big", sequence_id=number, publish_time=1)
         if messages > 1:
-            said.num_messages_in_batch = messages
-        frames.append(encode_send(1, number, messages, said.SerializeToString(), payload))
+            metadata.num_messages_in_batch = messages
+        frames.append(encode_send(1, number, messages, metadata.SerializeToString(), payload))
     return frames
 
 

@@ -100,9 +100,9 @@ class Written:
                 yield f"{number} is stored where {expected} of {span} is expected"
                 return
             expected += 1
-            told = self._ledgers[number], self._entries[number]
-            if told[0] >= 0 and told != place:
-                yield f"{number} is at {place}, its receipt said {told}"
+            receipt = self._ledgers[number], self._entries[number]
+            if receipt[0] >= 0 and receipt != place:
+                yield f"{number} is at {place}, its receipt named {receipt}"
         if expected < span.answered:
             yield f"lost after their receipts: {expected} and more of {span}"
         for rest in spans:
@@ -116,7 +116,7 @@ class AckBook:
 
     subscription: str
     alarm: Callable[[str], None]
-    """Told of the first of `again`."""
+    """Called with the first of `again`."""
     again: list[str] = field(default_factory=list)
     """Messages that came again though the answer to their acknowledgement had come before."""
     mark: tuple[int, int] = (-1, -1)
@@ -134,18 +134,18 @@ class AckBook:
             states.extend(bytes(entry + 1024 - len(states)))
         before = states[entry]
         if before & ACKED:
-            self._tell(place, life, "individually")
+            self._report(place, life, "individually")
         elif unacked & self._parts.get(place, 0):
-            self._tell(place, life, f"by batch index, {self._parts[place]:#x} of {unacked:#x}")
+            self._report(place, life, f"by batch index, {self._parts[place]:#x} of {unacked:#x}")
         elif life > self.mark_life:
             if place <= self.mark:
-                self._tell(place, life, f"cumulatively up to {self.mark}")
+                self._report(place, life, f"cumulatively up to {self.mark}")
             elif self.part is not None and self.part[0] == place and self.part[1] & unacked:
-                self._tell(place, life, f"cumulatively, {self.part[1]:#x} of {unacked:#x}")
+                self._report(place, life, f"cumulatively, {self.part[1]:#x} of {unacked:#x}")
         states[entry] = before | DELIVERED
         return bool(before)
 
-    def _tell(self, place: Place, life: int, how: str) -> None:
+    def _report(self, place: Place, life: int, how: str) -> None:
         self.again.append(f"{self.subscription}: {place} came again in life {life}, acked {how}")
         if len(self.again) == 1:
             self.alarm(self.again[0])
@@ -160,7 +160,7 @@ class AckBook:
                 self._states[place[0]][place[1]] |= ACKED
 
     def acked_up_to(self, place: Place, mask: int, life: int) -> None:
-        """The same for a cumulative one: all before, and these messages of the entry (0: all)."""
+        """A cumulative ack was answered: all before, and these messages of the entry (0: all)."""
         before = (place[0], place[1] - 1) if mask else place
         if before >= self.mark:
             self.mark, self.part = before, (place, mask) if mask else None
@@ -194,7 +194,7 @@ def verdict(
     problems = []
     for one in written:
         problems += few(one.producer, list(one.check(by_producer.pop(one.producer, []))))
-    problems += few("stored by nobody that is known", list(by_producer))
+    problems += few("stored by no known producer", list(by_producer))
     for book in books:
         problems += few("acknowledged, came again", book.again)
         problems += few(

@@ -48,7 +48,7 @@ def parse(payload: bytes) -> Message:
 
 
 def ms_early(payload: bytes) -> int:
-    """How much too early it is for a message that says when it is due; 0 if it is not."""
+    """How much too early it is for a message with a due time; 0 if it is not."""
     due_ms = int(payload.split(b":", 3)[2])
     return max(0, due_ms - TICK_MS - time.time_ns() // 1_000_000)
 
@@ -273,7 +273,7 @@ def consume_individually(run: Clients) -> None:
 
 
 def consume_with_answers(run: Clients) -> None:
-    """The same, one raw connection a life, and every ack waits for its answer."""
+    """Publish and consume over one raw connection a life; every ack waits for its answer."""
     while not run.stop_consuming.is_set():
         life = run.setup.lives.life
         if life is None:
@@ -298,7 +298,7 @@ def _consume_until_closed(run: Clients, client: RawClient, life: int) -> None:
         try:
             messages = client.next_messages()
         except TimeoutError:
-            return  # nothing to do; what is missing in the end will be told then
+            return  # nothing to do; what is missing in the end will be reported then
         for received in messages:
             keys, mask, size = _choose(run, received, life)
             permits += size
@@ -319,11 +319,11 @@ def _choose(run: Clients, received: Received, life: int) -> tuple[list[Key], int
     place = id_of(received)
     keys, mask = [], 0
     messages = messages_of(received)
-    for index, said, payload in messages:
+    for index, metadata, payload in messages:
         run.check_time(ANSWERED, payload)
         key = (place.ledger, place.entry, index)
         age = run.record.delivered(ANSWERED, key, life)
-        if age >= HOLE_LIVES or not is_hole(said):
+        if age >= HOLE_LIVES or not is_hole(metadata):
             keys.append(key)
         else:
             mask |= 1 << max(index, 0)

@@ -19,7 +19,7 @@ TICK_MS = 1000
 UNACKED, ACKED, SAFE = 0, 1, 2
 """SAFE: an answer vouches for it."""
 NOWHERE = (-1, -1)
-"""Where the receipt of a copy says that it is."""
+"""Where a copy is according to its receipt."""
 
 
 class Once(Written):
@@ -73,7 +73,7 @@ class Once(Written):
 
 
 class Messages:
-    """Where the messages of one topic are, as far as anybody was told."""
+    """Where the messages of one topic are, as far as any client knows."""
 
     def __init__(self, alarm: Callable[[str], None]) -> None:
         self.writers: dict[str, Written] = {}
@@ -81,7 +81,7 @@ class Messages:
         self._alarm = alarm
 
     def found(self, message: Message, place: Place) -> None:
-        """A receipt or a delivery says that a message is there."""
+        """A receipt or a delivery shows that a message is there."""
         writer = self.writers.get(message.producer)
         if writer is None or message.number >= writer.next:
             self._alarm(f"{message} at {place} was never sent")
@@ -111,7 +111,7 @@ class Kind(NamedTuple):
     ordered: bool
     """What is not acknowledged comes in its producer's order."""
     by_key: bool = False
-    """The same for each key, and all of a key is at one consumer."""
+    """In order for each key, and all of a key is at one consumer."""
 
     @property
     def shares(self) -> bool:
@@ -152,19 +152,19 @@ class Visit:
     """What came and was not acknowledged; not 0 if it was asked for again: how often so far."""
     seen: dict[str, int] = field(default_factory=dict)
     """By producer, behind the message that came last."""
-    said: int = 0
+    requests: int = 0
     """How often it acknowledged a message or asked for it again."""
     unsure: deque[tuple[Message, int]] = field(default_factory=deque)
-    """The last ones of these, for which no answer vouches; 0 for an acknowledgement."""
+    """The last of these, which no answer confirms yet; 0 for an acknowledgement."""
 
-    def say(self, message: Message, asked: int) -> None:
+    def request(self, message: Message, asked: int) -> None:
         """One more."""
-        self.said += 1
+        self.requests += 1
         self.unsure.append((message, asked))
 
 
 class Book:
-    """The judge of one subscription: tell it everything in the order in which it happens."""
+    """The judge of one subscription: report everything to it in the order in which it happens."""
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class Book:
         keys: Mapping[str, int],
         alarm: Callable[[str], None],
     ) -> None:
-        """A producer's messages have as many keys as `keys` says, which take turns."""
+        """`keys` has the number of keys of each producer's messages, which take turns."""
         self.kind = kind
         self.problems: list[str] = []
         self.safe: Counter[int] = Counter()
@@ -195,7 +195,7 @@ class Book:
         """Messages below `floor` must not come, and those from `ceiling` on have to."""
         self._floor, self._low = floor, ceiling
 
-    # What consumers tell -------------------------------------------------------------------
+    # What consumers report -------------------------------------------------------------------
 
     def begin(self, life: int) -> Visit:
         """A consumer has subscribed."""
@@ -209,17 +209,17 @@ class Book:
         self._visits.discard(visit)
 
     def came(self, visit: Visit, message: Message, place: Place, due_ms: int, count: int) -> float:
-        """A message came, redelivered so often as it says; returns since when it is known."""
+        """A message came with this redelivery count; returns since when it is known."""
         self._messages.found(message, place)
         state = self._states.get(message)
         if state is None:
             state = self._states[message] = State(time.monotonic())
         if message.number < self._floor.get(message.producer, 0):
-            self._tell(f"{message} came, which is older than the subscription")
+            self._report(f"{message} came, which is older than the subscription")
         self._check_acked(visit, message, state)
         self._check_count(message, state, count)
         if self.kind.shares and due_ms - TICK_MS > time.time_ns() // 1_000_000:
-            self._tell(f"{message} came early, it is due at {due_ms}")
+            self._report(f"{message} came early, it is due at {due_ms}")
         if self.kind.ordered:
             self._check_order(visit, message)
         visit.held[message] = 0
@@ -233,7 +233,7 @@ class Book:
             self.done += not state.acked
             state.acked = max(state.acked, ACKED)
             visit.held.pop(message, None)
-            visit.say(message, 0)
+            visit.request(message, 0)
 
     def nacked(self, visit: Visit, messages: Iterable[Message]) -> None:
         """It asks for messages again that it holds."""
@@ -241,11 +241,11 @@ class Book:
             state = self._states[message]
             state.asked += 1
             visit.held[message] = state.asked
-            visit.say(message, state.asked)
+            visit.request(message, state.asked)
 
-    def answered(self, visit: Visit, said: int) -> None:
-        """The broker answered: it has done the first `said` things, durably."""
-        while visit.unsure and visit.said - len(visit.unsure) < said:
+    def answered(self, visit: Visit, requests: int) -> None:
+        """The broker answered: it has done the first `requests` requests, durably."""
+        while visit.unsure and visit.requests - len(visit.unsure) < requests:
             message, asked = visit.unsure.popleft()
             state = self._states[message]
             if asked:
@@ -259,7 +259,7 @@ class Book:
 
     # Judging ---------------------------------------------------------------------------------
 
-    def _tell(self, problem: str) -> None:
+    def _report(self, problem: str) -> None:
         self.problems.append(problem)
         if len(self.problems) == 1:
             self._alarm(problem)
@@ -268,7 +268,7 @@ class Book:
         """Who became the active consumer may get what the former one acknowledges meanwhile."""
         if state.acked == SAFE:
             if self.kind.shares or visit.number > state.safe_after:
-                self._tell(f"{message} came again, its acknowledgement had been answered")
+                self._report(f"{message} came again, its acknowledgement had been answered")
         elif state.acked == ACKED:
             self.done -= 1
             state.acked = UNACKED
@@ -277,14 +277,14 @@ class Book:
 
     def _check_count(self, message: Message, state: State, count: int) -> None:
         if not state.counted <= count <= state.asked:
-            self._tell(
-                f"{message} says {count} redeliveries; {state.asked} were asked for, "
+            self._report(
+                f"{message} brings {count} redeliveries; {state.asked} were asked for, "
                 f"{state.counted} of them with an answer"
             )
         self.counts_tested += state.counted > 0
 
     def _check_order(self, visit: Visit, message: Message) -> None:
-        """Everything before it is acknowledged, or held by somebody - of its key, by the same."""
+        """What is before it is acknowledged, or held by a consumer - of its key, by the same."""
         producer, number = message
         low = self._lowest(producer, number)
         step = 1
@@ -297,9 +297,9 @@ class Book:
             state = self._states.get(earlier)
             if state is None:
                 if self._messages.surely_stored(earlier, number):
-                    self._tell(f"{message} came, but {earlier} never did")
+                    self._report(f"{message} came, but {earlier} never did")
             elif not state.acked and not self._is_held(visit, earlier):
-                self._tell(f"{message} came before {earlier}, which is not acknowledged")
+                self._report(f"{message} came before {earlier}, which is not acknowledged")
 
     def _is_held(self, visit: Visit, message: Message) -> bool:
         if self.kind.by_key:

@@ -1,6 +1,6 @@
 """Raw clients that come and go: producers, consumers of any type, and passing subscriptions.
 
-They tell the books of their topic (`delivery_books`) everything that they do and hear.
+They report to the books of their topic (`delivery_books`) all that they send and receive.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ LEFT_EVERY = 100
 LEFT_SECONDS = 8.0
 """Every hundredth message is acknowledged only when it is so old."""
 NACKED, NACKED_LEFT = 0.02, 0.5
-"""How often a message is asked for again; the same for those that are left."""
+"""How often a message is asked for again; those that are left are asked for as often."""
 
 
 class Producer:
@@ -121,7 +121,7 @@ class Producer:
 
 
 class Consumer:
-    """Takes what comes, and tells the book of its subscription what it does with it."""
+    """Takes what comes, and reports to the book of its subscription what it does with it."""
 
     def __init__(self, topic: "Topic", subscription: str, number: int, book: Book) -> None:
         self.book = book
@@ -150,7 +150,7 @@ class Consumer:
     async def stay(
         self, wire: Wire, life: int, until: "asyncio.Future[None]", seconds: float | None = None
     ) -> bool:
-        """The same; whether it took its leave, so that the connection may be used again."""
+        """Consume; whether it closed in order, so that the connection may be used again."""
         self._wire, self._life, self._used = wire, life, 0
         wire.on_messages = self._messages
         kind = self.book.kind.type
@@ -165,7 +165,7 @@ class Consumer:
         if wire.gone.done() or not (until.done() or self._chance.random() < CLOSES):
             return False
         await wire.ask(pb.CommandCloseConsumer(consumer_id=1, request_id=0))
-        self.book.answered(visit, visit.said)
+        self.book.answered(visit, visit.requests)
         return True
 
     def _messages(self, frames: list[Frame]) -> None:
@@ -196,15 +196,15 @@ class Consumer:
     def _take(self, frame: Frame) -> tuple[Message, Place, float]:
         """What came, where it is, and for how many seconds that is known."""
         _, buf, start, mid, end = frame
-        said = decode_message(buf, start, mid)
-        place = said.ledger, said.entry
+        header = decode_message(buf, start, mid)
+        place = header.ledger, header.entry
         entry = buf[mid:end]
         if not verify_checksum(entry, 0, len(entry)):
             self._topic.alarm(f"{place} is damaged")
         metadata, _ = parse_metadata(entry)
         message = Message(metadata.producer_name, metadata.sequence_id)
         since = self.book.came(
-            self._visit, message, place, metadata.deliver_at_time, said.redelivery_count
+            self._visit, message, place, metadata.deliver_at_time, header.redelivery_count
         )
         return message, place, time.monotonic() - since
 
@@ -222,19 +222,19 @@ class Consumer:
         if self._chance.random() > ASKS and not self._load.stopping.done():
             self._wire.write(encode_ack(1, pb.CommandAck.Individual, ids))
             return
-        request_id, said = self._wire.next_request(), visit.said
+        request_id, requests = self._wire.next_request(), visit.requests
 
-        def heard(answer: "asyncio.Future[Any]") -> None:
+        def on_answer(answer: "asyncio.Future[Any]") -> None:
             if answer.cancelled():
                 return
             if answer.result().HasField("error"):
                 self._topic.alarm(f"an ack was refused: {answer.result()}")
                 return
-            self.book.answered(visit, said)
+            self.book.answered(visit, requests)
             self._load.tally.acks.value += len(ids)
             self._load.look()
 
-        self._wire.answer_to(request_id).add_done_callback(heard)
+        self._wire.answer_to(request_id).add_done_callback(on_answer)
         self._wire.write(encode_ack(1, pb.CommandAck.Individual, ids, request_id))
 
 

@@ -154,7 +154,7 @@ class DeliveryLoad(ThroughLives):
         await asyncio.get_running_loop().run_in_executor(None, stop.wait)
         self.stopping.set_result(None)
         problems = await endless(producers)
-        with suppress(TimeoutError):  # what is missing is told
+        with suppress(TimeoutError):  # what is missing is reported
             async with asyncio.timeout(CATCH_UP_SECONDS):
                 await self._consumed()
         self.ended.set_result(None)
@@ -184,7 +184,7 @@ class DeliveryLoad(ThroughLives):
         self._looks.set()
 
     async def _consumed(self) -> None:
-        """Wait until everything is acknowledged, and the broker says so, too.
+        """Wait until everything is acknowledged, and the broker reports that, too.
 
         It may wait for what was acknowledged without an answer before a kill and comes again.
         """

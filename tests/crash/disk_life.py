@@ -1,6 +1,6 @@
 """One life of a store with topics and cursors, from opening it to its crash or close.
 
-Everything that is asked of it is told to the models, and so is everything it confirms.
+Every request to it is recorded in the models, and so is every confirmation.
 """
 
 from collections.abc import Callable, Coroutine
@@ -181,7 +181,7 @@ class Life:
             model.durable = end
             topic.delays.appended(first, payloads)
 
-        topic.log.append(payloads, [n for _, n in entries], self._told(appended))
+        topic.log.append(payloads, [n for _, n in entries], self._if_done(appended))
         model.appended += entries
 
     def _entry(self, offset: int) -> tuple[bytes, int]:
@@ -209,13 +209,13 @@ class Life:
         else:
             self._acked(topic, cursor, [dice.randrange(durable) for _ in range(_size(dice))])
             return
-        topic.cursors.changed(cursor, self._told(partial(expected.history.durable, number)))
+        topic.cursors.changed(cursor, self._if_done(partial(expected.history.durable, number)))
 
     def _acked(self, topic: Topic, cursor: DurableCursor, offsets: list[int]) -> None:
         expected = topic.model.cursors[cursor.name]
         cursor.ack(offsets)
         number = expected.ack(offsets)
-        topic.cursors.changed(cursor, self._told(partial(expected.history.durable, number)))
+        topic.cursors.changed(cursor, self._if_done(partial(expected.history.durable, number)))
 
     def redeliver(self, topic: Topic) -> None:
         """As a consumer asks that does not acknowledge."""
@@ -227,8 +227,8 @@ class Life:
         offsets = [dice.randrange(topic.model.durable) for _ in range(_size(dice))]
         cursor.count_redelivery(offsets)
         number = expected.count_redelivery(offsets)
-        told = self._told(partial(expected.history.durable, number))
-        topic.cursors.changed(cursor, told if dice.random() < 0.5 else None)
+        done = self._if_done(partial(expected.history.durable, number))
+        topic.cursors.changed(cursor, done if dice.random() < 0.5 else None)
 
     def note(self, topic: Topic) -> None:
         """Change a state beside the cursors."""
@@ -236,8 +236,8 @@ class Life:
         key, value = dice.randrange(10), dice.randrange(1000)
         topic.side.put(key, value)
         number = model.put(key, value)
-        told = self._told(partial(model.history.durable, number))
-        topic.cursors.state_changed(DEDUPLICATION, told if dice.random() < 0.5 else None)
+        done = self._if_done(partial(model.history.durable, number))
+        topic.cursors.state_changed(DEDUPLICATION, done if dice.random() < 0.5 else None)
 
     def seek(self, topic: Topic) -> None:
         chosen = self._cursor(topic)
@@ -246,7 +246,7 @@ class Life:
             mark_delete = self._dice.randrange(-1, topic.model.durable)
             cursor.reset(mark_delete)
             number = expected.reset(mark_delete)
-            topic.cursors.changed(cursor, self._told(partial(expected.history.durable, number)))
+            topic.cursors.changed(cursor, self._if_done(partial(expected.history.durable, number)))
 
     def subscribe(self, topic: Topic) -> None:
         name = self._dice.choice(NAMES)
@@ -369,7 +369,7 @@ class Life:
         self._topics.remove(topic)
 
     def close(self) -> None:
-        """Stop in good order; nothing is left behind that nobody needs."""
+        """Stop in good order; nothing is left behind that is not needed."""
         for topic in self._topics:
             self._finish(topic)
             self.world.drive(topic.delays.close())
@@ -414,14 +414,14 @@ class Life:
         while not topic.idle:
             assert self.world.step(), "it waits for something that will never come"
 
-    def _told(self, then: Callable[[], None]) -> Done:
-        def told(error: BaseException | None) -> None:
+    def _if_done(self, then: Callable[[], None]) -> Done:
+        def done(error: BaseException | None) -> None:
             if error is None:
                 then()
             elif not self.trouble:
                 raise error
 
-        return told
+        return done
 
 
 ACTIONS: dict[Callable[[Life, Topic], None], float] = {

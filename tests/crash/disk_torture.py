@@ -94,12 +94,12 @@ class History:
         self._life: Life | None = None
 
     def run(self) -> Outcome:
-        """All of it; the failures say how to repeat them."""
+        """Run all of it; the failures state how to repeat them."""
         try:
             self._run()
         except Exception:
-            told = f"--seed {self._seed} --point -1, without a crash\n{traceback.format_exc()}"
-            self.outcome.failures.append(told)
+            text = f"--seed {self._seed} --point -1, without a crash\n{traceback.format_exc()}"
+            self.outcome.failures.append(text)
         finally:
             self._disk.before = None
         return self.outcome
@@ -244,13 +244,13 @@ def _run(seed: int) -> Outcome:
 
 
 def be_quiet() -> None:
-    """Coroutines of machines that have stopped never go on; nobody needs to hear of it."""
+    """Suppress warnings of coroutines of stopped machines, which never continue."""
     warnings.filterwarnings("ignore", "coroutine .* was never awaited")
-    told = sys.unraisablehook
+    default_hook = sys.unraisablehook
 
     def hook(what: "sys.UnraisableHookArgs") -> None:
         if not isinstance(what.object, CoroutineType):
-            told(what)
+            default_hook(what)
 
     sys.unraisablehook = hook
 
@@ -260,13 +260,13 @@ class Progress:
 
     def __init__(self, points: int) -> None:
         self._points = points
-        self._began = self._told = time.monotonic()
+        self._began = self._shown_at = time.monotonic()
 
     def __call__(self, so_far: Outcome) -> None:
         now = time.monotonic()
-        if now - self._told < (1 if sys.stderr.isatty() else 30):
+        if now - self._shown_at < (1 if sys.stderr.isatty() else 30):
             return
-        self._told = now
+        self._shown_at = now
         rate = so_far.points / (now - self._began)
         left = max(0, self._points - so_far.points) / max(rate, 1e-9)
         line = f"{so_far.points:,} of {self._points:,} points, {rate:.0f}/s, {left:.0f} s left"
@@ -285,7 +285,7 @@ class Progress:
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
 @click.option("--point", type=int, help="Only this point of the history of --seed.")
 def main(points: int, seed: int, jobs: int, point: int | None) -> None:
-    """Let a simulated machine lose its power in many places, and say what came of it."""
+    """Let a simulated machine lose its power in many places, and print the outcome."""
     be_quiet()
     progress = Progress(points)
     if point is not None:

@@ -17,7 +17,7 @@ from magnetar_storage.world.runtime import Workers
 T = TypeVar("T")
 
 Point = Callable[[str, str], None]
-"""Told what is about to happen to the disk, and to which name."""
+"""Called with what is about to happen to the disk, and to which name."""
 
 
 class World(Protocol):
@@ -124,7 +124,7 @@ class SteppedWorker:
 
 
 class SteppedWorld:
-    """Three threads and the owner take turns as the dice say; use with `with`."""
+    """Three threads and the owner take turns at random; use with `with`."""
 
     def __init__(self, disk: FaultyDisk, dice: Random, point: Point) -> None:
         self.clock = ManualClock()

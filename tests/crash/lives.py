@@ -34,12 +34,12 @@ class Lives:
 
     @property
     def coming(self) -> bool:
-        """It is being started: whoever gets a connection now is connected to the next life."""
+        """It is being started: a connection made from now on is to the next life."""
         return bool(self._coming.value)
 
     @property
     def connectable(self) -> int | None:
-        """The life that a connection made now belongs to; None if that cannot be told."""
+        """The life that a connection made now belongs to; None if that is unknown."""
         return self.kills if self.coming or self.life is not None else None
 
     def killed(self) -> None:
@@ -89,7 +89,7 @@ class Setup:
     """What one load is given."""
 
     topic: str
-    """The beginning of its topics' names; nobody else uses them."""
+    """The beginning of its topics' names; no other client uses them."""
     port: int
     http_url: str
     lives: Lives

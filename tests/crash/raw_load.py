@@ -183,12 +183,12 @@ class Consumer:
     def _take(self, frame: Frame) -> tuple[Place, int, int, bool]:
         """Where it is, how many messages came and which (a mask), and whether again."""
         _, buf, start, mid, end = frame
-        said = decode_message(buf, start, mid)
-        place = said.ledger, said.entry
+        message = decode_message(buf, start, mid)
+        place = message.ledger, message.entry
         metadata, _ = parse_metadata(buf[mid : min(end, mid + METADATA_BYTES)])
         unacked = (1 << (metadata.num_messages_in_batch or 1)) - 1
-        if said.ack_set:
-            unacked &= ack_set_to_mask(said.ack_set)
+        if message.ack_set:
+            unacked &= ack_set_to_mask(message.ack_set)
         again = self.book.came(place, unacked, self._life)
         return place, unacked.bit_count(), unacked, again
 
@@ -223,7 +223,7 @@ class Consumer:
     def _send(self, kind: int, ids: list[Any], answered: Callable[[], None]) -> None:
         request_id = self._wire.next_request()
 
-        def heard(answer: "asyncio.Future[Any]") -> None:
+        def on_answer(answer: "asyncio.Future[Any]") -> None:
             if answer.cancelled():
                 return
             if answer.result().HasField("error"):
@@ -233,14 +233,14 @@ class Consumer:
             self._topic.load.tally.acks.value += len(ids)
             self._topic.look()
 
-        self._wire.answer_to(request_id).add_done_callback(heard)
+        self._wire.answer_to(request_id).add_done_callback(on_answer)
         self._wire.write(encode_ack(1, kind, ids, request_id))
 
 
 def subscribe(
     topic: str, name: str, kind: pb.CommandSubscribe.SubType, **fields: Any
 ) -> pb.CommandSubscribe:
-    """From the first message on, unless told otherwise."""
+    """A SUBSCRIBE, by default from the first message on."""
     fields.setdefault("initialPosition", pb.CommandSubscribe.Earliest)
     return pb.CommandSubscribe(
         topic=topic, subscription=name, subType=kind, consumer_id=1, request_id=0, **fields
@@ -272,15 +272,15 @@ class Topic:
             wire.end("done")
 
     async def mark_end(self) -> None:
-        """One more entry, behind all others; nobody has acknowledged it yet."""
+        """One more entry, behind all others, and not acknowledged yet."""
         wire = await dial(self.load.setup.port)
-        heard = asyncio.get_running_loop().create_future()
-        wire.on_receipt = lambda _, __, ledger, entry: heard.set_result((ledger, entry))
+        receipt = asyncio.get_running_loop().create_future()
+        wire.on_receipt = lambda _, __, ledger, entry: receipt.set_result((ledger, entry))
         await wire.ask(pb.CommandProducer(topic=self.name, producer_id=1, request_id=0))
-        said = pb.MessageMetadata(producer_name=END, sequence_id=0, publish_time=1)
-        wire.write(encode_send(1, 0, 1, said.SerializeToString(), b""))
+        metadata = pb.MessageMetadata(producer_name=END, sequence_id=0, publish_time=1)
+        wire.write(encode_send(1, 0, 1, metadata.SerializeToString(), b""))
         async with asyncio.timeout(CATCH_UP_SECONDS):
-            self._end = await heard
+            self._end = await receipt
         wire.end("done")
 
     async def drained(self) -> bool:
@@ -338,12 +338,12 @@ class Reading:
     def take(self, frames: list[Frame], wire: Wire) -> None:
         permits = 0
         for _, buf, start, mid, end in frames:
-            said = decode_message(buf, start, mid)
+            message = decode_message(buf, start, mid)
             entry = buf[mid:end]
             metadata, at = parse_metadata(entry)
             name, number = metadata.producer_name, metadata.sequence_id
             messages = metadata.num_messages_in_batch or 1
-            place = said.ledger, said.entry
+            place = message.ledger, message.entry
             self.stored.append(Stored(name, number, place, messages))
             bodies = self._bodies.get(name, [Body(-1, b"")])
             sent = bodies[number % len(bodies)] == (messages, entry[at:])

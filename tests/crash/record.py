@@ -58,7 +58,7 @@ class Report:
     subscriptions_deleted: int = 0
     problems: list[str] = field(default_factory=list)
     backlogs: dict[tuple[str, str], int | None] = field(default_factory=dict)
-    """What the broker must count for each topic's subscriptions when nobody works any more; None
+    """What the broker must count for each topic's subscriptions when no client works any more; None
     where that is not known."""
 
     def __add__(self, other: "Report") -> "Report":
@@ -86,7 +86,7 @@ class Record:
     """Of the official clients of one process and one topic; thread-safe."""
 
     def __init__(self, lives: Lives, tally: Tally, alarm: Callable[[str], None]) -> None:
-        """`alarm` is told of the first message that came again though it must not."""
+        """`alarm` is called with the first message that came again though it must not."""
         self.lives = lives
         self.tally = tally
         self._alarm = alarm
@@ -104,7 +104,7 @@ class Record:
     # The trap --------------------------------------------------------------------------
 
     def kill_at_next(self, promise: Promise, kill: Callable[[], None], seconds: float) -> bool:
-        """Kill in the very moment in which a client hears such a promise; False if none came."""
+        """Kill in the very moment in which a client receives such a promise; False if none came."""
         with self._changed:
             self._trap = (promise, kill)
             sprung = self._changed.wait_for(lambda: self._trap is None, seconds)
@@ -127,7 +127,7 @@ class Record:
             self._sent[message] = self.lives.kills
 
     def answered(self, message: Message, result: pulsar.Result) -> None:
-        """A client was told how that went."""
+        """A client received the outcome."""
         if result == pulsar.Result.Ok:
             with self._changed:
                 self.tally.receipts.value += 1
@@ -172,7 +172,7 @@ class Record:
         self._note(subscription, keys, Acked(life, at, False))
 
     def ack_answered(self, subscription: str, keys: Sequence[Key], life: int, at: float) -> None:
-        """The same, and the answer came."""
+        """It was done, and the answer came."""
         with self._changed:
             self._answered_at[life] = max(at, self._answered_at.get(life, at))
             self._note(subscription, keys, Acked(life, at, True))

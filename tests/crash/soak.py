@@ -196,8 +196,8 @@ class Soak:
             nonlocal used
             ids = []
             for _, buf, start, mid, end in frames:
-                said = decode_message(buf, start, mid)
-                ids.append((said.ledger, said.entry, ()))
+                header = decode_message(buf, start, mid)
+                ids.append((header.ledger, header.entry, ()))
                 metadata, _ = parse_metadata(buf[mid : min(end, mid + 128)])
                 used += metadata.num_messages_in_batch or 1
             if name in DURABLE:
@@ -260,7 +260,7 @@ def take_sample(broker: RunningBroker, process: psutil.Process, published: int) 
 
 
 def left_over(broker: RunningBroker) -> list[str]:
-    """What the daemon tells of each subscription that has a backlog; for a thread."""
+    """What the daemon reports of each subscription that has a backlog; for a thread."""
     with urllib.request.urlopen(f"{broker.http_url}/metrics") as page:
         return [
             line

@@ -1,4 +1,4 @@
-"""The judge of the torture of names, policies and schemas: each loss is told, and no other."""
+"""The judge of the torture of names, policies and schemas: all losses are reported, no other."""
 
 from collections.abc import Callable
 
@@ -39,7 +39,7 @@ def book() -> NamespaceBook:
 
 
 def seen() -> SeenNamespace:
-    """All as the book says."""
+    """All as the book has it."""
     of_namespace = {"retention": (KEEP, "namespace"), "max_producers": (10000, "broker")}
     of_topic = {"retention": (KEEP, "namespace"), "max_producers": (2, "topic")}
     view = sorted(LATEST) + SENT[5:]
@@ -57,7 +57,7 @@ def made_again(one: SeenNamespace) -> None:
     one.families["other"].partitions = 0
 
 
-def says_nothing(one: SeenNamespace) -> None:
+def without_policies(one: SeenNamespace) -> None:
     one.families["plain"].holds["max_producers"] = (10000, "broker")
 
 
@@ -122,22 +122,22 @@ def test_all_is_well() -> None:
     "spoil",
     [
         a_compacted_key, a_delivery, a_key_twice, a_message, a_strange_message, a_subscription,
-        an_ack, an_end, kept, made_again, not_kept_to, of_another_number, says_nothing,
+        an_ack, an_end, kept, made_again, not_kept_to, of_another_number, without_policies,
         the_namespace, what_follows,
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told(spoil: Callable[[SeenNamespace], None]) -> None:
+def test_what_is_wrong_is_reported(spoil: Callable[[SeenNamespace], None]) -> None:
     spoiled = seen()
     spoil(spoiled)
     assert book().differences(spoiled)
 
 
-def test_what_nobody_needs_may_be_deleted_where_it_is_not_retained() -> None:
+def test_acknowledged_messages_may_be_deleted_where_they_are_not_retained() -> None:
     trimmed = seen()
     del log_of(trimmed).messages[:4]
     assert book().differences(trimmed)
     not_retained = book()
-    not_retained.families["plain"].says["retention"] = DROP
+    not_retained.families["plain"].policies["retention"] = DROP
     trimmed.families["plain"].holds["retention"] = (DROP, "topic")
     assert not not_retained.differences(trimmed)
     del log_of(trimmed).messages[0]

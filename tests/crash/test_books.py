@@ -19,7 +19,7 @@ def written(*spans: tuple[int, int]) -> Written:
 
 
 def problems(made: Written, numbers: Iterable[int]) -> str:
-    """What is said of these numbers, each at its place."""
+    """What is reported of these numbers, each at its place."""
     return "; ".join(made.check((number, (1, number)) for number in numbers))
 
 
@@ -42,7 +42,7 @@ def test_a_life_of_which_nothing_was_answered_may_be_gone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("numbers", "said"),
+    ("numbers", "problem"),
     [
         ([0, 1, 5, 6], "5 is stored where 2"),  # the last receipt of a life
         ([0, 2, 5, 6], "2 is stored where 1"),  # in the middle
@@ -55,13 +55,13 @@ def test_a_life_of_which_nothing_was_answered_may_be_gone() -> None:
         ([0, 2, 1, 5, 6], "2 is stored where 1"),  # in another order
     ],
 )
-def test_everything_else_is_noticed(numbers: list[int], said: str) -> None:
-    assert said in problems(written((5, 3), (3, 2)), numbers)
+def test_everything_else_is_noticed(numbers: list[int], problem: str) -> None:
+    assert problem in problems(written((5, 3), (3, 2)), numbers)
 
 
 def test_a_receipt_names_the_place() -> None:
     made = written((2, 2))
-    assert "its receipt said (1, 1)" in "".join(made.check([(0, (1, 0)), (1, (1, 2))]))
+    assert "its receipt named (1, 1)" in "".join(made.check([(0, (1, 0)), (1, (1, 2))]))
 
 
 def test_receipts_come_in_order() -> None:
@@ -137,5 +137,7 @@ def test_a_topic_is_judged_as_a_whole() -> None:
     one, sub = written((2, 2)), book((1, 0), (1, 1))
     stored = [Stored("p", 0, (1, 0), 1), Stored("p", 1, (1, 1), 1)]
     assert verdict([one], [sub], stored) == []
-    assert "stored by nobody" in verdict([one], [], [*stored, Stored("q", 0, (1, 2), 1)])[0]
+    assert (
+        "stored by no known producer" in verdict([one], [], [*stored, Stored("q", 0, (1, 2), 1)])[0]
+    )
     assert "never came to sub" in verdict([one], [book((1, 0))], stored)[0]

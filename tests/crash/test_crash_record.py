@@ -1,4 +1,4 @@
-"""The judge of official clients finds what it is there to find; file events are heard."""
+"""The judge of official clients finds what it is there to find; file events are received."""
 
 from pathlib import Path
 
@@ -60,7 +60,7 @@ def test_a_copy_needs_a_kill(record: Record) -> None:
     assert record.report([message, late, late, late]).problems
 
 
-def test_a_failed_send_is_told(record: Record) -> None:
+def test_a_failed_send_is_reported(record: Record) -> None:
     record.sent(Message("p", 0))
     record.answered(Message("p", 0), pulsar.Result.Timeout)
     assert "sends failed" in record.report([]).problems[0]

@@ -33,7 +33,7 @@ class Case:
     def came(
         self, *numbers: int, visit: Visit | None = None, due_ms: int = 0, count: int = 0
     ) -> str:
-        """Messages come to the first visit or another one; what is said of that."""
+        """Messages come to the first visit or another one; what is reported of that."""
         before = len(self.alarms)
         for number in numbers:
             message = Message("p", number)
@@ -50,7 +50,7 @@ class Case:
 
     def answered(self, visit: Visit | None = None) -> None:
         visit = visit or self.visit
-        self.book.answered(visit, visit.said)
+        self.book.answered(visit, visit.requests)
 
     def leaves(self) -> None:
         self.book.end(self.visit)
@@ -103,7 +103,7 @@ def stored(numbers: Iterable[int]) -> list[tuple[int, Place]]:
     return [(number, (1, number)) for number in numbers]
 
 
-def test_copies_are_told_from_messages() -> None:
+def test_copies_are_distinguished_from_messages() -> None:
     made = once(5, 3)
     assert made.begin_at(3, back=2) == range(1, 5)
     for number, place in ((1, NOWHERE), (2, NOWHERE), (3, NOWHERE), (4, (2, 0))):
@@ -113,7 +113,7 @@ def test_copies_are_told_from_messages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "receipts", "said"),
+    ("known", "receipts", "problem"),
     [
         (1, [], "2 are known to the broker; 3 were answered"),
         (5, [], "6 are known to the broker"),
@@ -122,12 +122,14 @@ def test_copies_are_told_from_messages() -> None:
         (2, [(3, (2, 0))], "receipt for 3 instead of 2"),
     ],
 )
-def test_wrong_answers_to_copies(known: int, receipts: list[tuple[int, Place]], said: str) -> None:
+def test_wrong_answers_to_copies(
+    known: int, receipts: list[tuple[int, Place]], problem: str
+) -> None:
     made = once(5, 3)
     made.begin_at(known, back=1)
     for number, place in receipts:
         made.receipt(number, place)
-    assert said in made.problems[0]
+    assert problem in made.problems[0]
 
 
 @pytest.mark.parametrize("numbers", [[0, 1, 1, 2], [0, 2], [0, 1], [0, 1, 2, 3], [1, 0, 2]])
@@ -158,13 +160,13 @@ def test_without_an_answer_it_may() -> None:
     assert not case.book.done
 
 
-def test_an_answer_vouches_for_what_was_said_before_it() -> None:
+def test_an_answer_confirms_the_requests_before_it() -> None:
     case = Case("shared")
     case.came(0, 1)
     case.acked(0, answered=False)
-    said = case.visit.said
+    requests = case.visit.requests
     case.acked(1, answered=False)
-    case.book.answered(case.visit, said)
+    case.book.answered(case.visit, requests)
     case.leaves()
     visit = case.begin()
     assert not case.came(1, visit=visit)
@@ -253,7 +255,7 @@ def test_a_count_is_at_most_what_was_asked_for() -> None:
     case.came(0)
     case.nacked(0)
     assert not case.came(0, count=1)
-    assert "says 2 redeliveries; 1 were asked for" in case.came(0, count=2)
+    assert "brings 2 redeliveries; 1 were asked for" in case.came(0, count=2)
 
 
 def test_a_count_is_not_forgotten_once_an_answer_vouches_for_it() -> None:

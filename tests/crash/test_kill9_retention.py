@@ -66,7 +66,7 @@ def live(broker: RunningBroker, books: Books, dice: Random) -> None:
 
 
 def look(broker: RunningBroker, books: Books) -> None:
-    """What the subscription has after a kill; one more message tells where it ends."""
+    """What the subscription has after a kill; one more message shows where it ends."""
     with RawClient(broker.port) as client:
         client.produce(TOPIC)
         client.publish(books.sent, b"end")

@@ -63,12 +63,12 @@ def check(broker: RunningBroker, registered: Registered) -> None:
             latest = raw.request(pb.CommandGetSchema(request_id=0, topic=topic(number)))
             if latest.error_code == pb.TopicNotFound:
                 continue  # nothing was registered in time
-            for version in range(numbered(latest.schema_version) + 1):
-                packed = struct.pack(">q", version)
+            for index in range(numbered(latest.schema_version) + 1):
+                packed = struct.pack(">q", index)
                 get = pb.CommandGetSchema(request_id=0, topic=topic(number), schema_version=packed)
                 data = raw.request(get).schema.schema_data
                 assert data and data not in seen, "each version is whole, and registered once"
-                seen[data] = version
+                seen[data] = index
 
 
 def test_what_was_answered_is_there_with_its_number(tmp_path: Path) -> None:

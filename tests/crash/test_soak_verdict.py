@@ -1,4 +1,4 @@
-"""The soak's verdict tells growth from noise."""
+"""The soak's verdict distinguishes growth from noise."""
 
 import random
 
@@ -34,7 +34,7 @@ def test_noise_is_flat() -> None:
 @pytest.mark.parametrize(
     ("name", "by"), [("memory", 60), ("descriptors", 20), ("threads", 3), ("disk", 300)]
 )
-def test_growth_is_told(name: str, by: float) -> None:
+def test_growth_is_reported(name: str, by: float) -> None:
     text, flat = verdict(samples(180, **{name: by}))
     assert not flat
     assert [line.split()[0] for line in text.splitlines() if "GROWS" in line] == [name]

@@ -133,7 +133,7 @@ def test_an_official_producer_lives_through_a_time_without_room(make_broker: Mak
 
 
 def test_too_many_clients_leave_descriptors_for_files(make_broker: Make) -> None:
-    """Whoever is one too many is hung up on; the others are served, and so is the disk."""
+    """Connections above the limit are closed; the others are served, and so is the disk."""
     broker, numbers = make_broker(), count()
     daemon = psutil.Process(broker.pid)
     with RawClient(broker.port) as client:
@@ -183,7 +183,7 @@ def test_a_client_that_reads_nothing_is_cut_off_in_the_end(make_broker: Make) ->
     heir.await_frame(  # the other one was given up
         lambda frame: frame.kind == Kind.ACTIVE_CONSUMER_CHANGE and frame.command.is_active
     )
-    # What it says now nobody reads: that makes the end of the socket an error that shows at
+    # What it sends now is not read: that makes the end of the socket an error that shows at
     # once, instead of an end behind all that was not read.
     deaf.send(pb.CommandPing())
     poll = select.poll()

@@ -39,7 +39,7 @@ class ThroughLives:
             raise
 
     async def _over_one(self, work: Work) -> bool:
-        """The same over one connection; whether it is done."""
+        """Work over one connection; whether it is done."""
         lives = self.setup.lives
         life = lives.connectable
         if life is None:

@@ -153,13 +153,13 @@ class Torture:
     """One run over one broker; `go` does it all."""
 
     def __init__(
-        self, broker: RunningBroker, seed: int, cycles: int, say: Callable[[str], None] = print
+        self, broker: RunningBroker, seed: int, cycles: int, output: Callable[[str], None] = print
     ) -> None:
         self.broker = broker
         self.summary = Summary()
         self.seed = seed
         self.cycles = cycles
-        self._say = say
+        self._print = output
         self._random = random.Random(seed)
         self._lives = Lives()
         self._alarms = CONTEXT.SimpleQueue()
@@ -196,7 +196,7 @@ class Torture:
                 self._cycle()
                 if not self._alarms.empty():
                     self.broker.kill()  # leave everything as it is
-                    self.summary.report.problems += list(self._heard())
+                    self.summary.report.problems += list(self._raised())
                     return
             self._live()
             began = time.monotonic()
@@ -208,17 +208,17 @@ class Torture:
         finally:
             for child in children:
                 child.abandon()
-        report.problems += list(self._heard())
+        report.problems += list(self._raised())
         if not report.problems:
             report.problems += self._compare_counts(report)
         self.summary.report += report
-        self._say(f"  compared {report.stored:,} messages in {time.monotonic() - began:.0f} s: "
+        self._print(f"  compared {report.stored:,} messages in {time.monotonic() - began:.0f} s: "
                   f"{'FAILED' if report.problems else 'all is well'}")  # fmt: skip
 
     def _setup(self, topic: str) -> Setup:
         return Setup(topic, self.broker.port, self.broker.http_url, self._lives, self._alarms)
 
-    def _heard(self) -> Iterator[str]:
+    def _raised(self) -> Iterator[str]:
         while not self._alarms.empty():
             yield self._alarms.get()
 
@@ -264,7 +264,7 @@ class Torture:
         sent, receipts, deliveries, acks = (
             now - then for now, then in zip(self._figures(), before, strict=True)
         )
-        self._say(
+        self._print(
             f"{self.summary.cycles:>4}  lived {lived:4.1f} s, ready after "
             f"{self.summary.ready_seconds[-1]:.2f} s  {sent:>8,} sent {receipts:>8,} receipts "
             f"{deliveries:>8,} deliveries {acks:>8,} acks  killed {', '.join(kinds)}"
@@ -296,7 +296,7 @@ class Torture:
         return moment
 
     def _kill(self) -> None:
-        """Whoever waits for the process comes later."""
+        """The process is waited for later."""
         self._lives.killed()
         os.kill(self.broker.pid, signal.SIGKILL)
 
@@ -323,7 +323,7 @@ class Torture:
 
 
 class Progress:
-    """Lines, and on a terminal a last one that says how far it is."""
+    """Lines, and on a terminal a last one that shows the progress."""
 
     def __init__(self, cycles: int) -> None:
         self._cycles = cycles
@@ -347,7 +347,7 @@ class Progress:
 @click.option("--cycles", default=100, show_default=True, help="How many times to kill it.")
 @click.option("--seed", type=int, help="Of the moments of the kills; a new one each time.")
 def main(cycles: int, seed: int | None) -> None:
-    """Kill a broker under load again and again, and say what came of it."""
+    """Kill a broker under load again and again, and print the outcome."""
     seed = random.randrange(1 << 32) if seed is None else seed
     directory = Path(tempfile.mkdtemp(prefix="magnetar-torture-"))
     click.echo(f"seed {seed}, data in {directory}")

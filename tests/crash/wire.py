@@ -86,7 +86,7 @@ class Wire(asyncio.Protocol):
         self._transport.write(data)
 
     def end(self, why: str) -> None:
-        """Close; whoever waits gets `Gone`."""
+        """Close; waiters get `Gone`."""
         if not self.gone.done():
             self.why = why
             self.gone.set_result(None)
@@ -132,7 +132,7 @@ class Wire(asyncio.Protocol):
 
 
 async def dial(port: int) -> Wire:
-    """A connection after its handshake; `Gone` or OSError if there is none to be had."""
+    """A connection after its handshake; `Gone` or OSError if that fails."""
     _, wire = await asyncio.get_running_loop().create_connection(Wire, "127.0.0.1", port)
     try:
         await wire.hello()

@@ -28,5 +28,5 @@ def entry_of(
     compression: int = pb.NONE,
     **more: Any,
 ) -> Entry:
-    """The same, as a consumer receives it."""
+    """An entry as a consumer receives it."""
     return Entry(TOPIC, position, stored(messages, compression=compression), **more)

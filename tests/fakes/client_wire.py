@@ -10,7 +10,7 @@ from magnetar_proto.frames import FrameDecoder
 
 
 class Wire(asyncio.Transport):
-    """The broker's side: what the client sent, and whether it hung up."""
+    """The broker's side: what the client sent, and whether it disconnected."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__()

@@ -50,7 +50,7 @@ class RecordingConnection:
         self.closed_consumers: list[int] = []
         self.active: list[tuple[int, bool]] = []
         self.ended: list[int] = []
-        """Consumers that were told of the end of their topic."""
+        """Consumers that were notified of the end of their topic."""
         self.holds = 0
         """Reasons not to read from it."""
         self.published_entries = self.published_bytes = 0

@@ -72,7 +72,7 @@ class DelayWorld:
         return sorted(due)
 
     def ask_the_unsure(self) -> None:
-        """Add what the index does not know, as whoever reads entries does."""
+        """Add what the index does not know, as a reader of entries does."""
         lost = [
             (offset, due)
             for offset, due in self.delays.items()
@@ -85,12 +85,12 @@ class DelayWorld:
 
     @property
     def waiting(self) -> set[int]:
-        """What the index says."""
+        """The answer of the index."""
         return {offset for start, stop in self.index.waiting for offset in range(start, stop)}
 
     @property
     def expected(self) -> set[int]:
-        """What it should say."""
+        """The answer it should give."""
         return {o for o in self.delays if o not in self.released and o >= self.log.first_offset}
 
     @property
@@ -102,5 +102,5 @@ class DelayWorld:
         return self.world.store.ids()
 
     def damage(self, segment: int) -> None:
-        """Let nobody read a segment any more."""
+        """Make a segment unreadable."""
         self.world.do(self.world.store.delete(segment))

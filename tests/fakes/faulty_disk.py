@@ -195,12 +195,12 @@ class FaultyFile:
         if self._disk.failing_syncs:
             self._disk.failing_syncs -= 1
             self._content.fail_to_sync()
-            raise Unavailable(f"cannot sync {self._name}: it was told to fail")
+            raise Unavailable(f"cannot sync {self._name}: the test makes it fail")
         if self._disk.lies is None or not self._disk.lies("sync", self._name):
             how()
 
     def _operation(self, what: str) -> None:
-        """Whoever opened the file before a crash is gone, and writes no more."""
+        """Handles from before a crash are invalid, and write no more."""
         if self._start != self._disk.starts:
             raise Crash(f"{self._name} was opened before the crash")
         assert self._open, f"{self._name} was closed"
@@ -262,9 +262,9 @@ class FaultyDisk:
         self.fault: Callable[[str, str], BaseException | None] | None = None
         """Asked before everything, with what is to be done and the name: an error to raise."""
         self.lies: Callable[[str, str], bool] | None = None
-        """Asked with "sync" or "sync_dir" and the name whether to do nothing and say it is done."""
+        """Asked with "sync" or "sync_dir" and the name; True skips the sync and reports success."""
         self.before: Callable[[str, str], None] | None = None
-        """Told of every change to the disk before it happens."""
+        """Called before every change to the disk."""
         self.locks: set[str] = set()
         self.log: list[str] = []
         self._names: dict[str, Content] = {}
@@ -283,7 +283,7 @@ class FaultyDisk:
         self.log.append(f"{what} {name}")
 
     def look(self, what: str, name: str) -> None:
-        """Before anything is done: fail if told to."""
+        """Before anything is done: fail if the test wants it."""
         if self.dead:
             raise Crash("the machine has stopped")
         if self.fault is not None and (error := self.fault(what, name)) is not None:
@@ -390,7 +390,7 @@ class FaultyDisk:
         self.operation("sync_dir", directory)
         if self.failing_syncs:
             self.failing_syncs -= 1
-            raise Unavailable(f"cannot sync {directory}: it was told to fail")
+            raise Unavailable(f"cannot sync {directory}: the test makes it fail")
         if self.lies is not None and self.lies("sync_dir", directory):
             return
         for change in self._changes.pop(directory, []):

@@ -189,7 +189,7 @@ class KeyModel:
         if self.clients:
             self._draining_is_what_others_hold()
             assert self.dispatcher().blocker() in WAITING
-            self._nobody_waits_who_could_be_served()
+            self._no_consumer_waits_that_could_be_served()
 
     def _arrived(self, client: Client, offset: int) -> None:
         assert offset not in self.acked, "delivered although it was acknowledged"
@@ -216,7 +216,7 @@ class KeyModel:
                     expected[slot] = expected.get(slot, 0) + 1
         assert {slot: d.entries for slot, d in queues.draining.items()} == expected
 
-    def _nobody_waits_who_could_be_served(self) -> None:
+    def _no_consumer_waits_that_could_be_served(self) -> None:
         """An entry that its owner could take, and that nothing blocks, was delivered."""
         dispatcher = self.dispatcher()
         if dispatcher._unacked.full is not None:

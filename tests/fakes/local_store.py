@@ -67,7 +67,7 @@ class Machine:
         return writer.segment
 
     def append(self, segment: int, payloads: list[bytes], counts: list[int]) -> None:
-        """Queue a run; it is confirmed in the truth once the store says so."""
+        """Queue a run; the truth has it as confirmed once the store does."""
         truth = self.truths[segment]
 
         def outcome(error: BaseException | None) -> None:

@@ -86,5 +86,5 @@ class LogWorld:
 
 
 def numbered(first: int, stop: int) -> list[bytes]:
-    """Entries that say their own offset."""
+    """Entries that contain their own offset."""
     return [b"%d" % offset for offset in range(first, stop)]

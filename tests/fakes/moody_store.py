@@ -1,4 +1,4 @@
-"""A `MemoryStore` whose writes fail and whose reads and creations wait when the test says so."""
+"""A `MemoryStore` whose writes fail and whose reads and creations wait when the test wants it."""
 
 from fakes.world import ManualClock, ManualPromise
 from magnetar_storage.errors import Corrupt
@@ -68,7 +68,7 @@ class MoodyStore(MemoryStore):
                 done(error)
 
     def crash(self) -> None:
-        """The owner is gone: what is pending did not happen, and nobody is told."""
+        """The owner is gone: what is pending did not happen, and is not reported."""
         for content in self._segments.values():
             del content.payloads[content.durable :]
             del content.counts[content.durable :]

@@ -1,4 +1,4 @@
-"""How fast messages may come, as somebody sees it who looks now and then."""
+"""How fast messages may come, as an observer sees it who looks now and then."""
 
 
 class Pace:

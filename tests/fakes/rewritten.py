@@ -13,7 +13,7 @@ EVER = 1 << 40
 
 
 class RewrittenLog(LogWorld):
-    """A log with one cursor, and what it was told to append."""
+    """A log with one cursor, and the entries that were appended."""
 
     def __init__(self, entries: int = 0, cache_bytes: int = 0) -> None:
         super().__init__(BY_TEN, cache_bytes)

@@ -32,7 +32,7 @@ class Client:
         assert isinstance(self.received()[0], pb.CommandConnected)
 
     def flush_soon(self) -> None:
-        """What is queued is fetched by `heard`."""
+        """What is queued is fetched by `received`."""
 
     def pause_reading(self) -> None:
         self.reading = False
@@ -48,7 +48,7 @@ class Client:
         self.send_bytes(b"".join(map(encode, messages)))
 
     def send_bytes(self, data: bytes) -> None:
-        """The same for frames."""
+        """Send frames as one piece of bytes; pump to have them answered."""
         self.session.receive(data)
 
     def received(self) -> list[Any]:
@@ -57,7 +57,7 @@ class Client:
         return self.received_so_far()
 
     def received_so_far(self) -> list[Any]:
-        """The same without letting the world go on."""
+        """What was answered since the last call, without running anything that is pending."""
         frames = self._decoder.feed(b"".join(self.session.take_output()))
         assert self._decoder.error is None
         return [getattr(decode(f[1], f[2], f[3]), FIELDS[f[0]]) for f in frames]

@@ -101,7 +101,7 @@ class TopicWorld(LogWorld):
     def begin_producer(
         self, connection: RecordingConnection, name: str = "p", **more: Any
     ) -> ManualPromise:
-        """The same up to its first wait; pump to go on."""
+        """Begin to add a producer, up to the first wait; pump to continue."""
         request = ProducerRequest(1, name, **more)
         return self.begin(self.topic.producers.add(connection, request))
 
@@ -177,7 +177,7 @@ class TopicWorld(LogWorld):
         return connection.take(consumer.id)
 
     def offsets(self, consumer: Consumer) -> list[int]:
-        """The same as offsets."""
+        """The offsets of what the consumer was sent since the last call."""
         return [self.offset(message) for message in self.got(consumer)]
 
     def offset(self, message: Got) -> int:

@@ -102,7 +102,7 @@ class ManualClock:
         self._timers.clear()
 
     def set_forward(self, ms: int) -> None:
-        """Somebody sets the wall clock; what was to be called later is not called sooner."""
+        """Set the wall clock; what was to be called later is not called sooner."""
         self._now_ms += ms
         self._timers = [(due + ms, number, timer) for due, number, timer in self._timers]
 

@@ -125,7 +125,7 @@ def run_engine(outcome: Outcome, seconds: float) -> None:
 
 
 def python(module: str, *arguments: str, seconds: float | None = None) -> tuple[bool, str]:
-    """Run one of our modules; returns whether it went well, and what it said."""
+    """Run one of our modules; returns whether it succeeded, and what it printed."""
     command = [sys.executable, "-m", module, *arguments]
     try:
         done = subprocess.run(

@@ -115,7 +115,7 @@ class Choices:
 
 
 def signed(value: int, bits: int) -> int:
-    """The same bits as a signed number."""
+    """A number's 64 bits as a signed one."""
     return value - (1 << bits) if value >> (bits - 1) else value
 
 

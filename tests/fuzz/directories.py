@@ -1,4 +1,4 @@
-"""Data directories whose files say something else than what was written."""
+"""Data directories whose files differ from what was written."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -94,8 +94,8 @@ def replaced(of: Base, names: list[str], contents: list[bytes]) -> FaultyDisk:
 def check(of: Base, disk: FaultyDisk, forged: bool) -> None:
     """Opening is refused, or all that can be read is as it was written, now and for ever.
 
-    `forged`: checksums were set right, so the files may say what no store would write.  Then the
-    store only has to work or to refuse.
+    `forged`: checksums were set right, so the files may contain what no store would write.  Then
+    the store only has to work or to refuse.
     """
     machine = Machine(disk, of.limits)
     try:
@@ -131,7 +131,7 @@ def check_same(
     found: dict[int, dict[int, tuple[bytes, int]]],
     recovered: dict[int, tuple[int, int, int] | None],
 ) -> None:
-    """The same can be read and is settled as before the restart."""
+    """After the restart the same can be read and is settled as before."""
     assert readable(machine).items() >= found.items(), "read once, and not again"
     for segment, end in recovered.items():
         assert end is None or settled(machine, segment) == end, "an end that was settled moved"
@@ -170,7 +170,7 @@ def entries_of(machine: Machine, segment: int) -> dict[int, tuple[bytes, int]]:
 
 
 def settled(machine: Machine, segment: int) -> tuple[int, int, int] | None:
-    """The segment's end; None if it cannot be told."""
+    """The segment's end; None if it is unknown."""
     try:
         return machine.do(machine.store.recover(segment))
     except (Corrupt, NoSegment):
@@ -189,7 +189,7 @@ def summed(data: bytes, at: int, start: int, end: int, seed: int = 0) -> bytes:
 
 
 def with_records(data: bytes, at: int) -> bytes:
-    """The same with right checksums in the records that follow each other from a place on."""
+    """The bytes with right checksums in the records that follow each other from a place on."""
     for place in record_places(data, at):
         _, _, kind, _, size, n, segment, first = HEADER.unpack_from(data, place)
         body, end = place + HEADER.size, place + HEADER.size + size

@@ -1,7 +1,7 @@
 """One target under Atheris, in a process of its own: `python -m fuzz.engine <target> <options>`.
 
-A failing input is stored once for each kind of failure, and fuzzing goes on.  What ends the process
-(a hang, too much memory, a crash of a library) is stored by libFuzzer.
+A failing input is stored once for each kind of failure, and fuzzing continues.  What ends the
+process (a hang, too much memory, a crash of a library) is stored by libFuzzer.
 """
 
 import logging
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def signature(error: Exception) -> str:
-    """The same for failures that are likely the same: their type, and where in our code."""
+    """A key that failures of one cause share: their type, and where in our code."""
     frames = [frame for frame in extract_tb(error.__traceback__) if frame.name != "one"]
     ours = [frame for frame in frames if any(f"/{name}/" in frame.filename for name in PACKAGES)]
     last = (ours or frames)[-1]

@@ -50,7 +50,7 @@ def _pump(
     source: socket.socket, sink: socket.socket, note: Callable[[bytes], None],
     ports: tuple[bytes, bytes],
 ) -> None:  # fmt: skip
-    with suppress(OSError):  # either side hung up
+    with suppress(OSError):  # either side closed it
         while data := source.recv(1 << 16):
             note(data)
             sink.sendall(data.replace(*ports))

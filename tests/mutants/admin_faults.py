@@ -85,7 +85,7 @@ ADMIN_FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "storage/magnetar_storage/compacted/compacted_writer.py",
-        "compacted data is listed, and nobody asks whether it is durable",
+        "compacted data is listed before it is durable",
         "        await part.seal()\n",
         "",
         COMPACTION,

@@ -35,7 +35,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         DELAY_INDEX,
-        "after a crash nobody asks the entries that the index missed",
+        "after a crash the entries that the index missed are not read",
         "range(recent.recorded_to, log.end)",
         "range(0)",
         DELAYS,
@@ -127,7 +127,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         KEY_SHARED,
-        "a slot is drained and nobody is woken",
+        "a slot is drained and no waiter is woken",
         "        if drained or len(self.queues.waiting) < waited:  # more may be read ahead\n"
         "            self._wake_soon()\n",
         "",
@@ -135,7 +135,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         KEY_SHARED,
-        "keys that nobody owned stay where they are when somebody takes them",
+        "keys without an owner stay where they are when a consumer takes them",
         "        for start, stop in self.queues.take_unowned():\n"
         "            self._unrouted.add_all(range(start, stop))\n",
         "",
@@ -180,7 +180,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "broker/magnetar_broker/dispatch/feed.py",
-        "entries were read and nobody is told",
+        "entries were read and the dispatcher is not notified",
         "            self._arrived(run, wanted)\n        self._ready()\n",
         "            self._arrived(run, wanted)\n",
     ),
@@ -198,7 +198,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         SUBSCRIPTION,
-        "a wake-up is lost: permits arrive and nobody looks",
+        "a wake-up is lost: permits arrive and delivery is not resumed",
         "        consumer.permits += permits\n        self.dispatcher.dispatch()\n",
         "        consumer.permits += permits\n",
     ),

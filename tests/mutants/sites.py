@@ -183,7 +183,7 @@ ORDERS = (
     ),
     Order(
         "cursors/cursor_log.py",
-        "whoever waits is told before the cursor records are durable",
+        "waiters are notified before the cursor records are durable",
         "self._append(self._writer, payloads, partial(self._flushed, self._take_waiting()))",
         "self._append(self._writer, payloads, partial(self._flushed, []))\n"
         "        self._release(None)",
@@ -241,7 +241,7 @@ ORDERS = (
     ),
     Order(
         "log/log_state.py",
-        "cursors are not told of holes",
+        "cursors are not notified of holes",
         "            self.on_reclaimed()",
         "            pass",
     ),

@@ -1,4 +1,4 @@
-"""What `make mutants` takes out is still there to be taken out: it runs too rarely to tell."""
+"""What `make mutants` takes out is still there: it runs too rarely to notice."""
 
 import ast
 from pathlib import Path

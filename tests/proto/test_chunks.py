@@ -1,4 +1,4 @@
-"""Chunks are found, wherever the metadata says so; other entries are not parsed."""
+"""Chunks are found wherever the metadata marks them; other entries are not parsed."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ CHUNK: dict[str, Any] = {"uuid": "p-1", "num_chunks_from_msg": 3, "total_chunk_m
 FIRST = Chunk(b"p-1", 0, 3)
 
 
-def test_a_chunk_says_of_which_message_it_is_and_where() -> None:
+def test_a_chunk_names_its_message_and_its_place_in_it() -> None:
     last = chunk_of(entry(**CHUNK, chunk_id=2))
     assert last == Chunk(b"p-1", 2, 3)
     assert last.is_last

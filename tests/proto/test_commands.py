@@ -303,7 +303,7 @@ def test_hot_decoders_and_protobuf_agree_on_odd_layouts(kind: int, body: bytes) 
 
 
 def test_a_property_that_is_not_utf_8_is_damage() -> None:
-    """A parser in Python takes it, and hands out bytes; nobody could do anything with them."""
+    """A parser in Python takes it, and returns bytes, which no caller could use."""
     ack = pb.CommandAck(consumer_id=1, ack_type=pb.CommandAck.Individual)
     ack.properties.add(key="key", value=1)
     damaged = around(10, ack.SerializeToString().replace(b"key", b"k\xffy"))
@@ -311,7 +311,7 @@ def test_a_property_that_is_not_utf_8_is_damage() -> None:
     assert reading(10, damaged) is reference(10, damaged) is BadCommand
 
 
-def test_send_that_says_more_is_left_to_the_generated_class() -> None:
+def test_send_with_further_fields_is_left_to_the_generated_class() -> None:
     for extra in ({"marker": True}, {"txnid_most_bits": 0}, {"message_id": pb.MessageIdData()}):
         send = pb.CommandSend(producer_id=1, sequence_id=2)
         send.MergeFrom(pb.CommandSend(**extra))

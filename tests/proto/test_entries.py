@@ -98,7 +98,7 @@ def test_metadata_that_claims_a_byte_too_many_is_refused() -> None:
 
 @pytest.mark.parametrize("checksum", [True, False])
 @pytest.mark.parametrize("prefixed", [True, False])
-def test_a_delayed_entry_says_when_it_is_due(checksum: bool, prefixed: bool) -> None:
+def test_the_due_time_of_a_delayed_entry(checksum: bool, prefixed: bool) -> None:
     metadata = pb.MessageMetadata(producer_name="p", sequence_id=7, publish_time=1)
     metadata.deliver_at_time = 1_700_000_000_123
     entry = encode_entry(metadata, b"x" * 5000, checksum)
@@ -119,7 +119,7 @@ def test_when_an_entry_is_due_is_read_as_the_generated_class_reads_it(
     assert found == (at_ms if at_ms > 0 else None)
 
 
-def test_an_entry_that_is_not_delayed_says_so() -> None:
+def test_an_entry_without_a_delay_has_no_due_time() -> None:
     tag = b"\x98\x01"
     assert deliver_at_ms(encode_entry(METADATA, b"")) is None
     assert deliver_at_ms(encode_entry(METADATA, b"a payload with " + tag)) is None

@@ -42,7 +42,7 @@ def test_offsets_of_another_version_are_refused(stored: dict[str, object]) -> No
 def test_consecutive_ranges_leave_nothing_out_and_repeat_nothing(
     readings: list[dict[str, tuple[int, int]]], first: dict[str, tuple[int, int]]
 ) -> None:
-    """Whatever the broker says, each batch begins where the one before ended."""
+    """Whatever the broker answers, each batch begins where the one before ended."""
     offset = Offset()
     reached: dict[str, tuple[int, int]] = {}
     for last in readings:

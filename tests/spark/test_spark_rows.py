@@ -1,4 +1,4 @@
-"""Record batches say the same as the client's messages."""
+"""Record batches equal the client's messages."""
 
 from typing import Any
 

@@ -50,7 +50,7 @@ def driven(request: pytest.FixtureRequest) -> Driven:
 
 
 class Outcomes(list[BaseException | None]):
-    """What an append's callback was told."""
+    """The outcomes that an append's callback received."""
 
     def __call__(self, error: BaseException | None) -> None:
         self.append(error)

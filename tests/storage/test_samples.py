@@ -1,7 +1,7 @@
 """Data directories of released versions must load for ever.
 
-The samples were written by this package: `write_sample` says how `samples/v2` was, and
-`write_index_sample` the other one.  A new version of a format adds a directory; the old ones stay
+The samples were written by this package: `samples/v2` by `write_sample`, and the other one by
+`write_index_sample`.  A new version of a format adds a directory; the old ones stay
 as they are.
 """
 

@@ -108,7 +108,7 @@ def test_a_defect_is_reported_and_the_next_round_comes() -> None:
     assert world.ended == 1
 
 
-def test_who_asks_for_a_round_is_told_of_its_failure() -> None:
+def test_a_requested_round_that_fails_is_reported_to_the_caller() -> None:
     world = Rounds()
     world.error = DiskFull("no room")
     with pytest.raises(DiskFull):

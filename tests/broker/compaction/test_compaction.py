@@ -44,7 +44,7 @@ def begun(world: Compacting) -> None:
     assert world.topic.compaction.is_running
 
 
-def test_nothing_is_held_until_somebody_compacts(world: Compacting) -> None:
+def test_nothing_is_held_before_the_first_compaction(world: Compacting) -> None:
     world.send_all(numbered(0, 20))
     assert world.topic.compaction.status is CompactionStatus.NOT_RUN
     assert COMPACTION_CURSOR not in world.topic.cursors.cursors
@@ -168,7 +168,7 @@ def test_damage_that_lasts_is_logged_once_until_it_changes(
     assert (errors(), errors()) == (3, 3), "it was well meanwhile"
 
 
-def test_who_asks_for_the_end_of_a_log_that_is_gone_hears_of_compacted_messages(
+def test_the_last_message_of_an_empty_log_is_a_compacted_one(
     world: Compacting,
 ) -> None:
     world.send_all(numbered(0, 20))
@@ -197,7 +197,7 @@ def test_a_deleted_log_leaves_nothing(slow: Compacting, running: bool) -> None:
 
 
 @pytest.mark.parametrize("lands", [False, True])
-def test_when_nobody_knows_whether_the_record_changed_both_are_there(
+def test_when_the_write_of_the_record_is_uncertain_both_parts_stay(
     world: Compacting, lands: bool
 ) -> None:
     world.send_all(numbered(0, 20))

@@ -1,4 +1,4 @@
-"""docs/configuration.md says what the declarations say."""
+"""docs/configuration.md matches the declarations."""
 
 from pathlib import Path
 

@@ -4,7 +4,7 @@ import pytest
 
 from magnetar_broker.config.keys import COMPATIBLE, NOT_BUILT, UNSAFE, UnsupportedKey
 
-KNOWN = UnsupportedKey("lid", frozenset({"1.0", "noop"}), "says something")
+KNOWN = UnsupportedKey("lid", frozenset({"1.0", "noop"}), "a reason")
 
 
 @pytest.mark.parametrize("value", ["", "1.0", "NoOp", "org.apache.pulsar.broker.x.Noop"])

@@ -192,7 +192,7 @@ def test_a_key_is_honoured(line: str, field: str, value: object) -> None:
         ),
     ],
 )
-def test_a_bad_value_is_an_error_that_says_where_and_what_is_allowed(
+def test_a_bad_value_is_an_error_with_its_place_and_what_is_allowed(
     text: str, message: str
 ) -> None:
     assert message in refused(text)
@@ -203,7 +203,7 @@ def test_any_free_port_twice_is_no_contradiction() -> None:
     assert (settings.broker_service_port, settings.web_service_port) == (0, 0)
 
 
-def test_all_that_is_wrong_is_said_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     with pytest.raises(ConfigError) as refusal:
         read("maxMessageSize=x\nstatsUpdateFrequencyInSecs=0\nauthenticationEnabled=true")
     assert len(refusal.value.problems) == 3
@@ -316,7 +316,7 @@ def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
         load(str(tmp_path / "absent.conf"), {}, {})
 
 
-def test_a_file_that_is_no_text_is_an_error_that_says_where(tmp_path: Path) -> None:
+def test_a_file_that_is_no_text_is_an_error_with_its_place(tmp_path: Path) -> None:
     path = tmp_path / "broken.conf"
     path.write_bytes(b"key=\xff\n")
     with pytest.raises(ConfigError, match=r"broken\.conf: byte 4 is not UTF-8"):

@@ -80,7 +80,7 @@ def test_refused(kind: Kind, text: str) -> None:
         kind.parse(text)
 
 
-def test_allowed_is_said_in_words() -> None:
+def test_the_allowed_values_are_named_in_words() -> None:
     assert Integer(-1, 5).allowed == "a whole number from -1 to 5"
     assert Choice(Colour).allowed == "red or light-blue"
     assert Choices(Colour).allowed == "one or more of red, light-blue, separated by commas"

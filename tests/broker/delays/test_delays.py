@@ -214,7 +214,7 @@ def test_acknowledged_messages_are_not_delivered_when_they_are_due() -> None:
     assert world.offsets(consumer) == [1]
 
 
-def test_a_message_that_somebody_holds_is_not_sent_again_when_it_is_due() -> None:
+def test_a_message_that_a_consumer_holds_is_not_sent_again_when_it_is_due() -> None:
     world = Delayed()
     world.policy(active=False)
     early = subscribed(world)
@@ -243,7 +243,7 @@ def test_a_seek_leaves_what_is_delayed_delayed(sub_type: int) -> None:
     assert world.offsets(consumer) == [1]
 
 
-def test_messages_that_come_due_with_nobody_there_are_read_in_order() -> None:
+def test_messages_that_come_due_without_consumers_are_read_in_order() -> None:
     world = Delayed()
     consumer = subscribed(world)
     world.delayed(5000, 0)

@@ -68,7 +68,7 @@ def test_they_may_come_one_after_the_other() -> None:
     assert not [o for o in world.offsets(second) if o % 2 == 0]
 
 
-def test_chunks_for_a_consumer_without_permits_hold_up_nobody() -> None:
+def test_chunks_for_a_consumer_without_permits_block_no_other() -> None:
     world = TopicWorld(ONE_BY_ONE)
     slow = shared(world, 1)
     world.publish(chunk("one", 0))
@@ -280,7 +280,7 @@ def test_chunks_and_others_together_keep_to_the_limit() -> None:
     assert (world.offsets(consumer), blocker(world)) == ([0, 1], Blocker.UNACKED_CONSUMER)
 
 
-def test_damage_among_chunks_that_wait_holds_up_nobody() -> None:
+def test_damage_among_chunks_that_wait_blocks_no_other() -> None:
     world = TopicWorld(ONE_BY_ONE, cache_bytes=1)
     slow = shared(world, 1)
     world.publish(chunk("one", 0))

@@ -80,7 +80,7 @@ def test_at_the_end_there_is_nothing_and_nothing_is_kept() -> None:
     reading.world.clock.pump()
 
 
-def test_damage_stops_it_until_it_is_told_to_try_again() -> None:
+def test_damage_stops_it_until_a_retry() -> None:
     reading = Reading()
     damage = reading.store.read_failure = Corrupt("file", 3, "rot")
     assert reading.take(0) is None
@@ -94,7 +94,7 @@ def test_damage_stops_it_until_it_is_told_to_try_again() -> None:
     assert reading.read(0) == [b"0", b"1", b"2"]
 
 
-def test_damage_that_is_not_wanted_any_more_stops_nobody() -> None:
+def test_damage_that_is_not_needed_any_more_stops_nothing() -> None:
     reading = Reading()
     gate = reading.store.read_gate = reading.world.clock.promise()
     assert reading.take(6) is None
@@ -120,7 +120,7 @@ def test_other_trouble_is_tried_again_by_itself() -> None:
     assert reading.read(0) == [b"0", b"1", b"2"]
 
 
-def test_what_nobody_reads_is_given_back() -> None:
+def test_what_is_not_read_is_given_back() -> None:
     reading = Reading()
     assert reading.read(0) == [b"0", b"1", b"2"]
     reading.feed.clear()
@@ -129,7 +129,7 @@ def test_what_nobody_reads_is_given_back() -> None:
     assert reading.store.reads == 2
 
 
-def test_what_nobody_wants_any_more_when_it_comes_is_not_kept() -> None:
+def test_entries_that_arrive_after_they_are_needed_are_not_kept() -> None:
     reading = Reading()
     gate = reading.store.read_gate = reading.world.clock.promise()
     assert reading.take(0) is None

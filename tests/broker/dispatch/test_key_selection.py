@@ -214,7 +214,7 @@ def test_the_documents_ranges_of_four_consumers_and_their_merges() -> None:
     assert owners(slots) == {None}
 
 
-def test_when_no_range_can_be_halved_nobody_may_join() -> None:
+def test_when_no_range_can_be_halved_no_consumer_may_join() -> None:
     slots: RangeHalving[Member] = RangeHalving()
     slots._ranges = {end: Member(str(end)) for end in range(1, 65537)}
     with pytest.raises(ConsumerUnassigned, match="65536 consumers"):
@@ -224,7 +224,7 @@ def test_when_no_range_can_be_halved_nobody_may_join() -> None:
 # Chosen ranges ----------------------------------------------------------------------------------
 
 
-def test_consumers_have_what_they_chose_and_nobody_has_the_rest() -> None:
+def test_consumers_have_what_they_chose_and_the_rest_has_no_owner() -> None:
     slots: ChosenRanges[Member] = ChosenRanges()
     slots.add(chosen("b", (30_000, 39_999)))
     slots.add(a := chosen("a", (50_000, 65_535), (0, 9_999), (20_000, 29_999)))
@@ -261,6 +261,6 @@ def test_who_stands_in_the_way() -> None:
         (((30, 40), (0, 100)), "overlap"),
     ],
 )
-def test_ranges_that_nobody_can_have(ranges: tuple[tuple[int, int], ...], why: str) -> None:
+def test_invalid_ranges(ranges: tuple[tuple[int, int], ...], why: str) -> None:
     with pytest.raises(ConsumerUnassigned, match=why):
         ChosenRanges[Member]().check(KeySharedMeta(sticky=True, ranges=ranges))

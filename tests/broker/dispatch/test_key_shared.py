@@ -47,7 +47,7 @@ def owned(world: TopicWorld, consumer: Consumer) -> list[str]:
 
 
 def halving(**limits: Any) -> TopicWorld:
-    """A world in which it is easy to say whose a key is."""
+    """A world in which the owner of a key is known."""
     return TopicWorld(TopicLimits(key_shared_ring=False, **limits))
 
 
@@ -128,7 +128,7 @@ def test_an_entry_that_comes_again_goes_before_newer_ones_of_its_key() -> None:
     assert world.offsets(consumer) == [0, 1, 1, 2, 3]
 
 
-def test_a_consumer_without_permits_holds_up_nobody() -> None:
+def test_a_consumer_without_permits_blocks_no_other() -> None:
     world = halving()
     upper, lower = join(world, 100), join(world, 0)
     publish(world, *(LOW[0], HIGH[0]) * 30)
@@ -238,7 +238,7 @@ def test_batches_count_by_message_and_come_with_what_is_left() -> None:
 # Ranges that consumers choose -----------------------------------------------------------------
 
 
-def test_uncovered_keys_wait_for_their_owner_and_hold_up_nobody() -> None:
+def test_uncovered_keys_wait_for_an_owner_and_block_no_others() -> None:
     world = TopicWorld(TopicLimits(key_shared_look_ahead_per_subscription=3))
     lower = join(world, key_shared=sticky(*LOWER))
     publish(world, *[HIGH[0], LOW[0]] * 10, HIGH[0])
@@ -252,7 +252,7 @@ def test_uncovered_keys_wait_for_their_owner_and_hold_up_nobody() -> None:
     assert dispatcher(world).in_replay == 0
 
 
-def test_what_a_consumer_held_waits_until_somebody_takes_its_ranges() -> None:
+def test_what_a_consumer_held_waits_until_another_has_its_ranges() -> None:
     world = TopicWorld()
     lower, upper = (join(world, key_shared=sticky(*ranges)) for ranges in (LOWER, UPPER))
     publish(world, HIGH[0], LOW[0], HIGH[0])
@@ -264,7 +264,7 @@ def test_what_a_consumer_held_waits_until_somebody_takes_its_ranges() -> None:
     assert world.offsets(again) == [0, 2, 3]
 
 
-def test_ranges_that_somebody_has_are_refused_unless_the_holder_is_gone() -> None:
+def test_ranges_with_an_owner_are_refused_unless_the_owner_is_gone() -> None:
     world = TopicWorld()
     connection = RecordingConnection()
     join(world, connection=connection, key_shared=sticky(*LOWER))

@@ -1,4 +1,4 @@
-"""How often a message was asked for again, as clients are told."""
+"""How often a message was redelivered, as sent to clients."""
 
 import pytest
 

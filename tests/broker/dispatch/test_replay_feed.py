@@ -57,7 +57,7 @@ def test_recent_entries_are_not_read() -> None:
     assert reading.world.store.reads == 0
 
 
-def test_what_nobody_wants_any_more_when_it_comes_is_not_kept() -> None:
+def test_entries_that_arrive_after_they_are_needed_are_not_kept() -> None:
     reading = Reading()
     gate = reading.world.store.read_gate = reading.world.clock.promise()
     assert reading.take(1, 1, [(1, 2)]) is None

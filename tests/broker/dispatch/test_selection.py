@@ -25,7 +25,7 @@ members = st.lists(
 )
 
 
-def test_nobody_is_picked_from_nobody() -> None:
+def test_without_consumers_none_is_picked() -> None:
     assert pick_active([], "topic", -1) is None
     assert pick_active([], "topic", 3) is None
 
@@ -163,7 +163,7 @@ def test_a_leaving_keeps_the_turn_of_the_others() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["join", "leave", "serve"]))))
 def test_between_two_turns_of_one_everybody_else_had_one(steps: list[tuple[int, str]]) -> None:
-    """As long as nobody comes or goes; all of one level and free."""
+    """As long as no consumer joins or leaves; all of one level and free."""
     everybody = [Member(str(number)) for number in range(4)]
     turns = turns_of()
     present: list[Member] = []

@@ -71,7 +71,7 @@ def test_entries_of_who_leaves_go_to_others_and_their_count_does_not_rise() -> N
     ]
 
 
-def test_asking_again_raises_the_count_whoever_leaves() -> None:
+def test_requests_raise_the_count_even_if_the_consumer_leaves() -> None:
     world = TopicWorld()
     consumer = shared(world, 100)
     publish(world, 3)

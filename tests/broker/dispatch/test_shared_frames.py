@@ -106,7 +106,7 @@ def test_everybody_gets_every_entry_with_his_own_id_and_epoch(
     ]
     world.publish(b"first")
     for consumer, (*_, permits, _) in zip(joined, wanted, strict=True):
-        consumer.permits = permits  # as if it had said so: the next entries wake all at once
+        consumer.permits = permits  # as if it had sent FLOW: the next entries wake all at once
     payloads = [b"%d" % i * (i % 3) for i in range(sum(runs))]
     for consumer, (*_, acked) in zip(joined, wanted, strict=True):
         world.subscription(f"s{joined.index(consumer)}").cursor.ack(sorted(acked))

@@ -22,7 +22,7 @@ def blocker(world: TopicWorld) -> Blocker:
 
 
 def notices(consumer: Consumer) -> list[bool]:
-    """What a consumer heard of its role."""
+    """The ACTIVE_CONSUMER_CHANGE notices of a consumer."""
     connection = consumer.connection
     assert isinstance(connection, RecordingConnection)
     return [active for consumer_id, active in connection.active if consumer_id == consumer.id]
@@ -118,7 +118,7 @@ def test_ranges_mean_nothing_to_failover() -> None:
     assert world.offsets(consumer) == [0, 1]
 
 
-def test_the_first_failover_consumer_waits_and_is_told() -> None:
+def test_the_first_failover_consumer_waits_and_is_notified() -> None:
     world = TopicWorld(TopicLimits(failover_delay_ms=1000))
     consumer = world.subscribe(permits=10, sub_type=FAILOVER)
     world.publish(b"a")
@@ -136,14 +136,14 @@ def test_without_a_delay_it_starts_at_once() -> None:
     assert (world.offsets(consumer), notices(consumer)) == ([0], [True])
 
 
-def test_an_exclusive_consumer_is_told_nothing() -> None:
+def test_an_exclusive_consumer_is_not_notified() -> None:
     world = TopicWorld()
     consumer = world.subscribe(permits=10, sub_type=EXCLUSIVE)
     world.publish(b"a")
     assert (world.offsets(consumer), notices(consumer)) == ([0], [])
 
 
-def test_a_joiner_that_does_not_become_active_is_told_at_once() -> None:
+def test_a_joiner_that_does_not_become_active_is_notified_at_once() -> None:
     world = TopicWorld(name=PARTITION)
     first = world.subscribe(sub_type=FAILOVER, consumer_name="a")
     second = world.subscribe(sub_type=FAILOVER, consumer_name="b")
@@ -167,13 +167,13 @@ def test_when_the_active_one_leaves_the_next_starts_at_the_cursor() -> None:
     assert (world.offsets(second), notices(second)) == ([1, 3], [False, False, True])
 
 
-def test_a_better_consumer_takes_over_and_the_old_one_hears_of_it() -> None:
+def test_a_better_consumer_takes_over_and_the_old_one_is_notified() -> None:
     world = TopicWorld(name=PARTITION)
     first = world.subscribe(sub_type=FAILOVER, priority=1, permits=100)
     world.clock.advance(1)
     second = world.subscribe(sub_type=FAILOVER, priority=0, permits=100)
     world.publish(b"a")
-    assert world.offsets(first) == [], "nobody receives while it changes"
+    assert world.offsets(first) == [], "no consumer receives during the change"
     world.clock.advance(1)
     assert (world.offsets(second), notices(first), notices(second)) == ([0], [True, False], [True])
 
@@ -207,7 +207,7 @@ def test_an_inactive_one_may_acknowledge_but_not_rewind() -> None:
     assert world.subscription().cursor.mark_delete == 0
 
 
-def test_nobody_is_left() -> None:
+def test_the_last_consumer_leaves() -> None:
     world = TopicWorld()
     consumer = world.subscribe(sub_type=FAILOVER)
     consumer.close()

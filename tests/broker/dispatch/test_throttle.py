@@ -26,7 +26,7 @@ ALL_TYPES = (EXCLUSIVE, FAILOVER, SHARED, KEY_SHARED)
 
 
 def set_policy(world: TopicWorld, policy: Policy[Any], value: Any) -> None:
-    """The topic says something, and keeps to it."""
+    """Set a policy of the topic, and apply it."""
     world.do(world.topic.policies.set(world.name, {policy: value}))
     world.do(world.topic.policies_changed())
     world.clock.pump()
@@ -219,7 +219,9 @@ def test_who_publishes_too_fast_is_not_read_from_and_all_go_on_together() -> Non
     world.send(one, *(entry(n) for n in range(101)))
     world.send(other, entry(0), counts=[50])
     world.send(third, entry(0), counts=[50])
-    assert (first.holds, second.holds) == (1, 1), "a connection once, whoever publishes on it"
+    assert (first.holds, second.holds) == (1, 1), (
+        "a connection once, however many producers publish on it"
+    )
     world.clock.pump()
     assert len(first.receipts) == 200, "all of it is stored and answered"
     world.clock.advance(1.99)

@@ -90,7 +90,7 @@ def test_without_a_limit_there_is_no_room_to_ask_for() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 40), st.booleans()), max_size=60))
-def test_nobody_stays_stopped_without_reason(steps: list[tuple[int, int, bool]]) -> None:
+def test_no_consumer_stays_stopped_without_reason(steps: list[tuple[int, int, bool]]) -> None:
     budget, holders = UnackedBudget(100, 0.2), [Holder(), Holder(), Holder()]
     for which, messages, gives in steps:
         holder = holders[which]

@@ -1,4 +1,4 @@
-"""Messages that are too old, and subscriptions that nobody uses."""
+"""Messages that are too old, and unused subscriptions."""
 
 import logging
 from dataclasses import replace
@@ -121,7 +121,7 @@ def test_consumers_hold_nothing_that_has_expired(sub_type: int) -> None:
     world.expire()
     assert world.offsets(consumer) == [2, 3]
     assert consumer.unacked == 2
-    assert world.ack(consumer, 0) == [None], "it comes too late, and harms nobody"
+    assert world.ack(consumer, 0) == [None], "it comes too late, and has no effect"
     assert consumer.unacked == 2
 
 
@@ -201,7 +201,7 @@ def test_exactly_what_is_too_old_expires(ages: list[int], acked: set[int]) -> No
 # Subscriptions ----------------------------------------------------------------------------
 
 
-def test_a_subscription_that_nobody_uses_ends(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unused_subscription_expires(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     world = Aging(IDLE)
     created(world, "sub", COMPACTION_CURSOR)
@@ -238,7 +238,7 @@ def test_one_with_a_consumer_is_in_use() -> None:
     assert "sub" not in world.topic.subscriptions
 
 
-def test_whoever_came_between_two_looks_has_used_it() -> None:
+def test_a_consumer_between_two_checks_counts_as_use() -> None:
     world = Aging(IDLE)
     created(world, "sub")
     for _ in range(20):

@@ -7,7 +7,7 @@ from magnetar_broker.base.metadata_keys import topic_key
 from magnetar_broker.lifetime.orphans import present_segments, sweep, sweep_and_log
 
 
-def test_only_empty_segments_that_nobody_lists_are_deleted() -> None:
+def test_only_empty_unlisted_segments_are_deleted() -> None:
     world = TopicWorld()
     world.publish(entry(1))
     world.subscribe()
@@ -34,7 +34,7 @@ def left_over_cursors(world: TopicWorld) -> int:
     return writer.segment
 
 
-def test_cursors_that_nobody_lists_are_deleted() -> None:
+def test_unlisted_cursors_are_deleted() -> None:
     world = TopicWorld()
     world.publish(entry(1))
     world.subscribe()
@@ -46,7 +46,7 @@ def test_cursors_that_nobody_lists_are_deleted() -> None:
     assert world.do(present_segments(world.engine)) == listed
 
 
-def test_cursors_that_nobody_lists_stay_while_a_topic_lacks_its_own() -> None:
+def test_unlisted_cursors_stay_while_a_topic_lacks_its_own() -> None:
     world = TopicWorld()
     world.publish(entry(1))
     world.subscribe()
@@ -66,7 +66,7 @@ def test_segments_in_use_by_a_live_topic_stay() -> None:
     assert world.topic.log.end == 2
 
 
-def test_trouble_is_told_and_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_trouble_is_logged_and_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
     world = TopicWorld()
     world.do(world.metadata.put(topic_key(world.name), b"no record"))
     world.do(sweep_and_log(world.engine, {1}))

@@ -42,7 +42,7 @@ def by_age(seconds: int, action: QuotaAction = HOLD, precise: bool = True) -> To
 
 
 class Backlogged(TopicWorld):
-    """A topic with a subscription that nobody consumes."""
+    """A topic with a subscription without consumers."""
 
     def __init__(self, limits: TopicLimits, *subscriptions: str) -> None:
         super().__init__(limits, BY_THREE)
@@ -179,13 +179,13 @@ def test_size_is_looked_at_before_age() -> None:
         world.come()
 
 
-def test_eviction_refuses_nobody() -> None:
+def test_eviction_refuses_no_producer() -> None:
     world = Backlogged(by_size(1, EVICT))
     world.publish_now(5)
     world.come()
 
 
-def test_quotas_that_are_switched_off_stop_nobody() -> None:
+def test_quotas_that_are_switched_off_stop_no_producer() -> None:
     world = Backlogged(replace(by_size(1), keeps_quotas=False))
     world.publish_now(5)
     world.come()
@@ -209,7 +209,7 @@ def test_producers_that_are_there_are_sent_away(
     assert not len(world.topic.producers)
     assert caplog.text.count("producers are disconnected") == 1
     world.sweep()
-    assert caplog.text.count("producers are disconnected") == 1, "nobody is left to be"
+    assert caplog.text.count("producers are disconnected") == 1, "none is left to be"
 
 
 def test_who_waits_for_the_topic_learns_why() -> None:

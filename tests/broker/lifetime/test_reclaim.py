@@ -99,7 +99,7 @@ def test_a_reader_in_the_middle_passes_over_what_goes() -> None:
     assert [o for o in world.offsets(reader) if o > 9] == [17, 40, 41, 42, 43, 44]
 
 
-def test_the_last_message_is_told_though_it_is_acknowledged() -> None:
+def test_the_last_message_is_answered_though_it_is_acknowledged() -> None:
     world = TopicWorld(roll=BY_TEN)
     consumer = world.subscribe(sub_type=SHARED, permits=100)
     for number in range(20):

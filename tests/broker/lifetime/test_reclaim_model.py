@@ -96,7 +96,7 @@ class Tidied:
         self.must[name].difference_update(offsets)
 
     def hold(self, behind: int) -> None:
-        """Let a later write of metadata wait until somebody lets it go."""
+        """Let a later write of metadata wait until the test releases it."""
         gate = self.world.clock.promise()
         left = behind
 

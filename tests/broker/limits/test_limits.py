@@ -1,4 +1,4 @@
-"""Limits that an operator sets, each told to the client that meets it; starts that are refused."""
+"""Limits that an operator sets, each reported to the client that meets it; refused starts."""
 
 import subprocess
 import sys
@@ -169,7 +169,7 @@ def _at_least(
     return found
 
 
-def test_a_client_that_does_not_read_holds_up_nobody(make_broker: Make) -> None:
+def test_a_client_that_does_not_read_delays_no_other(make_broker: Make) -> None:
     broker = make_broker(managedLedgerCacheSizeMB="1", maxMessagePublishBufferSizeInMB="8")
     client = connect(broker.service_url)
     with RawClient(broker.port) as stuck:
@@ -213,7 +213,7 @@ def test_what_cannot_be_honoured_stops_the_start(tmp_path: Path) -> None:
     assert "Traceback" not in ended.stderr and ended.stdout == ""
 
 
-def test_every_wrong_value_is_told_at_once(tmp_path: Path) -> None:
+def test_every_wrong_value_is_reported_at_once(tmp_path: Path) -> None:
     ended = start(tmp_path / "data", maxMessageSize="huge", maxProducersPerTopic="-x")
     assert ended.returncode != 0 and "Traceback" not in ended.stderr
     assert "maxMessageSize" in ended.stderr and "maxProducersPerTopic" in ended.stderr

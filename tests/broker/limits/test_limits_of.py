@@ -26,7 +26,7 @@ from magnetar_proto.names import TopicName
 
 
 def set_policy(world: TopicWorld, policy: Policy[Any], value: Any) -> None:
-    """The topic says something, and keeps to it."""
+    """Set a policy of the topic, and apply it."""
     world.do(world.topic.policies.set(world.name, {policy: value}))
     world.do(world.topic.policies_changed())
     world.clock.pump()
@@ -124,7 +124,7 @@ def test_unacknowledged_messages(sub_type: int, policy: Policy[int], blocker: Bl
     world.publish(entry(4))
     assert (world.offsets(consumer), world.subscription().dispatcher.blocker()) == ([], blocker)
     set_policy(world, policy, 5)
-    assert world.offsets(consumer) == [4], "raised: it goes on at once"
+    assert world.offsets(consumer) == [4], "raised: delivery continues at once"
     world.publish(entry(5))
     assert world.offsets(consumer) == []
     set_policy(world, policy, 0)

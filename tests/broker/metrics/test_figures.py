@@ -87,7 +87,7 @@ def test_backlogs_are_messages_and_storage_is_bytes() -> None:
     assert (found.load.topics, found.load.subscriptions, found.load.consumers) == (1, 2, 0)
 
 
-def test_ages_are_those_of_the_oldest_message_that_somebody_has_to_acknowledge() -> None:
+def test_ages_are_those_of_the_oldest_unacknowledged_message() -> None:
     world = World()
     topic = world.topic("persistent://public/default/orders")
     names = ("behind", "ahead", "done")
@@ -124,7 +124,7 @@ def test_stalls_are_those_of_the_watchdog() -> None:
     assert Stalls("slow_connection", 0, 1) in world.figures().stalls
 
 
-def test_unacknowledged_messages_are_told_only_where_they_are_counted() -> None:
+def test_unacknowledged_messages_are_reported_only_where_they_are_counted() -> None:
     world = World()
     topic = world.topic("persistent://public/default/orders")
     exclusive, shared = world.subscribe(topic, "exclusive"), world.subscribe(topic, "shared")
@@ -173,5 +173,5 @@ def test_counting_much_lets_other_work_go_on_in_between() -> None:
     assert len(outcome.result().topics) == PAUSE_EVERY
 
 
-def test_namespaces_only_when_the_settings_say_so() -> None:
+def test_namespaces_only_when_the_settings_enable_them() -> None:
     assert not World(expose_topic_level_metrics_in_prometheus=False).figures().by_topic

@@ -117,7 +117,7 @@ def test_a_subscription_has_its_own_series() -> None:
         assert page[f"pulsar_{name}"] == [(labels, value)], name
 
 
-def test_a_topic_that_was_compacted_says_so() -> None:
+def test_metrics_of_a_compacted_topic() -> None:
     assert "pulsar_compaction_succeed_count" not in samples(FIGURES)
     done = CompactionFigures(succeeded=2, failed=1, duration_ms=40, entries=5, size=500)
     page = samples(replace(FIGURES, topics=(replace(FIGURES.topics[0], compactions=done),)))

@@ -73,7 +73,7 @@ def test_a_partitioned_topic_changes_and_goes() -> None:
         names.do(names.all.grow(topic("orders"), 5))
 
 
-def test_fields_that_nobody_here_knows_stay() -> None:
+def test_unknown_fields_stay() -> None:
     names = Names()
     key = partitions_key(topic("orders"))
     names.do(names.world.metadata.put(key, b'{"partitions": 2, "later": 1}'))

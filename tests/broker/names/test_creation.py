@@ -42,7 +42,7 @@ def refused(world: NamedWorld, work: Any, refusal: type[BrokerError]) -> str:
     return str(caught.value)
 
 
-def test_a_namespace_may_say_other_than_the_settings() -> None:
+def test_a_policy_of_the_namespace_overrides_the_settings() -> None:
     world = NamedWorld(allow_auto_topic_creation=False)
     refused(world, world.broker.topic(PLAIN, True), TopicMissing)
     set_policy = world.broker.enforcement.set
@@ -71,7 +71,7 @@ def test_a_limit_of_partitions_holds_for_those_made_by_use() -> None:
     assert partitions(world, PARTED) == 5
 
 
-def test_system_topics_are_made_by_use_whatever_the_policy_says() -> None:
+def test_system_topics_are_created_by_use_despite_the_policy() -> None:
     world = NamedWorld(allow_auto_topic_creation=False)
     system = named("__change_events")
     assert partitions(world, system) == 0
@@ -101,7 +101,7 @@ def test_a_topic_that_is_not_persistent_is_made_on_purpose() -> None:
     refused(world, world.broker.create_non_persistent(name), AlreadyExists)
 
 
-def test_who_keeps_a_list_hears_of_every_new_name() -> None:
+def test_listeners_are_notified_of_every_new_name() -> None:
     world = NamedWorld()
     received: list[tuple[str, bool]] = []
     world.broker.events.watch(NAMESPACE, lambda name, there: received.append((name.local, there)))

@@ -114,7 +114,7 @@ def test_clients_are_in_the_way_unless_it_is_by_force() -> None:
     assert world.names() == []
 
 
-def test_whoever_comes_back_finds_an_empty_topic() -> None:
+def test_a_client_that_reconnects_finds_an_empty_topic() -> None:
     world = filled()
     old = world.topic(PLAIN).log.position(0)  # type: ignore[union-attr]
     gate = world.clock.promise()
@@ -205,7 +205,7 @@ def test_an_empty_namespace_goes() -> None:
     assert world.do(world.broker.policies.explicit(MAX_PRODUCERS, "tenant/space")) is None  # type: ignore[arg-type]
 
 
-def test_nobody_makes_topics_in_a_namespace_that_is_being_deleted() -> None:
+def test_no_topics_are_created_in_a_namespace_that_is_being_deleted() -> None:
     world = filled()
     gate = world.clock.promise()
     put = world.metadata.put
@@ -525,7 +525,7 @@ def test_an_end_that_was_stored_although_it_seemed_not_is_one() -> None:
     async def lost(key: str, *asked: Any) -> None:
         await remove(key, *asked)
         if key.startswith(DELETIONS):
-            raise Unavailable("it was written, but nobody knows")
+            raise Unavailable("it was written, but that is not known")
 
     world.metadata.delete = lost  # type: ignore[assignment]
     with pytest.raises(Unavailable):

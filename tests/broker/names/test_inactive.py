@@ -61,7 +61,7 @@ def test_use_begins_the_time_anew() -> None:
     world = NamedWorld()
     world.topic(PLAIN)
     look(world)
-    world.publish(PLAIN, b"a")  # somebody came and went
+    world.publish(PLAIN, b"a")  # a producer came and left
     assert look(world) == ["plain"]
     _, producer = world.producer(PLAIN)
     assert look(world, 3) == ["plain"]

@@ -180,7 +180,7 @@ class Names(RuleBasedStateMachine):
     @rule(namespace=spaces, writes=st.integers(0, 12))
     def lose_power_while_a_namespace_goes(self, namespace: str, writes: int) -> None:
         self.world.writes, self.world.writes_left = 0, writes
-        with suppress(Unavailable, BrokerError):  # whether it was deleted is told after the start
+        with suppress(Unavailable, BrokerError):  # whether it was deleted is known after the start
             self.world.do(self.world.broker.deletion.namespace(namespace, force=True))
         self.world.start()
         if not self.world.do(self.world.broker.namespaces.has(namespace)):

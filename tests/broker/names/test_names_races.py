@@ -1,10 +1,10 @@
 """Whatever clients, administrators and maintenance do to names ends in one consistent state.
 
-Clients come and go, topics are made, grown, unloaded and deleted, policies are said, and sometimes
+Clients come and go, topics are made, grown, unloaded and deleted, policies are set, and sometimes
 the namespace or the tenant is deleted under all that, while every access to metadata takes its
-time and, in one variant, some writes fail: half of these took place all the same.  Whoever asked
+time and, in one variant, some writes fail: half of these took place nevertheless.  Who asked
 was answered at the end, nothing is half deleted or still locked, the listing is what is stored,
-loaded topics keep to what is said of them, and a restart finds what memory knew.
+loaded topics apply their policies, and a restart finds what memory knew.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine
@@ -98,7 +98,7 @@ class Races(NamedWorld):
             found = await access(*asked, **more)
             await self._wait()
             if fails:
-                raise Unavailable("it was written, but nobody knows")
+                raise Unavailable("it was written, but that is not known")
             return found
 
         return slowly
@@ -237,7 +237,7 @@ class Races(NamedWorld):
         self.clock.pump()
         refusals = (BrokerError, StorageError if self.failing else Fenced)
         for answer in begun:
-            assert answer.done(), "nobody will ever answer"
+            assert answer.done(), "it is never answered"
             with suppress(*refusals):  # others were faster, or it could not be stored
                 answer.result()
         self.failing = False
@@ -285,7 +285,7 @@ class Races(NamedWorld):
                 assert name == PARTED or topic_key(name) not in left
 
     def check_free(self) -> None:
-        """Nobody holds what the next one needs."""
+        """No lock stays held that a later request needs."""
         broker = self.broker
         assert not broker.namespaces.is_closed(NAMESPACE)
         assert not broker.tenants.is_closed(TENANT) and not broker.tenants.is_used(TENANT)

@@ -134,7 +134,7 @@ def test_a_namespace_keeps_its_bundles_and_properties() -> None:
             names.do(missing)
 
 
-def test_nobody_uses_or_makes_a_namespace_that_is_being_deleted() -> None:
+def test_a_namespace_that_is_being_deleted_is_not_used_or_created() -> None:
     names = Names(auto_create=True)
     names.make()
     names.do(names.all.require("tenant/space"))

@@ -29,7 +29,7 @@ class CountingEvents(TopicEvents):
         return counted
 
 
-def test_nobody_listens_for_a_listing_that_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_listing_leaves_no_listener(monkeypatch: pytest.MonkeyPatch) -> None:
     world, events = NamedWorld(), CountingEvents()
     world.topic(named("one"))
     counts = TopicCounts(world.broker.catalogue, events, world.clock)

@@ -1,4 +1,4 @@
-"""Who is told of topics that come and go."""
+"""Who is notified of topics that are created and deleted."""
 
 from magnetar_broker.names.topic_events import TopicEvents
 from magnetar_proto.names import TopicName
@@ -7,7 +7,7 @@ ONE = TopicName.parse("persistent://a/b/one")
 ELSEWHERE = TopicName.parse("persistent://a/c/one")
 
 
-def test_listeners_hear_of_their_namespace_until_they_cancel() -> None:
+def test_listeners_are_notified_of_their_namespace_until_they_cancel() -> None:
     events = TopicEvents()
     received: list[tuple[TopicName, bool]] = []
     cancel = events.watch("a/b", lambda name, exists: received.append((name, exists)))
@@ -30,7 +30,7 @@ def test_cancelling_twice_leaves_the_others() -> None:
     assert received == ["second"]
 
 
-def test_a_listener_may_cancel_while_it_is_told() -> None:
+def test_a_listener_may_cancel_while_it_is_notified() -> None:
     events = TopicEvents()
     received: list[str] = []
 

@@ -46,7 +46,7 @@ class World:
 
 
 class Ear:
-    """Remembers what it was told, and how often."""
+    """Records what it was notified of, and how often."""
 
     def __init__(self) -> None:
         self.received: list[list[Change]] = []
@@ -123,7 +123,7 @@ def test_a_list_that_cannot_be_read_is_read_another_time() -> None:
     assert world.names() == NAMES
 
 
-def test_watchers_are_told_at_once_and_then_of_what_gathers() -> None:
+def test_watchers_are_notified_at_once_and_then_of_gathered_changes() -> None:
     world, ear = World(), Ear()
     listed = run(world.lists.of(NAMESPACE), world.clock)
     listed.add(ear)
@@ -143,7 +143,7 @@ def test_watchers_are_told_at_once_and_then_of_what_gathers() -> None:
     assert len(ear.received) == 2
 
 
-def test_lists_that_nobody_watches_are_forgotten_when_there_are_many() -> None:
+def test_lists_without_watchers_are_evicted_when_there_are_many() -> None:
     world = World()
     world.stored = set(NAMES)
     watched = run(world.lists.of(NAMESPACE), world.clock)

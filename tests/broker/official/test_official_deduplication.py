@@ -67,7 +67,7 @@ def test_an_initial_sequence_id(make_broker: Callable[..., RunningBroker]) -> No
 def test_of_a_batch_of_this_client_the_first_id_is_known(
     make_broker: Callable[..., RunningBroker],
 ) -> None:
-    """It tells no other; Java's tells the first and the last (docs/deduplication.md)."""
+    """It sends no other; Java's sends the first and the last (docs/deduplication.md)."""
     broker = make_broker(**ON)
     client = connect(broker.service_url)
     producer = batching(client, TOPIC, producer_name="p", initial_sequence_id=9)

@@ -20,7 +20,7 @@ POLL_MS = 20
 
 
 class Crew:
-    """Consumers that acknowledge whatever they are given; what they had is told in order."""
+    """Consumers that acknowledge whatever they are given; what they received is listed in order."""
 
     def __init__(self, client: pulsar.Client, topic: str) -> None:
         self._client = client

@@ -186,7 +186,7 @@ def test_a_terminated_topic_is_read_to_its_end_and_takes_nothing(
     for message in messages:
         consumer.acknowledge(message)
     expect_silence(consumer)
-    assert consumer.is_connected(), "it was not told what it does not understand"
+    assert consumer.is_connected(), "it was not sent a command that it does not understand"
     broker.kill()
     broker.start()
     with pytest.raises(pulsar.TopicTerminated):
@@ -217,7 +217,9 @@ def test_messages_that_are_under_way_when_a_topic_ends_are_all_answered(
     expect_silence(consumer)
 
 
-def test_only_clients_that_know_it_are_told_of_the_end(broker: RunningBroker, topic: str) -> None:
+def test_only_clients_that_understand_it_are_notified_of_the_end(
+    broker: RunningBroker, topic: str
+) -> None:
     with RawClient(broker.port, handshake=False) as java, RawClient(broker.port) as other:
         java.send(pb.CommandConnect(client_version="Pulsar-Java-v4.0.0", protocol_version=21))
         java.expect(Kind.CONNECTED)

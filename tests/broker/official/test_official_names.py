@@ -132,7 +132,7 @@ def test_a_topic_that_is_deleted_under_load_is_made_anew(
         assert admin.delete(f"{path(topic)}?force=true").status == 204
         load.goes_on(20)
     assert load.refused == []
-    message = consumer.receive(timeout_millis=20_000)  # its subscription was made anew, too
+    message = consumer.receive(timeout_millis=20_000)  # its subscription was created again, too
     consumer.acknowledge(message)
     consumer.close()
 

@@ -1,4 +1,4 @@
-"""What /metrics tells of an official client's backlog, also right after a kill."""
+"""What /metrics reports of an official client's backlog, also right after a kill."""
 
 import urllib.request
 from collections.abc import Callable
@@ -43,7 +43,7 @@ def test_backlogs_are_the_same_after_a_kill(make_broker: Callable[..., RunningBr
     before = numbers(broker)
     broker.kill()
     client = connect(broker.start().service_url)
-    client.create_producer(TOPIC)  # a topic is loaded when somebody wants it
+    client.create_producer(TOPIC)  # a topic is loaded by its first client
     after = numbers(broker)
     client.close()
     assert there["consumers_count"] == 1

@@ -106,7 +106,7 @@ def test_a_reader_of_all_partitions(
 def test_a_volatile_topic_delivers_to_who_is_there(client: pulsar.Client, topic: str) -> None:
     volatile = topic.replace("persistent://", "non-persistent://")
     producer = client.create_producer(volatile)
-    publish(producer, "nobody is there")
+    publish(producer, "no consumer")
     consumer = client.subscribe(volatile, "sub", initial_position=EARLIEST)
     publish(producer, "a")
     publish_batch(batching(client, volatile), "b", "c")

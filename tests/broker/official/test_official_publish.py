@@ -78,9 +78,7 @@ def test_the_messages_of_a_batch_share_an_entry(client: pulsar.Client, topic: st
 
 
 @pytest.mark.parametrize("batched", [False, True])
-def test_everything_that_a_message_says_about_itself(
-    client: pulsar.Client, topic: str, batched: bool
-) -> None:
+def test_all_metadata_of_a_message(client: pulsar.Client, topic: str, batched: bool) -> None:
     producer = client.create_producer(topic, producer_name="the-author", batching_enabled=batched)
     producer.send(
         b"body",
@@ -124,7 +122,7 @@ def test_the_largest_message_arrives_whole(client: pulsar.Client, topic: str) ->
     assert take(consumer, 1)[0].data() == b"after"
 
 
-def test_the_client_refuses_a_message_above_the_limit_that_the_broker_told_it(
+def test_the_client_refuses_a_message_above_the_limit_of_the_broker(
     client: pulsar.Client, topic: str
 ) -> None:
     producer = client.create_producer(topic)
@@ -150,7 +148,7 @@ def test_a_chunked_message_is_put_together_again(client: pulsar.Client, topic: s
     assert take(earliest(client, topic), 1)[0].data() == payload
 
 
-def test_a_smaller_limit_is_told_to_clients(
+def test_a_smaller_limit_is_sent_to_clients(
     make_broker: Callable[..., RunningBroker], topic: str
 ) -> None:
     client = connect(make_broker(maxMessageSize="20000").service_url)

@@ -26,7 +26,7 @@ SMALL_SEGMENTS = {
 
 
 def stored_bytes(broker: RunningBroker) -> float:
-    """What the topic's payloads take, as the broker says."""
+    """What the topic's payloads take, as the broker reports."""
     with urllib.request.urlopen(f"{broker.http_url}/metrics") as page:
         lines = page.read().decode().splitlines()
     (line,) = (one for one in lines if one.startswith("pulsar_storage_size{") and TOPIC in one)
@@ -47,7 +47,7 @@ def segment_bytes(data_dir: Path) -> int:
 
 
 def fill(client: pulsar.Client) -> None:
-    """Batches of `BATCH`; every message says its number."""
+    """Batches of `BATCH`; every message contains its number."""
     producer = client.create_producer(
         TOPIC,
         batching_enabled=True,

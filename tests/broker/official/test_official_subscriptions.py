@@ -43,9 +43,7 @@ def test_one_consumer_of_any_type_receives_everything_in_order(
     assert texts(take(consumer, 300)) == payloads
 
 
-def test_a_new_subscription_begins_at_the_end_unless_told_otherwise(
-    client: pulsar.Client, topic: str
-) -> None:
+def test_a_new_subscription_begins_at_the_end_by_default(client: pulsar.Client, topic: str) -> None:
     producer = client.create_producer(topic)
     publish(producer, "before")
     latest = client.subscribe(topic, "latest")
@@ -188,7 +186,7 @@ def test_an_unsubscribed_name_begins_anew(client: pulsar.Client, topic: str) -> 
     assert texts(take(again, 1)) == ["b"]
 
 
-def test_a_subscription_keeps_its_place_while_nobody_is_connected(
+def test_a_subscription_keeps_its_position_while_no_client_is_connected(
     client: pulsar.Client, topic: str
 ) -> None:
     producer = client.create_producer(topic)

@@ -1,4 +1,4 @@
-"""Policies: who is heard, and what survives."""
+"""Policies: precedence, and what survives."""
 
 import json
 from typing import Any
@@ -53,7 +53,7 @@ def reads_of(world: LogWorld) -> list[str]:
     return keys
 
 
-# Who is heard -----------------------------------------------------------------------------------
+# Precedence -------------------------------------------------------------------------------------
 
 
 def test_topic_before_namespace_before_broker() -> None:

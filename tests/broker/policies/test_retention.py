@@ -182,7 +182,7 @@ class Model:
     st.dictionaries(st.sampled_from("abc"), st.integers(-1, 30), max_size=3),
     st.builds(Retention, st.integers(-1, 100), st.integers(-1, 20)),
 )
-def test_a_plain_model_says_the_same(
+def test_retention_matches_a_plain_model(
     sealed: list[tuple[int, int, int]],
     open_bytes: int,
     marks: dict[str, int],
@@ -212,7 +212,7 @@ def test_a_plain_model_says_the_same(
     st.builds(Retention, st.integers(0, 100), st.integers(-1, 20)),
     st.integers(0, 200),
 )
-def test_the_time_that_is_told_is_the_time_when_it_ends(
+def test_the_reported_end_is_the_time_when_retention_ends(
     sealed: list[tuple[int, int, int]], retention: Retention, later: int
 ) -> None:
     """No more is published: only time goes by."""

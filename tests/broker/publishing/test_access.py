@@ -38,7 +38,7 @@ def inherit(access: Access[int], who: int, claim: Claim, stored: bool = True) ->
 
 
 class Model:
-    """Who should be where, told by the rules of the protocol alone."""
+    """Which producer should be in which state, by the rules of the protocol alone."""
 
     def __init__(self) -> None:
         self.access: Access[int] = Access(None, "t")
@@ -98,7 +98,7 @@ class Model:
         assert self.access.waiting == list(self.waiting)
         assert self.access.exclusive == self.exclusive
         assert not self.exclusive or len(self.inside) == 1
-        assert self.inside or not self.waiting, "somebody waits for a free topic"
+        assert self.inside or not self.waiting, "a producer waits for a free topic"
 
 
 @settings(max_examples=examples(300))
@@ -127,7 +127,7 @@ def test_a_fencing_producer_names_all_who_have_to_go() -> None:
     assert "a" not in access and access.waiting == [] and access.epoch == 5
 
 
-def test_nobody_comes_beside_a_successor() -> None:
+def test_no_producer_joins_beside_a_successor() -> None:
     access: Access[str] = Access(None, "t")
     access.enter("a", EXCLUSIVE)
     with pytest.raises(ProducerBusy):

@@ -70,7 +70,7 @@ def test_many_producers_at_once_write_into_one_segment() -> None:
 
 
 def newcomer(world: TopicWorld, connection: RecordingConnection) -> Producer:
-    """One that nobody has made a segment for."""
+    """One without a segment."""
     return world.do(world.topic.producers.add(connection, ProducerRequest(1, "p")))
 
 

@@ -130,7 +130,7 @@ def test_a_copy_whose_first_one_fails_is_not_answered() -> None:
     assert answers(client) == [(0, False)]
 
 
-def test_the_last_id_is_told_once_it_is_durable() -> None:
+def test_the_last_id_is_sent_once_it_is_durable() -> None:
     world, client = deduplicating(), RecordingConnection()
     producer = world.producer(client)
     assert producer.last_sequence_id == -1
@@ -141,7 +141,7 @@ def test_the_last_id_is_told_once_it_is_durable() -> None:
     assert other.last_sequence_id == -1
 
 
-def test_the_last_id_is_not_told_if_it_is_lost() -> None:
+def test_the_last_id_is_not_sent_if_it_is_lost() -> None:
     world, client = deduplicating(), RecordingConnection()
     producer = world.producer(client)
     send(producer, 4)
@@ -235,8 +235,8 @@ def test_time_stores_what_few_entries_do_not() -> None:
     assert world.topic.deduplication.unwritten == 0
 
 
-@pytest.mark.parametrize(("said_seconds", "unwritten"), [(5, 0), (90, 1), (0, 1)])
-def test_a_policy_says_after_what_time(interval_seconds: int, unwritten: int) -> None:
+@pytest.mark.parametrize(("interval_seconds", "unwritten"), [(5, 0), (90, 1), (0, 1)])
+def test_a_policy_sets_the_snapshot_interval(interval_seconds: int, unwritten: int) -> None:
     world = deduplicating()
     topic = world.topic
     world.do(topic.policies.set(topic.name, {DEDUPLICATION_SNAPSHOT_INTERVAL: interval_seconds}))

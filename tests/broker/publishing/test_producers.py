@@ -21,7 +21,7 @@ EXCLUSIVE, WAITING, FENCING = Claim(Mode.EXCLUSIVE), Claim(Mode.WAITING), Claim(
 
 
 class Turn:
-    """What a producer that waits is told."""
+    """The answers that a waiting producer gets."""
 
     def __init__(self, producer: Producer) -> None:
         self.reported: list[BrokerError | None] = []

@@ -18,14 +18,14 @@ CLIENTS, IDS = 3, 2
 
 
 class ProducingClient:
-    """Believes what it is told, and asserts that it is told no nonsense."""
+    """Acts on what it receives, and asserts that it is consistent."""
 
     def __init__(self, world: SessionWorld) -> None:
         self.wire: Client = world.client()
         self.opening: dict[int, int] = {}
         """Unanswered requests, with the producer they are of."""
         self.waiting: dict[int, int] = {}
-        """Those that were told to wait."""
+        """Those that were answered to wait."""
         self.closing: set[int] = set()
         self.ready: set[int] = set()
         self.receipts = 0
@@ -82,7 +82,7 @@ class ProducingClient:
             if answer.producer_ready:
                 self.ready.add(number)
             else:
-                assert waited is None, "told twice to wait"
+                assert waited is None, "answered twice to wait"
                 self.waiting[request] = number
         else:
             assert isinstance(answer, pb.CommandError)
@@ -150,7 +150,7 @@ class History:
             self.read()
 
     def check(self) -> None:
-        """Nobody waits for an answer, and whoever may send is answered or was fenced."""
+        """No request waits for an answer; a producer that may send is answered or was fenced."""
         self.settle()
         producers = self.world.topic().producers
         waiting = sum(len(client.waiting) for client in self.clients)

@@ -49,7 +49,7 @@ def test_an_entry_is_new_if_its_lowest_id_is_above_all_before(
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 4)), max_size=10))
-def test_the_short_way_says_what_the_long_way_says(runs: list[tuple[int, int]]) -> None:
+def test_the_fast_path_equals_the_general_one(runs: list[tuple[int, int]]) -> None:
     short, long = Sequences(), Sequences()
     for first, n in runs:
         ids = list(range(first, first + n))
@@ -142,7 +142,7 @@ def test_many_names_go_in_pieces_of_which_the_last_one_covers() -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 3, 12, 38])
-def test_a_cut_piece_is_none(cut: int) -> None:
+def test_a_truncated_piece_is_refused(cut: int) -> None:
     sequences = Sequences()
     sequences.cover(0)
     sequences.store("producer", 3, 1, now_ms=0)
@@ -152,7 +152,7 @@ def test_a_cut_piece_is_none(cut: int) -> None:
 
 
 @given(st.binary(max_size=80), st.integers(-2, 100), st.integers(0, 3))
-def test_what_is_no_piece_is_told_so(body: bytes, covered: int, n: int) -> None:
+def test_what_is_no_piece_is_refused(body: bytes, covered: int, n: int) -> None:
     sequences = Sequences()
     try:
         sequences.apply(pack("<qI", covered, n) + body)

@@ -19,7 +19,7 @@ def test_within_any_time_no_more_than_the_rate_and_one_fill_and_the_last_take(
     taken: list[tuple[int, int]] = []
     for passed, amount in takes:
         now += passed
-        now += bucket.wait_ms(now)  # whoever keeps to it
+        now += bucket.wait_ms(now)  # a caller that waits as long as required
         bucket.take(amount, now)
         taken.append((now, amount))
     for first in range(len(taken)):
@@ -30,7 +30,7 @@ def test_within_any_time_no_more_than_the_rate_and_one_fill_and_the_last_take(
 
 
 @given(RATES, PERIODS, TAKES)
-def test_whoever_waits_as_told_finds_something_and_not_sooner(
+def test_tokens_are_there_after_the_stated_wait_and_not_before(
     rate: int, period: int, takes: list[tuple[int, int]]
 ) -> None:
     bucket, now = Bucket(rate, period, 0), 0

@@ -29,7 +29,7 @@ class Taker:
     amounts=st.lists(st.integers(1, 300), min_size=2, max_size=5),
     seconds=st.integers(20, 60),
 )
-def test_nobody_starves_and_the_rate_holds(rate: int, amounts: list[int], seconds: int) -> None:
+def test_no_waiter_starves_and_the_rate_holds(rate: int, amounts: list[int], seconds: int) -> None:
     clock = ManualClock()
     limit = RateLimit("topic", Rate(rate, 0), clock)
     takers = [Taker(limit, amount) for amount in amounts]
@@ -45,7 +45,7 @@ def test_nobody_starves_and_the_rate_holds(rate: int, amounts: list[int], second
         assert all(taker.turns > before for taker, before in zip(takers, begun, strict=True))
 
 
-def test_whoever_comes_later_does_not_come_first() -> None:
+def test_waiters_are_served_in_order() -> None:
     clock = ManualClock()
     limit = RateLimit("topic", Rate(10, 0), clock)
     limit.take(20, 0)

@@ -69,12 +69,12 @@ OTHER = {
 
 
 @pytest.mark.parametrize("definition", SAME.values(), ids=SAME.keys())
-def test_what_does_not_make_another_schema(definition: Any) -> None:
+def test_definitions_of_the_same_schema(definition: Any) -> None:
     assert digest(definition) == digest(A)
 
 
 @pytest.mark.parametrize("definition", OTHER.values(), ids=OTHER.keys())
-def test_what_makes_another_schema(definition: Any) -> None:
+def test_definitions_of_another_schema(definition: Any) -> None:
     assert digest(definition) != digest(A)
 
 
@@ -177,7 +177,7 @@ def test_primitive_types_have_no_data(kind: SchemaType) -> None:
     assert "expected no data" in refusal(b"x", kind)
 
 
-def test_a_text_that_says_nothing() -> None:
+def test_an_empty_text() -> None:
     assert digest(b"null", T.STRING) == digest(b"", T.STRING)
     assert "expected no data" in refusal(b"null", T.INT32)
 
@@ -275,7 +275,7 @@ def test_key_and_value_are_compared_one_by_one() -> None:
     )
 
 
-def test_types_that_are_not_said_are_bytes() -> None:
+def test_types_that_are_not_set_are_bytes() -> None:
     definition = Schema(T.KEY_VALUE, struct.pack(">ii", -1, 0))
     assert digest_of_pair(definition) == digest_of_pair(pair(b"", "NONE", "BYTES"))
 

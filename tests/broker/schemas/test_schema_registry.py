@@ -220,7 +220,7 @@ def test_nothing_is_left_of_what_was_purged() -> None:
 
 
 @pytest.mark.parametrize("writes", range(4))
-def test_a_namespace_tells_of_what_an_interrupted_purge_has_left(writes: int) -> None:
+def test_a_namespace_lists_what_an_interrupted_purge_has_left(writes: int) -> None:
     world = World()
     for schema in SCHEMAS[:3]:
         world.add(NAMES[0], schema)

@@ -1,4 +1,4 @@
-"""Schemas as sessions ask for them: limits, switches, and what a refusal says."""
+"""Schemas as sessions ask for them: limits, switches, and the reason of a refusal."""
 
 import json
 from typing import Any
@@ -66,7 +66,7 @@ def test_the_reader_may_be_the_old_version() -> None:
     assert "version 0 as its reader fails: field 'b'" in answer.error_message
 
 
-def test_a_producer_that_is_asked_for_again_tells_its_version_again() -> None:
+def test_a_producer_that_is_opened_again_has_its_schema_version() -> None:
     client = SessionWorld().client()
     first = client.ask(produce(1, schema=avro(A)))
     again = client.ask(produce(1, schema=avro(A)))

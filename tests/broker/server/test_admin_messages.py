@@ -284,11 +284,11 @@ def test_backlogs_of_a_namespace_are_cleared(broker: RunningBroker, ask: Ask) ->
     path = f"namespaces/{namespace}"
     assert ask("POST", f"{path}/clearBacklog/sub") == 204
     assert [stage.first() for stage in stages] == [5, 5]
-    assert ask("POST", f"{path}/clearBacklog/nobody") == 404
+    assert ask("POST", f"{path}/clearBacklog/missing") == 404
     assert ask("POST", f"{path}/clearBacklog") == 204
     assert ask("POST", f"namespaces/{namespace}-absent/clearBacklog") == 404
     assert ask("POST", f"{path}/unsubscribe/other") == 412
-    assert ask("POST", f"{path}/unsubscribe/nobody") == 204
+    assert ask("POST", f"{path}/unsubscribe/missing") == 204
     for stage in stages:
         stage.raw.request(pb.CommandCloseConsumer(consumer_id=9))
     assert ask("POST", f"{path}/unsubscribe/other") == 204

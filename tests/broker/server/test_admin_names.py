@@ -159,7 +159,9 @@ def test_topics_of_one_bundle(admin: Admin, namespace: str) -> None:
     assert sum(bool(topics) for topics in found) > 1
 
 
-def test_a_subscription_begins_where_it_is_told(admin: Admin, broker: RunningBroker) -> None:
+def test_a_subscription_begins_at_the_requested_position(
+    admin: Admin, broker: RunningBroker
+) -> None:
     topic = f"persistent://public/default/{uuid4().hex}"
     path = topic.replace("://", "/")
     with RawClient(broker.port) as client:

@@ -21,7 +21,7 @@ class Ring:
         self.itself = self
 
     def disconnect(self) -> None:
-        """Nobody is connected."""
+        """No client is connected."""
 
 
 class Scene:
@@ -54,7 +54,7 @@ class Scene:
 
 @pytest.fixture
 def scene() -> Iterator[Scene]:
-    """The collector works as told, not as a test before has left it."""
+    """The collector has its default settings, not those that a test before has left."""
     before = gc.get_threshold()
     gc.collect()
     scene = Scene()

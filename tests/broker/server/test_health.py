@@ -1,4 +1,4 @@
-"""What the HTTP port says when the broker is not well: in this process, on stores in memory."""
+"""What the HTTP port answers when the broker is not well: in this process, on stores in memory."""
 
 import asyncio
 import contextlib

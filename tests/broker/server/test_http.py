@@ -153,7 +153,7 @@ def test_garbage_is_looked_for_once_the_broker_is_ready(broker: RunningBroker) -
         assert rounds() > before
 
 
-def test_what_is_not_served_says_so(broker: RunningBroker) -> None:
+def test_what_is_not_served_is_answered_404(broker: RunningBroker) -> None:
     assert get(broker, "/admin/v2/nothing").status == 404
     assert "/admin/v2/nothing" in get(broker, "/admin/v2/nothing").reason
     wrong = ask(broker, "POST", "/metrics")

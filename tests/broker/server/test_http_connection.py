@@ -19,7 +19,7 @@ PUT = b"PUT /a HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody"
 
 @dataclass
 class Site:
-    """A port whose answers tell the path, unless `respond` says otherwise."""
+    """A port whose answers contain the path, unless `respond` is set."""
 
     requests: list[Request] = field(default_factory=list)
     connections: set[HttpConnection] = field(default_factory=set)

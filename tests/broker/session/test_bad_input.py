@@ -1,4 +1,4 @@
-"""Input that no client sends: the connection ends, the broker goes on, and keeps nothing of it."""
+"""Input that no client sends: the connection ends, the broker runs on and keeps nothing."""
 
 import random
 import socket
@@ -42,7 +42,7 @@ def sizes(total: int, command: int) -> bytes:
 
 
 def serves(broker: RunningBroker) -> None:
-    """Somebody else is still served."""
+    """Another client is still served."""
     with RawClient(broker.port) as other:
         other.ping()
 
@@ -62,7 +62,7 @@ GARBAGE = {
     "a command that is not one": encode_frame(b"\xff" * 10),
     "no type": encode_frame(b"\x92\x01\x00"),
     "a type without its command": encode_frame(b"\x08\x12"),
-    "another command than its type says": encode_frame(b"\x08\x12\x9a\x01\x00"),
+    "another command than its type": encode_frame(b"\x08\x12\x9a\x01\x00"),
     "a lack of required fields": encode_frame(b"\x08\x05\x2a\x00"),
     "a broken varint": encode_frame(b"\x08\x06\x32\x0b" + b"\xff" * 11),
     "a version that is not text": CONNECT.replace(b"raw", b"\xff\xfe!"),

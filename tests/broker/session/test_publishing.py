@@ -1,4 +1,4 @@
-"""SEND: what is refused, when the refusal is told, and when reading pauses."""
+"""SEND: what is refused, when the refusal is sent, and when reading pauses."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ UNSUPPORTED = {
 
 
 def damaged(sequence_id: int, producer_id: int = 1) -> bytes:
-    """A SEND whose payload is not what its checksum says."""
+    """A SEND whose payload does not match its checksum."""
     entry = encode_entry(metadata(sequence_id), b"right")
     return send_frame_of(entry[:-1] + b"?", sequence_id, producer_id)
 
@@ -65,7 +65,7 @@ def test_what_is_not_supported_by_a_producer_that_is_not_open(fields: dict[str, 
     assert (client.received(), client.closed) == ([], True)
 
 
-# When it is told ------------------------------------------------------------------------
+# When it is sent ------------------------------------------------------------------------
 
 
 def test_a_refusal_waits_for_the_receipts_before_it_and_those_behind_wait_for_it() -> None:
@@ -93,7 +93,7 @@ def test_a_refusal_waits_for_the_receipts_before_it_and_those_behind_wait_for_it
     ]
 
 
-def test_a_refusal_that_waits_for_nothing_is_told_at_once() -> None:
+def test_a_refusal_that_waits_for_nothing_is_sent_at_once() -> None:
     world = SessionWorld()
     client = client_with_producers(world, 1, 2)
     client.send_bytes(send_frame(0, b"x", producer_id=2) + damaged(0))
@@ -110,7 +110,7 @@ def test_a_producer_is_closed_behind_its_refusals() -> None:
     assert by_request(received[2:])[2] == pb.CommandSuccess(request_id=2)
 
 
-def test_a_producer_that_the_broker_closed_hears_of_no_refusal() -> None:
+def test_a_producer_that_the_broker_closed_gets_no_refusal() -> None:
     world = SessionWorld()
     client = client_with_producers(world, 1)
     world.do(world.topic(TOPIC).log.rollover.start_writing())

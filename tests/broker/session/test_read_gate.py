@@ -4,7 +4,7 @@ from magnetar_broker.session.read_gate import ReadGate
 
 
 class Socket:
-    """Remembers what it was told."""
+    """Records what was called."""
 
     def __init__(self) -> None:
         self.reported: list[str] = []

@@ -139,7 +139,7 @@ def test_topic_list_watchers_where_they_are_off(make_broker: Callable[..., Runni
 # The connection -------------------------------------------------------------------------------
 
 
-def test_the_handshake_tells_what_the_broker_can_do(broker: RunningBroker) -> None:
+def test_the_handshake_lists_the_features_of_the_broker(broker: RunningBroker) -> None:
     with RawClient(broker.port, version=15) as raw:
         assert raw.connected.protocol_version == 15
         assert raw.connected.max_message_size == 5 * 1024 * 1024

@@ -240,7 +240,7 @@ def test_compacted_reading_of_a_volatile_topic(raw: RawClient, topic: str) -> No
     refused(raw.subscribe(volatile, read_compacted=True), pb.NotAllowedError)
 
 
-def test_an_old_client_is_told_of_a_seek_by_a_closed_connection(
+def test_an_old_client_is_notified_of_a_seek_by_a_closed_connection(
     broker: RunningBroker, topic: str
 ) -> None:
     with RawClient(broker.port, version=4) as old:

@@ -23,7 +23,7 @@ from raw_client import refused, send_frame
 
 
 def published(world: SessionWorld, *payloads: bytes, topic: str = TOPIC) -> None:
-    """Somebody else publishes."""
+    """Another client publishes."""
     client = world.client()
     client.ask(produce(1, topic=topic))
     for sequence_id, payload in enumerate(payloads):
@@ -51,7 +51,7 @@ def test_a_consumer_closed_while_it_was_created_leaves_its_id_to_the_next(sub_ty
     assert isinstance(answers[2], pb.CommandSuccess)
     assert isinstance(answers[3], pb.CommandSuccess)
     published(world, b"a")
-    world.clock.advance(1)  # a Failover consumer hears nothing for so long
+    world.clock.advance(1)  # a Failover consumer is sent nothing for so long
     assert messages(client) == 1
     assert len(world.topic().subscriptions["sub"].consumers) == 1
 
@@ -100,7 +100,7 @@ def unsubscribe(request_id: int, **fields: Any) -> pb.CommandUnsubscribe:
     return pb.CommandUnsubscribe(consumer_id=1, request_id=request_id, **fields)
 
 
-def test_a_subscription_that_cannot_be_deleted_is_said_to_be_there_and_is() -> None:
+def test_a_subscription_that_cannot_be_deleted_is_refused_and_stays() -> None:
     world = SessionWorld()
     client = world.client()
     client.ask(subscribe(1))
@@ -181,7 +181,7 @@ def test_numbers_that_cannot_be_read(unreadable: Client) -> None:
     assert "the disk is gone" in answer.error_message
 
 
-def test_numbers_of_nobody() -> None:
+def test_stats_of_an_unknown_consumer() -> None:
     answer = SessionWorld().client().ask(pb.CommandConsumerStats(consumer_id=1, request_id=2))
     assert isinstance(answer, pb.CommandConsumerStatsResponse)
     assert answer.error_code == pb.ConsumerNotFound

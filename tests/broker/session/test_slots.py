@@ -11,7 +11,7 @@ from magnetar_broker.session.slots import Slots
 
 
 class Thing:
-    """Something that can be opened; `made` when the test says so."""
+    """Something that can be opened; `made` when the test wants it."""
 
     def __init__(self) -> None:
         self.ready = ManualPromise()

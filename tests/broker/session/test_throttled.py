@@ -41,7 +41,7 @@ def test_a_client_is_read_from_again_when_no_reason_is_left() -> None:
     assert world.reading
 
 
-def test_while_it_waits_it_hears_something_now_and_then() -> None:
+def test_a_paused_client_is_pinged_now_and_then() -> None:
     world = World()
     for _ in range(2):
         release = world.throttled.hold()
@@ -64,18 +64,18 @@ def test_a_session_that_publishes_too_fast_is_paused_and_not_given_up() -> None:
     for _ in range(3):
         client.session.tick()
         client.session.tick()
-    assert not client.closed, "its silence says nothing"
+    assert not client.closed, "its silence means nothing"
     world.clock.advance(KEEP_ALIVE_SECONDS)
     assert [type(word) for word in client.received()] == [pb.CommandPing]
     world.clock.advance(50)
     assert client.reading
     client.session.tick()
-    assert not client.closed, "it may have said something meanwhile"
+    assert not client.closed, "it may have sent something meanwhile"
     client.session.tick()
     assert client.closed
 
 
-def test_a_session_that_is_gone_hears_nothing() -> None:
+def test_a_session_that_is_gone_is_sent_nothing() -> None:
     world = SessionWorld(max_publish_rate_per_topic_in_messages=1)
     client = Client(world, "10.0.0.1:4711")
     client.ask(pb.CommandProducer(topic=TOPIC, producer_id=1, request_id=1))

@@ -1,4 +1,4 @@
-"""Watchers of topic lists: what sessions answer, and tell unasked."""
+"""Watchers of topic lists: what sessions answer, and send unrequested."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def watching(world: SessionWorld) -> Client:
     return client
 
 
-def test_a_new_topic_is_told_before_its_producer_may_publish() -> None:
+def test_a_new_topic_is_reported_before_its_producer_may_publish() -> None:
     world = SessionWorld()
     client, other = watching(world), world.client()
     other.ask(produce(1, topic=ONE))
@@ -36,7 +36,7 @@ def test_a_new_topic_is_told_before_its_producer_may_publish() -> None:
     assert update.topics_hash == topics_hash([ONE])
 
 
-def test_a_client_that_does_not_read_is_told_the_outcome() -> None:
+def test_a_client_that_does_not_read_is_sent_the_outcome() -> None:
     world = SessionWorld()
     client, events = watching(world), world.broker.events
     names = [TopicName.parse(name) for name in (ONE, TWO)]
@@ -52,7 +52,7 @@ def test_a_client_that_does_not_read_is_told_the_outcome() -> None:
     assert (list(update.new_topics), list(update.deleted_topics)) == ([TWO], [])
 
 
-def test_a_topic_that_is_made_anew_is_told_as_gone_first() -> None:
+def test_a_topic_that_is_created_again_is_first_reported_as_deleted() -> None:
     world = SessionWorld()
     events, name = world.broker.events, TopicName.parse(ONE)
     events.notify(name, True)

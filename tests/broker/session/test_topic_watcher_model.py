@@ -1,4 +1,4 @@
-"""Whoever watches a list knows it in the end, whenever it came and however slowly it reads."""
+"""A watcher of a list knows it in the end, whenever it came and however slowly it reads."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -17,7 +17,7 @@ REST_SECONDS = 2e-6
 
 
 class Reader:
-    """A client that does what it is told."""
+    """A client that applies every update."""
 
     def __init__(self, listed: list[str]) -> None:
         self.names = set(listed)
@@ -28,7 +28,7 @@ class Reader:
 
     def reply(self, update: Any) -> None:
         self.names -= set(update.deleted_topics)
-        assert self.names.isdisjoint(update.new_topics), "it is told of nothing twice"
+        assert self.names.isdisjoint(update.new_topics), "no name is reported twice"
         self.names |= set(update.new_topics)
 
 

@@ -44,7 +44,7 @@ def test_an_answer_waits_for_the_disk() -> None:
     assert outcome == [None]
 
 
-def test_a_failed_write_is_told_and_the_topic_is_dropped() -> None:
+def test_a_failed_write_is_reported_and_the_topic_is_dropped() -> None:
     world = TopicWorld()
     consumer = world.subscribe(permits=10)
     world.publish(b"a")

@@ -17,7 +17,7 @@ def test_a_second_exclusive_consumer_is_refused_while_the_first_answers() -> Non
     assert (first.pings, holder.closed, first.closed_consumers) == (1, False, [])
 
 
-def test_one_that_does_not_answer_is_replaced_and_told_in_case_it_comes_back() -> None:
+def test_one_that_does_not_answer_is_replaced_and_notified() -> None:
     world = TopicWorld()
     dead = RecordingConnection()
     dead.alive = False
@@ -44,7 +44,7 @@ def test_of_two_who_wait_for_the_same_dead_one_one_is_refused() -> None:
 
 @pytest.mark.parametrize("present", [*TYPES, KEY_SHARED])
 @pytest.mark.parametrize("wanted", [*TYPES, KEY_SHARED])
-def test_types_do_not_mix_but_may_change_when_nobody_is_there(present: int, wanted: int) -> None:
+def test_types_do_not_mix_but_may_change_without_consumers(present: int, wanted: int) -> None:
     world = TopicWorld()
     first = world.subscribe(sub_type=present)
     if wanted == present != EXCLUSIVE:

@@ -51,7 +51,7 @@ def test_it_is_written_an_eighth_at_a_time_and_each_hour() -> None:
     assert idleness.worth_writing(10**6)
 
 
-def test_a_use_is_written_at_once_if_the_disk_says_otherwise() -> None:
+def test_a_use_is_written_at_once_if_the_stored_state_differs() -> None:
     idleness = seen()
     idleness.look(cursor(0), 1, False, 10)
     assert not idleness.worth_writing(10**6)
@@ -84,7 +84,7 @@ def test_what_is_none_is_refused(piece: bytes) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.booleans()), max_size=30))
-def test_deltas_say_what_a_snapshot_says(steps: list[tuple[int, bool, bool]]) -> None:
+def test_deltas_add_up_to_the_snapshot(steps: list[tuple[int, bool, bool]]) -> None:
     idleness, written = Idleness(), list[bytes]()
     for number, in_use, write in steps:
         idleness.look(cursor(number), 0, in_use, 10)

@@ -1,4 +1,4 @@
-"""Skipping messages that nobody acknowledged."""
+"""Skipping messages that are not acknowledged."""
 
 import tracemalloc
 from collections.abc import Iterator
@@ -100,7 +100,7 @@ def test_everything_can_be_skipped() -> None:
     assert world.subscription().cursor.mark_delete == 9
 
 
-def test_skipping_tells_how_many_messages_there_were() -> None:
+def test_skipping_returns_the_number_of_messages() -> None:
     world = world_of([3, 2, 1])
     assert world.do(skip_runs(world.subscription(), [range(1), range(2, 3)])) == 4
     assert world.do(skip_runs(world.subscription(), [range(3)])) == 2

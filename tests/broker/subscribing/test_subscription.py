@@ -36,7 +36,7 @@ def test_others_are_only_sent_away_by_force() -> None:
 
 
 def test_an_ack_that_is_late_does_not_harm_the_topic() -> None:
-    """The client may have sent it before it heard of the end of its subscription."""
+    """The client may have sent it before it was notified of the end of its subscription."""
     world = TopicWorld()
     world.subscribe(sub="kept")
     consumer = world.subscribe(permits=10)
@@ -71,7 +71,7 @@ acks = st.lists(st.tuples(st.integers(0, 11), st.integers(0, 15)), max_size=12)
 def test_the_backlog_is_exact(
     counts: list[int], acks: list[tuple[int, int]], durable: bool, trim: bool
 ) -> None:
-    """In messages and in entries; what was trimmed is in nobody's backlog."""
+    """In messages and in entries; what was trimmed is in no backlog."""
     world = TopicWorld(roll=BY_THREE, limits=TopicLimits(retention=Retention()))
     consumer = world.subscribe(permits=1000, sub_type=SHARED, durable=durable)
     left = [(1 << count) - 1 for count in counts]

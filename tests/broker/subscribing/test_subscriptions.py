@@ -29,7 +29,7 @@ def test_a_new_subscription_begins_at_the_end_or_at_the_start() -> None:
     assert (world.offsets(latest), world.offsets(earliest)) == ([2], [0, 1, 2])
 
 
-def test_a_reader_begins_where_it_says_and_leaves_nothing_behind() -> None:
+def test_a_reader_begins_at_its_position_and_leaves_nothing_behind() -> None:
     world = TopicWorld(roll=BY_THREE)
     for _ in range(7):
         world.publish(b"x")
@@ -43,7 +43,7 @@ def test_a_reader_begins_where_it_says_and_leaves_nothing_behind() -> None:
     assert world.reload().subscriptions == {}
 
 
-def test_a_reader_that_replaces_a_dead_one_hears_what_is_published() -> None:
+def test_a_reader_that_replaces_a_dead_one_receives_messages() -> None:
     world = TopicWorld()
     dead = RecordingConnection()
     dead.alive = False

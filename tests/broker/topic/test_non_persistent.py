@@ -91,7 +91,7 @@ def test_receipts_and_messages_carry_zeros() -> None:
 
 def test_who_cannot_take_a_message_never_gets_it() -> None:
     world = Volatile()
-    world.publish(b"nobody is there")
+    world.publish(b"no consumer")
     consumer = world.subscribe(permits=1)
     world.publish(b"taken", b"no permits")
     consumer.subscription.flow(consumer, 5)
@@ -112,7 +112,7 @@ def test_shared_takes_turns() -> None:
     assert (payloads(first), payloads(second)) == ([b"0", b"2"], [b"1", b"3", b"4", b"5"])
 
 
-def test_failover_goes_to_one_and_tells_nobody() -> None:
+def test_failover_delivers_to_one_and_notifies_none() -> None:
     world = Volatile("topic-partition-1")
     first, second = world.subscribe(FAILOVER, 9, "a"), world.subscribe(FAILOVER, 9, "b")
     world.publish(b"0")
@@ -146,7 +146,7 @@ def test_key_shared_goes_by_the_key() -> None:
 def test_key_shared_drops_what_its_owner_cannot_take() -> None:
     world = Volatile()
     lower = world.subscribe(KEY_SHARED, 1, meta=KeySharedMeta(sticky=True, ranges=((0, 32767),)))
-    world.publish(keyed("key1", b"taken"), keyed("key1", b"no permits"), keyed("key2", b"nobody"))
+    world.publish(keyed("key1", b"taken"), keyed("key1", b"no permits"), keyed("key2", b"no owner"))
     assert payloads(lower) == [keyed("key1", b"taken")]
     assert world.topic.subscriptions["sub"].messages_dropped == 2
     with pytest.raises(ConsumerBusy, match="policy"):
@@ -190,7 +190,7 @@ def test_others_are_only_sent_away_by_force() -> None:
     assert (alone.closed, world.topic.subscriptions) == (True, {})
 
 
-def test_a_dead_exclusive_consumer_is_replaced_and_the_new_one_hears() -> None:
+def test_a_dead_exclusive_consumer_is_replaced_and_the_new_one_receives() -> None:
     world = Volatile()
     dead = world.subscribe(permits=5)
     connection = dead.connection
@@ -201,7 +201,7 @@ def test_a_dead_exclusive_consumer_is_replaced_and_the_new_one_hears() -> None:
     assert (payloads(dead), payloads(consumer)) == ([], [b"a"])
 
 
-def test_who_waited_for_a_dead_holder_does_not_join_whoever_came_meanwhile() -> None:
+def test_one_that_waited_for_a_dead_holder_does_not_join_a_newer_one() -> None:
     world = Volatile()
     holder = world.subscribe()
     connection = holder.connection

@@ -46,7 +46,7 @@ def test_loaded_topics_apply_a_policy_before_it_is_answered() -> None:
     assert not topic.deduplication.on
 
 
-def test_a_topic_speaks_for_its_partitions_and_nobody_else() -> None:
+def test_policies_of_a_topic_apply_to_its_partitions_only() -> None:
     world = SessionWorld()
     world.do(world.broker.catalogue.create_partitioned(NAME, Partitioned(2)))
     partition = world.topic(str(PARTITION))
@@ -56,7 +56,7 @@ def test_a_topic_speaks_for_its_partitions_and_nobody_else() -> None:
     assert [topic.limits.max_producers for topic in others] == [10_000] * 3
 
 
-def test_what_a_topic_says_costs_no_more_where_there_are_many_others(
+def test_setting_a_policy_costs_no_more_where_there_are_many_topics(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = SessionWorld()
@@ -93,7 +93,7 @@ def test_a_topic_that_fails_meanwhile_keeps_no_other_one_from_it() -> None:
     assert world.topic() is not failing and world.topic().deduplication.on
 
 
-def test_whoever_cannot_keep_to_it_is_told_after_all_others_do(
+def test_a_topic_that_cannot_apply_a_policy_fails_the_request_after_all_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = SessionWorld()
@@ -123,17 +123,17 @@ def test_many_topics_leave_the_loop_to_others_in_between() -> None:
     world = SessionWorld()
     a_turn = WIDTH * TOPICS_A_TURN
     topics = [world.topic(f"{TOPIC}-{number}") for number in range(3 * a_turn)]
-    saying = world.begin(world.broker.enforcement.set(NAMESPACE, {MAX_PRODUCERS: 1}))
+    setting = world.begin(world.broker.enforcement.set(NAMESPACE, {MAX_PRODUCERS: 1}))
     changed: list[int] = []
 
     def look() -> None:
         changed.append(sum(topic.limits.max_producers == 1 for topic in topics))
-        if not saying.done():
+        if not setting.done():
             world.clock.soon(look)
 
     world.clock.soon(look)
     world.clock.pump()
-    saying.result()
+    setting.result()
     steps = [after - before for before, after in pairwise([0, *changed])]
     assert sum(steps) == len(topics) and max(steps) <= a_turn
 
@@ -191,12 +191,12 @@ def test_the_last_that_is_stored_is_kept_to(
     world = SessionWorld()
     topic = world.topic()
     release = _delaying(world, order)
-    saying = [
+    changes = [
         world.begin(world.broker.enforcement.set(subject, {DEDUPLICATION: value, MAX_PRODUCERS: n}))
         for n, (subject, value) in enumerate(sayings, 1)
     ]
     release()
-    for one in saying:
+    for one in changes:
         one.result()
     stored = Policies(world.metadata, Settings())
     world.do(stored.load(NAME))
@@ -213,14 +213,14 @@ def test_changes_of_one_value_are_all_there() -> None:
     def adding(name: str) -> Callable[[Rates | None], Rates]:
         return lambda rates: {**(rates or {}), name: rate}
 
-    saying = [
+    changes = [
         world.begin(
             world.broker.enforcement.update(NAME, SUBSCRIPTION_DISPATCH_RATES, adding(name))
         )
         for name in "abc"
     ]
     release()
-    for one in saying:
+    for one in changes:
         one.result()
     rates = world.broker.policies.value(SUBSCRIPTION_DISPATCH_RATES, NAME)
     assert rates == dict.fromkeys("abc", rate)
@@ -230,23 +230,23 @@ def test_changes_of_one_value_are_all_there() -> None:
 
 
 @pytest.mark.parametrize("late", [[], [True], [False, True], [True, True]])
-def test_a_deleted_topic_leaves_nothing_said(late: list[bool]) -> None:
+def test_a_deleted_topic_leaves_no_policies(late: list[bool]) -> None:
     world = SessionWorld()
     world.topic()
     release = _delaying(world, list(late))
-    saying = world.begin(world.broker.enforcement.set(NAME, {MAX_PRODUCERS: 1}))
+    setting = world.begin(world.broker.enforcement.set(NAME, {MAX_PRODUCERS: 1}))
     deleting = world.begin(world.broker.deletion.topics.delete(NAME, force=True))
     release()
-    assert saying.done() and deleting.done()
+    assert setting.done() and deleting.done()
     with suppress(TopicMissing, NotReady):
-        saying.result()
+        setting.result()
     deleting.result()
     assert world.topic().limits.max_producers == 10_000
     stored = Policies(world.metadata, Settings())
     assert world.do(stored.values_of(NAME)) == {}
 
 
-def test_nobody_says_anything_for_what_is_not_there() -> None:
+def test_policies_of_what_does_not_exist_are_refused() -> None:
     world = SessionWorld()
     with pytest.raises(TopicMissing):
         world.do(world.broker.enforcement.set(NAME, {MAX_PRODUCERS: 1}))

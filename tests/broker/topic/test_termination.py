@@ -21,7 +21,7 @@ def terminated(world: TopicWorld) -> MessageId:
     return last
 
 
-def test_the_last_message_is_told_and_nothing_more_is_taken() -> None:
+def test_the_last_message_is_answered_and_no_more_is_accepted() -> None:
     world = TopicWorld()
     connection = RecordingConnection()
     producer = world.producer(connection)
@@ -38,7 +38,7 @@ def test_the_last_message_is_told_and_nothing_more_is_taken() -> None:
     assert world.topic.log.end == 2
 
 
-def test_the_last_message_is_told_again_when_it_is_gone() -> None:
+def test_the_last_message_is_answered_again_when_it_is_deleted() -> None:
     world = TopicWorld(roll=BY_THREE)
     world.publish(*(entry(time) for time in range(5)))
     last = terminated(world)
@@ -120,7 +120,7 @@ def test_a_termination_that_fails_drops_the_topic_and_its_producers_come_back() 
 
 
 @pytest.mark.parametrize("sub_type", [EXCLUSIVE, FAILOVER, SHARED, KEY_SHARED])
-def test_consumers_are_told_of_the_end_once_nothing_is_left(sub_type: int) -> None:
+def test_consumers_are_notified_of_the_end_once_nothing_is_left(sub_type: int) -> None:
     world = TopicWorld()
     connection = RecordingConnection()
     consumer = world.subscribe(connection, sub_type=sub_type, permits=10)
@@ -137,7 +137,7 @@ def test_consumers_are_told_of_the_end_once_nothing_is_left(sub_type: int) -> No
     assert connection.ended == [consumer.id], "once"
 
 
-def test_who_is_at_the_end_already_is_told_at_once_and_who_joins_when_it_wants_more() -> None:
+def test_consumers_at_the_end_are_notified_at_once_and_joiners_with_their_permits() -> None:
     world = TopicWorld()
     present, later = RecordingConnection(), RecordingConnection()
     consumer = world.subscribe(present)

@@ -23,7 +23,7 @@ def test_a_name_is_held_by_one_who_answers() -> None:
         world.producer(RecordingConnection(), name="same", epoch=5)
     holder.alive = False
     second = world.producer(RecordingConnection(), name="same")
-    assert holder.closed_producers == [1], "should it be there after all, it is told"
+    assert holder.closed_producers == [1], "should it be there after all, it is notified"
     assert list(world.topic.producers) == [second]
 
 
@@ -104,7 +104,7 @@ def test_an_owner_that_was_replaced_gives_up() -> None:
     assert world.topic.log.end == 0
 
 
-def test_closing_tells_everybody_and_keeps_everything() -> None:
+def test_closing_notifies_all_clients_and_keeps_everything() -> None:
     world = TopicWorld()
     connection = RecordingConnection()
     world.producer(connection)
@@ -154,7 +154,7 @@ def test_what_a_subscription_in_the_making_needs_is_not_trimmed() -> None:
     assert world.offsets(consumer) == list(range(12))
 
 
-def test_what_is_retained_stays_although_nobody_needs_it() -> None:
+def test_what_is_retained_stays_although_it_is_acknowledged() -> None:
     limits = TopicLimits(retention=Retention(minutes=1, megabytes=-1))
     world = TopicWorld(limits, roll=BY_THREE)
     for _ in range(7):

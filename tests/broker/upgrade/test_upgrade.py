@@ -101,8 +101,8 @@ def fill(client: RawClient, topic: str, count: int, batch: int = 1) -> None:
     producer = client.next_request()
     client.produce(topic, producer)
     for number in range(count):
-        said = metadata(number, num_messages_in_batch=batch)
-        frame = send_frame(number, b"%d" % number, producer, said, num_messages=batch)
+        own_metadata = metadata(number, num_messages_in_batch=batch)
+        frame = send_frame(number, b"%d" % number, producer, own_metadata, num_messages=batch)
         client.send_bytes(frame)
         client.expect(pb.BaseCommand.SEND_RECEIPT)
 

@@ -47,7 +47,7 @@ func newStage(t *testing.T) *stage {
 	}
 }
 
-// ask whoever started this program for what only that one can do.
+// ask the program that started this one for what only that one can do.
 func (s *stage) ask(what string) string {
 	fmt.Println("ask " + what)
 	answer, err := s.answers.ReadString('\n')
@@ -120,7 +120,7 @@ func (s *stage) subscribe(kind pulsar.SubscriptionType, options pulsar.ConsumerO
 	return s.subscribeBy(s.client(), kind, options)
 }
 
-// subscribeBy subscribes to the topic as "sub" from the earliest message on, unless told otherwise.
+// subscribeBy subscribes to the topic as "sub", by default from the earliest message on.
 func (s *stage) subscribeBy(
 	client pulsar.Client, kind pulsar.SubscriptionType, options pulsar.ConsumerOptions,
 ) pulsar.Consumer {

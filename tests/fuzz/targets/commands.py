@@ -47,7 +47,7 @@ def run(data: bytes) -> None:
         assert commands.decode(again, 8, len(again)).type == ours.type
     for kind, (decode, expected) in HOT.items():
         wanted = None if ours is None or ours.type != kind else expected(ours)
-        assert outcome(decode, buf, start, mid) == wanted, "read by hand it says something else"
+        assert outcome(decode, buf, start, mid) == wanted, "read by hand it has other values"
 
 
 def outcome(decode: Callable[[bytes, int, int], Any], buf: bytes, start: int, mid: int) -> Any:
@@ -59,7 +59,7 @@ def outcome(decode: Callable[[bytes, int, int], Any], buf: bytes, start: int, mi
 
 
 def boxed(found: Any) -> Any:
-    """Tells a None that was read (`decode_send`) from a refusal."""
+    """Distinguishes a None that was read (`decode_send`) from a refusal."""
     return "more" if found is None else found
 
 
@@ -75,7 +75,7 @@ def oracle(command: bytes) -> pb.BaseCommand | None:
 
 
 def doubtful(parsed: pb.BaseCommand, command: bytes) -> bool:
-    """Whether it may be refused all the same: two types, or text that is none."""
+    """Whether it may be refused nevertheless: two types, or text that is none."""
     if command[0] == 0x08 and command[1] != parsed.type:
         return True
     try:

@@ -74,8 +74,8 @@ def run(data: bytes) -> None:
     whole = LOOP.run_until_complete(talk(stream, []))
     check_answers(*whole)
     split = LOOP.run_until_complete(talk(stream, splits))
-    # Why a request is refused is said in words that may depend on how much of it was there.
-    assert len(split[1]) == len(whole[1]), "other requests are heard if the bytes are split"
+    # The text of a refusal may depend on how much of the request was there.
+    assert len(split[1]) == len(whole[1]), "other requests are read if the bytes are split"
     check_answers(*split)
     DEFECTS.raise_found()
 

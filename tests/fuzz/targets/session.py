@@ -161,7 +161,7 @@ class Play:
         self.feed(b"".join(frames))
 
     def send_any(self) -> None:
-        """A SEND with all that the command can say, and any entry."""
+        """A SEND with all fields of the command, and any entry."""
         choices = self.choices
         send = choices.message(pb.CommandSend)
         send.producer_id %= IDS
@@ -241,7 +241,7 @@ def finish(play: Play) -> None:
         client.session.lost()
     settle(world.clock)
     assert world.broker.publishes.used == 0, "bytes wait for the disk for ever"
-    assert not world.broker.publishes.paused, "somebody waits who is gone"
+    assert not world.broker.publishes.paused, "a client waits that is gone"
     for client in play.clients:
         assert client.session.publishing.pending_entries == 0
         assert not client.session.publishing.producers and not client.session.consumers
@@ -290,7 +290,7 @@ def seeds() -> Iterator[bytes]:
         parts = []
         for kind, buf, start, mid, end in FrameDecoder(1 << 20).feed(stream):
             command, payload = buf[start:mid], buf[mid:end]
-            # Said once already, and too long for a byte.
+            # Sent once already, and too long for a byte.
             if kind != pb.BaseCommand.CONNECT and max(len(command), len(payload)) < 255:
                 frame = bytes([len(command)]) + command + bytes([len(payload)]) + payload
                 parts.append(step(Play.frame) + frame + step(Play.read))

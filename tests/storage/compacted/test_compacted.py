@@ -32,7 +32,7 @@ def offset(ledger: int, entry: int) -> int:
 
 
 def stretches(chosen: list[tuple[int, int]]) -> list[Stretch]:
-    """Entries that say where they are, one by one."""
+    """Entries that contain their own position, one by one."""
     return [
         Stretch(ledger, ledger * LEDGER_ENTRIES, [offset(ledger, entry)],
                 [b"%d:%d" % (ledger, entry)], [2])
@@ -183,7 +183,7 @@ def test_what_could_not_be_written_is_deleted() -> None:
     assert log.record.compacted is None
 
 
-def test_a_part_that_is_none_is_told() -> None:
+def test_a_compacted_part_that_does_not_match_is_reported() -> None:
     world = LogWorld()
     log = world.open()
     world.append(log, b"1", b"2")

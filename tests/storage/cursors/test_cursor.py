@@ -72,7 +72,7 @@ def compare(cursor: Cursor, model: Model) -> None:
     assert cursor.mark_delete == model.mark_delete()
     for offset, left in model.left.items():
         assert cursor.is_acked(offset) == (left == 0)
-        if left:  # an untouched mask and a full one say the same
+        if left:  # an untouched mask and a full one mean the same
             assert cursor.partial.get(offset, FULL) == left
         else:
             model.redelivered[offset] = 0
@@ -91,9 +91,7 @@ def compare(cursor: Cursor, model: Model) -> None:
     st.lists(step, max_size=25),
 )
 @settings(max_examples=examples(250))
-def test_acknowledging_is_what_the_model_says(
-    kind: type[Cursor], start: int, steps: list[Step]
-) -> None:
+def test_acknowledging_matches_the_model(kind: type[Cursor], start: int, steps: list[Step]) -> None:
     cursor, model = kind(start), Model(start)
     for one in steps:
         model = take(cursor, model, one)
@@ -150,7 +148,7 @@ def test_a_delta_may_be_replayed_over_what_it_came_from(
     compare(twin, model)
 
 
-def test_a_cursor_that_nobody_writes_keeps_nothing_of_what_it_went_through() -> None:
+def test_a_cursor_that_is_not_stored_keeps_no_history_of_changes() -> None:
     cursor = Cursor(-1)
     for offset in range(1, 2000, 2):
         cursor.ack([offset])

@@ -93,7 +93,7 @@ def test_an_ack_is_reported_when_it_is_durable_and_not_before() -> None:
     assert (again.mark_delete, list(again.acked)) == (1, [(5, 6)])
 
 
-def test_a_redelivery_is_durable_like_an_ack_that_nobody_waits_for() -> None:
+def test_a_redelivery_is_as_durable_as_an_ack_without_a_waiter() -> None:
     cursors = Cursors()
     cursor = cursors.create("a")
     cursor.count_redelivery([3, 4])
@@ -244,7 +244,7 @@ def test_a_change_during_a_write_goes_along_in_the_next() -> None:
     assert cursors.reopen().cursors["a"].mark_delete == 2
 
 
-def test_changes_that_nobody_waits_for_gather_for_a_while_and_are_one_write() -> None:
+def test_changes_without_a_waiter_are_gathered_into_one_write() -> None:
     cursors = Cursors()
     cursor = cursors.create("a")
     before = entries_written(cursors)
@@ -279,7 +279,7 @@ def test_what_has_gathered_for_a_while_goes_along_with_entries() -> None:
     assert cursors.reopen().cursors["a"].mark_delete == 1
 
 
-def test_a_change_during_a_write_that_nobody_waits_for_is_written_all_the_same() -> None:
+def test_a_change_without_a_waiter_during_a_write_is_written_too() -> None:
     cursors = Cursors()
     cursor = cursors.create("a")
     before = entries_written(cursors)
@@ -294,7 +294,7 @@ def test_a_change_during_a_write_that_nobody_waits_for_is_written_all_the_same()
     assert cursors.reopen().cursors["a"].mark_delete == 1
 
 
-def test_a_change_that_somebody_waits_for_takes_along_what_gathered() -> None:
+def test_a_change_with_a_waiter_writes_the_gathered_ones_too() -> None:
     cursors = Cursors()
     first, second = cursors.create("a"), cursors.create("b")
     before = entries_written(cursors)
@@ -469,7 +469,7 @@ def test_a_segment_that_cannot_be_written_is_not_left_over() -> None:
     assert cursors.world.store.ids() == {cursors.log.record.cursor_segment}
 
 
-def test_a_waiter_that_gave_up_disturbs_nobody() -> None:
+def test_a_waiter_that_gave_up_does_not_affect_others() -> None:
     cursors = Cursors()
     cursor = cursors.create("a")
     outcomes = cursors.ack(cursor, 0)
@@ -550,7 +550,7 @@ step = st.one_of(
 
 @given(st.lists(step, max_size=40), st.sampled_from([1, 200, 4 << 20]))
 @settings(max_examples=examples(200))
-def test_after_any_history_what_is_durable_is_what_was_said(
+def test_after_any_history_the_durable_state_is_the_requested_one(
     steps: list[tuple[str, str, int]], roll_bytes: int
 ) -> None:
     cursors = Cursors(roll_bytes)

@@ -106,7 +106,7 @@ class Machine:
         assert not self.forgotten, "a crash damages no run"
         assert self.log.end >= self.durable
         waiting = {o for start, stop in self.index.waiting for o in range(start, stop)}
-        unknown = set(range(self.durable, self.log.end))  # durable, and nobody was told
+        unknown = set(range(self.durable, self.log.end))  # durable, and not confirmed
         assert waiting <= self.delays.keys() | unknown, "waits without a delay"
         late = {offset for offset, due in self.delays.items() if due > self.now}
         missed = late - waiting

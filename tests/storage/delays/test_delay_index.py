@@ -115,7 +115,7 @@ def test_after_a_crash_only_the_last_entries_are_unsure() -> None:
     assert delays.waiting == {0, 1, 3}
 
 
-def test_what_is_unsure_stays_so_until_somebody_looked() -> None:
+def test_uncertain_offsets_stay_so_until_their_entries_are_read() -> None:
     delays = DelayWorld()
     delays.append(50)
     delays.settle()
@@ -262,7 +262,7 @@ def test_a_run_that_is_missing_at_the_start_makes_all_entries_unsure() -> None:
     assert delays.waiting == delays.expected
 
 
-def test_what_damage_makes_unsure_while_somebody_looks_stays_so() -> None:
+def test_offsets_that_damage_makes_uncertain_during_a_read_stay_so() -> None:
     delays = DelayWorld()
     delays.append(*range(100, 120))
     delays.settle()

@@ -1,4 +1,4 @@
-"""A disk that is full, or fails: what is told, and what works again."""
+"""A disk that is full, or fails: what is reported, and what works again."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def test_a_full_disk_fails_writers_and_the_next_ones_work(room: int) -> None:
     machine.check()
 
 
-def test_creating_on_a_full_disk_says_so() -> None:
+def test_creating_on_a_full_disk_is_refused() -> None:
     machine = Machine()
     machine.open()
     machine.disk.room = 0
@@ -94,7 +94,7 @@ def test_a_journal_that_failed_keeps_no_stacks_of_those_it_refuses() -> None:
     assert trouble.__traceback__ is None
 
 
-def test_write_behind_that_fails_is_told_once_and_tried_again() -> None:
+def test_a_failed_write_behind_is_reported_once_and_retried() -> None:
     machine = Machine()
     machine.open()
     segment = machine.create()

@@ -82,7 +82,7 @@ def lost_rounds(entries: int, later: int) -> Iterator[tuple[Machine, str, int, i
 
 
 @pytest.mark.parametrize("later", [1, 9])
-def test_a_round_that_never_arrived_is_told_and_costs_its_own_entries(later: int) -> None:
+def test_a_lost_round_is_reported_and_loses_only_its_entries(later: int) -> None:
     """Rounds of one size: an old one stands, intact but for its header, where one is missing."""
     checked = 0
     for entries in range(40, 42):

@@ -43,7 +43,7 @@ def test_spare_files_make_the_room_that_recovery_needs() -> None:
     machine.check_still_works()
 
 
-def test_without_spare_files_a_full_disk_is_told() -> None:
+def test_without_spare_files_a_full_disk_is_reported() -> None:
     machine = killed()
     machine.disk.fault = lambda what, name: DiskFull(name) if what == "write" else None
     with pytest.raises(DiskFull):

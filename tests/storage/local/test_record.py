@@ -40,7 +40,7 @@ def test_entries_are_read_back(entries: list[tuple[bytes, int]], segment: int, f
     assert (taken[0], list(taken[1]), taken[2]) == (payloads, counts, sum(map(len, payloads)))
 
 
-def test_large_payloads_are_not_copied_but_say_the_same() -> None:
+def test_large_payloads_are_not_copied_and_encode_alike() -> None:
     large = bytes(JOIN_BELOW_BYTES)
     for payloads in ([large], [large, b"small"], [b"small"] * 3):
         buffers, size = encode_entries(1, 0, payloads, [1] * len(payloads))

@@ -36,7 +36,7 @@ LONG_JOURNAL = Limits(
 ENTRIES_OF_A_BLOCK = 3
 
 Rot = Callable[[FaultyDisk, str], Iterator[str]]
-"""Makes the disk rotten in one way after the other, and says how."""
+"""Damages the disk in one way after the other; yields a description of each."""
 
 
 def every_flip(disk: FaultyDisk, name: str) -> Iterator[str]:
@@ -176,7 +176,7 @@ def test_a_rotten_index_file_costs_nothing(rot: Rot) -> None:
 
 
 @pytest.mark.parametrize("rot", [every_flip, every_cut])
-def test_rot_in_a_complete_journal_file_is_told(rot: Rot) -> None:
+def test_rot_in_a_complete_journal_file_is_reported(rot: Rot) -> None:
     machine = killed()
     names = [name for name in machine.disk.names() if name.endswith(".wal")]
     assert len(names) >= 2
@@ -333,7 +333,7 @@ class Topics:
         return twin
 
     def acked(self, disk: FaultyDisk, key: str) -> list[int]:
-        """What the topic's cursor has acknowledged; `StorageError` if it cannot be told."""
+        """What the topic's cursor has acknowledged; `StorageError` if that is unknown."""
         clock, engine, _ = self.start(disk)
         log = run(Log.open(key, engine, create=False), clock)
         assert log is not None

@@ -57,7 +57,7 @@ def test_a_footer_is_read_back(runs: list[list[tuple[bytes, int]]]) -> None:
 
 
 @given(RUNS, st.integers(1, 200))
-def test_a_scan_finds_what_the_footer_says(
+def test_a_scan_finds_what_the_footer_records(
     runs: list[list[tuple[bytes, int]]], window: int
 ) -> None:
     disk, index = written(runs)

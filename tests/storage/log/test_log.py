@@ -114,7 +114,7 @@ def test_start_writing_fails_and_works_later() -> None:
     assert world.read_all(log) == [b"a"]
 
 
-def test_the_cache_and_the_segments_say_the_same() -> None:
+def test_the_cache_and_the_segments_return_equal_entries() -> None:
     world = LogWorld(BY_THREE, cache_bytes=0)
     log = rolled(world, 8)
     assert log.tail.get(7, 1, 1) is None
@@ -400,7 +400,7 @@ def test_a_trim_while_messages_are_counted_does_not_confuse_them() -> None:
 # The end --------------------------------------------------------------------------------
 
 
-def test_an_append_that_fails_ends_the_log_and_is_told_once() -> None:
+def test_a_failed_append_ends_the_log_and_is_reported_once() -> None:
     world = LogWorld()
     log = world.open()
     world.append(log, b"kept")
@@ -472,7 +472,7 @@ def test_an_owner_that_lost_the_record_may_not_change_it() -> None:
     assert world.read_all(second) == numbered(0, 5)
 
 
-def test_closing_seals_and_tells_nobody_of_a_failure() -> None:
+def test_closing_seals_and_reports_no_failure() -> None:
     world = LogWorld()
     log = world.open()
     reported: list[BaseException] = []
@@ -622,12 +622,12 @@ def test_properties_survive() -> None:
     assert world.open().record.properties == {"a": "1", "b": "2"}
 
 
-def test_a_log_that_nobody_has_open_is_removed_whatever_state_it_is_in() -> None:
+def test_a_log_that_is_not_open_is_removed_whatever_state_it_is_in() -> None:
     world = LogWorld()
     log = world.open()
     world.append(log, b"a", b"b")
     record = log.record
-    world.do(world.store.delete(record.segments[0].id))  # nobody could open it now
+    world.do(world.store.delete(record.segments[0].id))  # it could not be opened now
     world.do(Log.remove(KEY, world.engine))
     world.do(Log.remove(KEY, world.engine))
     assert world.do(world.metadata.get(KEY)) is None

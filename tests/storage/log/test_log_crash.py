@@ -61,7 +61,7 @@ class Machine:
         self.cursors._roll_bytes = 300
 
     def append(self, count: int) -> None:
-        """Queue entries that say their own offset."""
+        """Queue entries that contain their own offset."""
         first = len(self.appended)
         payloads = [b"%d" % (first + i) for i in range(count)]
 
@@ -147,7 +147,9 @@ class Machine:
         assert log.end >= self.durable, "reported entries are missing"
         assert all(payload == self.appended[offset] for offset, payload in found.items())
         gone = set(range(log.first_offset, log.end)) - found.keys()
-        assert gone <= self.asked["a"] & self.asked["b"], "somebody needs what was reclaimed"
+        assert gone <= self.asked["a"] & self.asked["b"], (
+            "a reclaimed entry was still unacknowledged"
+        )
         assert gone == {o for start, stop in log.holes for o in range(start, stop)}
         assert log.messages_end == log.end
         for segment in run(unlisted(self.store, log), self.clock):
@@ -158,7 +160,7 @@ class Machine:
         for name, cursor in self.cursors.cursors.items():
             there = {offset for offset in range(log.end) if cursor.is_acked(offset)}
             assert self.acked[name] <= there, f"reported acks of {name} are missing"
-            assert there <= self.asked[name], f"{name} has acks that nobody sent"
+            assert there <= self.asked[name], f"{name} has acks that were never sent"
             assert self.noted <= cursor.redelivered.get(FAR, 0), "counts went back"
         assert self.noted <= self.attached.all.get(0, 0), "the attached state went back"
 

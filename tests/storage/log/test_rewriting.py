@@ -221,7 +221,7 @@ def test_cursors_pass_over_holes_wherever_they_are_put() -> None:
         assert offset == min((o for o in world.there() if o > mark_delete), default=30)
 
 
-def test_cursors_that_hold_nothing_are_told_at_once() -> None:
+def test_cursors_that_hold_nothing_are_notified_at_once() -> None:
     world = RewrittenLog(30)
     world.ack_all_but(3, 29)
     reader = Cursor(0)
@@ -233,7 +233,7 @@ def test_cursors_that_hold_nothing_are_told_at_once() -> None:
 
     world.log.on_reclaimed = reclaimed
     world.reclaim()
-    assert nexts, "the log tells of its holes"
+    assert nexts, "the log reports its holes"
     assert (reader.next_unacked(1), reader.next_unacked(4)) == (3, 20)
 
 
@@ -463,7 +463,7 @@ def test_a_change_of_the_record_that_fails(change: int, lands: bool) -> None:
     assert kept(world.log)[0] == (10, 1)
 
 
-def test_a_damaged_sparse_segment_is_told_to_who_needs_it_and_holds_nobody_else_up() -> None:
+def test_a_damaged_sparse_segment_fails_its_readers_and_delays_no_other() -> None:
     world = RewrittenLog(30)
     world.ack_all_but(3, 29)
     world.reclaim()

@@ -89,7 +89,7 @@ def test_reading_keeps_to_its_limits() -> None:
     assert world.store.reads == reads, "neighbours were read together"
 
 
-def test_damage_is_told_in_offsets() -> None:
+def test_damage_is_reported_in_offsets() -> None:
     world, segment = stored(dict.fromkeys((3, 7, 8, 20), (b"x", 1)), [1] * 30)
     reader = world.do(SparseReader.open(world.store, segment))
     world.store.read_failure = Corrupt("file", 5, "rot", segment, 2, 4)
@@ -131,10 +131,10 @@ def test_what_is_no_map_is_refused(entries: list[bytes]) -> None:
     with pytest.raises(Corrupt) as raised:
         world.do(SparseReader.open(world.store, writer.segment))
     assert raised.value.segment == writer.segment
-    assert raised.value.first_entry is None, "which entries are lost nobody can tell"
+    assert raised.value.first_entry is None, "which entries are lost is unknown"
 
 
-def test_a_damaged_map_tells_no_entries() -> None:
+def test_a_damaged_map_yields_no_entries() -> None:
     world, segment = stored({3: (b"x", 1)}, [1] * 4)
     world.store.read_failure = Corrupt("file", 5, "rot", segment, 0, 4)
     with pytest.raises(Corrupt) as raised:

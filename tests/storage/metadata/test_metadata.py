@@ -116,7 +116,7 @@ def test_keys_under_a_lease_go_with_it(store: MetadataStore) -> None:
         run(store.put("/mine", b"", lease=lease), CLOCK)
 
 
-def test_a_watcher_that_lags_is_told_to_list_again() -> None:
+def test_a_watcher_that_lags_is_notified_to_list_again() -> None:
     watchers = Watchers(CLOCK, limit=2)
     watch = watchers.watch("/")
     for version in range(4):
@@ -140,7 +140,7 @@ def test_sqlite_keeps_values_and_drops_leases_across_processes(tmp_path: Path) -
     run(store.close(), CLOCK)
 
 
-def test_sqlite_says_that_another_process_has_it(tmp_path: Path) -> None:
+def test_sqlite_reports_that_another_process_holds_the_lock(tmp_path: Path) -> None:
     store = sqlite_at(tmp_path)
     run(store.put("/a", b""), CLOCK)
     with pytest.raises(Unavailable, match="another process"):
@@ -165,7 +165,7 @@ def test_sqlite_refuses_a_schema_that_it_does_not_know(tmp_path: Path, schema: i
         sqlite_at(tmp_path)
 
 
-def test_sqlite_says_that_it_is_damaged(tmp_path: Path) -> None:
+def test_sqlite_reports_damage(tmp_path: Path) -> None:
     store = sqlite_at(tmp_path)
     for number in range(300):
         run(store.put(f"/a/{number}", bytes(100)), CLOCK)

@@ -20,7 +20,7 @@ from magnetar_storage.world.disk import LocalDisk
 
 
 class Driven:
-    """A store whose worker waits until it is told to go on."""
+    """A store whose worker waits until the test releases it."""
 
     def __init__(self, directory: Path) -> None:
         self.clock = ManualClock()

@@ -1,4 +1,4 @@
-"""SQLite's log: rot in it is told from the torn end of a crash."""
+"""SQLite's log: rot in it is distinguished from the torn end of a crash."""
 
 import shutil
 from pathlib import Path

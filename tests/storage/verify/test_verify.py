@@ -48,7 +48,7 @@ LONG_JOURNAL = Limits(
 
 
 class Directory:
-    """A topic of three segments with a cursor: its disk and what the metadata says."""
+    """A topic of three segments with a cursor: its disk and its metadata."""
 
     def __init__(
         self,
@@ -265,7 +265,7 @@ def test_lost_entries_are_named_with_their_topic() -> None:
     assert problem.offset < at and "damaged" in problem.text
 
 
-def test_what_rotted_in_the_journal_is_told_once_and_by_its_place_there() -> None:
+def test_rot_in_the_journal_is_reported_once_with_its_place() -> None:
     directory = Directory(LONG_JOURNAL, close=False)
     name = next(name for name in directory.names if b"0 1" in directory.disk.content(name))
     directory.disk.flip(name, directory.disk.content(name).index(b"0 1"), 4)
@@ -283,7 +283,7 @@ def test_a_write_that_was_cut_short_is_no_damage() -> None:
     assert [found.damage for found in report.problems if found.file == name] == [False]
 
 
-def test_a_missing_segment_is_told_with_what_it_held() -> None:
+def test_a_missing_segment_is_reported_with_its_entries() -> None:
     directory = Directory()
     directory.disk.remove(segment.file_name(directory.segments[0]))
     problem = only(directory.verify())
@@ -291,21 +291,21 @@ def test_a_missing_segment_is_told_with_what_it_held() -> None:
     assert problem.segment == directory.segments[0]
 
 
-def test_missing_delays_are_told() -> None:
+def test_missing_delays_are_reported() -> None:
     directory = Directory()
     directory.record = replace(directory.record, delay_segments=(4711,))
     problem = only(directory.verify())
     assert problem.damage and "delays is missing" in problem.text and problem.topic == KEY
 
 
-def test_missing_cursors_are_told() -> None:
+def test_missing_cursors_are_reported() -> None:
     directory = Directory()
     directory.disk.remove(segment.file_name(directory.cursor_segment))
     problem = only(directory.verify())
     assert problem.damage and "subscriptions are lost" in problem.text and problem.topic == KEY
 
 
-def test_cursors_that_are_none_are_told() -> None:
+def test_unreadable_cursors_are_reported() -> None:
     directory = Directory()
     strange = directory.create_segment(b"this is no cursor")
     directory.record = replace(directory.record, cursor_segment=strange)
@@ -314,7 +314,7 @@ def test_cursors_that_are_none_are_told() -> None:
     assert "cursors cannot be read" in found[0].text
 
 
-def test_a_topic_that_counts_otherwise_is_told() -> None:
+def test_a_topic_with_other_counts_is_reported() -> None:
     directory = Directory()
     first = replace(directory.record.segments[0], entries=8)
     directory.record = replace(directory.record, segments=(first, *directory.record.segments[1:]))
@@ -360,7 +360,7 @@ def test_what_is_no_data_directory_cannot_be_checked() -> None:
         verify(disk, None)
 
 
-def test_progress_is_told_in_bytes() -> None:
+def test_progress_is_reported_in_bytes() -> None:
     directory = Directory()
     reported: list[int] = []
     report = verify(directory.disk, None, reported.append)

@@ -244,7 +244,7 @@ def test_names_come_and_go(disk: LocalDisk) -> None:
         disk.open("d/a")
 
 
-def test_an_error_of_the_system_says_what_to_do(disk: LocalDisk, tmp_path: Path) -> None:
+def test_an_error_of_the_system_names_the_remedy(disk: LocalDisk, tmp_path: Path) -> None:
     disk.make_dir("d")
     with pytest.raises(Unavailable, match=r"cannot open .*d"):
         disk.open("d")
@@ -284,7 +284,7 @@ def test_who_only_looks_changes_nothing(disk: LocalDisk, tmp_path: Path) -> None
     with pytest.raises(Unavailable, match="cannot write"):
         looking.open("f").write(0, [b"other"])
     looking.lock("LOCK").close()
-    assert disk.list("") == ["f"], "where nobody ever wrote there is nothing to lock"
+    assert disk.list("") == ["f"], "an unused directory needs no lock"
     with pytest.raises(Unavailable, match="not a directory"):
         ReadOnlyDisk(str(tmp_path / "nowhere"))
 

@@ -1,4 +1,4 @@
-"""Errors that are told again and again."""
+"""Errors that are raised repeatedly."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from magnetar_storage.errors import Corrupt, DiskFull, StorageError
 @pytest.mark.parametrize(
     "error", [StorageError(), DiskFull("no room"), Corrupt("file", 7, "torn", segment=3)]
 )
-def test_an_error_told_again_says_the_same_and_remembers_the_first(error: StorageError) -> None:
+def test_an_error_raised_again_has_the_same_text_and_names_the_first(error: StorageError) -> None:
     with pytest.raises(StorageError):
         raise error
     fresh = error.again()

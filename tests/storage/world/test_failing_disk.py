@@ -1,7 +1,7 @@
 """A disk that refuses one thing for a while: no ack, a clear error, and an end to it.
 
 Whatever is refused, and however: what was confirmed is there after a restart, and the store
-either works again by itself or says that a restart is needed.
+either works again by itself or reports that a restart is needed.
 """
 
 from collections.abc import Callable
@@ -104,7 +104,7 @@ def test_whatever_is_refused_nothing_confirmed_is_lost(name: str) -> None:
 
 
 @pytest.mark.parametrize("error", [too_many_files, no_room, broken])
-def test_a_checkpoint_that_fails_is_told_once_and_made_later(
+def test_a_failed_checkpoint_is_reported_once_and_retried(
     error: Callable[[str, str], StorageError],
 ) -> None:
     machine = Machine()
@@ -187,7 +187,7 @@ def test_a_read_that_fails_is_no_damage_and_works_later(
 
 @pytest.mark.parametrize("error", [too_many_files, broken])
 @pytest.mark.parametrize("what", ["open", "read", "look at", "list", "write", "sync"])
-def test_a_start_that_fails_says_why_and_succeeds_later(
+def test_a_failed_start_gives_the_reason_and_succeeds_later(
     what: str, error: Callable[[str, str], Unavailable]
 ) -> None:
     machine = Machine()
@@ -229,7 +229,7 @@ def test_a_sealed_segment_whose_index_cannot_be_read_is_read_later(
 
 
 def test_a_deletion_that_finds_no_room_leaves_the_segment() -> None:
-    """Also the file stays: nothing in the journal says that it is not needed."""
+    """Also the file stays: no record in the journal allows its deletion."""
     machine = Machine()
     machine.open()
     segment = machine.create()

@@ -124,7 +124,7 @@ final class Chunks {
         }
     }
 
-    /** Chunks without the rest of their message hold nobody up, be there many more than a consumer keeps. */
+    /** Chunks without the rest of their message block no other, be there many more than a consumer keeps. */
     @Scenario
     static void orphansHoldNobodyUp(Stage stage) throws Exception {
         var whole = stage.producing().create();

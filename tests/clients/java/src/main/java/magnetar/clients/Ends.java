@@ -69,7 +69,7 @@ final class Ends {
         var other = new Listener();
         stage.consuming(SubscriptionType.Shared).subscriptionName("other").messageListener(other).subscribe();
         other.await();
-        Check.that(consumer.hasReachedEndOfTopic(), "it has not heard of the end, which others have");
+        Check.that(consumer.hasReachedEndOfTopic(), "it was not notified of the end, unlike others");
         consumer.seek(MessageId.earliest);
         Check.equal(text(consumer.receive(Stage.WAIT_S, TimeUnit.SECONDS)), "a");
     }

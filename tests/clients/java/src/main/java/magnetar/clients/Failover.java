@@ -23,23 +23,23 @@ final class Failover {
 
     /** Notes "NAME active" and "NAME inactive". */
     private static final class Notices implements ConsumerEventListener {
-        final LinkedBlockingQueue<String> told = new LinkedBlockingQueue<>();
+        final LinkedBlockingQueue<String> notices = new LinkedBlockingQueue<>();
 
         @Override
         public void becameActive(Consumer<?> consumer, int partition) {
-            told.add(consumer.getConsumerName() + " active");
+            notices.add(consumer.getConsumerName() + " active");
         }
 
         @Override
         public void becameInactive(Consumer<?> consumer, int partition) {
-            told.add(consumer.getConsumerName() + " inactive");
+            notices.add(consumer.getConsumerName() + " inactive");
         }
 
         void await(String notice) throws Exception {
             var seen = new ArrayList<String>();
             while (!seen.contains(notice)) {
-                var next = told.poll(Stage.WAIT_S, TimeUnit.SECONDS);
-                Check.that(next != null, notice + " was not said, but " + seen);
+                var next = notices.poll(Stage.WAIT_S, TimeUnit.SECONDS);
+                Check.that(next != null, notice + " was not reported, but " + seen);
                 seen.add(next);
             }
         }

@@ -14,7 +14,7 @@ import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicReference;
 
 /**
- * Plays scenarios that it is told of on standard input, one a line: name, service URL, HTTP URL, topic,
+ * Plays scenarios that are named on standard input, one a line: name, service URL, HTTP URL, topic,
  * with tabs between. Its answers are lines: "ask WHAT", to be answered with a line; at the end "ok", or
  * "fail TEXT" with \n for line ends.
  */
@@ -80,10 +80,10 @@ final class Main {
         } catch (Exception failed) {
             failure.compareAndSet(null, failed);
         }
-        return failure.get() == null ? "ok" : "fail " + told(failure.get());
+        return failure.get() == null ? "ok" : "fail " + described(failure.get());
     }
 
-    private static String told(Throwable failure) {
+    private static String described(Throwable failure) {
         var text = new StringWriter();
         failure.printStackTrace(new PrintWriter(text));
         return text.toString().replace("\r", "").replace("\n", "\\n");

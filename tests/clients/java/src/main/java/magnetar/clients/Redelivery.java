@@ -15,7 +15,7 @@ import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.SubscriptionType;
 import org.apache.pulsar.client.impl.MultiplierRedeliveryBackoff;
 
-/** Messages that come again, and how often they are said to have come. */
+/** Messages that come again, and their redelivery counts. */
 final class Redelivery {
     private static final List<SubscriptionType> COUNTING =
             List.of(SubscriptionType.Shared, SubscriptionType.Key_Shared);
@@ -70,7 +70,7 @@ final class Redelivery {
             consumer.negativeAcknowledge(next(consumer));
         }
         Check.equal(next(consumer).getRedeliveryCount(), 3);
-        // The answer to a later ack says that what the subscription counted before is on disk.
+        // The answer to a later ack means that what the subscription counted before is on disk.
         send(producer, "later");
         consumer.acknowledge(next(consumer));
         stage.killBroker();

@@ -4,7 +4,7 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.PrintStream;
 
-/** Asks whoever started this program for what only that one can do. */
+/** Asks the program that started this one for what only that one can do. */
 final class Teller {
     private final BufferedReader input;
     private final PrintStream output;

@@ -1,9 +1,9 @@
-"""What namespaces and topics say, and schemas; the books follow."""
+"""Policies of namespaces and topics, and schemas; the books follow."""
 
 import json
 from typing import Any
 
-from crash.admin_books import DROP, KEEP, LogBook, NamespaceBook, Schemas
+from crash.admin_books import DROP, KEEP, LogBook, NamespaceBook, Schemas, Values
 from crash.admin_desk import Desk, Wrong
 from crash.admin_eyes import RETENTIONS, count_producers
 
@@ -19,11 +19,11 @@ POLICIES: dict[str, tuple[str, str, tuple[object, ...]]] = {
 """Paths of namespaces, of topics, and values; what is published is older than any time to live."""
 
 
-class Sayings(Desk):
+class AdminSettings(Desk):
     """Namespaces with their policies, and those of topics."""
 
     def _make_namespace(self) -> None:
-        after = NamespaceBook(exists=True, says={"message_ttl": 3600, "retention": KEEP})
+        after = NamespaceBook(exists=True, policies={"message_ttl": 3600, "retention": KEEP})
         body = {"message_ttl_in_seconds": 3600, "retention_policies": RETENTIONS[KEEP]}
         self._ask("PUT", f"namespaces/{self.namespace}", after, body)
         self._count("make namespace")
@@ -35,32 +35,32 @@ class Sayings(Desk):
         self._ask("DELETE", path, NamespaceBook())
         self._count("delete namespace")
 
-    def _say(self) -> None:
-        """What a topic says."""
+    def _set_topic(self) -> None:
+        """Set or remove a policy of a topic."""
         after, name = self.book.copy(), self._family()
-        self._change(after, after.families[name].says, self._path(name), 1)
+        self._change(after, after.families[name].policies, self._path(name), 1)
 
-    def _say_of_all(self) -> None:
-        """What a namespace says."""
+    def _set_all(self) -> None:
+        """Set or remove a policy of the namespace."""
         after = self.book.copy()
-        self._change(after, after.says, f"namespaces/{self.namespace}", 0)
+        self._change(after, after.policies, f"namespaces/{self.namespace}", 0)
 
-    def _change(self, after: NamespaceBook, says: dict[str, Any], path: str, level: int) -> None:
+    def _change(self, after: NamespaceBook, policies: Values, path: str, level: int) -> None:
         policy = self._dice.choice([*POLICIES])
         segment, values = POLICIES[policy][level], POLICIES[policy][2]
         path, is_schema = f"{path}/{segment}", policy == "schema_compatibility"
         body: Any
         if self._dice.random() < 0.4:
-            says.pop(policy, None)
+            policies.pop(policy, None)
             method = "PUT" if is_schema else "DELETE"
             path, body = path.partition("?")[0], "UNDEFINED" if is_schema else None
         else:
             value: Any = self._dice.choice(values)
-            says[policy], method = value, "PUT" if is_schema else "POST"
+            policies[policy], method = value, "PUT" if is_schema else "POST"
             body = RETENTIONS[value] if policy == "retention" else value
             if path.endswith("="):
                 path, body = f"{path}{value}", None
-        between = after.copy()  # not every subscription yet, or it ended before anybody expired
+        between = after.copy()  # not every subscription yet, or it ended before any expiry
         if policy == "message_ttl":
             self._expire(after)
         self._ask(method, path, after, body, also=(between,))
@@ -69,7 +69,7 @@ class Sayings(Desk):
         self._count(f"{policy} of a {'topic' if level else 'namespace'}")
 
     def _expire(self, after: NamespaceBook) -> None:
-        """All messages are too old, and topics that are loaded look when they are told."""
+        """All messages are too old, and loaded topics check when the policy changes."""
         for name, family in after.families.items():
             if after.holds("message_ttl", name) != self.book.holds("message_ttl", name):
                 for log in family.logs.values():
@@ -99,12 +99,12 @@ class Sayings(Desk):
                     self._check_backlogs(self._path(name, index), log)
 
     def _check_backlogs(self, path: str, log: LogBook) -> None:
-        told = self._admin.get(f"{path}/explainRetention").json["subscriptions"]
-        waiting = {one["name"]: one["unackedEntries"] for one in told}
+        explained = self._admin.get(f"{path}/explainRetention").json["subscriptions"]
+        waiting = {one["name"]: one["unackedEntries"] for one in explained}
         late = [name for name, span in log.subscriptions.items()
                 if waiting[name] and span.low == log.top]  # fmt: skip
         if late:
-            raise Wrong(f"{path}: {late} wait for messages that are too old: {told}")
+            raise Wrong(f"{path}: {late} wait for messages that are too old: {explained}")
 
     # Schemas ------------------------------------------------------------------------
 
