@@ -104,7 +104,7 @@ def test_a_topic_is_loaded_once_however_many_ask() -> None:
     assert list(world.broker.topics) == [topics[0]]
 
 
-def test_who_waits_for_a_load_that_fails_tries_itself() -> None:
+def test_a_waiter_for_a_load_that_fails_loads_itself() -> None:
     world = BrokerWorld(allow_auto_topic_creation=True)
     gate = world.clock.promise()
     world.metadata.get = slow(world.metadata.get, gate)  # type: ignore[assignment]
@@ -284,7 +284,7 @@ def test_names_of_producers_differ() -> None:
 # Failing, maintenance, the end ---------------------------------------------------------------
 
 
-def test_a_topic_whose_log_failed_is_loaded_anew() -> None:
+def test_a_topic_whose_log_failed_is_loaded_again() -> None:
     world = BrokerWorld()
     topic = world.topic()
     connection = world.publish(topic, b"a")

@@ -140,7 +140,7 @@ async def test_skipping_delivers_what_is_readable_and_acknowledges_nothing(
 
 
 @pytest.mark.parametrize("queue_size", [0, 1, QUEUE_SIZE])
-async def test_failing_raises_in_the_place_of_each_and_goes_on(
+async def test_failing_raises_in_the_place_of_each_and_continues(
     broker: RunningBroker, queue_size: int
 ) -> None:
     topic = new_topic()
@@ -191,7 +191,7 @@ async def test_discarding_acknowledges(broker: RunningBroker) -> None:
         assert await what_is_left(client, topic, b"end") == (b"end", 0)
 
 
-async def test_the_other_partitions_go_on(broker: RunningBroker) -> None:
+async def test_the_other_partitions_continue(broker: RunningBroker) -> None:
     topic = new_topic()
     path = topic.replace("://", "/")
     assert Admin(broker).put(f"{path}/partitions", 2).status == 204

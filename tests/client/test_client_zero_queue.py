@@ -87,7 +87,9 @@ async def test_all_partitions_are_asked(broker: RunningBroker) -> None:
         assert values == {b"%d" % number for number in range(300)}
 
 
-async def test_who_waits_asks_again_after_a_reconnect(broker: RunningBroker) -> None:
+async def test_a_waiting_receive_sends_its_permit_again_after_a_reconnect(
+    broker: RunningBroker,
+) -> None:
     topic = new_topic()
     async with magnetar.connect(broker.service_url, backoff_first_ms=10) as client:
         consumer = await client.subscribe(topic, "s", queue_size=0)

@@ -61,7 +61,7 @@ async def test_a_failure_comes_after_what_was_received() -> None:
         await inbox.take(5, None)
 
 
-async def test_a_failure_wakes_who_waits() -> None:
+async def test_a_failure_wakes_the_waiters() -> None:
     inbox: Inbox[Thing] = Inbox()
     waiter = asyncio.create_task(inbox.take(1, None))
     await asyncio.sleep(0)

@@ -111,7 +111,7 @@ class LogBook:
 
     @property
     def settled_to(self) -> int:
-        """All before it are stored, as far as they ever will be, and everybody knows."""
+        """All before it are stored, as far as they ever will be, and that is known."""
         return next((n for n in self.sent if n not in self.places), self.top)
 
     def pass_all(self, span: Span) -> None:

@@ -1,4 +1,4 @@
-"""What everybody needs who does things to a namespace and books the answers."""
+"""What every client needs that changes a namespace and books the answers."""
 
 import http.client
 from collections import deque

@@ -105,7 +105,7 @@ class AdminLoad(Messages, TopicLife, AdminSettings):
         self._count("publish")
 
     def _land(self) -> bool:
-        """Take the receipts; false when the producer was sent away instead."""
+        """Take the receipts; false when the producer was closed instead."""
         kinds = (Kind.SEND_RECEIPT, Kind.SEND_ERROR, Kind.CLOSE_PRODUCER)
         while self._flying:
             try:

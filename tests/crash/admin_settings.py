@@ -78,7 +78,7 @@ class AdminSettings(Desk):
                             log.pass_all(span)
 
     def _check_producers(self, policy: str) -> None:
-        """Loaded topics keep to the limit as soon as it was answered."""
+        """Loaded topics apply the limit as soon as it was answered."""
         if policy != "max_producers" or self._flying:
             return
         for name, family in self.book.families.items():

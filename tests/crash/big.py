@@ -1,7 +1,7 @@
 """How long a start takes after a kill when there is much data, and whether all of it is there.
 
 `python -m crash.big --gigabytes 10`, from the tests directory.  Fills topics, kills the broker
-while that goes on, and measures from the start of the process.
+while it publishes, and measures from the start of the process.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ RING = 64
 """Different entries; they are sent over and over in this order."""
 WINDOW_BYTES = 16 << 20
 LOAD_SECONDS = 3.0
-"""How long publishing goes on, once there is enough, before the kill."""
+"""How long publishing continues, once there is enough, before the kill."""
 PERMITS = 5000
 MARK_SECONDS = 2.0
 HEALTH = "/admin/v2/brokers/health"

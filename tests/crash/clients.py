@@ -116,7 +116,7 @@ class Clients:
         return report
 
     def check_time(self, name: str, payload: bytes) -> None:
-        """A message came to a subscription that keeps to delays."""
+        """A message came to a subscription that applies delays."""
         early = ms_early(payload)
         if early:
             self.setup.alarm(f"{self.topic}: {parse(payload)} came to {name} {early} ms early")

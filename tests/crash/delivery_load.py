@@ -71,7 +71,7 @@ class Topic:
         return Book(KINDS[kind], self.messages, self._keys, self.alarm)
 
     def alarm(self, problem: str) -> None:
-        """Let everybody stop, because of this."""
+        """Stop all clients, because of this."""
         self.load.setup.alarm(f"{self.name}: {problem}")
 
     def numbers(self, of: Callable[[Written], int]) -> dict[str, int]:

@@ -311,7 +311,7 @@ class Life:
         self._begin(topic, work(), partial(_trimmed, model, log))
 
     def release(self, topic: Topic) -> None:
-        """Time goes on."""
+        """Let time pass."""
         if topic.idle:
             until = self._dice.randint(topic.model.released_to, LATEST)
             self._begin(topic, topic.delays.release(min(until, topic.model.released_to + 10)))

@@ -48,7 +48,7 @@ class InlineWorld:
 
 
 class SteppedWorker:
-    """A worker in a thread that stops before each change to the disk until it may go on.
+    """A worker in a thread that stops before each change to the disk until it may continue.
 
     Only one thread runs at any time, so that a history is the same whenever it is repeated.
     """

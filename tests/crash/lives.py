@@ -94,7 +94,7 @@ class Setup:
     http_url: str
     lives: Lives
     alarms: Any
-    """A queue for problems that make it pointless to go on."""
+    """A queue for problems that make it pointless to continue."""
     tally: Tally = field(default_factory=Tally)
 
     @property
@@ -102,5 +102,5 @@ class Setup:
         return f"pulsar://127.0.0.1:{self.port}"
 
     def alarm(self, problem: str) -> None:
-        """Let everybody stop, because of this."""
+        """Stop all clients, because of this."""
         self.alarms.put(problem)

@@ -117,7 +117,7 @@ class Soak:
         ]
 
     def stop(self) -> None:
-        """No more publishing; consumers go on."""
+        """No more publishing; consumers continue."""
         self.rate = 0.0
 
     def speed(self) -> int:

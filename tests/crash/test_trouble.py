@@ -67,7 +67,7 @@ def stored(broker: RunningBroker) -> list[int]:
 
 
 def test_no_room_for_a_while(make_broker: Make) -> None:
-    """Nothing is confirmed that is not stored, and publishing goes on when there is room again."""
+    """Nothing is confirmed that is not stored, and publishing resumes when there is room again."""
     broker, numbers = make_broker(), count()
     with RawClient(broker.port) as client:
         client.produce(TOPIC)

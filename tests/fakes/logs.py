@@ -40,7 +40,7 @@ class LogWorld:
         return run(coro, self.clock)
 
     def begin(self, coro: Coroutine[Any, Any, Any]) -> ManualPromise:
-        """Run up to the first wait; pump to go on."""
+        """Run up to the first wait; pump to continue."""
         return start(coro)
 
     def open(self, key: str = KEY, writing: bool = True) -> Log:

@@ -54,7 +54,7 @@ class GatedStore(MemoryStore):
         self.gate = asyncio.Event()
         self.gate.set()
         self.asked = asyncio.Event()
-        """Set when somebody waits at the gate."""
+        """Set when a coroutine waits at the gate."""
         self.created = 0
 
     async def create(self) -> MemoryWriter:

@@ -238,7 +238,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "broker/magnetar_broker/lifetime/tidying.py",
-        "a topic is truncated before everybody's acknowledgements are durable",
+        "a topic is truncated before all acknowledgements are durable",
         "    await topic.cursors.durable()\n",
         "",
         ("tests/broker/lifetime/test_tidying.py",),
@@ -289,7 +289,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "broker/magnetar_broker/dispatch/single_active.py",
-        "nobody is called when the rate lets something go",
+        "no waiter is called when the rate lets something go",
         "not throttle.admit_or_wait()",
         "throttle.is_spent",
     ),

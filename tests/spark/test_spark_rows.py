@@ -18,7 +18,7 @@ from pyspark_magnetar.rows import arrow_schema, record_batches
 TIMES = ("__publishTime", "__eventTime")
 
 LAST_YEAR_MS = 253_402_300_799_999
-"""Python's datetime ends here; Arrow and Spark go on."""
+"""Python's datetime ends here; Arrow and Spark support later times."""
 
 texts = st.text(max_size=10)
 outgoing = st.builds(

@@ -230,7 +230,7 @@ def test_when_the_write_of_the_record_is_uncertain_both_parts_stay(
     assert world.store.ids() == world.topic.log.record.listed
 
 
-def test_who_reads_goes_on_in_the_data_that_replaces_it(world: Compacting) -> None:
+def test_a_read_continues_in_the_data_that_replaces_it(world: Compacting) -> None:
     world.send_all(numbered(0, 30, keys=30))
     world.compact()
     reader = world.subscribe(

@@ -85,7 +85,7 @@ def test_chunks_for_a_consumer_without_permits_block_no_other() -> None:
     assert blocker(world) is Blocker.CAUGHT_UP
 
 
-def test_an_orphan_goes_to_anybody_and_so_does_what_follows_it() -> None:
+def test_an_orphan_goes_to_any_consumer_and_so_do_its_later_chunks() -> None:
     world = TopicWorld(ONE_BY_ONE)
     first, second = shared(world, 100), shared(world, 100)
     world.publish(chunk("one", 2, of=6), *usual(1), *(chunk("one", n, of=6) for n in (3, 4, 5)))
@@ -119,7 +119,7 @@ def test_a_message_that_is_asked_for_again_comes_whole_and_in_order() -> None:
     assert [(world.offset(m), m.redelivery_count) for m in again] == [(o, 1) for o in range(4)]
 
 
-def test_who_asks_for_one_chunk_gets_its_message() -> None:
+def test_requesting_one_chunk_delivers_its_message() -> None:
     world = TopicWorld()
     consumer = shared(world, 100)
     world.publish(*message("one"), *usual(1), *message("two", 2), chunk("three", 0))
@@ -145,7 +145,7 @@ def test_an_orphan_that_comes_again_and_again_is_one_chunk() -> None:
     assert messages.with_their_messages([7]) == [7]
 
 
-def test_who_asks_for_all_chunks_gets_each_once() -> None:
+def test_requesting_all_chunks_delivers_each_once() -> None:
     messages, consumer = chunked.ChunkedMessages(), shared(TopicWorld())
     for number in range(4):
         messages.sent(Chunk(b"a", number, 4), consumer, number)

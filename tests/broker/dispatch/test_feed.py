@@ -170,7 +170,7 @@ def test_what_was_trimmed_during_the_read_is_no_damage() -> None:
     assert reading.read(6) == [b"6", b"7", b"8"]
 
 
-def test_who_catches_up_is_read_ahead_for() -> None:
+def test_entries_are_read_ahead_for_a_consumer_that_catches_up() -> None:
     reading = Reading()
     assert reading.read(0) == [b"0", b"1", b"2"]
     assert reading.store.reads == 1
@@ -182,7 +182,7 @@ def test_who_catches_up_is_read_ahead_for() -> None:
     assert reading.store.reads == 3, "there is no more to read"
 
 
-def test_who_jumps_about_is_not_read_ahead_for() -> None:
+def test_there_is_no_read_ahead_for_random_access() -> None:
     reading = Reading()
     for offset in (0, 6, 3, 0):
         reading.read(offset)

@@ -107,7 +107,7 @@ def test_slots_have_one_owner_and_only_those_move_that_must(
         before = after
 
 
-def test_who_joined_last_and_leaves_leaves_everything_as_it_was() -> None:
+def test_when_the_last_joiner_leaves_all_is_as_before() -> None:
     for make in MAKERS.values():
         slots = make()
         for number in range(5):
@@ -140,7 +140,7 @@ def test_a_slot_is_of_the_next_point_and_the_last_ones_of_the_first_point() -> N
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), max_size=30))
 @settings(max_examples=examples(25))
-def test_after_any_history_a_point_is_of_who_has_claimed_it_first(
+def test_after_any_history_a_point_is_of_the_first_that_claimed_it(
     history: list[tuple[str, int]],
 ) -> None:
     slots: HashRing[Member] = HashRing(300)
@@ -244,7 +244,7 @@ def test_a_key_goes_by_its_slot_in_the_whole_range() -> None:
     assert range_slot(b"key1") == 293
 
 
-def test_who_stands_in_the_way() -> None:
+def test_conflicting_consumers() -> None:
     slots: ChosenRanges[Member] = ChosenRanges()
     slots.add(holder := chosen("a", (10, 20), (40, 50)))
     for start, end in [(5, 10), (20, 30), (12, 13), (0, 65_535), (30, 40)]:

@@ -66,7 +66,7 @@ def test_a_key_goes_to_its_owner_in_order() -> None:
         assert world.offsets(consumer) == expected
 
 
-def test_who_joins_waits_for_what_the_old_owner_holds_and_nothing_else_waits() -> None:
+def test_a_joiner_waits_for_what_the_old_owner_holds_and_nothing_else_waits() -> None:
     world = halving()
     old = join(world)
     publish(world, LOW[0], LOW[0], HIGH[0])
@@ -92,7 +92,7 @@ def test_what_the_old_owner_returns_goes_to_the_new_one_first() -> None:
     assert world.offsets(new) == [0, 1, 2]
 
 
-def test_who_leaves_leaves_its_keys_to_others_in_order() -> None:
+def test_the_keys_of_a_closed_consumer_go_to_others_in_order() -> None:
     world = halving()
     stays, leaves = join(world), join(world)
     publish(world, LOW[0], HIGH[0], LOW[1], LOW[0])
@@ -155,7 +155,7 @@ def test_reading_ahead_has_bounds() -> None:
     assert (world.offsets(lower), world.offsets(upper)) == (list(range(20)), [20])
 
 
-def test_who_acknowledges_what_waits_makes_room_to_read_ahead() -> None:
+def test_acknowledging_waiting_messages_makes_room_to_read_ahead() -> None:
     world = halving(key_shared_look_ahead_per_subscription=4)
     upper, lower = join(world), join(world, 4)
     publish(world, *[LOW[0]] * 4)
@@ -176,7 +176,7 @@ def test_out_of_order_delivery_waits_for_no_draining() -> None:
     assert (world.offsets(old), world.offsets(new)) == ([0], [1])
 
 
-def test_who_wants_a_chunk_again_gets_its_message() -> None:
+def test_redelivery_of_a_chunk_delivers_its_message() -> None:
     world = TopicWorld()
     consumer = join(world)
 
@@ -348,7 +348,7 @@ def test_a_new_entry_waits_behind_one_that_is_being_read() -> None:
     assert world.offsets(lower) == list(range(6))
 
 
-def test_who_is_read_for_does_not_keep_the_store_from_others(
+def test_reading_for_one_consumer_does_not_keep_the_store_from_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(replay_feed, "GATHERED_BYTES", 1)

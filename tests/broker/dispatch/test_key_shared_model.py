@@ -77,7 +77,7 @@ histories = st.lists(
     look_ahead=0,
 )
 @settings(max_examples=examples(40))
-def test_keys_keep_their_order_and_their_consumer_and_go_on(
+def test_keys_keep_their_order_and_their_consumer_and_continue(
     sticky: bool,
     out_of_order: bool,
     ring: bool,

@@ -61,7 +61,7 @@ def test_what_a_consumer_held_does_not_go_to_others_of_a_lost_connection(sub_typ
 
 
 @pytest.mark.parametrize("politely", [True, False])
-def test_a_consumer_that_closes_or_is_sent_away_did_not_fail(politely: bool) -> None:
+def test_a_consumer_that_closes_or_is_closed_did_not_fail(politely: bool) -> None:
     world = with_messages(1, magnetar_count_lost_consumers_as_redelivery=True)
     client = world.client()
     assert counts(client) == [0]

@@ -65,7 +65,7 @@ def test_a_better_priority_leaves_the_others_spare() -> None:
 
 
 @given(members.filter(bool), st.randoms(use_true_random=False), st.text(max_size=5))
-def test_without_partitions_it_does_not_matter_who_came_first(
+def test_without_partitions_the_order_of_joining_does_not_matter(
     consumers: list[Member], dice: random.Random, topic: str
 ) -> None:
     picked = pick_active(consumers, topic, -1)
@@ -120,7 +120,7 @@ def serve(turns: RoundRobin[Member], times: int) -> list[str]:
     return served
 
 
-def test_everybody_gets_a_turn() -> None:
+def test_every_consumer_gets_a_turn() -> None:
     turns = turns_of(Member("a"), Member("b"), Member("c"))
     assert serve(turns, 6) == ["a", "b", "c", "a", "b", "c"]
 
@@ -130,7 +130,7 @@ def test_the_turn_stays_until_something_was_given() -> None:
     assert turns.next() is turns.next()
 
 
-def test_who_cannot_take_is_passed_over() -> None:
+def test_a_consumer_that_cannot_take_is_skipped() -> None:
     a, b, c = Member("a"), Member("b", free=False), Member("c")
     turns = turns_of(a, b, c)
     assert serve(turns, 4) == ["a", "c", "a", "c"]
@@ -162,7 +162,7 @@ def test_a_leaving_keeps_the_turn_of_the_others() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["join", "leave", "serve"]))))
-def test_between_two_turns_of_one_everybody_else_had_one(steps: list[tuple[int, str]]) -> None:
+def test_between_two_turns_of_one_consumer_all_others_had_one(steps: list[tuple[int, str]]) -> None:
     """As long as no consumer joins or leaves; all of one level and free."""
     everybody = [Member(str(number)) for number in range(4)]
     turns = turns_of()

@@ -56,7 +56,7 @@ def test_permits_count_messages_and_may_fall_below_zero_by_less_than_an_entry() 
     assert world.offsets(consumer) == [2]
 
 
-def test_entries_of_who_leaves_go_to_others_and_their_count_does_not_rise() -> None:
+def test_entries_of_a_closed_consumer_go_to_others_without_a_higher_count() -> None:
     world = TopicWorld()
     first = shared(world, 3)
     publish(world, 3)
@@ -153,7 +153,7 @@ def test_a_batch_that_is_acknowledged_in_part_comes_with_what_is_left() -> None:
     assert (consumer.unacked, world.subscription().cursor.mark_delete) == (65, 0)
 
 
-def test_anybody_may_acknowledge_for_another() -> None:
+def test_a_consumer_may_acknowledge_for_another() -> None:
     world = TopicWorld()
     owner, other = shared(world, 5), shared(world)
     publish(world, 5)
@@ -183,7 +183,7 @@ def test_cumulative_acks_are_answered_and_ignored() -> None:
     assert (consumer.unacked, world.subscription().cursor.mark_delete) == (5, -1)
 
 
-def test_a_consumer_that_holds_too_much_goes_on_at_half() -> None:
+def test_a_consumer_that_holds_too_much_continues_at_half() -> None:
     world = TopicWorld(TopicLimits(max_unacked_per_consumer=4, max_round_robin_entries=1))
     consumer = shared(world, 100)
     publish(world, 10)
@@ -196,7 +196,7 @@ def test_a_consumer_that_holds_too_much_goes_on_at_half() -> None:
     assert world.offsets(consumer) == [4, 5]
 
 
-def test_a_subscription_that_holds_too_much_goes_on_below_half_but_redelivers() -> None:
+def test_a_subscription_that_holds_too_much_continues_below_half_but_redelivers() -> None:
     world = TopicWorld(TopicLimits(max_unacked_per_subscription=4, max_round_robin_entries=1))
     first, second = shared(world, 100), shared(world, 100)
     publish(world, 10)
@@ -339,7 +339,7 @@ def test_a_seek_forgets_what_was_given_out_and_asked_for() -> None:
     ]
 
 
-def test_everybody_gets_about_as_much() -> None:
+def test_consumers_get_about_as_much() -> None:
     world = TopicWorld(TopicLimits(max_round_robin_entries=2))
     consumers = [shared(world, 1000) for _ in range(4)]
     for _ in range(30):

@@ -1,4 +1,4 @@
-"""Frames that subscriptions share: everybody still gets his own."""
+"""Frames that subscriptions share: each consumer still gets its own."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -96,7 +96,7 @@ consumers = st.lists(
 
 @settings(max_examples=examples(60))
 @given(consumers, st.lists(st.integers(1, 8), min_size=1, max_size=4), st.integers(1, 7))
-def test_everybody_gets_every_entry_with_his_own_id_and_epoch(
+def test_each_consumer_gets_every_entry_with_its_own_id_and_epoch(
     wanted: list[tuple[int, int, int, int, set[int]]], runs: list[int], max_read: int
 ) -> None:
     world = TopicWorld(TopicLimits(max_read_entries=max_read))

@@ -228,7 +228,7 @@ def test_a_full_connection_waits_until_it_is_woken() -> None:
 
 
 @pytest.mark.parametrize("sub_type", [EXCLUSIVE, FAILOVER])
-def test_who_waits_at_damage_goes_on_when_it_is_skipped(sub_type: int) -> None:
+def test_a_consumer_that_waits_at_damage_continues_when_it_is_skipped(sub_type: int) -> None:
     world = TopicWorld(TopicLimits(failover_delay_ms=0), BY_THREE, cache_bytes=0)
     for number in range(5):
         world.publish(b"%d" % number)

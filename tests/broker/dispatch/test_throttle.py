@@ -166,7 +166,7 @@ def test_batches_count_by_message_or_as_one(sub_type: int) -> None:
         assert count(world, consumer) == first
 
 
-def test_who_is_caught_up_may_be_spared() -> None:
+def test_a_consumer_that_is_caught_up_may_be_exempt() -> None:
     world = TopicWorld(TopicLimits(throttle_caught_up=False))
     set_policy(world, DISPATCH_RATE, rate(10))
     consumer = world.subscribe(permits=10_000)
@@ -208,7 +208,7 @@ def test_what_comes_again_counts_too(sub_type: int) -> None:
 # Publishing -----------------------------------------------------------------------------------
 
 
-def test_who_publishes_too_fast_is_not_read_from_and_all_go_on_together() -> None:
+def test_connections_that_publish_too_fast_are_paused_and_resumed_together() -> None:
     world = TopicWorld()
     set_policy(world, PUBLISH_RATE, PublishRate(100, 0))
     first, second = RecordingConnection(), RecordingConnection()

@@ -28,14 +28,14 @@ def change(budget: UnackedBudget, holder: Holder, messages: int) -> None:
     budget.add(holder, messages)
 
 
-def test_below_the_limit_everybody_has_room() -> None:
+def test_below_the_limit_all_subscriptions_have_room() -> None:
     budget, one, other = UnackedBudget(100, 0.2), Holder(), Holder()
     assert budget.room(one) == 100
     change(budget, one, 90)
     assert (budget.room(one), budget.room(other)) == (10, 20)
 
 
-def test_at_the_limit_only_who_holds_less_than_its_share_has_room() -> None:
+def test_at_the_limit_only_subscriptions_below_their_share_have_room() -> None:
     budget, large, small = UnackedBudget(100, 0.2), Holder(), Holder()
     change(budget, small, 5)
     change(budget, large, 95)
@@ -46,7 +46,7 @@ def test_at_the_limit_only_who_holds_less_than_its_share_has_room() -> None:
     assert budget.stops(small)
 
 
-def test_who_was_stopped_goes_on_below_half_of_its_share() -> None:
+def test_a_stopped_subscription_continues_below_half_of_its_share() -> None:
     budget, large, small = UnackedBudget(100, 0.2), Holder(), Holder()
     change(budget, large, 80)
     change(budget, small, 20)
@@ -59,7 +59,7 @@ def test_who_was_stopped_goes_on_below_half_of_its_share() -> None:
     assert budget.stops(large)
 
 
-def test_everybody_goes_on_when_all_together_hold_less_than_half() -> None:
+def test_all_continue_when_together_they_hold_less_than_half() -> None:
     budget, one, other = UnackedBudget(100, 0.2), Holder(), Holder()
     change(budget, one, 50)
     change(budget, other, 50)

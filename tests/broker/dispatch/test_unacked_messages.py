@@ -31,7 +31,7 @@ class World:
         self.woken += 1
 
 
-def test_a_consumer_is_blocked_at_its_limit_and_goes_on_at_half() -> None:
+def test_a_consumer_is_blocked_at_its_limit_and_continues_at_half() -> None:
     world = World(DispatchLimits(max_unacked_per_consumer=4))
     held, (one, other) = world.held, world.consumers
     assert held.room(one) == 4
@@ -43,7 +43,7 @@ def test_a_consumer_is_blocked_at_its_limit_and_goes_on_at_half() -> None:
     assert (one.unacked, one.blocked, world.woken) == (2, False, 1)
 
 
-def test_a_subscription_is_full_at_its_limit_and_goes_on_below_half() -> None:
+def test_a_subscription_is_full_at_its_limit_and_continues_below_half() -> None:
     world = World(DispatchLimits(max_unacked_per_subscription=4))
     held, (one, other) = world.held, world.consumers
     held.give(one, 1, 2)

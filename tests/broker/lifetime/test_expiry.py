@@ -51,7 +51,7 @@ def created(world: TopicWorld, *names: str) -> None:
 # Messages ---------------------------------------------------------------------------------
 
 
-def test_what_is_older_than_the_ttl_is_acknowledged_for_everybody() -> None:
+def test_what_is_older_than_the_ttl_is_acknowledged_for_all_subscriptions() -> None:
     world = Aging()
     created(world, "one", "other")
     world.published(100, 61, 60, 59, 0)

@@ -194,7 +194,7 @@ def test_quotas_that_are_switched_off_stop_no_producer() -> None:
 
 
 @pytest.mark.parametrize("action", [HOLD, RAISE])
-def test_producers_that_are_there_are_sent_away(
+def test_connected_producers_are_closed(
     action: QuotaAction, caplog: pytest.LogCaptureFixture
 ) -> None:
     world = Backlogged(by_size(3 * SIZE, action))
@@ -212,7 +212,7 @@ def test_producers_that_are_there_are_sent_away(
     assert caplog.text.count("producers are disconnected") == 1, "none is left to be"
 
 
-def test_who_waits_for_the_topic_learns_why() -> None:
+def test_waiters_for_the_topic_get_the_reason() -> None:
     world = Backlogged(by_size(SIZE))
     first = world.producer(name="first", claim=Claim(Mode.EXCLUSIVE, None))
     waiting = world.producer(name="second", claim=Claim(Mode.WAITING, None))
@@ -224,7 +224,7 @@ def test_who_waits_for_the_topic_learns_why() -> None:
     assert [type(turn) for turn in turns] == [QuotaHolds]
 
 
-def test_consumers_go_on_while_a_quota_is_full() -> None:
+def test_consumers_continue_while_a_quota_is_full() -> None:
     world = Backlogged(by_size(SIZE))
     world.publish_now(5)
     world.sweep()

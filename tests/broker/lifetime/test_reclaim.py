@@ -55,7 +55,7 @@ def test_what_waits_is_counted_and_delivered_again() -> None:
 
 @pytest.mark.parametrize("durable", [True, False])
 @pytest.mark.parametrize("sub_type", [EXCLUSIVE, SHARED])
-def test_who_begins_at_the_start_gets_what_is_there(durable: bool, sub_type: int) -> None:
+def test_a_subscription_from_the_start_gets_what_is_there(durable: bool, sub_type: int) -> None:
     world = reclaimed(3, 17)
     consumer = world.subscribe(
         sub="new", sub_type=sub_type, durable=durable, earliest=True, permits=2

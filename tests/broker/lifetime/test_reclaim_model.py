@@ -18,7 +18,7 @@ NAMES = ("a", "b", "c")
 
 
 class GatedWorld(TopicWorld):
-    """Writes of metadata that are held go on at the latest when something waits for them."""
+    """Writes of metadata that are held continue at the latest when something waits for them."""
 
     def __init__(self) -> None:
         self.gates: list[ManualPromise] = []
@@ -28,7 +28,7 @@ class GatedWorld(TopicWorld):
         return run(coro, self.clock, self.let_go)
 
     def let_go(self) -> bool:
-        """Let the oldest write that is held go on; False if there is none."""
+        """Release the oldest write that is held; False if there is none."""
         if self.gates:
             self.gates.pop(0).set_result(None)
             return True

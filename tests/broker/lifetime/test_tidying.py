@@ -48,7 +48,7 @@ def test_that_survives_a_crash() -> None:
     assert world.subscription().cursor.mark_delete == 7
 
 
-def test_consumers_and_readers_go_on_behind_it() -> None:
+def test_consumers_and_readers_continue_behind_it() -> None:
     world = world_of(8)
     consumer = world.subscribe(sub_type=SHARED, permits=3)
     reader = world.subscribe(sub="reader", durable=False, earliest=True)

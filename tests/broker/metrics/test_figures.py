@@ -160,7 +160,7 @@ def test_a_backlog_that_cannot_be_read_spoils_only_the_sums_it_is_part_of(
     assert loads["public/default"].subscriptions == 2
 
 
-def test_counting_much_lets_other_work_go_on_in_between() -> None:
+def test_counting_much_yields_to_other_work() -> None:
     world = World()
     for number in range(PAUSE_EVERY):
         world.topic(f"persistent://public/default/t{number}")

@@ -380,7 +380,7 @@ def test_a_namespace_that_is_refused_leaves_nothing() -> None:
     assert not [key for key in world.stored("/") if "missing" in key]
 
 
-def test_of_two_who_create_a_namespace_one_succeeds_and_its_policies_stay() -> None:
+def test_of_two_creators_of_a_namespace_one_succeeds_and_its_policies_stay() -> None:
     world = NamedWorld()
     creation = world.broker.creation
     first = world.begin(creation.namespace(SPACE, Namespace(), {MAX_PRODUCERS: 3}))

@@ -325,7 +325,7 @@ def test_wherever_the_power_fails_all_is_there_or_nothing(case: str, unloaded: b
     assert writes >= 4
 
 
-def test_what_a_failing_disk_interrupts_goes_on_at_the_next_use() -> None:
+def test_what_a_failing_disk_interrupts_continues_at_the_next_use() -> None:
     world = filled()
     world.writes, world.writes_left = 0, 2  # the mark, and the record
     with pytest.raises(Unavailable):
@@ -361,7 +361,7 @@ def test_a_mark_that_was_stored_although_it_seemed_not_counts() -> None:
     assert "parted" not in str(world.stored("/"))
 
 
-def test_upkeep_goes_on_with_a_namespace() -> None:
+def test_upkeep_continues_the_deletion_of_a_namespace() -> None:
     world = filled(allow_auto_namespace_creation=True)
     world.writes, world.writes_left = 0, 4
     with pytest.raises(Unavailable):
@@ -442,7 +442,7 @@ def test_a_tenant_that_is_being_deleted_is_not_made_anew() -> None:
     world.do(broker.namespaces.create(NamespaceName.parse("tenant/new"), Namespace()))
 
 
-def test_what_is_refused_when_it_goes_on_stops_no_other(
+def test_a_deletion_that_is_refused_when_continued_stops_no_other(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     world = NamedWorld()

@@ -148,7 +148,7 @@ def test_the_last_partition_takes_its_topic_along_where_that_is_wanted(parent_to
     assert world.do(world.broker.catalogue.partitions(PARTED)) == (0 if parent_too else 2)
 
 
-def test_who_comes_while_it_is_decided_keeps_it() -> None:
+def test_a_consumer_that_joins_during_the_decision_keeps_it() -> None:
     world = NamedWorld()
     world.publish(PLAIN, b"a")
     look(world)

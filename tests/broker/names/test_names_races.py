@@ -76,7 +76,7 @@ class Races(NamedWorld):
         self.do(self.broker.lists.of(NAMESPACE))
         self.failing = False
         self.clients: list[tuple[Producer | Consumer, AnyTopic]] = []
-        """All that are there, or were sent away, and the topic that each came to."""
+        """All that are there, or were closed, and the topic that each came to."""
         for method in ACCESSES:
             access = self._slow(getattr(self.metadata, method), method in WRITES)
             setattr(self.metadata, method, access)

@@ -78,7 +78,7 @@ def test_a_reader_may_begin_anywhere_and_start_over(
     assert pairs_of(reader) == [("d", "5")]
 
 
-def test_a_durable_subscription_goes_on_where_it_was(
+def test_a_durable_subscription_continues_at_its_position(
     client: pulsar.Client, broker: RunningBroker, topic: str
 ) -> None:
     publish(client.create_producer(topic), ("a", "1"), ("b", "2"), ("a", "3"), ("c", "4"))

@@ -21,7 +21,7 @@ def again(broker: RunningBroker) -> RunningBroker:
     return broker.start()
 
 
-def test_a_source_that_goes_on_where_it_was(make_broker: Callable[..., RunningBroker]) -> None:
+def test_a_source_that_continues_at_its_position(make_broker: Callable[..., RunningBroker]) -> None:
     """A copier of numbered lines: what it does not know to be published it publishes again."""
     broker = make_broker(**ON)
 

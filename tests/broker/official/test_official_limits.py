@@ -149,7 +149,7 @@ def test_limits_are_raised_and_lowered_while_clients_are_there(
         client.subscribe(topic, "other")
 
 
-def test_types_that_are_not_enabled_are_refused_and_who_is_there_stays(
+def test_types_that_are_not_enabled_are_refused_and_existing_consumers_stay(
     broker: RunningBroker, client: pulsar.Client, topic: str
 ) -> None:
     producer = client.create_producer(topic)
@@ -237,7 +237,7 @@ def test_only_clients_that_understand_it_are_notified_of_the_end(
         other.expect(Kind.PONG)
 
 
-def test_producers_are_sent_away_at_the_end(broker: RunningBroker, topic: str) -> None:
+def test_producers_are_closed_at_the_end(broker: RunningBroker, topic: str) -> None:
     with RawClient(broker.port) as raw:
         raw.send(pb.CommandProducer(topic=topic, producer_id=4, request_id=1))
         raw.expect(Kind.PRODUCER_SUCCESS)

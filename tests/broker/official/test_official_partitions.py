@@ -103,7 +103,9 @@ def test_a_reader_of_all_partitions(
     assert sorted(found, key=int) == [str(n) for n in range(12)]
 
 
-def test_a_volatile_topic_delivers_to_who_is_there(client: pulsar.Client, topic: str) -> None:
+def test_a_non_persistent_topic_delivers_to_connected_consumers(
+    client: pulsar.Client, topic: str
+) -> None:
     volatile = topic.replace("persistent://", "non-persistent://")
     producer = client.create_producer(volatile)
     publish(producer, "no consumer")

@@ -59,7 +59,7 @@ def test_new_producers_are_refused_until_there_is_room(
     client.create_producer(topic).send(b"there is room")
 
 
-def test_a_producer_that_was_sent_away_comes_back_by_itself(
+def test_a_producer_that_was_closed_reconnects_by_itself(
     client: pulsar.Client, topic: str, ask: Ask
 ) -> None:
     consumer, producer = filled(client, topic, ask, "producer_request_hold")

@@ -61,7 +61,7 @@ def test_acks_are_remembered(make_broker: Callable[..., RunningBroker], again: A
 
 
 @either_way
-def test_a_connected_client_goes_on(
+def test_a_connected_client_continues(
     make_broker: Callable[..., RunningBroker], again: Again
 ) -> None:
     broker = make_broker()
@@ -114,7 +114,7 @@ def test_what_was_sent_while_the_broker_was_away_arrives_once_and_in_order(
     client.close()
 
 
-def test_redelivery_goes_on_after_a_restart(make_broker: Callable[..., RunningBroker]) -> None:
+def test_redelivery_continues_after_a_restart(make_broker: Callable[..., RunningBroker]) -> None:
     broker = make_broker()
     client = connect(broker.service_url)
     consumer = client.subscribe(TOPIC, "sub", SHARED, negative_ack_redelivery_delay_ms=100)
@@ -156,7 +156,7 @@ def test_a_stop_is_graceful_and_clean(make_broker: Callable[..., RunningBroker])
     client.close()
 
 
-def test_a_reader_goes_on_where_it_was(make_broker: Callable[..., RunningBroker]) -> None:
+def test_a_reader_continues_at_its_position(make_broker: Callable[..., RunningBroker]) -> None:
     broker = make_broker()
     client = connect(broker.service_url)
     producer = client.create_producer(TOPIC)

@@ -1,4 +1,4 @@
-"""Who may publish: everybody, or one at a time."""
+"""Access modes: which producers may publish, all or one at a time."""
 
 import pytest
 from hypothesis import given, settings
@@ -116,7 +116,7 @@ def test_there_is_one_exclusive_producer_or_none_and_epochs_grow(
         model.check()
 
 
-def test_a_fencing_producer_names_all_who_have_to_go() -> None:
+def test_a_fencing_producer_names_all_that_have_to_close() -> None:
     access: Access[str] = Access(4, "t")
     access.enter("a", SHARED)
     access.enter("b", SHARED)
@@ -139,7 +139,7 @@ def test_no_producer_joins_beside_a_successor() -> None:
     assert access.epoch is None
 
 
-def test_who_waited_too_long_is_refused_when_its_turn_comes() -> None:
+def test_a_producer_that_waited_too_long_is_refused_when_its_turn_comes() -> None:
     access: Access[str] = Access(1, "t")
     access.enter("a", EXCLUSIVE)
     access.take_over("a", EXCLUSIVE)

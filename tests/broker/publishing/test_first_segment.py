@@ -55,7 +55,7 @@ def test_a_producer_learns_of_runs_of_its_name_that_wait_for_the_segment() -> No
     assert opening.result().last_sequence_id == 1
 
 
-def test_without_room_for_the_segment_everybody_is_sent_away() -> None:
+def test_without_room_for_the_segment_all_producers_are_closed() -> None:
     world = TopicWorld()
     connection = RecordingConnection()
     sender = producer(world, connection)

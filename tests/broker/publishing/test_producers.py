@@ -77,7 +77,7 @@ def test_an_epoch_that_no_topic_has_is_refused_and_poisons_nothing() -> None:
 # Waiting --------------------------------------------------------------------------------------
 
 
-def test_who_waits_has_its_turn() -> None:
+def test_waiting_producers_get_their_turn() -> None:
     world = TopicWorld()
     holder = world.producer(name="holder", claim=EXCLUSIVE)
     first, second = (world.producer(name=name, claim=WAITING) for name in ("first", "second"))
@@ -104,7 +104,7 @@ def test_a_turn_whose_epoch_cannot_be_stored_is_refused_and_the_next_one_comes()
     assert world.producer(name="third").ready
 
 
-def test_who_waits_is_sent_away_with_the_topic() -> None:
+def test_a_waiting_producer_is_closed_with_the_topic() -> None:
     world = TopicWorld()
     world.producer(name="holder", claim=EXCLUSIVE)
     waiting = world.producer(name="waiting", claim=WAITING)
@@ -116,7 +116,7 @@ def test_who_waits_is_sent_away_with_the_topic() -> None:
     assert not names(world) and not world.topic.producers.waiting
 
 
-def test_who_waits_takes_room() -> None:
+def test_a_waiting_producer_counts_against_the_limit() -> None:
     world = TopicWorld(TopicLimits(max_producers=2))
     world.producer(name="holder", claim=EXCLUSIVE)
     world.producer(name="waiting", claim=WAITING)
@@ -139,7 +139,7 @@ def test_a_turn_that_comes_while_another_one_fences() -> None:
 # Fencing --------------------------------------------------------------------------------------
 
 
-def test_who_is_fenced_is_dropped_without_a_word() -> None:
+def test_a_fenced_producer_is_dropped_without_close_producer() -> None:
     world, client = TopicWorld(), RecordingConnection()
     holder = world.producer(client, name="holder")
     waiting = world.producer(name="waiting", claim=WAITING)
@@ -217,7 +217,7 @@ def test_a_refused_turn_frees_the_id() -> None:
     assert not b.ask(asks(2, pb.WaitForExclusive)).producer_ready
 
 
-def test_who_sends_before_its_turn_is_disconnected() -> None:
+def test_a_client_that_sends_before_its_turn_is_disconnected() -> None:
     world = SessionWorld()
     a, b = world.client(), world.client()
     a.ask(asks(1, pb.Exclusive))
@@ -228,7 +228,7 @@ def test_who_sends_before_its_turn_is_disconnected() -> None:
     assert not world.topic().producers.waiting
 
 
-def test_who_was_closed_came_back_and_was_fenced_is_not_ignored() -> None:
+def test_a_producer_that_was_closed_reopened_and_fenced_is_not_ignored() -> None:
     """What it sent before it knew that it was closed has come: it opened the producer anew."""
     world = SessionWorld()
     client, other = world.client(), world.client()
@@ -298,7 +298,7 @@ def test_rules_that_change_while_a_producer_is_opened_apply_to_it(claim: Claim) 
 
 
 @pytest.mark.parametrize("topic", [TOPIC, TOPIC.replace("persistent", "non-persistent")])
-def test_who_waits_must_do_what_is_demanded_when_its_turn_comes(topic: str) -> None:
+def test_a_waiting_producer_must_meet_requirements_set_meanwhile(topic: str) -> None:
     world = SessionWorld()
     holder, client = world.client(), world.client()
     holder.ask(asks(1, pb.Exclusive, topic=topic, encrypted=True))
@@ -312,7 +312,7 @@ def test_who_waits_must_do_what_is_demanded_when_its_turn_comes(topic: str) -> N
     assert isinstance(answer, pb.CommandSendError) and answer.error == pb.MetadataError
 
 
-def test_who_is_sent_away_while_it_is_welcomed_does_not_come_in() -> None:
+def test_a_producer_that_is_closed_while_it_is_added_does_not_join() -> None:
     """It would send, and never be answered."""
     world = TopicWorld(settings=Settings(broker_deduplication_enabled=True))
     world.send(world.producer(name="busy"), b"pending")

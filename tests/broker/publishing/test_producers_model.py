@@ -185,7 +185,7 @@ STEPS = st.tuples(
 
 @settings(max_examples=examples(150))
 @given(st.booleans(), st.lists(st.lists(STEPS, max_size=25), min_size=1, max_size=3))
-def test_whatever_happens_who_asks_is_answered(
+def test_every_request_is_answered_whatever_happens(
     deduplicating: bool, phases: list[list[tuple[str, int, int, Mode]]]
 ) -> None:
     history = History(broker_deduplication_enabled=deduplicating)

@@ -18,7 +18,7 @@ def test_without_a_limit_it_never_is() -> None:
         assert not budget.exhausted
 
 
-def test_who_is_paused_is_asked_when_half_is_free_and_not_at_every_gift() -> None:
+def test_paused_connections_are_resumed_when_half_is_free_and_not_at_every_release() -> None:
     budget, asked = PublishBudget(100), list[str]()
     budget.take(120)
     budget.paused |= {lambda: asked.append("a"), lambda: asked.append("b")}
@@ -31,7 +31,7 @@ def test_who_is_paused_is_asked_when_half_is_free_and_not_at_every_gift() -> Non
     assert budget.used == 0
 
 
-def test_who_goes_on_removes_itself_and_may_be_paused_again() -> None:
+def test_a_resumed_connection_removes_itself_and_may_be_paused_again() -> None:
     budget, asked = PublishBudget(10), list[int]()
 
     def resume() -> None:
@@ -46,7 +46,7 @@ def test_who_goes_on_removes_itself_and_may_be_paused_again() -> None:
         assert not budget.paused
 
 
-def test_who_does_not_go_on_is_asked_at_the_next_occasion() -> None:
+def test_a_connection_that_does_not_resume_is_tried_again_later() -> None:
     budget, asked = PublishBudget(10), list[int]()
     budget.paused.add(lambda: asked.append(budget.used))
     for _ in range(3):

@@ -69,7 +69,7 @@ def test_waiters_are_served_in_order() -> None:
     assert limit.waits == 2
 
 
-def test_who_has_not_waited_does_not_go_just_before_who_has() -> None:
+def test_a_newcomer_does_not_overtake_a_waiter() -> None:
     clock = ManualClock()
     limit = RateLimit("topic", Rate(1000, 0), clock)
     limit.take(1000, 0)

@@ -167,7 +167,7 @@ def _do(world: World, kind: str, name: str, schema: Schema, before: Model, after
 
 @given(st.lists(st.sampled_from(SCHEMAS), min_size=1, max_size=8), st.booleans())
 @settings(max_examples=examples(60))
-def test_those_who_come_at_once(schemas: list[Schema], known: bool) -> None:
+def test_concurrent_requests(schemas: list[Schema], known: bool) -> None:
     world = World()
     if known:
         world.add(NAMES[0], SCHEMAS[0])
@@ -190,7 +190,7 @@ def test_two_brokers_that_register_at_once() -> None:
     assert [world.state(NAMES[0]).versions[number] for number in numbers] == SCHEMAS[:2]
 
 
-def test_who_does_not_agree_stores_nothing() -> None:
+def test_an_incompatible_producer_stores_nothing() -> None:
     world = World()
 
     async def disagree(history: History) -> None:

@@ -132,7 +132,7 @@ def test_messages_expire(stage: Stage, ask: Ask) -> None:
     assert stage.first() == 6
 
 
-def test_messages_expire_for_everybody(stage: Stage, ask: Ask) -> None:
+def test_messages_expire_for_all_subscriptions(stage: Stage, ask: Ask) -> None:
     stage.subscribe("other")
     stage.raw.request(pb.CommandCloseConsumer(consumer_id=1))
     assert ask("POST", f"{stage.path}/all_subscription/expireMessages/1") == 204

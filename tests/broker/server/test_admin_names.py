@@ -137,7 +137,7 @@ def test_partitions_without_end(admin: Admin, namespace: str, count: object) -> 
     assert admin.get(path).json["partitions"] == 1
 
 
-def test_system_topics_are_shown_to_who_asks_for_them(
+def test_system_topics_are_listed_on_request(
     admin: Admin, broker: RunningBroker, namespace: str
 ) -> None:
     system = f"persistent://{namespace}/__change_events"

@@ -230,7 +230,7 @@ async def test_a_stop_lets_the_present_request_end(site: Site) -> None:
     assert len(site.requests) == 1
 
 
-async def test_who_does_not_read_is_not_answered_further(site: Site) -> None:
+async def test_a_client_that_does_not_read_is_not_answered_further(site: Site) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
     writer.write(GET)
     await reader.readuntil(b"/a")

@@ -163,7 +163,7 @@ def test_the_largest_frame_and_one_byte_more(raw: RawClient, topic: str) -> None
     try:
         raw.send_bytes(send_frame(1, bytes(LIMIT + PADDING - overhead + 1)))
     except Closed:
-        return  # it hung up on the sizes, before the rest of the message
+        return  # the connection was closed for the sizes, before the rest of the message
     closes(raw)
 
 

@@ -1,4 +1,4 @@
-"""Silent clients: pinged, and given up when they do not answer."""
+"""Silent clients: pinged, and disconnected when they do not answer."""
 
 from fakes.world import ManualClock, start
 from magnetar_broker.session.liveness import Liveness

@@ -139,7 +139,7 @@ def test_a_full_topic_refuses_before_anything_is_made(topic: str, wrong: dict[st
     assert loaded.subscriptions == {}
 
 
-def test_who_replaces_a_producer_needs_no_room_of_its_own() -> None:
+def test_a_replacing_producer_needs_no_room_of_its_own() -> None:
     world = SessionWorld(max_producers_per_topic=1)
     client = world.client()
     client.ask(produce(1, producer_name="p"))

@@ -122,7 +122,7 @@ def test_many_holes_are_counted_in_turns_and_unchanged_ones_not_again(
 
 
 def turns(world: LogWorld, counter: BacklogCounter) -> int:
-    """How often counting let others go on."""
+    """How often counting yielded to other work."""
     outcome, turns = world.begin(counter.count()), 0
     while not outcome.done():
         assert world.clock.step()

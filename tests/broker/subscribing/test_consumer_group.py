@@ -28,7 +28,7 @@ def test_one_that_does_not_answer_is_replaced_and_notified() -> None:
     assert (world.offsets(consumer), world.got(holder)) == ([0], [])
 
 
-def test_of_two_who_wait_for_the_same_dead_one_one_is_refused() -> None:
+def test_of_two_that_wait_for_the_same_dead_consumer_one_is_refused() -> None:
     world = TopicWorld()
     dead = RecordingConnection()
     dead.alive, dead.answer = False, world.clock.promise()

@@ -13,7 +13,7 @@ from magnetar_storage.errors import DiskFull
 
 
 @pytest.mark.parametrize("sub_type", TYPES)
-def test_a_seek_sends_everybody_away_and_continues_there(sub_type: int) -> None:
+def test_a_seek_closes_all_consumers_and_continues_there(sub_type: int) -> None:
     world = TopicWorld(TopicLimits(failover_delay_ms=0))
     connection = RecordingConnection()
     consumer = world.subscribe(connection, sub_type=sub_type, permits=100)
@@ -86,7 +86,7 @@ def test_damage_met_before_a_seek_leaves_out_nothing_behind_it(sub_type: int) ->
     assert world.offsets(again) == list(range(6))
 
 
-def test_who_subscribes_during_a_seek_waits_for_it() -> None:
+def test_a_subscribe_during_a_seek_waits_for_it() -> None:
     world = TopicWorld()
     consumer = world.subscribe(permits=1)
     world.publish(*[b"x"] * 3)
@@ -116,7 +116,7 @@ def test_a_seek_that_fails_lets_others_in_again() -> None:
     world.subscribe()
 
 
-def test_a_reader_that_a_seek_sent_away_comes_back_to_its_new_place() -> None:
+def test_a_reader_that_a_seek_closed_reconnects_at_its_new_position() -> None:
     world = TopicWorld()
     world.publish(entry(10), entry(20), entry(30))
     reader = world.subscribe(sub="reader", durable=False)

@@ -74,7 +74,7 @@ def test_where_batches_cannot_be_cut_the_last_one_goes_whole() -> None:
 
 
 @pytest.mark.parametrize("sub_type", [SHARED, KEY_SHARED])
-def test_who_holds_a_batch_that_is_cut_holds_less(sub_type: int) -> None:
+def test_a_consumer_that_holds_a_batch_that_is_cut_holds_less(sub_type: int) -> None:
     world = world_of([4, 1])
     consumer = world.subscribe(sub_type=sub_type, permits=4)
     assert consumer.unacked == 4

@@ -24,7 +24,7 @@ def test_unsubscribing_is_durable() -> None:
     assert world.reload().subscriptions == {}
 
 
-def test_others_are_only_sent_away_by_force() -> None:
+def test_other_consumers_are_closed_only_by_force() -> None:
     world = TopicWorld()
     other = RecordingConnection()
     consumer, second = world.subscribe(sub_type=SHARED), world.subscribe(other, sub_type=SHARED)

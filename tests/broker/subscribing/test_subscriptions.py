@@ -64,7 +64,7 @@ def test_durable_and_not_durable_do_not_share_a_name() -> None:
         world.subscribe(sub="n")
 
 
-def test_two_who_create_the_same_subscription_share_it() -> None:
+def test_two_creators_of_the_same_subscription_share_it() -> None:
     world = TopicWorld()
     both = [world.begin_subscribe(RecordingConnection(), sub_type=SHARED) for _ in range(2)]
     assert not any(one.done() for one in both)
@@ -140,7 +140,7 @@ def test_a_rollback_begins_so_many_seconds_ago() -> None:
     assert world.offsets(consumer) == [1, 2, 3]
 
 
-def test_a_rollback_that_fails_does_not_keep_anybody_out() -> None:
+def test_a_failed_rollback_locks_no_consumer_out() -> None:
     world = TopicWorld(cache_bytes=0)
     world.publish(*[entry(world.clock.now_ms() + n) for n in range(4)])
     world.store.read_failure = Corrupt("file", 3, "rot")
@@ -148,7 +148,7 @@ def test_a_rollback_that_fails_does_not_keep_anybody_out() -> None:
     assert consumer in list(world.subscription().consumers)
 
 
-def test_two_who_roll_back_at_once_do_not_both_become_exclusive() -> None:
+def test_two_concurrent_rollbacks_do_not_both_become_exclusive() -> None:
     world = TopicWorld(cache_bytes=0)
     world.publish(entry(world.clock.now_ms()))
     world.do(world.topic.subscriptions.ensure("sub"))
@@ -164,7 +164,7 @@ def test_two_who_roll_back_at_once_do_not_both_become_exclusive() -> None:
     assert len(admitted) == 1
 
 
-def test_who_came_during_a_rollback_is_not_joined_by_another() -> None:
+def test_a_consumer_that_came_during_a_rollback_stays_exclusive() -> None:
     world = TopicWorld()
     world.do(world.topic.subscriptions.ensure("sub"))
     rolling = world.begin_subscribe(RecordingConnection(), rollback_seconds=5)
@@ -188,7 +188,7 @@ def test_a_reader_does_not_take_the_name_of_a_subscription_that_is_being_made() 
     assert making.result().subscription.durable
 
 
-def test_who_waits_for_a_subscription_that_is_deleted_at_once_gets_a_new_one() -> None:
+def test_a_waiter_for_a_subscription_that_is_deleted_at_once_gets_a_new_one() -> None:
     world = TopicWorld()
 
     async def come_and_go() -> None:

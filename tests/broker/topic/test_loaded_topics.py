@@ -71,7 +71,9 @@ def test_eviction_is_of_all_or_none() -> None:
         world.do(topic.close())
 
 
-def test_a_stop_goes_on_where_one_topic_cannot_be_sealed(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_stop_continues_where_one_topic_cannot_be_sealed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     world = NamedWorld()
     world.publish(PLAIN, b"a")
     world.publish(named("other"), b"b")

@@ -89,9 +89,9 @@ def test_receipts_and_messages_carry_zeros() -> None:
     assert [(m.ledger, m.entry, m.payload) for m in got] == [(0, 0, b"a"), (0, 0, b"b")]
 
 
-def test_who_cannot_take_a_message_never_gets_it() -> None:
+def test_a_consumer_that_cannot_take_a_message_never_gets_it() -> None:
     world = Volatile()
-    world.publish(b"no consumer")
+    world.publish(b"no consumer yet")
     consumer = world.subscribe(permits=1)
     world.publish(b"taken", b"no permits")
     consumer.subscription.flow(consumer, 5)
@@ -173,7 +173,7 @@ def test_a_subscription_ends_with_its_last_consumer() -> None:
     assert world.topic.subscriptions == {}
 
 
-def test_others_are_only_sent_away_by_force() -> None:
+def test_other_consumers_are_closed_only_by_force() -> None:
     world = Volatile()
     consumer, second = world.subscribe(SHARED), world.subscribe(SHARED, 5)
     with pytest.raises(MetadataTrouble, match="1 other consumers"):
@@ -236,7 +236,7 @@ def test_acks_seeks_and_redeliveries_are_answered_and_mean_nothing() -> None:
         run(subscription.last_message_id(), world.clock)
 
 
-def test_closing_sends_everybody_away() -> None:
+def test_closing_disconnects_all_clients() -> None:
     world = Volatile()
     consumer = world.subscribe()
     run(world.topic.close(), world.clock)

@@ -1,4 +1,4 @@
-"""Setting policies: loaded topics keep to them before it is answered, and to the last of them."""
+"""Setting policies: loaded topics apply them before the answer, and end with the last of them."""
 
 from collections.abc import Callable
 from contextlib import suppress

@@ -59,7 +59,7 @@ def test_an_empty_topic() -> None:
 
 
 @pytest.mark.parametrize("written", [False, True])
-def test_what_comes_meanwhile_is_answered_or_its_producer_is_sent_away(written: bool) -> None:
+def test_what_comes_meanwhile_is_answered_or_its_producer_is_closed(written: bool) -> None:
     world = TopicWorld()
     connection = RecordingConnection()
     adding = world.topic.producers.add(connection, ProducerRequest(1, "p"))
@@ -94,7 +94,7 @@ def test_what_comes_meanwhile_is_answered_or_its_producer_is_sent_away(written: 
     assert world.topic.log.end == before + written
 
 
-def test_producers_that_wait_for_their_turn_are_sent_away() -> None:
+def test_producers_that_wait_for_their_turn_are_closed() -> None:
     world = TopicWorld()
     world.producer(claim=Claim(Mode.EXCLUSIVE))
     waiting = world.producer(name="w", producer_id=2, claim=Claim(Mode.WAITING))

@@ -15,7 +15,7 @@ from magnetar_storage.errors import DiskFull
 # Producers ------------------------------------------------------------------------------
 
 
-def test_a_name_is_held_by_one_who_answers() -> None:
+def test_a_name_is_held_by_a_producer_that_answers() -> None:
     world = TopicWorld()
     holder = RecordingConnection("10.0.0.9:1")
     world.producer(holder, name="same")
@@ -53,7 +53,7 @@ def test_the_number_of_producers_is_limited() -> None:
 # Failing --------------------------------------------------------------------------------
 
 
-def test_when_the_log_fails_everybody_is_sent_away_and_nothing_is_acknowledged() -> None:
+def test_when_the_log_fails_all_clients_are_closed_and_nothing_is_acknowledged() -> None:
     world = TopicWorld()
     sender, receiver = RecordingConnection(), RecordingConnection()
     producer, consumer = world.producer(sender), world.subscribe(receiver, permits=10)
@@ -77,7 +77,7 @@ def test_when_the_log_fails_everybody_is_sent_away_and_nothing_is_acknowledged()
     assert world.topic.log.end == 1
 
 
-def test_a_roll_that_fails_drops_the_topic_without_anybody_publishing() -> None:
+def test_a_failed_roll_drops_the_topic_without_a_publish() -> None:
     world = TopicWorld(roll=BY_THREE)
     consumer = world.subscribe(permits=10)
     world.store.create_failure = None

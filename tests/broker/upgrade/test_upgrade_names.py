@@ -29,7 +29,7 @@ LATER, NUMBERED = f"{EUROPE}/later", f"{EUROPE}/numbered"
 SHARED = pb.CommandSubscribe.Shared
 MESSAGES, PARTITIONS = 20, 3
 FAR_MS = 1 << 42
-"""Long after anybody reads this."""
+"""A time in the distant future."""
 TOPIC_DELAYS = {"active": True, "tickTime": 250, "maxDeliveryDelayInMillis": 0}
 NAMESPACE_DELAYS = {"active": True, "tickTime": 500, "maxDeliveryDelayInMillis": 0}
 

@@ -58,7 +58,7 @@ class Play:
 
     @property
     def client(self) -> Client:
-        """Whose turn it is; one that was sent away comes back."""
+        """The client that is next; one that was disconnected connects again."""
         if self.clients[self.at].closed:
             self.clients[self.at] = self.world.client()
         return self.clients[self.at]

@@ -117,7 +117,7 @@ def test_a_file_under_another_name_is_refused() -> None:
         twin.open()
 
 
-def test_ids_go_on_after_a_stop_in_good_order() -> None:
+def test_ids_continue_after_a_stop_in_good_order() -> None:
     machine, segment = after_rounds(5)
     machine.close()
     machine.open()

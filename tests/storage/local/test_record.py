@@ -99,9 +99,7 @@ def test_records_are_found_among_other_bytes(bodies: list[bytes], noise: bytes) 
 @given(
     st.lists(st.binary(max_size=20), max_size=5), st.integers(0, 2**32 - 1), st.binary(max_size=9)
 )
-def test_rounds_are_found_by_those_who_know_the_seed(
-    bodies: list[bytes], seed: int, noise: bytes
-) -> None:
+def test_rounds_are_found_with_their_seed(bodies: list[bytes], seed: int, noise: bytes) -> None:
     records = [encode(INDEX, number, body) for number, body in enumerate(bodies)]
     sizes = list(map(len, records))
     crcs = [record[:4] for record in records]

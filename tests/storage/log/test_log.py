@@ -89,7 +89,7 @@ def test_an_append_that_the_writer_rejects_leaves_no_hole() -> None:
     assert (log.end, world.read_all(log)) == (1, [b"b"])
 
 
-def test_two_who_start_writing_at_once_share_a_segment() -> None:
+def test_two_concurrent_starts_of_writing_share_a_segment() -> None:
     world = LogWorld()
     log = world.open(writing=False)
     world.store.create_gate = world.clock.promise()
@@ -584,7 +584,7 @@ def test_deleting_removes_every_segment_and_the_record() -> None:
 
 
 @pytest.mark.parametrize("steps", range(8))
-def test_deleting_goes_on_when_the_record_changes_at_the_last_moment(steps: int) -> None:
+def test_deletion_continues_when_the_record_changes_at_the_last_moment(steps: int) -> None:
     world = LogWorld(BY_THREE)
     log = rolled(world, 4)
     put = world.metadata.put

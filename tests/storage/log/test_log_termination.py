@@ -126,7 +126,7 @@ class Machine:
         self.durable += 1
 
 
-def test_after_any_crash_it_is_terminated_with_all_or_goes_on() -> None:
+def test_after_any_crash_it_is_terminated_with_all_or_continues() -> None:
     whole = Machine()
     whole.history()
     assert whole.durable == 6

@@ -261,7 +261,7 @@ def test_a_cursor_that_skips_has_acknowledged_what_is_gone(
     assert (skipping.partial, skipping.redelivered) == (other.partial, other.redelivered)
 
 
-def test_who_reads_while_it_is_rewritten_reads_on() -> None:
+def test_a_reader_continues_while_it_is_rewritten() -> None:
     world = RewrittenLog(30)
     world.ack_all_but(3, 29)
     world.store.read_gate = gate = world.clock.promise()

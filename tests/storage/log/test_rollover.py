@@ -21,7 +21,9 @@ WAITS: list[Waiting] = [
 
 
 @pytest.mark.parametrize("waits", WAITS, ids=["start_writing", "idle", "terminate", "close"])
-async def test_who_gives_up_waiting_for_the_first_segment_disturbs_nobody(waits: Waiting) -> None:
+async def test_a_cancelled_wait_for_the_first_segment_does_not_affect_others(
+    waits: Waiting,
+) -> None:
     world = LoopWorld(NEVER)
     log = await world.open()
     world.store.gate.clear()
@@ -42,7 +44,7 @@ async def test_who_gives_up_waiting_for_the_first_segment_disturbs_nobody(waits:
 
 
 @pytest.mark.parametrize("waits", WAITS, ids=["start_writing", "idle", "terminate", "close"])
-async def test_who_gives_up_waiting_for_a_roll_disturbs_nobody(waits: Waiting) -> None:
+async def test_a_cancelled_wait_for_a_roll_does_not_affect_others(waits: Waiting) -> None:
     world = LoopWorld(BY_THREE)
     log = await world.open()
     await log.rollover.start_writing()
@@ -77,7 +79,7 @@ async def test_a_roll_that_is_due_is_waited_for_before_it_has_begun() -> None:
     assert world.store.created == 2
 
 
-async def test_who_gives_up_closing_a_log_that_is_being_compacted_disturbs_nobody() -> None:
+async def test_a_cancelled_close_of_a_log_in_compaction_does_not_affect_others() -> None:
     world = LoopWorld(NEVER)
     log = await world.open()
     async with log.compacting.held():

@@ -201,7 +201,7 @@ def test_every_byte_of_an_index_file_is_watched_over_and_none_is_needed() -> Non
         assert not problem.damage and problem.file == name and problem.offset <= offset
 
 
-def test_the_index_of_another_segment_is_told() -> None:
+def test_the_index_of_another_segment_is_reported() -> None:
     directory, name = with_index_file()
     number = index_file.segment_of(name.removeprefix("segments/"))
     assert number is not None

@@ -275,7 +275,7 @@ def test_one_process_at_a_time_may_lock(disk: LocalDisk, tmp_path: Path) -> None
     disk.lock("LOCK").close()
 
 
-def test_who_only_looks_changes_nothing(disk: LocalDisk, tmp_path: Path) -> None:
+def test_a_read_only_disk_changes_nothing(disk: LocalDisk, tmp_path: Path) -> None:
     disk.open("f", create=True).write(0, [b"content"])
     looking = ReadOnlyDisk(str(tmp_path / "data"))
     assert (looking.list(""), looking.open("f").read(0, 99)) == (["f"], b"content")
@@ -289,7 +289,9 @@ def test_who_only_looks_changes_nothing(disk: LocalDisk, tmp_path: Path) -> None
         ReadOnlyDisk(str(tmp_path / "nowhere"))
 
 
-def test_who_looks_and_who_writes_keep_each_other_away(disk: LocalDisk, tmp_path: Path) -> None:
+def test_readers_and_writers_of_the_directory_exclude_each_other(
+    disk: LocalDisk, tmp_path: Path
+) -> None:
     looking = ReadOnlyDisk(str(tmp_path / "data"))
     writing = disk.lock("LOCK")
     with pytest.raises(DataDirLocked, match="in use by process"):

@@ -118,7 +118,7 @@ def test_a_failed_checkpoint_is_reported_once_and_retried(
     machine.clock.advance(TINY.retry_seconds * 3)
     (finding,) = machine.store.findings
     assert "cannot be written at present" in finding.text
-    assert machine.store.trouble is None, "publishing goes on"
+    assert machine.store.trouble is None, "publishing continues"
     machine.append(segment, [b"more"], [1])
     machine.pump()
     assert machine.truths[segment].confirmed == 2

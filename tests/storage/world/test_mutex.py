@@ -49,7 +49,7 @@ def test_a_failure_gives_it_back() -> None:
     assert run(works(), clock)
 
 
-async def test_an_owner_that_asks_again_does_not_overtake_those_who_wait() -> None:
+async def test_an_owner_that_acquires_again_does_not_overtake_the_waiters() -> None:
     mutex = Mutex(LoopClock())
     order: list[str] = []
 
