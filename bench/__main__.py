@@ -15,12 +15,14 @@ from bench.contest import Contest
 from bench.outcome import Results
 from bench.probe import probe_sync
 from bench.rows import ROWS, Row, crash_row
+from bench.scenarios import BACKLOG_GB
 from bench.servers import SERVERS, MagnetarBefore, compile_copy
 from bench.table import marks, table
 
 RESULTS_DIR = Path(__file__).parent / "results"
 PROBES = 300
 QUICK_SCALE = 0.1
+QUIET_LOAD = 1.0
 PEERS = {"pulsar": ["pulsar-fsync", "pulsar"]}
 
 
@@ -47,6 +49,15 @@ def chosen(rows: str, gigabytes: int) -> dict[str, Row]:
             raise click.BadParameter(f"no such row: {name}", param_hint="--rows")
         found |= some
     return found | ({"crash": crash_row(gigabytes)} if gigabytes else {})
+
+
+def warn_of_load(results: Results) -> None:
+    """A machine that was busy before the run makes its figures worthless."""
+    load = results.machine["load_before"]
+    if float(load) >= QUIET_LOAD:
+        click.echo(
+            f"WARNING: the load average before the run was {load:.1f}: it does not count", err=True
+        )
 
 
 @click.command()
@@ -80,6 +91,8 @@ def chosen(rows: str, gigabytes: int) -> dict[str, Row]:
     default=0,
     help="Also measure the start after kill -9 with this much data, in GB.",
 )
+@click.option("--backlog", "backlog_gb", default=BACKLOG_GB, show_default=True,
+              help="GB of data in latency-backlog and first-delivery-cold.")  # fmt: skip
 @click.option("--json", "json_path", type=click.Path(path_type=Path, dir_okay=False),
               help="File to write the results to; default: bench/results/<time>.json.")  # fmt: skip
 @click.option("--dir", "parent", type=click.Path(path_type=Path, file_okay=False, exists=True),
@@ -96,6 +109,7 @@ def main(
     before: Path | None,
     compiled: bool,
     gigabytes: int,
+    backlog_gb: float,
     json_path: Path | None,
     parent: Path | None,
 ) -> None:
@@ -116,9 +130,10 @@ def main(
     with tempfile.TemporaryDirectory(prefix="data-", dir=parent or RESULTS_DIR) as temporary:
         directory = Path(temporary)
         results = Results(machine(directory), rounds, scale, gigabytes)
+        warn_of_load(results)
         if "compiled" in named:
             compile_copy(directory / "compiled")
-        with Contest(names, directory, scale, seconds) as contest:
+        with Contest(names, directory, scale, seconds, backlog_gb) as contest:
             for measured in contest.run(selected, rounds, lambda text: click.echo(text, err=True)):
                 results.add(*measured)
                 results.machine["load_after"] = os.getloadavg()[0]
@@ -130,6 +145,7 @@ def main(
         f"p99 {known['fdatasync_p99_ms']:.2f} ms; load average {known['load_before']:.1f} before, "
         f"{known['load_after']:.1f} behind; {rounds} rounds: median (lowest-highest)\n"
     )
+    warn_of_load(results)
     click.echo(f"{table(results)}\n\n{marks(results)}\n\nresults: {path}")
     for failure in results.failures:
         click.echo(f"FAILED: {': '.join(failure)}")

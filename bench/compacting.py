@@ -40,7 +40,7 @@ def compact(trial: Trial, shape: Shape, messages: int) -> Measures:
         async with connected(port) as filling, connected(port) as other:
             await open_producer(filling, trial.topic)
             publisher = Publisher(filling)
-            for load in _loads(shape, total):
+            for load in keyed_loads(shape, total):
                 if await publisher.publish(load, STALL_SECONDS) < load.entries:
                     raise LoadError(f"only {publisher.answered} entries were stored in time")
             await open_producer(other, f"{trial.topic}-beside")
@@ -51,7 +51,7 @@ def compact(trial: Trial, shape: Shape, messages: int) -> Measures:
             done = asyncio.Event()
             beside = asyncio.ensure_future(_publish_until(other, done))
             meter = trial.meter(server.pid)
-            await _compacted(server.http_port, trial.topic)
+            await compacted(server.http_port, trial.topic)
             measures = meter.stop(total, shape.size)
             done.set()
             after = await beside
@@ -87,7 +87,8 @@ async def _publish_until(connection: Connection, end: asyncio.Event) -> list[flo
     return taken
 
 
-async def _compacted(http_port: int, topic: str) -> None:
+async def compacted(http_port: int, topic: str) -> None:
+    """Start a compaction; it has ended on return.  LoadError if it failed."""
     path = f"/admin/v2/{topic.replace('://', '/')}/compaction"
     status, _ = await asyncio.to_thread(_ask, http_port, "PUT", path)
     if status != http.client.NO_CONTENT:
@@ -110,7 +111,7 @@ def _ask(http_port: int, method: str, path: str) -> tuple[int, bytes]:
         return answer.status, answer.read()
 
 
-def _loads(shape: Shape, messages: int) -> Iterator[Load]:
+def keyed_loads(shape: Shape, messages: int) -> Iterator[Load]:
     """All messages, some at a time; keys come in random order."""
     random, sent = Random(7), 0
     while sent < messages:

@@ -214,3 +214,19 @@ async def open_consumer(
             initialPosition=pb.CommandSubscribe.Earliest,
         )
     )
+
+
+async def open_reader(connection: Connection, topic: str, first: tuple[int, int]) -> None:
+    """As `open_consumer`, but not durable, and from the entry `first`, a ledger's, on."""
+    await look_up(connection, topic)
+    await connection.call(
+        pb.CommandSubscribe(
+            topic=topic,
+            subscription=f"{SUBSCRIPTION}-reader",
+            subType=EXCLUSIVE,
+            consumer_id=CONSUMER_ID,
+            request_id=connection.request_id(),
+            durable=False,
+            start_message_id=pb.MessageIdData(ledgerId=first[0], entryId=first[1]),
+        )
+    )

@@ -7,13 +7,20 @@ from pathlib import Path
 
 from bench.connection import LoadError
 from bench.rows import FLOOR, Row
-from bench.scenarios import Trial
-from bench.servers import SERVERS, Server
+from bench.scenarios import BACKLOG_GB, Trial
+from bench.servers import SERVERS, Magnetar, Server
 from bench.usage import Measures
 
 TOPIC = "persistent://public/default/bench"
 STORED_LIMIT = 6 << 30
 """A server that lasts gets an empty disk when it has filled so many bytes."""
+
+
+def takes_part(row: Row, name: str) -> bool:
+    """Whether a server can do what is measured."""
+    if row.ours:
+        return issubclass(SERVERS[name], Magnetar)
+    return not (row.brokers and name == FLOOR)
 
 
 class Contest:
@@ -23,11 +30,19 @@ class Contest:
     while it is not its turn, and does every row once more, in its first round, to get warm.
     """
 
-    def __init__(self, names: list[str], directory: Path, scale: float, seconds: float) -> None:
+    def __init__(
+        self,
+        names: list[str],
+        directory: Path,
+        scale: float,
+        seconds: float,
+        backlog_gb: float = BACKLOG_GB,
+    ) -> None:
         self.names = names
         self._directory = directory
         self._scale = scale
         self._seconds = seconds
+        self._backlog_gb = backlog_gb
         self._lasting: dict[str, Server] = {}
         self._warmed: set[tuple[str, str]] = set()
         self._stack = ExitStack()
@@ -48,7 +63,7 @@ class Contest:
         for key, row in rows.items():
             for number in range(rounds):
                 for name in self.names:
-                    if row.brokers and name == FLOOR:
+                    if not takes_part(row, name):
                         continue
                     report(f"{row.title}: round {number + 1} of {rounds}, {name}")
                     try:
@@ -70,7 +85,8 @@ class Contest:
 
     def _trial(self, server: Server) -> Trial:
         self._trials += 1
-        return Trial(server, f"{TOPIC}-{self._trials}", self._scale, self._seconds)
+        topic = f"{TOPIC}-{self._trials}"
+        return Trial(server, topic, self._scale, self._seconds, backlog_gb=self._backlog_gb)
 
     @contextmanager
     def _fresh(self, name: str) -> Iterator[Server]:

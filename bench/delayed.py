@@ -28,12 +28,11 @@ PLAIN_SHARE = 10
 WRITE_ENTRIES = 50
 DAY_MS = 86_400_000
 
-FILL_SECONDS = 600
-"""Ten million messages take minutes."""
 
-
-def delayed(trial: Trial, shape: Shape, entries: int) -> Measures:
-    """Publish messages that are due in a day to a month; kill -9, and receive one that is due."""
+def delayed(trial: Trial, shape: Shape, entries: int, limit_seconds: float) -> Measures:
+    """Publish messages that are due in a day to a month, until all are stored or the time is over;
+    kill -9, and receive one that is due.  `stored_share` is how much was stored.
+    """
     total = max(PORTION // 10, int(entries * trial.scale))
     plain_topic = f"{trial.topic}-plain"
 
@@ -51,7 +50,8 @@ def delayed(trial: Trial, shape: Shape, entries: int) -> Measures:
                 publishers.append(Publisher(publishing))
             late, plain = (Turn(trial, shape, publisher) for publisher in publishers)
             times = _times(Random(7))
-            while late.sent < total:
+            give_up = time.perf_counter() + limit_seconds
+            while late.sent < total and time.perf_counter() < give_up:
                 count = min(PORTION, total - late.sent)
                 await late.send(count, times)
                 await plain.send(max(1, count // PLAIN_SHARE), None)
@@ -61,10 +61,11 @@ def delayed(trial: Trial, shape: Shape, entries: int) -> Measures:
         return measures | {
             "delayed_ratio": measures["msg_per_s"] / compared["msg_per_s"],
             "delayed_cpu_ratio": measures["cpu_us"] / compared["cpu_us"],
+            "stored_share": late.sent / total,
             "rss_mib": used.rss,
         }
 
-    measures = trial.run(fill, stall_seconds=FILL_SECONDS)
+    measures = trial.run(fill, stall_seconds=STALL_SECONDS + limit_seconds)
     trial.server.kill()
     trial.server.start()
     measures["healthy_ms"] = trial.server.healthy_ms

@@ -1,4 +1,4 @@
-"""Benchmark of many topics: opening them, memory, first messages, and reopening after a restart."""
+"""Benchmark of many topics: opening them, memory, first messages, starts, very many unloaded."""
 
 import asyncio
 import time
@@ -6,7 +6,8 @@ from contextlib import AsyncExitStack
 
 from bench.connection import Command, Connection, connected, open_producer
 from bench.scenarios import Trial
-from bench.usage import Measures, cpu_seconds
+from bench.servers import Magnetar
+from bench.usage import MIB, Measures, cpu_seconds
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.sends import encode_send
 
@@ -56,6 +57,40 @@ def many_topics(trial: Trial, topics: int) -> Measures:
     measures |= trial.run(reopen, stall_seconds=OPENING_SECONDS)
     trial.server.restart()
     return measures | trial.run(touch, stall_seconds=OPENING_SECONDS)
+
+
+def known_topics(trial: Trial, known: int, loaded: int) -> Measures:
+    """Start with very many topics that are stored and not loaded, and load some of them."""
+    server = trial.server
+    assert isinstance(server, Magnetar)
+    known, loaded = max(1000, int(known * trial.scale)), max(100, int(loaded * trial.scale))
+    server.restart()
+    without = server.live_mib()
+    server.stop()
+    where = ["--data-dir", str(server.data_dir), "--prefix", trial.topic]
+    server.run_script("bench.known_topics", *where, "--count", str(known))
+    server.start()
+    healthy_ms, before = server.healthy_ms, server.live_mib()
+    step = known // loaded
+    names = [f"{trial.topic}-{number * step}" for number in range(loaded)]
+
+    async def load() -> Measures:
+        async with AsyncExitStack() as stack:
+            meter = trial.meter(server.pid)
+            await open_producers(trial, stack, names, publish=True)
+            measures = meter.stop(loaded, 0)
+            return measures | await _at_rest(trial, loaded, before)
+
+    measures = trial.run(load, stall_seconds=OPENING_SECONDS)
+    rss = server.live_mib()
+    server.restart()
+    return measures | {
+        "healthy_ms": max(healthy_ms, server.healthy_ms),
+        "without_mib": without,
+        "known_mib": before,
+        "rss_mib": rss,
+        "unloaded_bytes": (before - without) * MIB / known,
+    }
 
 
 async def _at_rest(trial: Trial, count: int, before: float) -> Measures:

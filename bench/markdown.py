@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from bench.outcome import SUBJECT, Results
+from bench.outcome import Results
 from bench.table import EXTRAS, HEADINGS, TITLES, words
 
 BEGIN, END = "<!-- bench: begin -->\n", "<!-- bench: end -->\n"
@@ -38,7 +38,7 @@ def cell(results: Results, row: str, server: str) -> str:
 def report(results: Results) -> str:
     """What was measured, where, and which marks were reached."""
     known, servers = results.machine, results.servers
-    others = [server for server in servers if server != SUBJECT]
+    others = [server for server in servers if server != results.subject]
     rows = []
     for key, row in results.rows.items():
         ratios = [results.ratio(key, "msg_per_s", other) for other in others]

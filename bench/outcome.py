@@ -8,7 +8,8 @@ from statistics import median
 from bench.rows import ROWS, Mark, Row, crash_row
 from bench.usage import Measures
 
-SUBJECT = "magnetar"
+SUBJECTS = "compiled", "magnetar"
+"""The marks count for the first of them that was measured: wheels are compiled."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,11 @@ class Results:
         """Those that were measured, each once."""
         return list(dict.fromkeys(name for row in self.measures.values() for name in row))
 
+    @property
+    def subject(self) -> str:
+        """The server that the marks count for."""
+        return next((name for name in SUBJECTS if name in self.servers), SUBJECTS[-1])
+
     def add(self, row: str, server: str, measured: Measures | str) -> None:
         """One more round of a row, or why there is none."""
         rounds = self.measures.setdefault(row, {}).setdefault(server, [])
@@ -76,8 +82,8 @@ class Results:
         return median(values) if values else None
 
     def ratio(self, row: str, measure: str, of: str) -> float | None:
-        """Subject to another: the median over rounds, so that drift of the machine cancels."""
-        subjects, others = self.values(row, SUBJECT, measure), self.values(row, of, measure)
+        """`subject` to another: the median over rounds, so that drift of the machine cancels."""
+        subjects, others = self.values(row, self.subject, measure), self.values(row, of, measure)
         ratios = [s / other for s, other in zip(subjects, others, strict=False) if other > 0]
         return median(ratios) if ratios else None
 
@@ -88,7 +94,7 @@ class Results:
                 mark,
                 self.ratio(row, mark.measure, mark.of)
                 if mark.of
-                else self.value(row, SUBJECT, mark.measure),
+                else self.value(row, self.subject, mark.measure),
             )
             for mark in self.rows[row].marks
         ]

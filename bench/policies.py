@@ -8,7 +8,8 @@ from contextlib import AsyncExitStack, closing
 from statistics import quantiles
 
 from bench.connection import Connection, LoadError, connected, open_producer
-from bench.scenarios import OPENING, Trial
+from bench.publishing import OPENING
+from bench.scenarios import Trial
 from bench.usage import Measures
 from magnetar_proto import PulsarApi_pb2 as pb
 

@@ -3,14 +3,26 @@
 import asyncio
 import time
 
-from bench.connection import Command, Connection
-from bench.frames import Load, Write
+from bench.connection import Command, Connection, open_producer
+from bench.frames import Load, Shape, Write
 from magnetar_proto.sends import decode_receipt
 
 WINDOW_ENTRIES = 5000
 """Entries without a receipt, at most."""
+OPENING = 50
+"""Topics that are opened at once."""
 PACE_SECONDS = 0.001
 """How often a paced publisher looks what is due; the loop's timers are no finer."""
+
+
+async def open_all(connection: Connection, topic: str, shape: Shape) -> None:
+    """A producer on each topic of a shape; the topic itself if there is but one."""
+    names = [topic]
+    if shape.topics > 1:
+        names = [f"{topic}-{number}" for number in range(shape.topics)]
+    for first in range(0, shape.topics, OPENING):
+        some = enumerate(names[first : first + OPENING], first + 1)
+        await asyncio.gather(*(open_producer(connection, t, at) for at, t in some))
 
 
 class Publisher:

@@ -4,12 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from bench.cold import cold
 from bench.compacting import compact
 from bench.copies import deduplicate
 from bench.delayed import delayed
 from bench.frames import Shape
 from bench.holes import holes
-from bench.many_topics import many_topics
+from bench.latencies import beside_backlog, beside_compaction, beside_topics
+from bench.many_topics import known_topics, many_topics
 from bench.patterns import patterns
 from bench.policies import enforce
 from bench.scenarios import Trial, catch_up, crash, fan_out, latency, publish, start, tail
@@ -25,7 +27,9 @@ SUBSCRIPTIONS = CONSUMERS = 10
 PER_SECOND = 1000
 HOLES = 1_000_000
 TOPICS_UNDER_POLICY, POLICY_CHANGES = 1000, 100
-DELAYED = 10_000_000
+DELAYED, DELAYED_SECONDS = 10_000_000, 1200
+OTHER_TOPICS = 1000
+KNOWN_TOPICS, LOADED_TOPICS = 1_000_000, 10_000
 FSYNC, FLOOR = "pulsar-fsync", "floor"
 
 
@@ -54,6 +58,8 @@ class Row:
     """Takes long: it is measured only where it is named."""
     brokers: bool = False
     """Only for brokers: the floor cannot do it."""
+    ours: bool = False
+    """Only for Magnetar: it needs its settings, or what it stores."""
 
 
 def rate(bound: float, of: str) -> Mark:
@@ -63,6 +69,27 @@ def rate(bound: float, of: str) -> Mark:
 PEAK = Mark("peak_mib", 512, at_most=True)
 SEEN = Mark("seen_ms", 1000, at_most=True)
 KEPT_UP = (Mark("kept_up", 0.95), Mark("behind_ms", 500, at_most=True), PEAK)
+
+
+def tail_of_latency(p99: float, p999: float) -> tuple[Mark, ...]:
+    """Bounds in milliseconds, and relative to the floor."""
+    return (
+        Mark("p99_ms", p99, at_most=True),
+        Mark("p999_ms", p999, at_most=True),
+        Mark("p99_ms", 1.2, FLOOR, at_most=True),
+        Mark("p999_ms", 1.2, FLOOR, at_most=True),
+    )
+
+
+def even_load(
+    title: str, measure: Callable[..., Measures], *marks: Mark, fresh: bool = True
+) -> Row:
+    return Row(
+        f"publish to deliver at {PER_SECOND:,} msg/s{title}",
+        partial(measure, shape=SMALL, entries=8 * PER_SECOND, per_second=PER_SECOND),
+        (*marks, *tail_of_latency(1.0, 4.0)),
+        fresh=fresh,
+    )
 
 
 def publishing(shape: Shape, entries: int, *marks: Mark) -> Row:
@@ -102,7 +129,7 @@ def keeping_topics(topics: int, asked: bool = False) -> Row:
     marks = (
         rate(5.0, FSYNC),
         Mark("reopened_per_s", 5.0, FSYNC),
-        Mark("touched_per_s", 5.0, FSYNC),
+        Mark("touched_per_s", 8.0, FSYNC),
         Mark("topic_kib", 11, at_most=True),
         Mark("healthy_ms", 2000, at_most=True),
     )
@@ -124,11 +151,20 @@ ROWS: dict[str, Row] = {
     ),
     "publish-1k": publishing(KIB, 300_000, rate(0.9, FSYNC)),
     "publish-100x100": publishing(SMALL_BATCH, 60_000, rate(1.2, FSYNC)),
-    "publish-100x1k": publishing(KIB_BATCH, 10_000, rate(1.0, FSYNC), rate(0.4, FLOOR)),
-    "publish-64k": publishing(LARGE, 12_000, rate(1.0, FSYNC), rate(0.4, FLOOR)),
-    "topics-1000": publishing(MANY_TOPICS, 300_000, rate(0.7, FSYNC)),
+    "publish-100x1k": publishing(KIB_BATCH, 10_000, rate(2.0, FSYNC), rate(0.6, FLOOR)),
+    "publish-64k": publishing(LARGE, 12_000, rate(1.0, FSYNC), rate(0.6, FLOOR)),
+    "topics-1000": publishing(
+        MANY_TOPICS, 300_000, rate(1.2, FSYNC), Mark("cpu_us", 6, at_most=True)
+    ),
     "topics-10k": keeping_topics(10_000),
     "topics-50k": keeping_topics(50_000, asked=True),
+    "topics-million": Row(
+        f"start with {KNOWN_TOPICS:,} topics known, and load {LOADED_TOPICS:,}",
+        partial(known_topics, known=KNOWN_TOPICS, loaded=LOADED_TOPICS),
+        (Mark("healthy_ms", 2000, at_most=True), Mark("unloaded_bytes", 200, at_most=True)),
+        fresh=True,
+        ours=True,
+    ),
     "regex": Row(
         "subscribe to a pattern that 10,000 topics match",
         partial(patterns, topics=10_000),
@@ -146,10 +182,15 @@ ROWS: dict[str, Row] = {
         partial(fan_out, shape=SMALL, entries=60_000, subscriptions=SUBSCRIPTIONS),
         (rate(0.6, FSYNC), PEAK),
     ),
-    "latency": Row(
-        f"publish to deliver at {PER_SECOND:,} msg/s",
-        partial(latency, shape=SMALL, entries=8 * PER_SECOND, per_second=PER_SECOND),
-        (Mark("p50_ms", 0.8, at_most=True), Mark("p99_ms", 3.0, at_most=True)),
+    "latency": even_load("", latency, Mark("p50_ms", 0.8, at_most=True), fresh=False),
+    "latency-topics": even_load(
+        f" beside {OTHER_TOPICS:,} other topics", partial(beside_topics, topics=OTHER_TOPICS)
+    ),
+    "latency-backlog": even_load(
+        " beside a reader that catches up", partial(beside_backlog, backlog=KIB_BATCH)
+    ),
+    "latency-compaction": even_load(
+        " beside a compaction", beside_compaction, Mark("beside_share", 0.8)
     ),
     "shared": Row(
         f"{SMALL.title}, Shared by {CONSUMERS} consumers, each ack on its own",
@@ -177,10 +218,26 @@ ROWS: dict[str, Row] = {
     "holes-random": holing(shuffled=True),
     "delayed": Row(
         f"publish ten million delayed {SMALL.title}",
-        partial(delayed, shape=SMALL, entries=DELAYED),
-        (Mark("delayed_ratio", 0.5), Mark("healthy_ms", 2000, at_most=True), PEAK),
+        partial(delayed, shape=SMALL, entries=DELAYED, limit_seconds=DELAYED_SECONDS),
+        (
+            Mark("stored_share", 1.0),
+            Mark("delayed_ratio", 0.7),
+            Mark("peak_mib", 200, at_most=True),
+            Mark("healthy_ms", 2000, at_most=True),
+        ),
         fresh=True,
         brokers=True,
+    ),
+    "first-delivery-cold": Row(
+        "first delivery from one open segment, cold after kill -9",
+        partial(cold, shape=KIB_BATCH),
+        (
+            Mark("beginning_ms", 500, at_most=True),
+            Mark("middle_ms", 500, at_most=True),
+            Mark("healthy_ms", 2000, at_most=True),
+        ),
+        fresh=True,
+        ours=True,
     ),
     "start": Row(
         "start, empty, and idle",

@@ -13,15 +13,14 @@ import uvloop
 from bench.connection import SUBSCRIPTION, LoadError, connected, open_consumer, open_producer
 from bench.consuming import Receiver
 from bench.frames import Load, Shape, encode_load
-from bench.publishing import PacedPublisher, Publisher
+from bench.publishing import PacedPublisher, Publisher, open_all
 from bench.servers import Server
 from bench.usage import Measures, Meter, memory
 
 WARM_UP_PERCENT = 10
+BACKLOG_GB = 2.0
 STALL_SECONDS = 120
 """When a server has not done in this time what should take seconds, it never will."""
-OPENING = 50
-"""Topics that are opened at once."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +35,13 @@ class Trial:
     seconds: float
     """No measurement lasts longer."""
     meter: Callable[[int], Meter] = Meter
+    backlog_gb: float = BACKLOG_GB
+    """Of the rows that need much data; scaled too."""
+
+    @property
+    def backlog_bytes(self) -> int:
+        """What to store in the rows that need much data."""
+        return int(self.backlog_gb * self.scale * 1e9)
 
     def load(self, shape: Shape, entries: int, write_entries: int | None = None) -> Load:
         """So many entries, scaled."""
@@ -68,15 +74,10 @@ def _no_garbage_collected() -> Iterator[None]:
 def publish(trial: Trial, shape: Shape, entries: int) -> Measures:
     """One connection, one producer a topic, as fast as receipts allow."""
     warm_up, rest = trial.load(shape, entries).split(WARM_UP_PERCENT)
-    names = [trial.topic] if shape.topics == 1 else [
-        f"{trial.topic}-{number}" for number in range(shape.topics)
-    ]  # fmt: skip
 
     async def work() -> Measures:
         async with connected(trial.server.port) as connection:
-            for first in range(0, shape.topics, OPENING):
-                some = enumerate(names[first : first + OPENING], first + 1)
-                await asyncio.gather(*(open_producer(connection, t, at) for at, t in some))
+            await open_all(connection, trial.topic, shape)
             publisher = Publisher(connection)
             await publisher.publish(warm_up, trial.seconds)
             meter = trial.meter(trial.server.pid)
@@ -177,27 +178,30 @@ def fan_out(trial: Trial, shape: Shape, entries: int, subscriptions: int) -> Mea
 def latency(trial: Trial, shape: Shape, entries: int, per_second: int) -> Measures:
     """An even load to a waiting consumer: from before the send to the arrival."""
     load = trial.load(shape, entries, write_entries=1)
+    return trial.run(lambda: even_load(trial, load, per_second))
 
-    async def work() -> Measures:
-        port = trial.server.port
-        async with connected(port) as consuming, connected(port) as producing:
-            await open_consumer(consuming, trial.topic)
-            await open_producer(producing, trial.topic)
-            receiver = Receiver(consuming)
-            publisher = PacedPublisher(producing, load, per_second)
-            meter = trial.meter(trial.server.pid)
-            await publisher.publish()
-            await receiver.receive(load.entries, trial.seconds)
-            measures = meter.stop(load.entries, shape.size)
-        arrived = chain.from_iterable(repeat(at, count) for at, count in receiver.arrivals)
-        pairs = zip(publisher.sent_at, arrived, strict=True)
-        taken_ms = [(arrived_at - sent_at) * 1000 for sent_at, arrived_at in pairs]
-        cuts = quantiles(taken_ms[load.entries * WARM_UP_PERCENT // 100 :], n=1000)
-        measures["p50_ms"], measures["p99_ms"] = cuts[499], cuts[989]
-        measures["p999_ms"] = cuts[998]
-        return measures
 
-    return trial.run(work)
+async def even_load(trial: Trial, load: Load, per_second: int) -> Measures:
+    """Percentiles of the latency of an even load, which is made of writes of one entry."""
+    port = trial.server.port
+    async with connected(port) as consuming, connected(port) as producing:
+        await open_consumer(consuming, trial.topic)
+        await open_producer(producing, trial.topic)
+        receiver = Receiver(consuming)
+        publisher = PacedPublisher(producing, load, per_second)
+        meter = trial.meter(trial.server.pid)
+        await publisher.publish()
+        await receiver.receive(load.entries, trial.seconds)
+        measures = meter.stop(load.entries, load.shape.size)
+    if receiver.entries < load.entries:
+        raise LoadError(f"only {receiver.entries} of {load.entries} entries came in time")
+    arrived = chain.from_iterable(repeat(at, count) for at, count in receiver.arrivals)
+    pairs = zip(publisher.sent_at, arrived, strict=True)
+    taken_ms = [(arrived_at - sent_at) * 1000 for sent_at, arrived_at in pairs]
+    cuts = quantiles(taken_ms[load.entries * WARM_UP_PERCENT // 100 :], n=1000)
+    measures["p50_ms"], measures["p99_ms"] = cuts[499], cuts[989]
+    measures["p999_ms"] = cuts[998]
+    return measures
 
 
 def start(trial: Trial) -> Measures:

@@ -28,6 +28,8 @@ class Server(ABC):
     quick = True
     """Whether it is at full speed at once.  Else it is started once for many rows, warmed, and
     stands still while others are measured."""
+    has_topics = True
+    """Whether topics are apart from each other."""
 
     def __init__(self, data_dir: Path) -> None:
         self.data_dir = data_dir.absolute()
@@ -184,6 +186,16 @@ class Magnetar(BannerServer):
         ports = ["--port", "0", "--http-port", "0"]
         return [magnetar, "standalone", *ports, "--data-dir", str(self.data_dir)]
 
+    def configure(self, settings: dict[str, str]) -> None:
+        """From the next start on."""
+        self.environment |= {f"PULSAR_PREFIX_{key}": value for key, value in settings.items()}
+
+    def run_script(self, module: str, *options: str) -> None:
+        """Run a module of the bench with the sources this server runs with."""
+        command = [sys.executable, "-m", module, *options]
+        environment = os.environ | self.environment
+        subprocess.run(command, cwd=ROOT, env=environment, check=True)
+
 
 class MagnetarBefore(Magnetar):
     """Magnetar from another working tree, with the same installed libraries."""
@@ -215,6 +227,8 @@ def compile_copy(target: Path) -> None:
 
 class Floor(BannerServer):
     """See `bench.floor`."""
+
+    has_topics = False
 
     def command(self) -> list[str]:
         return [sys.executable, "-m", "bench.floor", "--data-dir", str(self.data_dir)]

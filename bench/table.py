@@ -14,7 +14,7 @@ TITLES = {
     "pulsar-fsync": "Pulsar, fsync",
     "pulsar": "Pulsar, no fsync",
 }
-REFERENCES = ("compiled", "before", "floor", "pulsar-fsync", "pulsar")
+REFERENCES = ("magnetar", "compiled", "before", "floor", "pulsar-fsync", "pulsar")
 CELL = Callable[[float], str]
 
 
@@ -74,6 +74,14 @@ EXTRAS = (
     Column("reopen_cpu_us", "CPU us to open again", places(0)),
     Column("touched_per_s", "used again/s", places(0)),
     Column("touch_cpu_us", "CPU us to use again", places(0)),
+    Column("stored_share", "stored", places(2)),
+    Column("beside_share", "beside it for", places(2)),
+    Column("beginning_ms", "from the beginning ms", places(0)),
+    Column("middle_ms", "from the middle ms", places(0)),
+    Column("stored_gb", "stored GB", places(1)),
+    Column("without_mib", "RSS without topics MiB", places(0)),
+    Column("known_mib", "RSS with topics MiB", places(0)),
+    Column("unloaded_bytes", "bytes an unloaded topic", places(0)),
     Column("listed_ms", "listed ms", places(1)),
     Column("seen_ms", "new one seen ms", places(1)),
     Column("rss_mib", "RSS MiB", places(0)),
@@ -97,12 +105,14 @@ def head() -> list[str]:
 
 
 def lines_of(results: Results, row: str) -> list[list[str]]:
-    """A line for each server, and one with the ratio to each of the others."""
+    """A line for each server, and one with the subject's ratio to each of the others."""
     lines = []
     for server in results.measures[row]:
         cells = [cell(results.values(row, server, c.measure), c.text) for c in COLUMNS]
         lines.append([TITLES[server], *cells, extras(results, row, server)])
     for other in REFERENCES:
+        if other == results.subject:
+            continue
         ratios = [results.ratio(row, column.measure, other) for column in COLUMNS[:-1]]
         if any(ratios):
             cells = ["" if r is None else f"{r:.2f}x" for r in ratios]

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from bench.__main__ import main
+from bench.__main__ import main, warn_of_load
 from bench.budget import by_step, self_times, shares
 from bench.connection import (
     Command,
@@ -21,16 +21,16 @@ from bench.connection import (
     open_producer,
 )
 from bench.consuming import Receiver
-from bench.contest import Contest
+from bench.contest import Contest, takes_part
 from bench.floor import EntryFile, serve
 from bench.frames import Load, Shape, encode_load
 from bench.markdown import BEGIN, END
 from bench.markdown import main as to_markdown
 from bench.outcome import Results
 from bench.probe import probe_sync
-from bench.publishing import WINDOW_ENTRIES, PacedPublisher, Publisher
+from bench.publishing import OPENING, WINDOW_ENTRIES, PacedPublisher, Publisher
 from bench.rows import ROWS, Mark, Row
-from bench.scenarios import OPENING, Trial, crash, publish
+from bench.scenarios import Trial, crash, publish
 from bench.servers import SERVERS, Floor
 from bench.table import marks, table
 from bench.usage import Measures
@@ -309,6 +309,36 @@ def test_a_row_measures(key: str, name: str, tmp_path: Path) -> None:
     assert 0 < measures["pss_mib"] <= measures["peak_mib"]
 
 
+@pytest.mark.parametrize(
+    ("key", "positive"),
+    [
+        ("latency-topics", {"p50_ms", "p999_ms"}),
+        ("latency-backlog", {"p50_ms", "p999_ms"}),
+        ("latency-compaction", {"p50_ms", "p999_ms", "beside_share"}),
+        ("first-delivery-cold", {"healthy_ms", "beginning_ms", "middle_ms", "stored_gb"}),
+        ("topics-million", {"healthy_ms", "without_mib", "known_mib", "rss_mib"}),
+        ("delayed", {"delayed_ratio", "healthy_ms", "first_ms", "peak_mib"}),
+    ],
+)
+def test_a_row_of_one_kind_measures(key: str, positive: set[str], tmp_path: Path) -> None:
+    with SERVERS["magnetar"](tmp_path / "data") as server:
+        scale = 0.015 if key.startswith("latency") else TINY
+        measures = ROWS[key].measure(Trial(server, TOPIC, scale, SECONDS))
+    assert all(measures[name] > 0 for name in positive)
+    assert measures.get("stored_share", 1.0) == 1.0
+
+
+def test_a_server_without_topics_has_nothing_beside_the_load(tmp_path: Path) -> None:
+    with Floor(tmp_path / "data") as server:
+        measures = ROWS["latency-compaction"].measure(Trial(server, TOPIC, 0.015, SECONDS))
+    assert measures["p50_ms"] > 0 and measures["beside_share"] == 0
+
+
+def test_rows_that_need_magnetar_are_for_its_forms_alone() -> None:
+    takers = [name for name in SERVERS if takes_part(ROWS["topics-million"], name)]
+    assert takers == ["magnetar", "compiled", "before"]
+
+
 def test_a_load_may_have_many_topics(tmp_path: Path) -> None:
     shape = Shape(100, topics=OPENING + 3)
     with Floor(tmp_path / "data") as server:
@@ -394,6 +424,24 @@ def test_a_mark_is_passed_missed_or_not_measured(
     assert not verdicts["msg_per_s", "pulsar-fsync"].passed
     line = next(line for line in marks(made).splitlines() if "of floor" in line)
     assert word in line
+
+
+def test_marks_count_for_the_compiled_form_where_it_was_measured() -> None:
+    made = results([4], [10])
+    assert made.ratio("publish-100", "msg_per_s", "floor") == 0.4
+    made.add("publish-100", "compiled", {"msg_per_s": 6})
+    assert made.ratio("publish-100", "msg_per_s", "floor") == 0.6
+    verdicts = {v.mark.of: v for v in made.verdicts("publish-100")}
+    assert verdicts["floor"].passed
+    assert "  / Magnetar" in table(made)
+
+
+@pytest.mark.parametrize(("load", "warned"), [(0.99, False), (1.0, True)])
+def test_a_busy_machine_is_told_of(
+    load: float, warned: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warn_of_load(Results({"load_before": load}, 1, 1.0))
+    assert ("WARNING" in capsys.readouterr().err) is warned
 
 
 def test_a_mark_may_be_an_upper_bound() -> None:

@@ -1,0 +1,113 @@
+"""`python -m bench.beside LOAD`: load beside a measurement, in a process of its own.
+
+It prints a line when it is under way, goes on until SIGTERM, and then prints how many messages it
+sent or received.
+"""
+
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import click
+import uvloop
+
+from bench.connection import LoadError, connected, open_consumer
+from bench.consuming import Receiver
+from bench.frames import Shape, encode_load
+from bench.publishing import PacedPublisher, open_all
+
+SIZE = 100
+PER_SECOND = 1000
+LONGEST_SECONDS = 120
+"""A measurement beside which something else goes on is over by then."""
+
+
+class Beside:
+    """What the other process did, known when it has ended."""
+
+    def __init__(self) -> None:
+        self.messages = 0
+
+
+@asynccontextmanager
+async def beside(load: str, port: int, topic: str, count: int) -> AsyncIterator[Beside]:
+    """Have another process load a server meanwhile; LoadError if it ended early or did nothing."""
+    options = ["--port", str(port), "--topic", topic, "--count", str(count)]
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bench.beside", load, *options), stdout=asyncio.subprocess.PIPE
+    )
+    done = Beside()
+    assert process.stdout is not None
+    try:
+        if not await process.stdout.readline():
+            raise LoadError(f"the load beside, {load}, did not begin")
+        yield done
+        if process.returncode is not None:
+            raise LoadError(f"the load beside, {load}, ended with {process.returncode}")
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        told = await process.stdout.read()
+        await process.wait()
+    done.messages = int(told or 0)
+    if not done.messages:
+        raise LoadError(f"the load beside, {load}, did nothing")
+
+
+async def publish_to_topics(port: int, topic: str, count: int, end: asyncio.Event) -> int:
+    """An even load over so many topics in turn."""
+    shape = Shape(SIZE, topics=count)
+    load = encode_load(shape, PER_SECOND * LONGEST_SECONDS, write_entries=1)
+    async with connected(port) as connection:
+        await open_all(connection, topic, shape)
+        publisher = PacedPublisher(connection, load, PER_SECOND)
+        publishing = asyncio.ensure_future(publisher.publish())
+        print("under way", flush=True)
+        ending = asyncio.ensure_future(end.wait())
+        await asyncio.wait({publishing, ending}, return_when=asyncio.FIRST_COMPLETED)
+        publishing.cancel()
+        return len(publisher.sent_at)
+
+
+async def read_backlog(port: int, topic: str, count: int, end: asyncio.Event) -> int:
+    """All entries of a topic, in subscriptions one after the other."""
+    received = number = 0
+    while not end.is_set():
+        number += 1
+        async with connected(port) as connection:
+            await open_consumer(connection, topic, f"again-{number}")
+            receiver = Receiver(connection)
+            if number == 1:
+                print("under way", flush=True)
+            reading = asyncio.ensure_future(receiver.receive(count, LONGEST_SECONDS))
+            ending = asyncio.ensure_future(end.wait())
+            await asyncio.wait({reading, ending}, return_when=asyncio.FIRST_COMPLETED)
+            ending.cancel()
+            reading.cancel()
+            received += receiver.entries
+    return received
+
+
+LOADS = {"topics": publish_to_topics, "backlog": read_backlog}
+
+
+@click.command()
+@click.argument("load", type=click.Choice(list(LOADS)))
+@click.option("--port", type=int, required=True)
+@click.option("--topic", required=True)
+@click.option("--count", type=int, required=True, help="Topics, or entries of the backlog.")
+def main(load: str, port: int, topic: str, count: int) -> None:
+    """Load a server until SIGTERM."""
+
+    async def run() -> int:
+        end = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end.set)
+        return await LOADS[load](port, topic, count, end)
+
+    print(uvloop.run(run()))
+
+
+if __name__ == "__main__":
+    main()
