@@ -6,6 +6,7 @@ model-based test finds them shows what it is worth.
 
 from mutants.admin_faults import ADMIN_FAULTS
 from mutants.fault import Fault
+from mutants.index_file_faults import INDEX_FILE_FAULTS
 
 CHUNKED = ("tests/broker/dispatch/test_chunked.py",)
 DEDUPLICATION = ("tests/broker/publishing/test_deduplication.py",)
@@ -323,5 +324,6 @@ FAULTS: tuple[Fault, ...] = (
         "return self.exclusive or self._successor is not None",
         ("tests/broker/publishing/test_access.py",),
     ),
+    *INDEX_FILE_FAULTS,
     *ADMIN_FAULTS,
 )

@@ -95,7 +95,7 @@ def test_version_1_of_index_files_loads(tmp_path: Path) -> None:
     clock = ManualClock()
     disk = LocalDisk(str(directory))
     file = disk.open(index_file.file_name(1))
-    kept = index_file.read(file, 1, 1 << 20)
+    kept = index_file.read(file, 1)
     file.close()
     assert (kept.found.blocks, kept.stops) == (13, [6, 13])
     store = run(LocalStore.open(disk, InlineWorkers(clock), clock, SMALL), clock)

@@ -124,19 +124,16 @@ class Content(NamedTuple):
     """Where the next part would begin."""
 
 
-def read(file: File, segment: SegmentId, length: int) -> Content:
-    """The index of a segment's first `length` bytes or fewer."""
+def read(file: File, segment: SegmentId) -> Content:
+    """What is intact from the beginning on."""
     index, stops, at = Index(), list[int](), FIRST_PART_AT
     head, size = file.read(0, FIRST_PART_AT), file.size()
     if head != encode_file_head(segment):
         return Content(index, stops, 0)
     while (body := _part_at(file, at, size, index, _seed(head))) is not None:
         blocks, tables = body
-        firsts, offsets = (from_bytes(tables[i : i + 8 * blocks], "Q") for i in (0, 8 * blocks))
-        if offsets[-1] > length:
-            break
-        index.firsts.extend(firsts)
-        index.offsets.extend(offsets)
+        index.firsts.extend(from_bytes(tables[: 8 * blocks], "Q"))
+        index.offsets.extend(from_bytes(tables[8 * blocks : 16 * blocks], "Q"))
         index.messages.extend(from_bytes(tables[16 * blocks :], "Q"))
         stops.append(index.blocks)
         at += PART_HEADER.size + len(tables)
@@ -165,7 +162,7 @@ def load_unfinished(
     From its index file as far as that goes, and then from the headers of the segment; by a scan of
     the segment if these do not lead to what the segment is known to hold.
     """
-    index = _kept(disk, segment, length) if length else None
+    index = _kept(disk, segment) if length else None
     if index is not None:
         file = segment_file.open_segment(disk, segment)
         try:
@@ -177,14 +174,14 @@ def load_unfinished(
     return segment_file.load_unfinished(disk, segment, length, entries, messages)
 
 
-def _kept(disk: Disk, segment: SegmentId, length: int) -> Index | None:
+def _kept(disk: Disk, segment: SegmentId) -> Index | None:
     """What the index file holds; None if there is none, or if it does not fit the segment."""
     try:
         file = disk.open(file_name(segment))
     except FileNotFoundError:
         return None
     try:
-        content = read(file, segment, length)
+        content = read(file, segment)
     except Unavailable:
         return None  # it cannot be read; the segment perhaps can
     finally:

@@ -214,7 +214,7 @@ class _Walk:
         except FileNotFoundError:
             return
         try:
-            found, _, end = index_file.read(file, number, index.offsets[-1])
+            found, _, end = index_file.read(file, number)
             size = file.size()
         finally:
             file.close()

@@ -71,7 +71,7 @@ def kept_blocks(disk: FaultyDisk, number: int) -> int:
     """How many blocks an index file holds."""
     file = disk.open(index_file.file_name(number))
     try:
-        return index_file.read(file, number, 1 << 60).found.blocks
+        return index_file.read(file, number).found.blocks
     finally:
         file.close()
 
@@ -127,6 +127,19 @@ def test_parts_of_another_segment_or_version_are_not_used() -> None:
         assert kept_blocks(disk, 7) == 0
     finally:
         index_file.FILE_VERSION = usual
+
+
+def test_a_part_that_does_not_follow_the_one_before_is_not_used() -> None:
+    disk, index = open_segment([[(b"%d" % n, 1 + n % 3)] for n in range(9)], [2, 5, 9])
+    name = index_file.file_name(7)
+    content = disk.content(name)
+    first, second, third = (at for at in range(len(content)) if content[at:].startswith(b"MIDX"))
+    disk.replace_content(name, content[:first] + content[second:])
+    assert kept_blocks(disk, 7) == 0
+    assert same(loaded(disk, index), index)
+    disk.replace_content(name, content[:second] + content[third:])
+    assert kept_blocks(disk, 7) == 2
+    assert same(loaded(disk, index), index)
 
 
 CONTRADICTIONS: dict[str, Runs] = {
