@@ -11,7 +11,7 @@ from crc32c import crc32c
 
 from magnetar_storage.errors import Corrupt
 from magnetar_storage.interfaces import Sealed, SegmentId
-from magnetar_storage.local import rounds
+from magnetar_storage.local import footer, rounds
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.file_names import number_in
 from magnetar_storage.local.journal import JournalPosition
@@ -172,7 +172,7 @@ def _flush(file: File, work: Flush) -> None:
     buffers = [] if work.offset else [segment.encode_file_head(work.segment)]
     buffers.extend(chain.from_iterable(work.records))
     if work.footer is not None:
-        buffers.append(segment.encode_footer(work.segment, *work.footer))
+        buffers.append(footer.encode_footer(work.segment, *work.footer))
     file.write(work.offset, buffers)
     if work.footer is not None:
         # The trailer is found from the end of the file, so nothing may follow it.

@@ -32,7 +32,7 @@ PART_HEADER = Struct("<4sIIIQQQ")
 SUMMED_AT = 8
 CRC = Struct("<I")
 FIRST_PART_AT = FILE_HEADER.size + CRC.size
-PART_ENTRIES = 1 << 16
+PART_ENTRIES = 1 << 15
 """What a part holds, unless a single block has more: as much as is copied in a fraction of a ms."""
 
 

@@ -1,4 +1,4 @@
-"""A segment's file: records one after the other, and a footer once it is sealed.
+"""A segment's file: records one after the other, and a footer once it is sealed (`footer`).
 
 See docs/formats.md, "Segment".  A block is one ENTRIES record, or a hole: a damaged stretch.  A
 hole fails its checksum when it is read, which confines the damage to its entries.
@@ -7,7 +7,7 @@ hole fails its checksum when it is read, which confines the damage to its entrie
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, islice
+from itertools import accumulate
 from struct import Struct
 from typing import NamedTuple
 
@@ -20,17 +20,13 @@ from magnetar_storage.local.record import (
     CRC_BYTES,
     ENTRIES,
     HEADER,
-    INDEX,
     MAGIC,
     TABLE_BYTES_PER_ENTRY,
     Record,
     claimed_at,
     counts_of,
-    encode,
-    from_bytes,
     record_at,
     take_entries,
-    to_bytes,
 )
 from magnetar_storage.world.disk import Disk, File
 
@@ -41,14 +37,6 @@ FILE_HEADER = Struct("<8sIIQ")
 
 CRC = Struct("<I")
 FIRST_BLOCK_AT = FILE_HEADER.size + CRC.size
-
-TRAILER_MAGIC = b"MAGNSEAL"
-TRAILER = Struct("<8sIIQQQQQ")
-"""magic, version, zero, segment, where the INDEX record is, entries, messages, size."""
-
-TRAILER_BYTES = TRAILER.size + CRC.size
-INDEX_BODY = Struct("<II")
-"""Number of blocks; 1 if a table of messages per entry follows, 0 if all hold one."""
 
 SCAN_BYTES = 8 << 20
 WALK_BYTES = 16 << 10
@@ -130,76 +118,6 @@ class Index:
         return Sealed(self.entries, self.messages[-1], self.payload_bytes(self.blocks))
 
 
-def encode_footer(segment: SegmentId, index: Index, sealed: Sealed) -> bytes:
-    """The INDEX record and the trailer, which end the file."""
-    lone = index.messages == array("Q", range(index.entries + 1))
-    body = [
-        INDEX_BODY.pack(index.blocks, 0 if lone else 1),
-        to_bytes(_differences(index.firsts)),
-        to_bytes(_differences(index.offsets)),
-    ]
-    if not lone:
-        body.append(to_bytes(_differences(index.messages)))
-    record = encode(INDEX, segment, b"".join(body), n=sealed.entries)
-    trailer = TRAILER.pack(TRAILER_MAGIC, FILE_VERSION, 0, segment, index.offsets[-1], *sealed)
-    return b"".join((record, trailer, CRC.pack(crc32c(trailer))))
-
-
-def _differences(totals: "array[int]") -> "array[int]":
-    return array("I", map(int.__sub__, islice(totals, 1, None), totals))
-
-
-def decode_index(data: bytes, record: Record) -> Index | None:
-    """The index of an intact INDEX record; None if it contradicts itself."""
-    at = record.at + HEADER.size
-    if record.end - at < INDEX_BODY.size:
-        return None
-    blocks, has_counts = INDEX_BODY.unpack_from(data, at)
-    at += INDEX_BODY.size
-    if record.end - at != 8 * blocks + (4 * record.n if has_counts else 0):
-        return None
-    index = Index()
-    ns = from_bytes(data[at : at + 4 * blocks])
-    sizes = from_bytes(data[at + 4 * blocks : at + 8 * blocks])
-    index.firsts = array("Q", accumulate(ns, initial=0))
-    if index.entries != record.n:
-        return None
-    index.offsets = array("Q", accumulate(sizes, initial=FIRST_BLOCK_AT))
-    if has_counts:
-        index.messages = array(
-            "Q", accumulate(from_bytes(data[at + 8 * blocks : record.end]), initial=0)
-        )
-    else:
-        index.messages = array("Q", range(record.n + 1))
-    return index
-
-
-def load(disk: Disk, segment: SegmentId) -> tuple[Index, str | None]:
-    """The index of a sealed segment, and what is wrong with its footer, if anything.
-
-    Raises `NoSegment`, and `Corrupt` if the end of the segment is unknown.
-    """
-    name = file_name(segment)
-    file = open_segment(disk, segment)
-    try:
-        size = file.size()
-        at = max(0, size - TRAILER_BYTES)
-        trailer = _decode_trailer(file.read(at, TRAILER_BYTES), segment)
-        if trailer is None:
-            return _rebuild(file, size, segment), f"{name}: trailer damaged, index found by a scan"
-        index_at, sealed = trailer
-        data = file.read(index_at, at - index_at)
-        record = record_at(data, 0)
-        if record is not None and record.kind == INDEX and record.segment == segment:
-            index = decode_index(data, record)
-            if index is not None:
-                return index, None
-        index = scan(file, segment, index_at, sealed.entries, sealed.messages)
-        return index, f"{name} at byte {index_at}: index damaged, rebuilt from the entries"
-    finally:
-        file.close()
-
-
 def load_unfinished(
     disk: Disk, segment: SegmentId, length: int, entries: int, messages: int
 ) -> Index:
@@ -222,29 +140,6 @@ def open_segment(disk: Disk, segment: SegmentId) -> File:
         return disk.open(file_name(segment))
     except FileNotFoundError:
         raise NoSegment(f"there is no segment {segment}") from None
-
-
-def _decode_trailer(data: bytes, segment: SegmentId) -> tuple[int, Sealed] | None:
-    if len(data) != TRAILER_BYTES:
-        return None
-    magic, version, _, whose, index_at, *sealed = TRAILER.unpack_from(data)
-    if magic != TRAILER_MAGIC or version != FILE_VERSION or whose != segment:
-        return None
-    if CRC.unpack_from(data, TRAILER.size)[0] != crc32c(data[: TRAILER.size]):
-        return None
-    return index_at, Sealed(*sealed)
-
-
-def _rebuild(file: File, size: int, segment: SegmentId) -> Index:
-    """Find the INDEX record by a scan, if the trailer that points to it is damaged."""
-    for _, data, record in records_of(file, FIRST_BLOCK_AT, size):
-        if record.kind == INDEX and record.segment == segment:
-            index = decode_index(data, record)
-            if index is not None:
-                return index
-    raise Corrupt(
-        file_name(segment), size, "trailer and index are both damaged: its end is unknown", segment
-    )
 
 
 def scan(file: File, segment: SegmentId, end: int, entries: int, messages: int) -> Index:

@@ -15,7 +15,7 @@ from functools import partial
 
 from magnetar_storage.errors import Corrupt, Fenced, NoSegment, StorageError, Unavailable
 from magnetar_storage.interfaces import Sealed, SegmentId
-from magnetar_storage.local import index_file, layout, recovery
+from magnetar_storage.local import footer, index_file, layout, recovery
 from magnetar_storage.local import limits as sizes
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.checkpoint import Row
@@ -208,7 +208,7 @@ class LocalStore:
         return await self._find(number)
 
     async def _load_finished(self, number: SegmentId) -> LocalSegment:
-        index, trouble = await self._workers.reads.run(partial(segment.load, self._disk, number))
+        index, trouble = await self._workers.reads.run(partial(footer.load, self._disk, number))
         if number not in self._finished:
             raise NoSegment(f"segment {number} was deleted")
         if trouble is not None:

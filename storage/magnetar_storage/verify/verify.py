@@ -20,7 +20,7 @@ from magnetar_storage.cursors.cursor_log import DurableCursor
 from magnetar_storage.errors import Corrupt, NoSegment, Unavailable
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.local import checkpoint as checkpoints
-from magnetar_storage.local import index_file, layout, limits, recovery
+from magnetar_storage.local import footer, index_file, layout, limits, recovery
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.checkpoint import Row
 from magnetar_storage.local.record import ENTRIES, counts_of, record_at
@@ -247,7 +247,7 @@ class _Walk:
     def _check_finished(self, number: SegmentId) -> None:
         name = segment.file_name(number)
         self._ends[number] = None
-        index, trouble = segment.load(self._disk, number)
+        index, trouble = footer.load(self._disk, number)
         self._ends[number] = index.entries
         self._check_head(number)
         intact = self._check_blocks(number, index)
@@ -266,8 +266,8 @@ class _Walk:
             self._add_problem(Problem(segment.file_name(number), 0, why, number))
 
     def _ends_with_footer(self, number: SegmentId, index: Index) -> bool:
-        footer = segment.encode_footer(number, index, index.sealed())
-        return self._read(number, index.offsets[-1], len(footer) + 1) == footer
+        expected = footer.encode_footer(number, index, index.sealed())
+        return self._read(number, index.offsets[-1], len(expected) + 1) == expected
 
     def _check_blocks(self, number: SegmentId, index: Index) -> bool:
         """Read all blocks of the index; returns whether all of them are intact."""
@@ -420,7 +420,7 @@ class _Walk:
     def _index_of(self, number: SegmentId) -> Index:
         row = self._rows.get(number)
         if row is None:
-            return segment.load(self._disk, number)[0]
+            return footer.load(self._disk, number)[0]
         return segment.load_unfinished(self._disk, number, row.length, row.entries, row.messages)
 
     def _read(self, number: SegmentId, at: int, size: int) -> bytes:

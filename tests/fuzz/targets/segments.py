@@ -17,7 +17,8 @@ from fuzz.directories import (
     summed,
     with_records,
 )
-from magnetar_storage.local.segment_file import FIRST_BLOCK_AT, TRAILER, TRAILER_BYTES
+from magnetar_storage.local.footer import TRAILER, TRAILER_BYTES
+from magnetar_storage.local.segment_file import FIRST_BLOCK_AT
 
 LONGEST: Final = 2048
 BASES: Final = (base(SMALL, tidy=False), base(SMALL, tidy=True))

@@ -6,7 +6,7 @@ from fakes.faulty_disk import FaultyDisk
 from fakes.local_store import Machine
 from magnetar_storage.errors import Corrupt
 from magnetar_storage.local import checkpoint as checkpoints
-from magnetar_storage.local import rounds
+from magnetar_storage.local import footer, rounds
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.record import (
     CRC_BYTES,
@@ -100,5 +100,5 @@ def test_an_index_that_contradicts_itself_is_rebuilt(entries: int) -> None:
     body = whole[record.at + HEADER.size : record.end]
     forged = encode(INDEX, number, body, n=entries)
     machine.disk.replace_content(name, whole[:at] + forged + whole[record.end :])
-    index, trouble = segment.load(machine.disk, number)
+    index, trouble = footer.load(machine.disk, number)
     assert index.entries == 3 and trouble is not None and "index damaged" in trouble

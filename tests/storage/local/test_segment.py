@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from fakes.faulty_disk import FaultyDisk, FaultyFile
 from magnetar_storage.errors import Corrupt, NoSegment
+from magnetar_storage.local import footer
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.checkpoint import Flush, flush
 from magnetar_storage.local.record import encode_entries
@@ -48,10 +49,16 @@ class CountingFile(FaultyFile):
         return data
 
 
-@given(RUNS)
-def test_a_footer_is_read_back(runs: list[list[tuple[bytes, int]]]) -> None:
-    disk, index = written(runs)
-    loaded, trouble = segment.load(disk, 7)
+@given(RUNS, st.integers(1, 20), st.booleans())
+def test_a_footer_is_read_back(runs: list[list[tuple[bytes, int]]], piece: int, lone: bool) -> None:
+    if lone:
+        runs = [[(payload, 1) for payload, _ in run] for run in runs]
+    usual, footer.PIECE = footer.PIECE, piece
+    try:
+        disk, index = written(runs)
+        loaded, trouble = footer.load(disk, 7)
+    finally:
+        footer.PIECE = usual
     assert trouble is None
     assert same(loaded, index)
 
@@ -111,18 +118,18 @@ def test_one_half_of_a_damaged_footer_is_found_through_the_other() -> None:
     for offset in range(index.offsets[-1], size):
         twin = disk.copy()
         twin.flip_bit(name, offset)
-        loaded, trouble = segment.load(twin, 7)
+        loaded, trouble = footer.load(twin, 7)
         assert same(loaded, index)
         assert trouble is not None and name in trouble
     disk.flip_bit(name, size - 1)
     disk.flip_bit(name, index.offsets[-1])
     with pytest.raises(Corrupt, match="its end is unknown"):
-        segment.load(disk, 7)
+        footer.load(disk, 7)
 
 
 def test_a_missing_file_is_a_missing_segment() -> None:
     with pytest.raises(NoSegment):
-        segment.load(FaultyDisk(), 7)
+        footer.load(FaultyDisk(), 7)
 
 
 def test_a_footer_ends_the_file_whatever_was_there() -> None:
@@ -131,5 +138,5 @@ def test_a_footer_ends_the_file_whatever_was_there() -> None:
     disk.replace_content(name, disk.content(name) + bytes(1000))
     buffers, _ = encode_entries(7, 0, [b"a"], [1])
     flush(disk, [Flush(7, 0, [buffers], (index, index.sealed()))])
-    loaded, trouble = segment.load(disk, 7)
+    loaded, trouble = footer.load(disk, 7)
     assert trouble is None and same(loaded, index)

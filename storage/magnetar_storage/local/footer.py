@@ -1,0 +1,163 @@
+"""The footer of a finished segment's file: its index and a trailer (docs/formats.md, "Segment").
+
+Workers write and read it.  Tables are converted in pieces, because a conversion is a single step of
+the interpreter, for which the event loop waits; and this module is not compiled, because compiled
+code lets no other thread run between the pieces.
+"""
+
+from array import array
+from itertools import accumulate
+from struct import Struct
+
+from crc32c import crc32c
+
+from magnetar_storage.errors import Corrupt
+from magnetar_storage.interfaces import Sealed, SegmentId
+from magnetar_storage.local.record import (
+    HEADER,
+    INDEX,
+    Record,
+    encode,
+    from_bytes,
+    record_at,
+    to_bytes,
+)
+from magnetar_storage.local.segment_file import (
+    CRC,
+    FILE_VERSION,
+    FIRST_BLOCK_AT,
+    Index,
+    file_name,
+    open_segment,
+    records_of,
+    scan,
+)
+from magnetar_storage.world.disk import Disk, File
+
+TRAILER_MAGIC = b"MAGNSEAL"
+TRAILER = Struct("<8sIIQQQQQ")
+"""magic, version, zero, segment, where the INDEX record is, entries, messages, size."""
+
+TRAILER_BYTES = TRAILER.size + CRC.size
+INDEX_BODY = Struct("<II")
+"""Number of blocks; 1 if a table of messages per entry follows, 0 if all hold one."""
+
+PIECE = 1 << 14
+"""How many numbers are converted in one step: less than a millisecond."""
+
+
+def encode_footer(segment: SegmentId, index: Index, sealed: Sealed) -> bytes:
+    """The INDEX record and the trailer, which end the file."""
+    lone = _counts_from_0(index.messages)
+    body = [
+        INDEX_BODY.pack(index.blocks, 0 if lone else 1),
+        to_bytes(_differences(index.firsts)),
+        to_bytes(_differences(index.offsets)),
+    ]
+    if not lone:
+        body.append(to_bytes(_differences(index.messages)))
+    record = encode(INDEX, segment, b"".join(body), n=sealed.entries)
+    trailer = TRAILER.pack(TRAILER_MAGIC, FILE_VERSION, 0, segment, index.offsets[-1], *sealed)
+    return b"".join((record, trailer, CRC.pack(crc32c(trailer))))
+
+
+def _differences(totals: "array[int]") -> "array[int]":
+    found = array("I")
+    for at in range(0, len(totals) - 1, PIECE):
+        piece = totals[at : at + PIECE + 1]
+        found.extend(array("I", map(int.__sub__, piece[1:], piece)))
+    return found
+
+
+def _totals(differences: "array[int]", start: int) -> "array[int]":
+    found = array("Q", [start])
+    for at in range(0, len(differences), PIECE):
+        piece = array("Q", accumulate(differences[at : at + PIECE], initial=found[-1]))
+        found.extend(piece[1:])
+    return found
+
+
+def _counts_from_0(totals: "array[int]") -> bool:
+    """Whether each number is its place."""
+    return all(
+        totals[at : at + PIECE] == array("Q", range(at, min(at + PIECE, len(totals))))
+        for at in range(0, len(totals), PIECE)
+    )
+
+
+def _counted_from_0(stop: int) -> "array[int]":
+    found = array("Q")
+    for at in range(0, stop, PIECE):
+        found.extend(array("Q", range(at, min(at + PIECE, stop))))
+    return found
+
+
+def decode_index(data: bytes, record: Record) -> Index | None:
+    """The index of an intact INDEX record; None if it contradicts itself."""
+    at = record.at + HEADER.size
+    if record.end - at < INDEX_BODY.size:
+        return None
+    blocks, has_counts = INDEX_BODY.unpack_from(data, at)
+    at += INDEX_BODY.size
+    if record.end - at != 8 * blocks + (4 * record.n if has_counts else 0):
+        return None
+    index = Index()
+    index.firsts = _totals(from_bytes(data[at : at + 4 * blocks]), 0)
+    if index.entries != record.n:
+        return None
+    sizes = from_bytes(data[at + 4 * blocks : at + 8 * blocks])
+    index.offsets = _totals(sizes, FIRST_BLOCK_AT)
+    if has_counts:
+        index.messages = _totals(from_bytes(data[at + 8 * blocks : record.end]), 0)
+    else:
+        index.messages = _counted_from_0(record.n + 1)
+    return index
+
+
+def load(disk: Disk, segment: SegmentId) -> tuple[Index, str | None]:
+    """The index of a sealed segment, and what is wrong with its footer, if anything.
+
+    Raises `NoSegment`, and `Corrupt` if the end of the segment is unknown.
+    """
+    name = file_name(segment)
+    file = open_segment(disk, segment)
+    try:
+        size = file.size()
+        at = max(0, size - TRAILER_BYTES)
+        trailer = _decode_trailer(file.read(at, TRAILER_BYTES), segment)
+        if trailer is None:
+            return _rebuild(file, size, segment), f"{name}: trailer damaged, index found by a scan"
+        index_at, sealed = trailer
+        data = file.read(index_at, at - index_at)
+        record = record_at(data, 0)
+        if record is not None and record.kind == INDEX and record.segment == segment:
+            index = decode_index(data, record)
+            if index is not None:
+                return index, None
+        index = scan(file, segment, index_at, sealed.entries, sealed.messages)
+        return index, f"{name} at byte {index_at}: index damaged, rebuilt from the entries"
+    finally:
+        file.close()
+
+
+def _decode_trailer(data: bytes, segment: SegmentId) -> tuple[int, Sealed] | None:
+    if len(data) != TRAILER_BYTES:
+        return None
+    magic, version, _, whose, index_at, *sealed = TRAILER.unpack_from(data)
+    if magic != TRAILER_MAGIC or version != FILE_VERSION or whose != segment:
+        return None
+    if CRC.unpack_from(data, TRAILER.size)[0] != crc32c(data[: TRAILER.size]):
+        return None
+    return index_at, Sealed(*sealed)
+
+
+def _rebuild(file: File, size: int, segment: SegmentId) -> Index:
+    """Find the INDEX record by a scan, if the trailer that points to it is damaged."""
+    for _, data, record in records_of(file, FIRST_BLOCK_AT, size):
+        if record.kind == INDEX and record.segment == segment:
+            index = decode_index(data, record)
+            if index is not None:
+                return index
+    raise Corrupt(
+        file_name(segment), size, "trailer and index are both damaged: its end is unknown", segment
+    )
