@@ -12,18 +12,18 @@ from pathlib import Path
 import click
 
 from bench.contest import Contest
+from bench.lineup import PEERS, SERVERS
 from bench.outcome import Results
 from bench.probe import probe_sync
 from bench.rows import ROWS, Row, crash_row
 from bench.scenarios import BACKLOG_GB
-from bench.servers import SERVERS, MagnetarBefore, compile_copy
-from bench.table import marks, table
+from bench.servers import MagnetarBefore, compile_copy
+from bench.table import marks, promises, table
 
 RESULTS_DIR = Path(__file__).parent / "results"
 PROBES = 300
 QUICK_SCALE = 0.1
 QUIET_LOAD = 1.0
-PEERS = {"pulsar": ["pulsar-fsync", "pulsar"]}
 
 
 def machine(directory: Path) -> dict[str, str | int | float]:
@@ -51,6 +51,14 @@ def chosen(rows: str, gigabytes: int) -> dict[str, Row]:
     return found | ({"crash": crash_row(gigabytes)} if gigabytes else {})
 
 
+def chosen_peers(peers: str) -> set[str]:
+    """The servers of the peers that are named."""
+    names = [name for name in peers.split(",") if name]
+    if unknown := set(names) - set(PEERS):
+        raise click.BadParameter(f"no such peer: {', '.join(unknown)}", param_hint="--peer")
+    return {server for name in names for server in PEERS[name]}
+
+
 def warn_of_load(results: Results) -> None:
     """A machine that was busy before the run makes its figures worthless."""
     load = results.machine["load_before"]
@@ -75,7 +83,10 @@ def warn_of_load(results: Results) -> None:
     help="Maximum length of a measurement, in seconds.",
 )
 @click.option(
-    "--peer", type=click.Choice(list(PEERS)), help="Also measure this peer: the original."
+    "--peer",
+    "peers",
+    default="",
+    help=f"Also measure these peers, separated by commas: {', '.join(PEERS)}.",
 )
 @click.option("--servers", default="magnetar,floor", show_default=True,
               help="Servers to measure, separated by commas.")  # fmt: skip
@@ -104,7 +115,7 @@ def main(
     rounds: int,
     quick: bool,
     seconds: float,
-    peer: str | None,
+    peers: str,
     servers: str,
     before: Path | None,
     compiled: bool,
@@ -119,11 +130,13 @@ def main(
         rounds = 1
     if before is not None:
         MagnetarBefore.tree = before.resolve()
-    named = {*servers.split(","), *PEERS.get(peer or "", [])}
+    named = {*servers.split(","), *chosen_peers(peers)}
     named |= {name for name, asked in (("before", before), ("compiled", compiled)) if asked}
     if named - set(SERVERS):
         raise click.BadParameter("no such server", param_hint="--servers")
     names = [name for name in SERVERS if name in named]
+    for name in names:
+        SERVERS[name].install()
     RESULTS_DIR.mkdir(exist_ok=True)
     path = json_path or RESULTS_DIR / time.strftime("%Y-%m-%dT%H-%M-%S.json")
     scale = QUICK_SCALE if quick else 1.0
@@ -146,7 +159,7 @@ def main(
         f"{known['load_after']:.1f} behind; {rounds} rounds: median (lowest-highest)\n"
     )
     warn_of_load(results)
-    click.echo(f"{table(results)}\n\n{marks(results)}\n\nresults: {path}")
+    click.echo(f"{promises(results)}\n\n{table(results)}\n\n{marks(results)}\n\nresults: {path}")
     for failure in results.failures:
         click.echo(f"FAILED: {': '.join(failure)}")
     context.exit(1 if results.failures else 0)

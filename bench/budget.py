@@ -16,9 +16,10 @@ from pathlib import Path
 
 import click
 
+from bench.lineup import SERVERS
 from bench.rows import ROWS
 from bench.scenarios import Trial
-from bench.servers import SERVERS, MagnetarBefore
+from bench.servers import MagnetarBefore
 from bench.usage import Measures, Meter
 
 PY_SPY = str(Path(sys.executable).with_name("py-spy"))

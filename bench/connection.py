@@ -1,6 +1,7 @@
-"""A cheap client connection: receipts and messages are counted, not decoded.
+"""Cheap client connections: receipts and messages are counted, not decoded.
 
-It reads frames itself instead of with the tests' clients: what they decode would be measured too.
+They read frames themselves instead of with the tests' clients: what those decode would be
+measured too.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple, cast
 
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import FIELDS, decode, encode
+from magnetar_proto.sends import decode_receipt
 
 PROTOCOL_VERSION = 19
 WRITE_BUFFER = 1 << 20
@@ -38,23 +40,18 @@ class Command(NamedTuple):
     mid: int
 
 
-class Connection(asyncio.Protocol):
-    """A client's connection; pending calls fail with `LoadError` if it is lost or refused."""
+class Link(asyncio.Protocol):
+    """A client's connection; whoever waits fails with `LoadError` if it is lost or refused."""
 
     def __init__(self) -> None:
         self.on_receipts: Callable[[int, Command], None] = self._unexpected
         """Called with the number of receipts, and the last of them."""
         self.on_messages: Callable[[int, Command], None] = self._unexpected
-        self.on_message: Callable[[Command], None] | None = None
-        """Called with each message, before `on_messages`."""
+        """Called with the number of messages (of entries, if they are batches), and the last."""
         self.on_writable: Callable[[], None] = lambda: None
         self.writable = True
-        self._update: asyncio.Future[pb.CommandWatchTopicUpdate] | None = None
-        self._rest = b""
-        self._replies: dict[int, asyncio.Future[pb.BaseCommand]] = {}
         self._waiting: set[asyncio.Future[Any]] = set()
         self._transport: asyncio.Transport
-        self._request_id = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -69,6 +66,54 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self.writable = True
         self.on_writable()
+
+    def receipt_number(self, last: Command) -> int:
+        """Which of the entries that were sent, counted from 0 in steps, a receipt is for."""
+        raise NotImplementedError
+
+    def _unexpected(self, *_: object) -> None:
+        self.fail("an unexpected receipt or message")
+
+    def fail(self, why: str) -> None:
+        """Fail all pending calls with a `LoadError`."""
+        for future in list(self._waiting):
+            if not future.done():
+                future.set_exception(LoadError(why))
+
+    def promise(self) -> asyncio.Future[Any]:
+        """A future that fails with the connection."""
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.add(future)
+        future.add_done_callback(self._waiting.discard)
+        return future
+
+    def write(self, data: bytes) -> None:
+        """Send; look at `writable` before sending much."""
+        self._transport.write(data)
+
+    def write_all(self, buffers: list[bytes]) -> None:
+        """Send without joining."""
+        self._transport.writelines(buffers)
+
+    def close(self) -> None:
+        """Close the socket without closing producers and consumers first."""
+        self._transport.close()
+
+
+class Connection(Link):
+    """The connection of a client of Pulsar."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.on_message: Callable[[Command], None] | None = None
+        """Called with each message, before `on_messages`."""
+        self._update: asyncio.Future[pb.CommandWatchTopicUpdate] | None = None
+        self._rest = b""
+        self._replies: dict[int, asyncio.Future[pb.BaseCommand]] = {}
+        self._request_id = 0
+
+    def receipt_number(self, last: Command) -> int:
+        return decode_receipt(*last)[1]
 
     def data_received(self, data: bytes) -> None:
         buf = self._rest + data if self._rest else data
@@ -111,38 +156,10 @@ class Connection(asyncio.Protocol):
         elif command.type != pb.BaseCommand.ACTIVE_CONSUMER_CHANGE:
             self.fail(f"unexpected answer: {command}")
 
-    def _unexpected(self, *_: object) -> None:
-        self.fail("an unexpected receipt or message")
-
-    def fail(self, why: str) -> None:
-        """Fail all pending calls with a `LoadError`."""
-        for future in list(self._waiting):
-            if not future.done():
-                future.set_exception(LoadError(why))
-
-    def promise(self) -> asyncio.Future[Any]:
-        """A future that fails with the connection."""
-        future = asyncio.get_running_loop().create_future()
-        self._waiting.add(future)
-        future.add_done_callback(self._waiting.discard)
-        return future
-
     def update(self) -> "asyncio.Future[pb.CommandWatchTopicUpdate]":
         """The next update of a watcher of topics."""
         self._update = self.promise()
         return self._update
-
-    def write(self, data: bytes) -> None:
-        """Send; look at `writable` before sending much."""
-        self._transport.write(data)
-
-    def write_all(self, buffers: list[bytes]) -> None:
-        """Send without joining."""
-        self._transport.writelines(buffers)
-
-    def close(self) -> None:
-        """Close the socket without closing producers and consumers first."""
-        self._transport.close()
 
     def request_id(self) -> int:
         """A new one."""

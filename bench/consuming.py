@@ -2,9 +2,10 @@
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from bench.connection import CONSUMER_ID, Command, Connection
+from bench.connection import CONSUMER_ID, Command, Connection, Link
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import encode_ack
 from magnetar_proto.deliveries import decode_message, encode_flow
@@ -15,26 +16,21 @@ EntryId = tuple[int, int]
 """Ledger and entry."""
 
 
-class Receiver:
-    """Starts to take messages at once, acknowledges cumulatively; counts entries."""
+class Arrivals(ABC):
+    """Counts the entries that come, and acknowledges them."""
 
-    def __init__(
-        self, connection: Connection, batch: int = 1, published: Callable[[], int] = lambda: 0
-    ) -> None:
+    def __init__(self, link: Link, published: Callable[[], int] = lambda: 0) -> None:
         self.entries = 0
         self.arrivals: list[tuple[float, int]] = []
         """When entries came, in seconds of `time.perf_counter`, and how many then."""
         self.most_behind = 0
         """The most entries that were published, going by `published`, and had not come."""
-        self._connection = connection
-        self._batch = batch
+        self._link = link
         self._published = published
         self._awaited = 0
-        self._used = 0
         self._warm: tuple[int, Callable[[], None]] | None = None
         self._done: asyncio.Future[None]
-        connection.on_messages = self._messages
-        connection.write(encode_flow(CONSUMER_ID, PERMITS))
+        link.on_messages = self._messages
 
     def when_warm(self, entries: int, begin: Callable[[], None]) -> None:
         """Call `begin` as soon as so many have come; an awaiting task would see many more."""
@@ -43,7 +39,7 @@ class Receiver:
     async def receive(self, entries: int, seconds: float) -> None:
         """Return when so many have come altogether, or when the time is over."""
         self._awaited = entries
-        self._done = self._connection.promise()
+        self._done = self._link.promise()
         timer = asyncio.get_running_loop().call_later(seconds, self._end)
         if self.entries >= entries:
             self._end()
@@ -61,18 +57,37 @@ class Receiver:
         self.most_behind = max(self.most_behind, self._published() - self.entries)
         self.entries += count
         self.arrivals.append((time.perf_counter(), count))
-        delivery = decode_message(*last)
-        message_id = (delivery.ledger, delivery.entry, ())
-        self._connection.write(encode_ack(CONSUMER_ID, pb.CommandAck.Cumulative, [message_id]))
-        self._used += count * self._batch
-        if self._used >= PERMITS // 2:
-            self._connection.write(encode_flow(CONSUMER_ID, self._used))
-            self._used = 0
+        self._acknowledge(count, last)
         if self._warm is not None and self._warm[0] <= self.entries:
             begin, self._warm = self._warm[1], None
             begin()
         if 0 < self._awaited <= self.entries:
             self._end()
+
+    @abstractmethod
+    def _acknowledge(self, count: int, last: Command) -> None:
+        """All to the last, and ask for more."""
+
+
+class Receiver(Arrivals):
+    """Starts to take messages at once, acknowledges cumulatively."""
+
+    def __init__(
+        self, connection: Connection, batch: int = 1, published: Callable[[], int] = lambda: 0
+    ) -> None:
+        super().__init__(connection, published)
+        self._batch = batch
+        self._used = 0
+        connection.write(encode_flow(CONSUMER_ID, PERMITS))
+
+    def _acknowledge(self, count: int, last: Command) -> None:
+        delivery = decode_message(*last)
+        message_id = (delivery.ledger, delivery.entry, ())
+        self._link.write(encode_ack(CONSUMER_ID, pb.CommandAck.Cumulative, [message_id]))
+        self._used += count * self._batch
+        if self._used >= PERMITS // 2:
+            self._link.write(encode_flow(CONSUMER_ID, self._used))
+            self._used = 0
 
 
 class EachReceiver:

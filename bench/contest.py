@@ -6,9 +6,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from bench.connection import LoadError
+from bench.lineup import SERVERS, speaks_pulsar
 from bench.rows import FLOOR, Row
 from bench.scenarios import BACKLOG_GB, Trial
-from bench.servers import SERVERS, Magnetar, Server
+from bench.servers import Magnetar, Server
 from bench.usage import Measures
 
 TOPIC = "persistent://public/default/bench"
@@ -20,6 +21,8 @@ def takes_part(row: Row, name: str) -> bool:
     """Whether a server can do what is measured."""
     if row.ours:
         return issubclass(SERVERS[name], Magnetar)
+    if not speaks_pulsar(name):
+        return row.everywhere
     return not (row.brokers and name == FLOOR)
 
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import click
 
+from bench.lineup import NAMES
 from bench.outcome import Results
-from bench.table import EXTRAS, HEADINGS, TITLES, words
+from bench.table import EXTRAS, HEADINGS, words
 
 BEGIN, END = "<!-- bench: begin -->\n", "<!-- bench: end -->\n"
 SHORT = ("msg_per_s", "cpu_us", "peak_mib")
@@ -44,7 +45,7 @@ def report(results: Results) -> str:
         ratios = [results.ratio(key, "msg_per_s", other) for other in others]
         cells = [cell(results, key, server) for server in servers]
         rows.append([row.title, *cells, *("" if r is None else f"{r:.2f}" for r in ratios)])
-    head = ["", *(TITLES[s] for s in servers), *(f"rate / {TITLES[o]}" for o in others)]
+    head = ["", *(NAMES[s].heading for s in servers), *(f"rate / {NAMES[o].title}" for o in others)]
     verdicts = [
         [row.title, *words(verdict)]
         for key, row in results.rows.items()

@@ -3,9 +3,8 @@
 import asyncio
 import time
 
-from bench.connection import Command, Connection, open_producer
+from bench.connection import Command, Connection, Link, open_producer
 from bench.frames import Load, Shape, Write
-from magnetar_proto.sends import decode_receipt
 
 WINDOW_ENTRIES = 5000
 """Entries without a receipt, at most."""
@@ -28,7 +27,7 @@ async def open_all(connection: Connection, topic: str, shape: Shape) -> None:
 class Publisher:
     """Keeps a window of entries on their way."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Link) -> None:
         self.sent = self.answered = 0
         self.answered_at = 0.0
         """When the last receipt came, in seconds of `time.perf_counter`."""
@@ -76,7 +75,7 @@ class Publisher:
         self.answered += count
         self.answered_at = time.perf_counter()
         if self._in_order:
-            sequence_id = decode_receipt(*last)[1]
+            sequence_id = self._connection.receipt_number(last)
             if sequence_id != (self._skipped + self.answered - 1) * self._id_step:
                 self._connection.fail(f"receipt {self.answered} is for sequence id {sequence_id}")
                 return
@@ -88,7 +87,7 @@ class Publisher:
 class PacedPublisher:
     """Sends evenly spaced in time, whatever the answers do; what is late is sent at once."""
 
-    def __init__(self, connection: Connection, load: Load, per_second: int) -> None:
+    def __init__(self, connection: Link, load: Load, per_second: int) -> None:
         self.sent_at: list[float] = []
         """When each write was made, in seconds of `time.perf_counter`."""
         self._connection = connection

@@ -58,6 +58,8 @@ class Row:
     """Takes long: it is measured only where it is named."""
     brokers: bool = False
     """Only for brokers: the floor cannot do it."""
+    everywhere: bool = False
+    """Also for servers that speak another protocol: it means the same there."""
     ours: bool = False
     """Only for Magnetar: it needs its settings, or what it stores."""
 
@@ -89,12 +91,14 @@ def even_load(
         partial(measure, shape=SMALL, entries=8 * PER_SECOND, per_second=PER_SECOND),
         (*marks, *tail_of_latency(1.0, 4.0)),
         fresh=fresh,
+        everywhere=not fresh,
     )
 
 
 def publishing(shape: Shape, entries: int, *marks: Mark) -> Row:
     measure = partial(publish, shape=shape, entries=entries)
-    return Row(f"publish {shape.title}", measure, (*marks, PEAK))
+    title, everywhere = f"publish {shape.title}", shape.topics == 1
+    return Row(title, measure, (*marks, PEAK), everywhere=everywhere)
 
 
 def tailing(shape: Shape, entries: int) -> Row:
@@ -104,7 +108,7 @@ def tailing(shape: Shape, entries: int) -> Row:
 
 def catching_up(shape: Shape, entries: int, *marks: Mark) -> Row:
     measure = partial(catch_up, shape=shape, entries=entries)
-    return Row(f"catch up {shape.title}", measure, (*marks, PEAK))
+    return Row(f"catch up {shape.title}", measure, (*marks, PEAK), everywhere=True)
 
 
 def deduplicating(shape: Shape, entries: int) -> Row:
@@ -181,6 +185,7 @@ ROWS: dict[str, Row] = {
         f"{SMALL.title} to {SUBSCRIPTIONS} subscriptions, deliveries",
         partial(fan_out, shape=SMALL, entries=60_000, subscriptions=SUBSCRIPTIONS),
         (rate(0.6, FSYNC), PEAK),
+        everywhere=True,
     ),
     "latency": even_load("", latency, Mark("p50_ms", 0.8, at_most=True), fresh=False),
     "latency-topics": even_load(
@@ -226,6 +231,7 @@ ROWS: dict[str, Row] = {
             Mark("healthy_ms", 2000, at_most=True),
         ),
         fresh=True,
+        asked=True,
         brokers=True,
     ),
     "first-delivery-cold": Row(
@@ -244,6 +250,7 @@ ROWS: dict[str, Row] = {
         start,
         (Mark("healthy_ms", 1000, at_most=True), Mark("rss_mib", 64, at_most=True)),
         fresh=True,
+        everywhere=True,
     ),
 }
 """By the name that `--rows` takes."""

@@ -7,17 +7,21 @@ from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain, repeat
 from statistics import quantiles
+from typing import Any
 
 import uvloop
 
 from bench.connection import SUBSCRIPTION, LoadError, connected, open_consumer, open_producer
 from bench.consuming import Receiver
-from bench.frames import Load, Shape, encode_load
-from bench.publishing import PacedPublisher, Publisher, open_all
+from bench.dialect import Dialect
+from bench.frames import WRITE_ENTRIES, Load, Shape, encode_load
+from bench.publishing import PacedPublisher, Publisher
 from bench.servers import Server
 from bench.usage import Measures, Meter, memory
 
 WARM_UP_PERCENT = 10
+FILL_FACTOR = 3
+"""How many times as long as a measurement a backlog may take that is filled before it."""
 BACKLOG_GB = 2.0
 STALL_SECONDS = 120
 """When a server has not done in this time what should take seconds, it never will."""
@@ -43,10 +47,15 @@ class Trial:
         """What to store in the rows that need much data."""
         return int(self.backlog_gb * self.scale * 1e9)
 
-    def load(self, shape: Shape, entries: int, write_entries: int | None = None) -> Load:
+    @property
+    def dialect(self) -> Dialect[Any]:
+        """How to speak to the server."""
+        return self.server.dialect
+
+    def load(self, shape: Shape, entries: int, write_entries: int = WRITE_ENTRIES) -> Load:
         """So many entries, scaled."""
         count = max(20, int(entries * self.scale))
-        return encode_load(shape, count, *([] if write_entries is None else [write_entries]))
+        return self.dialect.encode_load(self.topic, shape, count, write_entries)
 
     def run(
         self, work: Callable[[], Awaitable[Measures]], stall_seconds: float = STALL_SECONDS
@@ -76,13 +85,13 @@ def publish(trial: Trial, shape: Shape, entries: int) -> Measures:
     warm_up, rest = trial.load(shape, entries).split(WARM_UP_PERCENT)
 
     async def work() -> Measures:
-        async with connected(trial.server.port) as connection:
-            await open_all(connection, trial.topic, shape)
-            publisher = Publisher(connection)
+        async with trial.dialect.connected(trial.server.port) as link:
+            await trial.dialect.open_producer(link, trial.topic, shape)
+            publisher = Publisher(link)
             await publisher.publish(warm_up, trial.seconds)
             meter = trial.meter(trial.server.pid)
             published = await publisher.publish(rest, trial.seconds)
-            return meter.stop(published * shape.batch, shape.size)
+            return meter.stop(published * rest.shape.batch, shape.size)
 
     return trial.run(work)
 
@@ -118,21 +127,22 @@ def tail(trial: Trial, shape: Shape, entries: int) -> Measures:
 
 def catch_up(trial: Trial, shape: Shape, entries: int) -> Measures:
     """A subscription with a backlog that the server has to read from its files."""
-    load = trial.load(shape, entries)
+    load, dialect, topic = trial.load(shape, entries), trial.dialect, trial.topic
 
     async def fill() -> Measures:
-        async with connected(trial.server.port) as connection:
-            await open_consumer(connection, trial.topic)
-            await open_producer(connection, trial.topic)
-            return {"entries": await Publisher(connection).publish(load, trial.seconds)}
+        async with dialect.connected(trial.server.port) as link:
+            await dialect.open_consumer(link, topic, SUBSCRIPTION)
+            await dialect.open_producer(link, topic, shape)
+            entries = await Publisher(link).publish(load, trial.seconds * FILL_FACTOR)
+            return {"entries": entries}
 
     stored = int(trial.run(fill)["entries"])
-    trial.server.forget(trial.topic)
+    trial.server.forget(topic)
 
     async def work() -> Measures:
-        async with connected(trial.server.port) as connection:
-            await open_consumer(connection, trial.topic)
-            receiver = Receiver(connection, shape.batch)
+        async with dialect.connected(trial.server.port) as link:
+            await dialect.open_consumer(link, topic, SUBSCRIPTION)
+            receiver = dialect.receiver(link, load.shape.batch)
             begun: list[tuple[int, Meter]] = []
             receiver.when_warm(
                 stored * WARM_UP_PERCENT // 100,
@@ -142,7 +152,7 @@ def catch_up(trial: Trial, shape: Shape, entries: int) -> Measures:
             if not begun:
                 raise LoadError(f"only {receiver.entries} of {stored} entries came in time")
             before, meter = begun[0]
-            return meter.stop((receiver.entries - before) * shape.batch, shape.size)
+            return meter.stop((receiver.entries - before) * load.shape.batch, shape.size)
 
     return trial.run(work)
 
@@ -150,17 +160,18 @@ def catch_up(trial: Trial, shape: Shape, entries: int) -> Measures:
 def fan_out(trial: Trial, shape: Shape, entries: int, subscriptions: int) -> Measures:
     """A publisher, and subscriptions with a connection each; deliveries are counted."""
     warm_up, rest = trial.load(shape, entries).split(WARM_UP_PERCENT)
+    dialect, topic, batch = trial.dialect, trial.topic, rest.shape.batch
 
     async def work() -> Measures:
         async with AsyncExitStack() as stack:
             receivers = []
             for number in range(subscriptions):
-                connection = await stack.enter_async_context(connected(trial.server.port))
-                await open_consumer(connection, trial.topic, f"{SUBSCRIPTION}-{number}")
-                receivers.append(Receiver(connection, shape.batch))
-            connection = await stack.enter_async_context(connected(trial.server.port))
-            await open_producer(connection, trial.topic)
-            publisher = Publisher(connection)
+                link = await stack.enter_async_context(dialect.connected(trial.server.port))
+                await dialect.open_consumer(link, topic, f"{SUBSCRIPTION}-{number}")
+                receivers.append(dialect.receiver(link, batch))
+            link = await stack.enter_async_context(dialect.connected(trial.server.port))
+            await dialect.open_producer(link, topic, shape)
+            publisher = Publisher(link)
 
             async def deliver(load: Load) -> int:
                 await publisher.publish(load, trial.seconds)
@@ -170,7 +181,7 @@ def fan_out(trial: Trial, shape: Shape, entries: int, subscriptions: int) -> Mea
             before = await deliver(warm_up)
             meter = trial.meter(trial.server.pid)
             delivered = await deliver(rest) - before
-            return meter.stop(delivered * shape.batch, shape.size)
+            return meter.stop(delivered * batch, shape.size)
 
     return trial.run(work)
 
@@ -183,11 +194,11 @@ def latency(trial: Trial, shape: Shape, entries: int, per_second: int) -> Measur
 
 async def even_load(trial: Trial, load: Load, per_second: int) -> Measures:
     """Percentiles of the latency of an even load, which is made of writes of one entry."""
-    port = trial.server.port
-    async with connected(port) as consuming, connected(port) as producing:
-        await open_consumer(consuming, trial.topic)
-        await open_producer(producing, trial.topic)
-        receiver = Receiver(consuming)
+    port, dialect, topic = trial.server.port, trial.dialect, trial.topic
+    async with dialect.connected(port) as consuming, dialect.connected(port) as producing:
+        await dialect.open_consumer(consuming, topic, SUBSCRIPTION)
+        await dialect.open_producer(producing, topic, load.shape)
+        receiver = dialect.receiver(consuming, load.shape.batch)
         publisher = PacedPublisher(producing, load, per_second)
         meter = trial.meter(trial.server.pid)
         await publisher.publish()
@@ -207,7 +218,7 @@ async def even_load(trial: Trial, load: Load, per_second: int) -> Measures:
 def start(trial: Trial) -> Measures:
     """An empty server, just started: how long that took, and its memory before any client."""
     used = memory(trial.server.pid)
-    load = encode_load(Shape(100), 1)
+    load = trial.dialect.encode_load(trial.topic, Shape(100), 1)
     return {
         "healthy_ms": trial.server.healthy_ms,
         "first_ms": _first_delivery_ms(trial, load),
@@ -248,13 +259,15 @@ def crash(trial: Trial, shape: Shape, gigabytes: float) -> Measures:
 def _first_delivery_ms(trial: Trial, load: Load | None) -> float:
     """From the start of the process; publishes the load first, if there is one."""
 
+    dialect, topic = trial.dialect, trial.topic
+
     async def work() -> Measures:
-        async with connected(trial.server.port) as connection:
-            await open_consumer(connection, trial.topic)
-            receiver = Receiver(connection)
+        async with dialect.connected(trial.server.port) as link:
+            await dialect.open_consumer(link, topic, SUBSCRIPTION)
+            receiver = dialect.receiver(link, 1)
             if load is not None:
-                await open_producer(connection, trial.topic)
-                await Publisher(connection).publish(load, trial.seconds)
+                await dialect.open_producer(link, topic, load.shape)
+                await Publisher(link).publish(load, trial.seconds)
             await receiver.receive(1, STALL_SECONDS)
         return {"ms": (receiver.arrivals[0][0] - trial.server.started_at) * 1000}
 

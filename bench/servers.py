@@ -12,7 +12,9 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from bench.dialect import Dialect, PulsarDialect
 from bench.usage import MIB, family, memory
 
 ROOT = Path(__file__).parents[1]
@@ -28,6 +30,8 @@ class Server(ABC):
     quick = True
     """Whether it is at full speed at once.  Else it is started once for many rows, warmed, and
     stands still while others are measured."""
+    dialect: Dialect[Any] = PulsarDialect()
+    """How clients speak to it."""
     has_topics = True
     """Whether topics are apart from each other."""
 
@@ -38,6 +42,10 @@ class Server(ABC):
         """When its process was started, in seconds of `time.perf_counter`."""
         self.healthy_ms = 0.0
         """From then until it reported that it was ready, and was healthy."""
+
+    @classmethod  # noqa: B027 - most servers are there
+    def install(cls) -> None:
+        """Get what is missing to run it; may take minutes."""
 
     def __enter__(self) -> "Server":
         self.start()
@@ -295,7 +303,7 @@ class Pulsar(Server):
         super().deduplicate(topic)
         path = f"/admin/v2/{topic.replace('://', '/')}/stats"
         on = b'"deduplicationStatus":"Enabled"'
-        _await(lambda: on in _request(self.http_port, "GET", path)[1], "deduplicating")
+        await_true(lambda: on in _request(self.http_port, "GET", path)[1], "deduplicating")
 
 
 class PulsarFsync(Pulsar):
@@ -304,23 +312,12 @@ class PulsarFsync(Pulsar):
     fsync = True
 
 
-SERVERS: dict[str, type[Server]] = {
-    "magnetar": Magnetar,
-    "compiled": MagnetarCompiled,
-    "before": MagnetarBefore,
-    "floor": Floor,
-    "pulsar-fsync": PulsarFsync,
-    "pulsar": Pulsar,
-}
-"""By name, in the order of the table."""
-
-
-def await_health(http_port: int) -> None:
+def await_health(http_port: int, path: str = HEALTH) -> None:
     """Return when the health check succeeds; RuntimeError after a minute."""
-    _await(lambda: _is_healthy(http_port), "healthy")
+    await_true(lambda: _is_healthy(http_port, path), "healthy")
 
 
-def _await(holds: Callable[[], bool], what: str) -> None:
+def await_true(holds: Callable[[], bool], what: str) -> None:
     """Poll a server until `holds` is true; RuntimeError after `HEALTH_SECONDS`."""
     give_up = time.perf_counter() + HEALTH_SECONDS
     while not holds():
@@ -329,9 +326,9 @@ def _await(holds: Callable[[], bool], what: str) -> None:
         time.sleep(LOOK_SECONDS)
 
 
-def _is_healthy(http_port: int) -> bool:
+def _is_healthy(http_port: int, path: str) -> bool:
     try:
-        return _request(http_port, "GET", HEALTH)[0] == http.HTTPStatus.OK
+        return _request(http_port, "GET", path)[0] == http.HTTPStatus.OK
     except ConnectionError:
         return False  # not yet
 

@@ -4,17 +4,9 @@ from collections.abc import Callable
 from statistics import median
 from typing import NamedTuple
 
+from bench.lineup import NAMES
 from bench.outcome import Results, Verdict
 
-TITLES = {
-    "magnetar": "Magnetar",
-    "compiled": "Magnetar compiled",
-    "before": "Magnetar before",
-    "floor": "floor",
-    "pulsar-fsync": "Pulsar, fsync",
-    "pulsar": "Pulsar, no fsync",
-}
-REFERENCES = ("magnetar", "compiled", "before", "floor", "pulsar-fsync", "pulsar")
 CELL = Callable[[float], str]
 
 
@@ -109,14 +101,14 @@ def lines_of(results: Results, row: str) -> list[list[str]]:
     lines = []
     for server in results.measures[row]:
         cells = [cell(results.values(row, server, c.measure), c.text) for c in COLUMNS]
-        lines.append([TITLES[server], *cells, extras(results, row, server)])
-    for other in REFERENCES:
+        lines.append([NAMES[server].title, *cells, extras(results, row, server)])
+    for other in NAMES:
         if other == results.subject:
             continue
         ratios = [results.ratio(row, column.measure, other) for column in COLUMNS[:-1]]
-        if any(ratios):
+        if any(r is not None for r in ratios):
             cells = ["" if r is None else f"{r:.2f}x" for r in ratios]
-            lines.append([f"  / {TITLES[other]}", *cells, "", ""])
+            lines.append([f"  / {NAMES[other].title}", *cells, "", ""])
     return lines
 
 
@@ -132,7 +124,7 @@ def words(verdict: Verdict) -> list[str]:
     """A mark, what was reached, and whether that is enough."""
     mark, column = verdict.mark, HEADINGS[verdict.mark.measure]
     relation = "at most" if mark.at_most else "at least"
-    of = f" of {TITLES[mark.of]}" if mark.of else ""
+    of = f" of {NAMES[mark.of].title}" if mark.of else ""
     wanted = f"{relation} {mark.bound:g}{'x' if mark.of else ''}{of}"
     if verdict.value is None:
         return [column.heading, wanted, "", "not measured"]
@@ -159,6 +151,11 @@ def table(results: Results) -> str:
     for key, row in results.rows.items():
         lines += [blank, [row.title, *blank[1:]], *lines_of(results, key)]
     return aligned(lines, {0, len(blank) - 1})
+
+
+def promises(results: Results) -> str:
+    """What each server has done when a publisher gets its receipt."""
+    return "\n".join(NAMES[server].heading for server in results.servers)
 
 
 def marks(results: Results) -> str:

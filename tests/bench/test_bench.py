@@ -24,6 +24,7 @@ from bench.consuming import Receiver
 from bench.contest import Contest, takes_part
 from bench.floor import EntryFile, serve
 from bench.frames import Load, Shape, encode_load
+from bench.lineup import SERVERS
 from bench.markdown import BEGIN, END
 from bench.markdown import main as to_markdown
 from bench.outcome import Results
@@ -31,7 +32,7 @@ from bench.probe import probe_sync
 from bench.publishing import OPENING, WINDOW_ENTRIES, PacedPublisher, Publisher
 from bench.rows import ROWS, Mark, Row
 from bench.scenarios import Trial, crash, publish
-from bench.servers import SERVERS, Floor
+from bench.servers import Floor
 from bench.table import marks, table
 from bench.usage import Measures
 from click.testing import CliRunner
