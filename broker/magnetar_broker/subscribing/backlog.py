@@ -147,14 +147,13 @@ class BacklogCounter:
         """What is not acknowledged, segment by segment."""
         first, end = self._bounds()
         log, base = self._log, self._log.first_offset
-        open_bytes = log.size - sum(segment.size for segment in log.segments)
         for segment in log.segments:
             stop = log.segment_end(base)
             start, until = max(base, first), min(stop, end)
             if start < until:
                 left = until - start - self._cursor.acked.count(start, until)
                 held = stop - base if segment.entries is None else segment.held
-                yield Share(start, until, left, max(held, 1), segment.size or open_bytes)
+                yield Share(start, until, left, max(held, 1), log.size_of(segment))
             base = stop
 
 

@@ -102,7 +102,7 @@ class Log(LogState):
     async def close(self) -> None:
         """Seal the open segment; the log must not be used afterwards."""
         await self._end_work(WriterFailed(f"{self.key} was closed"))
-        writer, self.writer = self.writer, None
+        writer = self.end_segment()
         await self.rollover.discard_unlisted()
         if writer is not None:
             await self.rollover.settle(writer)
@@ -230,4 +230,6 @@ class QueuedRun:
                 log.open_bytes += size
                 if log.engine.roll.is_big(log.open_entries, log.open_bytes):
                     log.rollover.roll_if_due()
+            else:
+                log.ending_bytes += size
         self._done(error)

@@ -53,6 +53,8 @@ class LogState:
         """Entries appended to the open segment."""
         self.open_bytes = 0
         """Bytes of the durable ones of them."""
+        self.ending_bytes = 0
+        """Bytes of the durable entries of the segment before it, until that is settled."""
         self.bases: list[int] = []
         """The offset of each segment's first entry."""
         self.messages: list[int] = []
@@ -93,7 +95,15 @@ class LogState:
     @property
     def size(self) -> int:
         """Bytes of all payloads kept."""
-        return sum(segment.size for segment in self.record.segments) + self.open_bytes
+        return sum(map(self.size_of, self.record.segments))
+
+    def size_of(self, segment: Segment) -> int:
+        """Bytes of the payloads kept of a listed segment."""
+        if segment.entries is not None:
+            return segment.size
+        # The record has no size of a segment that is not settled; during a rollover two are not.
+        is_open = self.writer is not None and segment.id == self.writer.segment
+        return self.open_bytes if is_open else self.ending_bytes
 
     def position(self, offset: int) -> Position:
         """Where an entry is; before the first kept one: (first ledger, -1) or `NOWHERE`."""
@@ -192,5 +202,12 @@ class LogState:
         # from which `index` would derive this, is known when it is sealed.
         self._by_id[writer.segment] = self.next_offset
         self.index()
+        self.end_segment()
         self.writer = writer
+
+    def end_segment(self) -> SegmentWriter | None:
+        """Let nothing more be appended to the open segment, if any; the caller settles it."""
+        writer, self.writer = self.writer, None
+        self.ending_bytes = self.open_bytes
         self.open_entries = self.open_bytes = 0
+        return writer

@@ -55,10 +55,9 @@ class Rollover:
         try:
             # Nothing is appended from here on, and the seal waits for what was: so the end that is
             # recorded as the last position cannot move any more.
-            writer, state.writer = state.writer, None
+            writer = state.end_segment()
             if writer is not None:
                 await self.settle(writer)
-                state.open_entries = state.open_bytes = 0
             last = state.position(state.end - 1) if state.end > state.first_offset else None
             await self._stored.commit(
                 lambda record: replace(record, terminated=True, terminated_at=last)
@@ -102,6 +101,7 @@ class Rollover:
             if segment.id == writer.segment:
                 settled = segment.settled(end, now_ms)
                 await self._stored.commit(partial(LogRecord.with_segment, changed=settled))
+        self._state.ending_bytes = 0
         self._state.index()
 
     async def _roll(self) -> None:

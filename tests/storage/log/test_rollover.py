@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from fakes.logs import BY_THREE, NEVER, numbered
+from fakes.logs import BY_THREE, NEVER, LogWorld, numbered
 from fakes.loop_world import LoopWorld, turns
+from magnetar_storage.interfaces import Version
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.roll_limits import RollLimits
 
@@ -91,3 +92,24 @@ async def test_a_cancelled_close_of_a_log_in_compaction_does_not_affect_others()
         assert gives_up.cancelled()
         assert not stays.done()
     await stays
+
+
+def test_the_size_counts_a_segment_while_it_is_being_settled() -> None:
+    world = LogWorld(BY_THREE)
+    log = world.open()
+    entries, sizes = numbered(0, 12), list[int]()
+    put = world.metadata.put
+
+    async def measured_put(*asked: Any) -> Version:
+        sizes.append(log.size)
+        return await put(*asked)
+
+    world.metadata.put = measured_put  # type: ignore[assignment]
+    for first in range(0, 12, 4):
+        world.append(log, *entries[first : first + 4])
+        sizes.append(log.size)
+    assert len(log.segments) > 2
+    assert sizes == sorted(sizes)
+    assert sizes[-1] == sum(map(len, entries))
+    world.do(log.close())
+    assert log.size == sizes[-1]
