@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from magnetar_broker.base.errors import BrokerError
 from magnetar_broker.dispatch.consumer import Backlog
@@ -34,13 +34,6 @@ class CompactionStatus(StrEnum):
     ERROR = "ERROR"
 
 
-class HeldBacklog(Protocol):
-    """The subscription that holds messages until they are compacted."""
-
-    async def backlog(self) -> Backlog:
-        """What is not compacted yet."""
-
-
 @dataclass
 class CompactionFigures:
     """Numbers of all compactions since the topic was loaded."""
@@ -62,11 +55,13 @@ class TopicCompaction:
         log: Log,
         cursors: CursorLog,
         rules: CompactionRules,
-        hold: Callable[[int], Awaitable[HeldBacklog]],
+        hold: Callable[[int], Awaitable[object]],
+        held_backlog: Callable[[], Awaitable[Backlog]],
         check_open: Callable[[], None],
     ) -> None:
         """`hold` creates the durable subscription `COMPACTION_CURSOR` at an offset, if need be.
 
+        `held_backlog` counts what that subscription holds: what is not compacted yet.
         `check_open` raises `NotReady` once the topic is being closed.
         """
         self.view = CompactedLog(log)
@@ -77,6 +72,7 @@ class TopicCompaction:
         self._log = log
         self._cursors = cursors
         self._hold_from = hold
+        self._held_backlog = held_backlog
         self._check_open = check_open
         self._rules = rules
         self._threshold = 0
@@ -95,10 +91,10 @@ class TopicCompaction:
             await self._hold()
         await self._release()
 
-    async def _hold(self) -> HeldBacklog:
+    async def _hold(self) -> None:
         """Create the subscription that holds messages for compaction; durable on return."""
         start = max(self.view.horizon, self._log.first_offset)
-        return await self._hold_from(start)
+        await self._hold_from(start)
 
     async def _release(self) -> None:
         """Stop holding what lies below the horizon: it was compacted."""
@@ -136,8 +132,8 @@ class TopicCompaction:
     async def check(self) -> None:
         """Begin to compact if the threshold is exceeded."""
         if self._threshold > 0 and not self.is_running:
-            waiting = await (await self._hold()).backlog()
-            if waiting.size > self._threshold:
+            await self._hold()
+            if (await self._held_backlog()).size > self._threshold:
                 await self.start()
 
     async def _compact(self) -> None:

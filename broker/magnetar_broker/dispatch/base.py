@@ -77,7 +77,7 @@ class DispatchLimits:
 
 
 class Delays(Protocol):
-    """The delayed entries of a topic.  Delays are implemented above this room (`delays/`)."""
+    """The delayed entries of a topic.  A Protocol, because `delays/` is a room above this one."""
 
     @property
     def waiting(self) -> OffsetSet:

@@ -17,7 +17,9 @@ from magnetar_storage.log.log import Log
 class SubscribedTopic(Protocol):
     """What all subscriptions of a topic share.
 
-    `limits` and `rates` are replaced when policies change: read them at each use.
+    `limits` and `rates` are replaced when policies change: read them at each use.  A Protocol,
+    because the topic is in a room above this one; and not single values, because subscriptions
+    need most of the topic, and two of these change.
     """
 
     name: TopicName

@@ -8,6 +8,7 @@ from magnetar_broker.base.metadata_keys import topic_key
 from magnetar_broker.base.meter import Meter
 from magnetar_broker.compaction.topic_compaction import CompactionFigures, TopicCompaction
 from magnetar_broker.delays.topic_delays import TopicDelays
+from magnetar_broker.dispatch.consumer import Backlog
 from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.lifetime.expiry import expire_messages
 from magnetar_broker.limits.shared_limits import SharedLimits
@@ -168,9 +169,13 @@ class Topic:
                 self.cursors,
                 self.limits.compaction,
                 lambda start: self.subscriptions.create(COMPACTION_CURSOR, start, {}),
+                self._held_backlog,
                 self.check_open,
             )
         return self._compaction
+
+    async def _held_backlog(self) -> Backlog:
+        return await self.subscriptions[COMPACTION_CURSOR].backlog()
 
     @property
     def compactions(self) -> CompactionFigures | None:
