@@ -91,6 +91,7 @@ class Topics:
 
     def drop(self, topic: AnyTopic) -> None:
         """Remove a topic that has failed or ended, so that the next request opens it again."""
+        # A topic of this name may have been loaded again meanwhile: that one stays.
         if self._loaded.get(topic.name) is topic:
             self._remove(topic.name)
 
@@ -126,6 +127,7 @@ class Topics:
     async def close(self) -> None:
         """Disconnect all clients and seal all topics; from now on no topic is opened."""
         self.serving = False
+        # Loads that had begun before `serving` was cleared end first, so that none is left open.
         await self.locks.settled(lambda name: True)
         await for_each(self._engine, list(self), _seal)
         self._loaded.clear()

@@ -235,6 +235,7 @@ class Topic:
         """Entries were deleted that the durable cursors do not need: other cursors skip them."""
         for subscription in self.subscriptions.values():
             subscription.cursor.skip_reclaimed(self.log.first_offset, self.log.holes)
+            # Durable ones needed none of it: it was acknowledged, so nothing of it is pending.
             if not subscription.durable:
                 subscription.dispatcher.skipped()
 
@@ -275,6 +276,7 @@ class Topic:
         self.disconnect()
         if self._compaction is not None:
             await self._compaction.stop()
+        # A failed log accepts nothing more: what was not written is recovered at the next load.
         if self.log.failed is None:
             await self.delays.close()
             self.deduplication.write()
