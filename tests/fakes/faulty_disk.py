@@ -11,6 +11,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from magnetar_storage.errors import DataDirLocked, DiskFull, Unavailable
+from magnetar_storage.world.pieces import cut
+
+ALIGNMENT, PIECE_BYTES = 64, 256
+"""Of writes past the cache: so small that the small files of tests are written in pieces."""
 
 Survives = Callable[[int], int]
 """Given how many ways there are, which one the crash takes (0 <= answer < ways)."""
@@ -178,6 +182,13 @@ class FaultyFile:
             raise DiskFull(f"no room to write {self._name}: free some space")
         self._disk.room = room
         self._content.change((offset, data))
+
+    def write_uncached(self, offset: int, buffers: Sequence[bytes]) -> None:
+        """In pieces, as a real file: each may fail, and survive a crash, without the others."""
+        data = memoryview(b"".join(buffers))
+        for piece in cut(offset, len(data), ALIGNMENT, PIECE_BYTES):
+            start = piece.at - offset
+            self.write(piece.at, [bytes(data[start : start + piece.size])])
 
     def write_through(self, offset: int, buffers: Sequence[bytes]) -> None:
         self.write(offset, buffers)

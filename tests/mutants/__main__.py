@@ -23,6 +23,7 @@ COPIED = ("proto", "storage", "broker", "client", "tests", "pyproject.toml")
 SOURCE_ROOTS = ("proto", "storage", "broker", "client")
 LIKELY = (
     "local/test_crash_points.py", "local/test_journal.py", "world/test_disk.py",
+    "world/test_uncached_write.py",
     "local/test_rot.py", "log/test_log_crash.py", "cursors/test_cursor_log.py",
     "local/test_local_model.py", "log/test_rewriting.py",
 )  # fmt: skip

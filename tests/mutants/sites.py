@@ -134,6 +134,24 @@ ORDERS = (
         "os.pwritev(self._fd, buffers, offset)",
     ),
     Order(
+        "world/native_file.py",
+        "what a direct write left over is not written",
+        "self._write_all(piece.at + written, data[written:])",
+        "pass",
+    ),
+    Order(
+        "world/native_file.py",
+        "a file that was written directly is read directly",
+        "fcntl.fcntl(self._fd, fcntl.F_SETFL, cached)",
+        "pass",
+    ),
+    Order(
+        "world/pieces.py",
+        "what is not aligned is written directly",
+        "yield Piece(offset, at - offset, False)",
+        "yield Piece(offset, at - offset, True)",
+    ),
+    Order(
         "cursors/cursor_log.py",
         "acknowledgements are not written",
         "cursor_record.entry(kind, number, body) for kind, body in cursor.take_delta()",

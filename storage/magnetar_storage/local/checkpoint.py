@@ -173,7 +173,7 @@ def _flush(file: File, work: Flush) -> None:
     buffers.extend(chain.from_iterable(work.records))
     if work.footer is not None:
         buffers.append(footer.encode_footer(work.segment, *work.footer))
-    file.write(work.offset, buffers)
+    file.write_uncached(work.offset, buffers)
     if work.footer is not None:
         # The trailer is found from the end of the file, so nothing may follow it.
         file.truncate(work.offset + sum(map(len, buffers)))

@@ -83,6 +83,9 @@ class OverlayFile:
         self._rest.extend(bytes(max(0, start - len(self._rest))))
         self._rest[start : start + len(data)] = data
 
+    def write_uncached(self, offset: int, buffers: Sequence[bytes]) -> None:
+        self.write(offset, buffers)
+
     def write_through(self, offset: int, buffers: Sequence[bytes]) -> None:
         self.write(offset, buffers)
 

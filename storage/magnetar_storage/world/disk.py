@@ -22,6 +22,12 @@ class File(Protocol):
     def write(self, offset: int, buffers: Sequence[bytes]) -> None:
         """Write all buffers one behind the other; after an error any part may be written."""
 
+    def write_uncached(self, offset: int, buffers: Sequence[bytes]) -> None:
+        """Write as `write` does, but past the system's cache where that is cheaper.
+
+        For much data that is rarely read soon.  It is no more durable than what `write` wrote.
+        """
+
     def write_through(self, offset: int, buffers: Sequence[bytes]) -> None:
         """Write, and have what was written durable on return; earlier writes may not be.
 

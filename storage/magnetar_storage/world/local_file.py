@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from magnetar_storage.errors import DiskFull, Unavailable
-
-JOIN_BELOW_BYTES = 4096
-"""Buffers smaller than this on average are cheaper to join than to pass one by one."""
+from magnetar_storage.world.pieces import JOIN_BELOW_BYTES
 
 FULL = {
     errno.ENOSPC: "free some space",
@@ -83,7 +81,10 @@ class LocalFile:
         self.write(offset, buffers)
         self.sync()
 
-    def _write_all(self, offset: int, data: bytes) -> None:
+    def write_uncached(self, offset: int, buffers: Sequence[bytes]) -> None:
+        self.write(offset, buffers)
+
+    def _write_all(self, offset: int, data: bytes | memoryview) -> None:
         rest = memoryview(data)
         while rest:
             written = os.pwrite(self._fd, rest, offset)
