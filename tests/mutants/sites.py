@@ -73,8 +73,8 @@ ORDERS = (
     Order(
         "local/journal.py",
         "no clean end behind a round",
-        "*chain.from_iterable(buffers), CLEAN_END]",
-        "*chain.from_iterable(buffers)]",
+        "        pieces.append(CLEAN_END)\n",
+        "",
     ),
     Order(
         "local/write_behind.py",

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from struct import Struct
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ from magnetar_storage.local import footer, rounds
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.file_names import number_in
 from magnetar_storage.local.journal import JournalPosition
-from magnetar_storage.local.record import Buffers
+from magnetar_storage.local.record import Buffers, flat
 from magnetar_storage.world.disk import Disk, File, ReadableDisk
 from magnetar_storage.world.whole_files import read_file, write_file
 
@@ -170,7 +169,7 @@ def flush(disk: Disk, flushes: Sequence[Flush]) -> None:
 
 def _flush(file: File, work: Flush) -> None:
     buffers = [] if work.offset else [segment.encode_file_head(work.segment)]
-    buffers.extend(chain.from_iterable(work.records))
+    buffers += flat(work.records)
     if work.footer is not None:
         buffers.append(footer.encode_footer(work.segment, *work.footer))
     file.write_uncached(work.offset, buffers)

@@ -7,11 +7,10 @@ written, shares one write and one sync.  One round is in flight at a time.
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from itertools import chain
 from typing import NamedTuple
 
 from magnetar_storage.errors import DiskFull, Unavailable
-from magnetar_storage.local.record import CRC_BYTES, Buffers
+from magnetar_storage.local.record import CRC_BYTES, Buffers, flat
 from magnetar_storage.local.rounds import (
     CLEAN_END,
     DIRECTORY_BYTES_PER_RECORD,
@@ -35,31 +34,76 @@ Observe = Callable[[int, int, float | None], None]
 """Called for each durable round: records, bytes, and seconds on the disk if a timer was given."""
 
 
-class JournalRecord:
-    """A record on its way to the disk.
+class JournaledSegment:
+    """A segment whose entries are on their way to the disk, as the journal sees it."""
 
-    One object with a method, not a tuple with a callback bound to its arguments: it is made for
-    each run of entries, and is half as expensive.
+    __slots__ = ("committed_blocks",)
+
+    def __init__(self, committed_blocks: int) -> None:
+        self.committed_blocks = committed_blocks
+        """How many records of entries are durable; the journal counts those that it reports."""
+
+    def failed(self, error: BaseException) -> None:
+        """A record of entries failed; called for each, before the record itself is reported."""
+        raise NotImplementedError
+
+
+class JournalQueue:
+    """Records on their way to the disk, as columns.
+
+    A record is no object: one is made for each run of entries, and runs of one entry are many.
     """
 
-    __slots__ = ("buffers", "done", "entries", "segment", "size")
+    __slots__ = ("buffers", "entries", "outcomes", "owners", "segments", "size", "sizes")
 
-    def __init__(self, buffers: Buffers, size: int, segment: int, entries: int, done: Done) -> None:
-        self.buffers = buffers
-        self.size = size
-        """Bytes of the buffers."""
-        self.segment = segment
-        """The id of the segment that the record is about."""
-        self.entries = entries
-        """How many entries it adds to the segment; 0 for a change of the segment itself."""
-        self.done = done
+    def __init__(self) -> None:
+        self.buffers: list[Buffers] = []
+        self.sizes: list[int] = []
+        """Bytes of each record."""
+        self.segments: list[int] = []
+        """The ids of the segments that the records are about."""
+        self.entries: list[int] = []
+        """How many entries each adds to its segment; 0 for a change of the segment itself."""
+        self.owners: list[JournaledSegment | None] = []
+        """The segment whose `committed_blocks` the record counts in, if it holds entries."""
+        self.outcomes: list[Done] = []
+        """Called once with the outcome, in order: None when the record is durable, else the error.
+        `DiskFull`: it was not written.  Any other error: unknown, and the journal has ended."""
+        self.size = 0
+        """Bytes of all records."""
 
-    def report(self, error: BaseException | None) -> None:
-        """Called once: with None when the record is durable, else with the reason; must not raise.
+    def take(self, limit: int) -> "JournalQueue":
+        """Remove the first records: all within `limit` bytes, and at least one."""
+        size = n = 0
+        for record_size in self.sizes:
+            if n and size + record_size > limit:
+                break
+            size += record_size
+            n += 1
+        taken = JournalQueue()
+        taken.size = size
+        self.size -= size
+        taken.buffers, self.buffers = self.buffers[:n], self.buffers[n:]
+        taken.sizes, self.sizes = self.sizes[:n], self.sizes[n:]
+        taken.segments, self.segments = self.segments[:n], self.segments[n:]
+        taken.entries, self.entries = self.entries[:n], self.entries[n:]
+        taken.owners, self.owners = self.owners[:n], self.owners[n:]
+        taken.outcomes, self.outcomes = self.outcomes[:n], self.outcomes[n:]
+        return taken
 
-        `DiskFull`: it was not written.  Any other error: unknown, and the journal has ended.
-        """
-        self.done(error)
+    def report_durable(self) -> None:
+        """Report every record as durable, in the order of the appends."""
+        for owner, done in zip(self.owners, self.outcomes, strict=True):
+            if owner is not None:
+                owner.committed_blocks += 1
+            done(None)
+
+    def report_failed(self, error: Unavailable) -> None:
+        """Report every record as failed, in the order of the appends."""
+        for owner, done in zip(self.owners, self.outcomes, strict=True):
+            if owner is not None:
+                owner.failed(error)
+            done(error.again())
 
 
 class JournalPosition(NamedTuple):
@@ -87,7 +131,7 @@ class JournalFiles:
         self._seed = 0
         self._previous_end = 0
 
-    def job(self, queued: list[JournalRecord]) -> Callable[[], JournalPosition]:
+    def job(self, queued: JournalQueue) -> Callable[[], JournalPosition]:
         """A job for the worker that writes the records as one round and returns the place after it.
 
         Call it while no other job runs.  The round is encoded here if the present file has room,
@@ -96,8 +140,7 @@ class JournalFiles:
         If the job raises `DiskFull` nothing of the round remains, and another round may be
         written.  After any other error it is unknown what was written: no round may follow.
         """
-        size = ROUND_HEADER.size + DIRECTORY_BYTES_PER_RECORD * len(queued)
-        size += sum(record.size for record in queued)
+        size = ROUND_HEADER.size + DIRECTORY_BYTES_PER_RECORD * len(queued.sizes) + queued.size
         if self._file is None or self._offset + size + len(CLEAN_END) > self._end:
             return partial(self._write_in_next_file, queued, size)
         return partial(self._write, self._file, self._encode(queued), size)
@@ -114,15 +157,18 @@ class JournalFiles:
             with suppress(DiskFull):
                 self._end_file(self._file)
 
-    def _encode(self, queued: list[JournalRecord]) -> list[bytes]:
-        buffers = [record.buffers for record in queued]
-        sizes = [record.size for record in queued]
-        segments = [record.segment for record in queued]
-        ns = [record.entries for record in queued]
-        crcs = [of_record[0][:CRC_BYTES] for of_record in buffers]
-        header = encode_round(self._round + 1, self._seed, sizes, segments, ns, crcs)
-        pieces = [header, *chain.from_iterable(buffers), CLEAN_END]
-        return [b"".join(pieces)] if sum(sizes) < JOIN_BELOW_BYTES * len(pieces) else pieces
+    def _encode(self, queued: JournalQueue) -> list[bytes]:
+        pieces = flat(queued.buffers)
+        crcs = [
+            (record if isinstance(record, bytes) else record[0])[:CRC_BYTES]
+            for record in queued.buffers
+        ]
+        header = encode_round(
+            self._round + 1, self._seed, queued.sizes, queued.segments, queued.entries, crcs
+        )
+        pieces.insert(0, header)
+        pieces.append(CLEAN_END)
+        return [b"".join(pieces)] if queued.size < JOIN_BELOW_BYTES * len(pieces) else pieces
 
     def _write(self, file: File, buffers: list[bytes], size: int) -> JournalPosition:
         try:
@@ -136,7 +182,7 @@ class JournalFiles:
         self._round += 1
         return JournalPosition(self._next_file - 1, self._offset, self._round)
 
-    def _write_in_next_file(self, queued: list[JournalRecord], size: int) -> JournalPosition:
+    def _write_in_next_file(self, queued: JournalQueue, size: int) -> JournalPosition:
         if self._file is not None:
             self._end_file(self._file)
         file = self._begin_file(FIRST_ROUND_AT + size + len(CLEAN_END))
@@ -214,8 +260,7 @@ class Journal:
         self._round_bytes = round_bytes
         self._after_round = after_round
         self._timer = timer
-        self._queue: list[JournalRecord] = []
-        self._queued_bytes = 0
+        self._queue = JournalQueue()
         self._idle = True
         self._held = False
         self._waits = False
@@ -237,10 +282,24 @@ class Journal:
         """Why records are refused at present, for good or not; None if they are not."""
         return self._failure or self._refusal
 
-    def append(self, record: JournalRecord) -> None:
-        """Queue a record; records report in the order of the appends."""
-        self._queue.append(record)
-        self._queued_bytes += record.size
+    def append(
+        self,
+        buffers: Buffers,
+        size: int,
+        segment: int,
+        entries: int,
+        owner: JournaledSegment | None,
+        done: Done,
+    ) -> None:
+        """Queue a record; see `JournalQueue` for its parts.  `done` must not raise."""
+        queue = self._queue
+        queue.buffers.append(buffers)
+        queue.sizes.append(size)
+        queue.segments.append(segment)
+        queue.entries.append(entries)
+        queue.owners.append(owner)
+        queue.outcomes.append(done)
+        queue.size += size
         if self._idle:
             self._idle = False
             self._clock.soon(self._begin)
@@ -271,7 +330,8 @@ class Journal:
     def _begin(self) -> None:
         refusal = self.trouble
         if refusal is not None:
-            self._fail(self._take_all(), refusal)
+            self._take_all().report_failed(refusal)
+            self._continue()
             return
         if self._held:
             self._waits = True
@@ -280,39 +340,32 @@ class Journal:
         job = partial(_timed, self._files.job(queued), self._timer)
         self._worker.submit(job, partial(self._finished, queued))
 
-    def _take(self) -> list[JournalRecord]:
+    def _take(self) -> JournalQueue:
         """The records of the next round: all that are queued, up to `round_bytes`."""
-        if self._queued_bytes <= self._round_bytes:
+        if self._queue.size <= self._round_bytes:
             return self._take_all()
-        size = n = 0
-        for record in self._queue:
-            size += record.size
-            if size > self._round_bytes and n:
-                size -= record.size
-                break
-            n += 1
-        taken, self._queue = self._queue[:n], self._queue[n:]
-        self._queued_bytes -= size
-        return taken
+        return self._queue.take(self._round_bytes)
 
-    def _take_all(self) -> list[JournalRecord]:
-        taken, self._queue, self._queued_bytes = self._queue, [], 0
+    def _take_all(self) -> JournalQueue:
+        taken, self._queue = self._queue, JournalQueue()
         return taken
 
     def _finished(
         self,
-        queued: list[JournalRecord],
+        queued: JournalQueue,
         outcome: tuple[JournalPosition, float | None] | None,
         error: BaseException | None,
     ) -> None:
         if outcome is None:
-            self._fail(queued + self._take_all(), self._verdict(error))
-            return
-        for record in queued:
-            record.report(None)
-        self.full = False
-        self.position, seconds = outcome
-        self._after_round(len(queued), sum(record.size for record in queued), seconds)
+            # Records after those of a failed round fail too, since they depend on it.
+            verdict, later = self._verdict(error), self._take_all()
+            queued.report_failed(verdict)
+            later.report_failed(verdict)
+        else:
+            queued.report_durable()
+            self.full = False
+            self.position, seconds = outcome
+            self._after_round(len(queued.sizes), queued.size, seconds)
         self._continue()
 
     def _verdict(self, error: BaseException | None) -> Unavailable:
@@ -325,14 +378,8 @@ class Journal:
         self._failure.__cause__ = error
         return self._failure
 
-    def _fail(self, queued: list[JournalRecord], error: Unavailable) -> None:
-        """Fail these records: those after a failed round too, since they depend on it."""
-        for record in queued:
-            record.report(error.again())
-        self._continue()
-
     def _continue(self) -> None:
-        if self._queue:
+        if self._queue.sizes:
             self._clock.soon(self._begin)
             return
         self._idle = True

@@ -30,7 +30,8 @@ UNSUMMED = Struct("<2sBBIIQQ")
 ONE_ENTRY = Struct("<2sBBIIQQII")
 SEALED_BODY = Struct("<QQQ")
 
-Buffers = tuple[bytes, ...]
+Buffers = bytes | tuple[bytes, ...]
+"""A record: whole, or if it is large in parts to be written one after the other."""
 
 
 class Record(NamedTuple):
@@ -52,7 +53,7 @@ class Record(NamedTuple):
 def encode_entries(
     segment: int, first: int, payloads: Sequence[bytes], counts: Sequence[int]
 ) -> tuple[Buffers, int]:
-    """The ENTRIES record of a run, as buffers to write one after the other, and its size."""
+    """The ENTRIES record of a run, and its size."""
     n = len(payloads)
     if n == 1:
         payload = payloads[0]
@@ -62,7 +63,7 @@ def encode_entries(
                 ONE_ENTRY.pack(MAGIC, ENTRIES, 0, length + 8, 1, segment, first, length, counts[0])
                 + payload
             )
-            return (crc32c(rest).to_bytes(4, "little") + rest,), length + 40
+            return crc32c(rest).to_bytes(4, "little") + rest, length + 40
     # Building an array from a list takes half the time of building it from an iterator.
     sizes = list(map(len, payloads))
     payload_bytes = sum(sizes)
@@ -71,12 +72,23 @@ def encode_entries(
     tables = to_bytes(array("I", sizes)), to_bytes(array("I", counts))
     if payload_bytes < JOIN_BELOW_BYTES:
         rest = b"".join((head, *tables, *payloads))
-        return (crc32c(rest).to_bytes(4, "little") + rest,), HEADER.size + body_bytes
+        return crc32c(rest).to_bytes(4, "little") + rest, HEADER.size + body_bytes
     front = b"".join((head, *tables))
     crc = crc32c(front)
     for payload in payloads:
         crc = crc32c(payload, crc)
     return (crc.to_bytes(4, "little") + front, *payloads), HEADER.size + body_bytes
+
+
+def flat(records: Sequence[Buffers]) -> list[bytes]:
+    """The parts of records, to be written one after the other."""
+    parts: list[bytes] = []
+    for record in records:
+        if isinstance(record, bytes):
+            parts.append(record)
+        else:
+            parts += record
+    return parts
 
 
 def encode(kind: int, segment: int, body: bytes = b"", n: int = 0) -> bytes:

@@ -3,24 +3,22 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from itertools import chain
 from typing import Any
 
 from magnetar_storage.errors import NoSegment, StorageError, WriterFailed
 from magnetar_storage.interfaces import Run, Sealed, SegmentId
 from magnetar_storage.local.checkpoint import Flush, Row
-from magnetar_storage.local.journal import Journal, JournalRecord
-from magnetar_storage.local.record import Buffers, encode_entries
+from magnetar_storage.local.journal import Journal, JournaledSegment
+from magnetar_storage.local.record import Buffers, encode_entries, flat
 from magnetar_storage.local.segment_file import Blocks, Index, read_blocks, take_run
 from magnetar_storage.world.disk import Disk
 from magnetar_storage.world.runtime import Clock, Done, Worker
 
 
-class LocalSegment:
+class LocalSegment(JournaledSegment):
     """Blocks of a segment, counted as written (in the file) <= committed (durable) <= all."""
 
     __slots__ = (
-        "committed_blocks",
         "deleted",
         "id",
         "index",
@@ -34,12 +32,13 @@ class LocalSegment:
     def __init__(
         self, segment: SegmentId, index: Index, length: int, sealed: Sealed | None = None
     ) -> None:
+        super().__init__(index.blocks)
         self.id = segment
         self.index = index
         self.length = length
         """Durable bytes of the file."""
         self.sealed = sealed
-        self.written_blocks = self.committed_blocks = index.blocks
+        self.written_blocks = index.blocks
         self.unwritten: list[Buffers] = []
         self.refusal: StorageError | None = None
         """Why nothing more can be appended; None while it can."""
@@ -55,10 +54,13 @@ class LocalSegment:
         offsets = self.index.offsets
         return offsets[self.committed_blocks] - offsets[self.written_blocks]
 
-    def drop_uncommitted(self) -> None:
-        """Drop the blocks of a failed append and of all later ones."""
-        self.index.keep_blocks(self.committed_blocks)
-        del self.unwritten[self.committed_blocks - self.written_blocks :]
+    def failed(self, error: BaseException) -> None:
+        if self.committed_blocks < self.index.blocks:
+            # The first failure drops this block and all later ones, whose records fail as well.
+            self.index.keep_blocks(self.committed_blocks)
+            del self.unwritten[self.committed_blocks - self.written_blocks :]
+            if self.refusal is None:
+                self.refusal = WriterFailed(f"an append to segment {self.id} failed: {error}")
 
     def flush(self) -> Flush | None:
         """What can be written to the file now; None if nothing can."""
@@ -82,34 +84,6 @@ class LocalSegment:
         length = self.index.offsets[blocks] if blocks or self.length else 0
         messages, size = self.index.messages[entries], self.index.payload_bytes(blocks)
         return Row(entries, messages, size, length, self.sealed is not None)
-
-
-class EntriesRecord(JournalRecord):
-    """A run of entries on its way to the disk: the last block that its segment has in memory."""
-
-    __slots__ = ("_owner",)
-
-    def __init__(
-        self, owner: LocalSegment, buffers: Buffers, size: int, entries: int, done: Done
-    ) -> None:
-        # Not by super().__init__: the further call costs as much as all else here.
-        self.buffers = buffers
-        self.size = size
-        self.segment = owner.id
-        self.entries = entries
-        self.done = done
-        self._owner = owner
-
-    def report(self, error: BaseException | None) -> None:
-        owner = self._owner
-        if error is None:
-            owner.committed_blocks += 1
-        elif owner.committed_blocks < owner.index.blocks:
-            # The first failure drops this block and all later ones, whose records fail as well.
-            owner.drop_uncommitted()
-            if owner.refusal is None:
-                owner.refusal = WriterFailed(f"an append to segment {owner.id} failed: {error}")
-        self.done(error)
 
 
 class LocalWriter:
@@ -148,7 +122,7 @@ class LocalWriter:
         n = len(payloads)
         index.add(n, counts, size)
         segment.unwritten.append(buffers)
-        self._journal.append(EntriesRecord(segment, buffers, size, n, done))
+        self._journal.append(buffers, size, segment.id, n, segment, done)
         return first
 
     async def seal(self) -> Sealed:
@@ -176,9 +150,7 @@ class LocalReader:
         if block >= segment.written_blocks:
             stop = self._stop(block, segment.committed_blocks, first + max_entries, max_bytes)
             written = segment.written_blocks
-            data = b"".join(
-                chain.from_iterable(segment.unwritten[block - written : stop - written])
-            )
+            data = b"".join(flat(segment.unwritten[block - written : stop - written]))
             blocks = Blocks.of(segment.id, segment.index, block, stop)
             return take_run(data, blocks, first, max_entries, max_bytes)
         stop = self._stop(block, segment.written_blocks, first + max_entries, max_bytes)

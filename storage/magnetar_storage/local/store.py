@@ -19,7 +19,7 @@ from magnetar_storage.local import footer, index_file, layout, recovery
 from magnetar_storage.local import limits as sizes
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.checkpoint import Row
-from magnetar_storage.local.journal import Journal, JournalFiles, JournalRecord, Observe
+from magnetar_storage.local.journal import Journal, JournalFiles, Observe
 from magnetar_storage.local.limits import Limits
 from magnetar_storage.local.open_indexes import OpenIndexes
 from magnetar_storage.local.record import CREATE, DELETE, SEAL, SEALED_BODY, encode
@@ -237,7 +237,7 @@ class LocalStore:
             settle(error)
 
         record = encode(kind, number, body)
-        self._journal.append(JournalRecord((record,), len(record), number, 0, done))
+        self._journal.append(record, len(record), number, 0, None, done)
         await promise
 
     def _deleted(self, number: SegmentId) -> None:

@@ -17,7 +17,7 @@ from magnetar_storage.local import checkpoint as checkpoints
 from magnetar_storage.local import index_file, rounds
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.limits import Limits
-from magnetar_storage.local.record import encode_entries
+from magnetar_storage.local.record import encode_entries, flat
 from magnetar_storage.local.store import LocalStore
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
@@ -266,7 +266,8 @@ def test_a_write_that_never_reached_a_file_used_again_is_found() -> None:
         if turn == 30:
             machine.do(machine.store.checkpoint())
     machine.disk = machine.disk.copy()
-    (old,), _ = encode_entries(number, 0, [b"entry 00"], [1])
+    record, _ = encode_entries(number, 0, [b"entry 00"], [1])
+    (old,) = flat([record])
     found = 0
     for name, place in live_places(machine.disk):
         assert place.size == len(old)
