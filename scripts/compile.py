@@ -40,7 +40,13 @@ HOT = {
     ),
     "storage/magnetar_storage/log": ("cache", "log", "log_state", "offset_set", "ranges"),
     "broker/magnetar_broker/limits": ("topic_limits",),
-    "broker/magnetar_broker/publishing": ("appender", "producer", "publish_budget", "throttling"),
+    "broker/magnetar_broker/publishing": (
+        "appender",
+        "deduplication_state",
+        "producer",
+        "publish_budget",
+        "throttling",
+    ),
     "broker/magnetar_broker/dispatch": (
         "base",
         "chunked",
@@ -58,7 +64,7 @@ HOT = {
         "unacked_budget",
     ),
     "broker/magnetar_broker/subscribing": ("acknowledging", "batch_masks"),
-    "broker/magnetar_broker/topic": ("delivery",),
+    "broker/magnetar_broker/topic": ("delivery", "non_persistent_appender"),
     "broker/magnetar_broker/session": ("acks", "entry_checks", "output", "publishing", "read_gate"),
 }
 """Modules by directory: those that a profile of publishing or dispatching names, and those that

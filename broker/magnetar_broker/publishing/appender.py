@@ -1,30 +1,28 @@
 """The way of published entries into the log: from a producer's run to its receipts.
 
-Read it from `Appender.append` (called by `Producer.publish`) to `Appender._stored` (called by the
+Read it from `Appender.append` (called by `Producer.publish`) to `Appender.stored` (called by the
 log when the run is durable).  This module is compiled: its coroutine handles no exceptions.
 """
 
 from collections.abc import Callable
-from functools import partial
 
 from magnetar_broker.delays.topic_delays import TopicDelays
 from magnetar_broker.publishing.deduplication import Deduplication
 from magnetar_broker.publishing.first_segment import start_writing
-from magnetar_broker.publishing.producer import Sends
+from magnetar_broker.publishing.producer import RunSink, Sends
 from magnetar_broker.publishing.throttling import throttle
 from magnetar_broker.rates.rate_limit import RateLimit
-from magnetar_storage.cursors.cursor_log import CursorLog
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log.log import Log
 from magnetar_storage.world.runtime import Promise
 
 
-class Appender:
+class Appender(RunSink):
     """Appends runs in the order in which they come, and answers them when they are durable."""
 
     __slots__ = (
         "_beginning",
-        "_cursors",
+        "_deduplicating",
         "_deduplication",
         "_delays",
         "_failed",
@@ -40,7 +38,6 @@ class Appender:
     def __init__(
         self,
         log: Log,
-        cursors: CursorLog,
         delays: TopicDelays,
         deduplication: Deduplication,
         wake: Callable[[], None],
@@ -48,9 +45,9 @@ class Appender:
     ) -> None:
         """`wake` is called when there is something new to deliver, `failed` when the log failed."""
         self._log = log
-        self._cursors = cursors
         self._delays = delays
         self._deduplication = deduplication
+        self._deduplicating = deduplication.state
         self._wake = wake
         self._failed = failed
         self._beginning: list[Promise] = []
@@ -71,41 +68,36 @@ class Appender:
             throttle(sends, self.rate_limits)
         if self._held is not None:
             self._hold(sends)
-        elif self._deduplication.on:
+        elif self._deduplicating.on:
             self._store_new(sends)
         else:
             self._store(sends)
 
     def _store_new(self, sends: Sends) -> None:
         """Store a run; while deduplication is on, without the copies of stored entries."""
-        for part in self._deduplication.sort(sends) if self._deduplication.on else (sends,):
+        for part in self._deduplication.sort(sends) if self._deduplicating.on else (sends,):
             self._store(part)
 
     def _store(self, sends: Sends) -> None:
         try:
-            sends.ledger, sends.first_entry = self._log.append(
-                sends.payloads, sends.counts, partial(self._stored, sends)
-            )
+            self._log.append_run(sends)
         except StorageError as error:
-            self._stored(sends, error)
-        else:
-            # A sync of the disk is about to be paid: acknowledgements that wait join it.
-            self._cursors.go_along()
+            self.stored(sends, error)
 
-    def _stored(self, sends: Sends, error: BaseException | None) -> None:
-        """The run is durable, or could not be stored."""
+    def stored(self, sends: Sends, error: BaseException | None) -> None:
         if error is not None:
             # No receipt and no error: the producers are disconnected, and their clients send
             # again what was not answered once the topic is loaded again.
             self._failed(error)
             sends.answer(b"")
             return
+        payloads, counts = sends.payloads, sends.counts
         if sends.delayed:  # before anything is delivered: the dispatchers ask which ones wait
-            self._delays.note(self._log.end - len(sends.payloads), sends.payloads)
+            self._delays.note(sends.offset, payloads)
         sends.answer(sends.receipts())
-        if self._deduplication.watching:
+        if self._deduplicating.watching:
             self._deduplication.stored(sends)
-        self.messages_in += sum(sends.counts)
+        self.messages_in += counts[0] if len(counts) == 1 else sum(counts)
         self.bytes_in += sends.size
         self._wake()
 
@@ -139,7 +131,7 @@ class Appender:
                 self._store_new(sends)
         else:
             for sends in self._take_held():
-                self._stored(sends, error)
+                self.stored(sends, error)
         beginning, self._beginning = self._beginning, []
         for begun in beginning:
             if not begun.done():

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from magnetar_broker.base.errors import NotReady
+from magnetar_broker.publishing.deduplication_state import DeduplicationState
 from magnetar_broker.publishing.producer import Sends
 from magnetar_broker.publishing.sequences import OFF, Sequences
 from magnetar_proto.chunks import chunk_of, chunks_among
@@ -47,9 +48,7 @@ class Deduplication:
     def __init__(
         self, log: Log, cursors: CursorLog, sequences: Sequences, rules: DeduplicationRules
     ) -> None:
-        self.on = False
-        self.watching = False
-        """Whether `stored` is to be called for durable runs: while it is on, or copies wait."""
+        self.state = DeduplicationState()
         self._log = log
         self._cursors = cursors
         self._sequences = sequences
@@ -63,6 +62,11 @@ class Deduplication:
         """Entries before this offset are counted in the durable state."""
         self._timer: Timer | None = None
         self._over = False
+
+    @property
+    def on(self) -> bool:
+        """Whether it is on."""
+        return self.state.on
 
     # Switching ----------------------------------------------------------------------------
 
@@ -86,16 +90,16 @@ class Deduplication:
     async def _begin(self) -> None:
         if self._sequences.covered == OFF:
             self._sequences.cover(self._log.end)
-            self.on = self.watching = True
+            self.state.on = self.state.watching = True
             await self._durable()
         else:
             self._settled = self._sequences.covered
             await self._catch_up()
-            self.on = self.watching = True
+            self.state.on = self.state.watching = True
             self.write()
 
     async def _stop(self) -> None:
-        self.on = False
+        self.state.on = False
         self._sequences.stop()
         self._cancel_timer()
         self._release()
@@ -200,7 +204,7 @@ class Deduplication:
         is_well, end = not self._over and self._log.failed is None, self._log.end
         while self._held and (self._held[0][0] <= end or not is_well):
             self._held.pop(0)[1](is_well)
-        self.watching = self.on or bool(self._held)
+        self.state.watching = self.state.on or bool(self._held)
 
     def close(self) -> None:
         """The topic is dropped or closed, and its clients are disconnected."""

@@ -8,6 +8,7 @@ from magnetar_broker.base.connection import Connection
 from magnetar_broker.base.errors import BrokerError
 from magnetar_broker.publishing.access import SHARED, Claim
 from magnetar_proto.sends import encode_receipts
+from magnetar_storage.log.log import LogRun
 
 NO_ID = -(1 << 63)
 """Below every sequence id."""
@@ -24,11 +25,18 @@ class PublishRules(NamedTuple):
     """How long after its publish time a message may be due; 0 is no limit."""
 
 
-class RunSink(Protocol):
+class RunSink:
     """What takes the runs that a topic's producers send."""
+
+    __slots__ = ()
 
     def append(self, sends: "Sends") -> None:
         """Take a run; it is answered when it is as safe as the topic promises."""
+        raise NotImplementedError
+
+    def stored(self, sends: "Sends", error: BaseException | None) -> None:
+        """A run that it appended to a log is durable, or `error` is why it is not."""
+        raise NotImplementedError
 
 
 class ProducerRegistry(Protocol):
@@ -43,35 +51,20 @@ class ProducerRegistry(Protocol):
         """Refuse the next producer of this name."""
 
 
-class Sends:
+class Sends(LogRun):
     """A run of entries from one producer that arrived together and is answered together."""
 
-    __slots__ = (
-        "chunked",
-        "counts",
-        "delayed",
-        "first_entry",
-        "highest_ids",
-        "ledger",
-        "payloads",
-        "producer",
-        "sequence_ids",
-        "size",
-        "top",
-    )
+    __slots__ = ("chunked", "delayed", "highest_ids", "producer", "sequence_ids", "top")
 
     def __init__(self, producer: "Producer") -> None:
+        super().__init__()
         self.producer = producer
         self.sequence_ids: list[int] = []
         self.highest_ids: list[int] = []
-        self.counts: list[int] = []
-        self.payloads: list[bytes] = []
-        self.size = 0
         self.delayed = False
         """Whether some entries may have a delivery time."""
         self.chunked = False
         """Whether some entries may be chunks."""
-        self.ledger = self.first_entry = -1
         self.top = NO_ID
         """The highest sequence id that deduplication counts for the run."""
 
@@ -85,6 +78,9 @@ class Sends:
         part.size = sum(map(len, part.payloads))
         part.delayed, part.chunked = self.delayed, self.chunked
         return part
+
+    def stored(self, error: BaseException | None) -> None:
+        self.producer.sink.stored(self, error)
 
     def answer(self, receipts: bytes) -> None:
         """Send the receipts of the whole run; none (b"") if it was not stored.  Call it once.
@@ -148,7 +144,7 @@ class Producer:
         self.closed = False
         self.pending = 0
         """Published entries that are not answered."""
-        self._sink = registry.sink
+        self.sink = registry.sink
         self._registry = registry
         self._published = 0
         self._waiting: list[tuple[int, Callable[[], None]]] = []
@@ -159,7 +155,7 @@ class Producer:
         entries = len(sends.payloads)
         self.pending += entries
         self._published += entries
-        self._sink.append(sends)
+        self.sink.append(sends)
 
     def answered(self, entries: int) -> None:
         """So many pending entries were answered, or will never be answered."""

@@ -41,6 +41,11 @@ class Subscriptions(Mapping[str, Subscription]):
     def __len__(self) -> int:
         return len(self._by_name)
 
+    @property
+    def by_name(self) -> dict[str, Subscription]:
+        """The subscriptions in a plain dict, which is faster to ask; not to be changed."""
+        return self._by_name
+
     def sent(self) -> tuple[int, int]:
         """Messages and bytes sent to consumers of any subscription, ended ones included."""
         messages, size = self._messages_out, self._bytes_out

@@ -6,7 +6,7 @@ Apart from `Topic` so that it can be compiled: it runs for every run that is pub
 from collections.abc import Sequence
 
 from magnetar_broker.dispatch.frames import FrameCache
-from magnetar_broker.subscribing.subscriptions import Subscriptions
+from magnetar_broker.subscribing.subscription import Subscription
 from magnetar_storage.world.runtime import Clock
 
 
@@ -15,7 +15,10 @@ class Delivery:
 
     __slots__ = ("_clock", "_frames", "_scheduled", "_subscriptions")
 
-    def __init__(self, subscriptions: Subscriptions, frames: FrameCache, clock: Clock) -> None:
+    def __init__(
+        self, subscriptions: dict[str, Subscription], frames: FrameCache, clock: Clock
+    ) -> None:
+        """`subscriptions` is changed by its owner as they come and go."""
         self._subscriptions = subscriptions
         self._frames = frames
         self._clock = clock

@@ -13,40 +13,12 @@ from magnetar_broker.limits.topic_limits import TopicLimits, limits_of
 from magnetar_broker.limits.topic_rates import topic_rates
 from magnetar_broker.policies.resolver import Policies
 from magnetar_broker.policies.table import ENCRYPTION_REQUIRED
-from magnetar_broker.publishing.producer import Producer, PublishRules, Sends
+from magnetar_broker.publishing.producer import Producer, PublishRules
 from magnetar_broker.publishing.producers import Producers
-from magnetar_broker.publishing.throttling import throttle
-from magnetar_broker.rates.rate_limit import RateLimit
+from magnetar_broker.topic.non_persistent_appender import NonPersistentAppender
 from magnetar_broker.topic.non_persistent_subscriptions import NonPersistentSubscriptions
 from magnetar_proto.names import TopicName
-from magnetar_proto.sends import encode_receipts
 from magnetar_storage.world.runtime import Clock, Tasks
-
-
-class NonPersistentAppender:
-    """In the place of an `Appender`: gives runs to the subscriptions instead of a log."""
-
-    def __init__(self, subscriptions: NonPersistentSubscriptions) -> None:
-        self._subscriptions = subscriptions
-        self.rate_limits: tuple[RateLimit, ...] = ()
-        """The limits of publishing that are in effect."""
-        self.messages_in = self.bytes_in = 0
-
-    def append(self, sends: Sends) -> None:
-        """Give every subscription its copy, and answer."""
-        if self.rate_limits:
-            throttle(sends, self.rate_limits)
-        subscriptions = list(self._subscriptions.values())
-        for payload, messages in zip(sends.payloads, sends.counts, strict=True):
-            for subscription in subscriptions:
-                subscription.give(payload, messages)
-        self.messages_in += sum(sends.counts)
-        self.bytes_in += sends.size
-        ids = zip(sends.sequence_ids, sends.highest_ids, strict=True)
-        producer_id = sends.producer.id
-        sends.answer(
-            b"".join(encode_receipts(producer_id, (low,), (high,), 0, 0) for low, high in ids)
-        )
 
 
 class NonPersistentAdmission:

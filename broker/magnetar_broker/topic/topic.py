@@ -81,11 +81,11 @@ class Topic:
         # Reading
         self.frames = FrameCache(name.partition)
         self.subscriptions = Subscriptions(self)
-        self._delivery = Delivery(self.subscriptions, self.frames, clock)
+        self._delivery = Delivery(self.subscriptions.by_name, self.frames, clock)
         # Publishing
         self.deduplication = Deduplication(entries, cursors, sequences, limits.deduplication)
         self.appender = Appender(
-            entries, cursors, delays, self.deduplication, self._delivery.wake, self.drop
+            entries, delays, self.deduplication, self._delivery.wake, self.drop
         )
         admission = Admission(name, entries, self.deduplication, self.appender, self.check_open)
         self.producers = Producers(name, clock, tasks, admission, self.appender)

@@ -271,6 +271,7 @@ class CursorLog:
     def _enter(self, phase: Phase) -> None:
         """Change the phase to one in which no timer runs."""
         self._phase = phase
+        self._log.on_append = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -282,17 +283,14 @@ class CursorLog:
 
     def _gathered(self) -> None:
         self._phase = Phase.DUE
+        # A sync of the disk is paid for the next entries: the changes join their round.  Not while
+        # GATHERING: under steady traffic that would be a write for each round, with few changes
+        # in it, where one for each `GATHER_SECONDS` does.
+        self._log.on_append = self._flush
         self._timer = self._engine.clock.later(GATHER_SECONDS, self._flush)
 
     def _scheduled(self) -> None:
         if self._phase is Phase.SCHEDULED:  # else `durable` has written it in this turn
-            self._flush()
-
-    def go_along(self) -> None:
-        """Entries were appended in this turn: changes that have gathered join their round."""
-        # Not while GATHERING: under steady traffic that would be a write for each round, with
-        # few changes in it, where one for each `GATHER_SECONDS` does.
-        if self._phase is Phase.DUE:
             self._flush()
 
     def _release(self, error: StorageError | None) -> None:

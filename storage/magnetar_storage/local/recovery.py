@@ -28,6 +28,7 @@ from magnetar_storage.local.record import (
     Buffers,
     Record,
     counts_of,
+    flat,
 )
 from magnetar_storage.local.rounds import FIRST_ROUND_AT, Place
 from magnetar_storage.world.disk import Disk
@@ -117,7 +118,7 @@ class Rebuild:
         for number, records in self.records.items():
             row = self.rows[number]
             flushes.append(Flush(number, row.length, records, None))
-            size = sum(len(buffer) for buffers in records for buffer in buffers)
+            size = sum(map(len, flat(records)))
             row.length = (row.length or segment.FIRST_BLOCK_AT) + size
         checkpoints.flush(self.disk, flushes)
         self.records, self.unwritten_bytes = {}, 0
@@ -159,7 +160,7 @@ class Rebuild:
         row.entries += n
         row.messages += messages
         row.size += len(record) - HEADER.size - TABLE_BYTES_PER_ENTRY * n
-        self.records.setdefault(number, []).append((record,))
+        self.records.setdefault(number, []).append(record)
         self.unwritten_bytes += len(record)
 
     def _damaged(self, name: str, data: bytes, place: Place) -> None:

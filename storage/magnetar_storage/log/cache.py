@@ -4,9 +4,6 @@ A log's tail is a pair of flat lists, so that a run is appended and read at the 
 of list slices.  When the budget is exceeded the oldest run of all logs is dropped first.
 """
 
-from collections import deque
-from collections.abc import Sequence
-
 from magnetar_storage.interfaces import Run
 
 ENTRY_OVERHEAD = 64
@@ -19,19 +16,35 @@ class EntryCache:
     def __init__(self, budget: int) -> None:
         self.budget = budget
         self.used = 0
-        self._order: deque[tuple[Tail, int, int]] = deque()  # (tail, entries, bytes), oldest first
+        # The runs, oldest first, as columns: a tuple for each would be one more object for the
+        # garbage collector to visit.  Those before `_dropped` were dropped.
+        self._tails: list[Tail] = []
+        self._entries: list[int] = []
+        self._sizes: list[int] = []
+        self._dropped = 0
 
     def tail(self) -> "Tail":
         """An empty tail for one log."""
         return Tail(self)
 
     def _added(self, tail: "Tail", entries: int, size: int) -> None:
-        self._order.append((tail, entries, size))
+        self._tails.append(tail)
+        self._entries.append(entries)
+        self._sizes.append(size)
         self.used += size
+        if self.used > self.budget:
+            self._drop_excess()
+
+    def _drop_excess(self) -> None:
+        at = self._dropped
         while self.used > self.budget:
-            oldest, count, nbytes = self._order.popleft()
-            self.used -= nbytes
-            oldest._drop(count)
+            self.used -= self._sizes[at]
+            self._tails[at]._drop(self._entries[at])
+            at += 1
+        if at * 2 > len(self._tails):
+            del self._tails[:at], self._entries[:at], self._sizes[:at]
+            at = 0
+        self._dropped = at
 
 
 class Tail:
@@ -47,15 +60,18 @@ class Tail:
         self._dead = 0  # leading slots that were emptied
         self._pending_drops = 0  # of an earlier window, which the cache has not dropped yet
 
-    def append(self, first: int, payloads: Sequence[bytes], counts: Sequence[int]) -> int:
-        """Add a run, returning its bytes; after a gap the window begins again with this run."""
+    def append(self, first: int, payloads: list[bytes], counts: list[int], size: int) -> None:
+        """Add a run of `size` bytes; after a gap the window begins again with this run."""
         if first != self._first + len(self._payloads) - self._dead:
             self._forget(first)
-        self._payloads += payloads
-        self._counts += counts
-        size = sum(map(len, payloads))
-        self._cache._added(self, len(payloads), size + ENTRY_OVERHEAD * len(payloads))
-        return size
+        n = len(payloads)
+        if n == 1:
+            self._payloads.append(payloads[0])
+            self._counts.append(counts[0])
+        else:
+            self._payloads += payloads
+            self._counts += counts
+        self._cache._added(self, n, size + ENTRY_OVERHEAD * n)
 
     def get(self, offset: int, max_entries: int, max_bytes: int) -> Run | None:
         """Entries from `offset` on, at least one; None if the first is not in memory."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from magnetar_storage.errors import StorageError, WriterFailed
-from magnetar_storage.interfaces import ABSENT, SegmentWriter, Version
+from magnetar_storage.interfaces import ABSENT, Version
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log_reader import LogReader
 from magnetar_storage.log.log_record import LogRecord, Segment
@@ -27,6 +27,67 @@ from magnetar_storage.world.runtime import Done
 NEW = LogRecord()
 """Shared by all logs to which nothing was written yet; there may be very many."""
 NEW_VALUE = NEW.encode()
+
+
+class LogRun:
+    """A run of entries on its way into a log, and what a segment's writer calls with its outcome.
+
+    One object for the whole way: most runs of a broker with many topics have one entry.
+    """
+
+    __slots__ = ("counts", "first_entry", "ledger", "log", "offset", "payloads", "size")
+
+    def __init__(self) -> None:
+        self.payloads: list[bytes] = []
+        self.counts: list[int] = []
+        """How many messages each entry holds."""
+        self.size = 0
+        """Bytes of the payloads."""
+        self.log: Log | None = None
+        """The log to which it was appended; None before that."""
+        self.offset = self.ledger = self.first_entry = -1
+        """Of the first entry, from when the run was appended."""
+
+    def stored(self, error: BaseException | None) -> None:
+        """Called once: the run is durable and can be read, or `error` is why it is not."""
+        raise NotImplementedError
+
+    def __call__(self, error: BaseException | None) -> None:
+        """The outcome is known: move the log's end, then report."""
+        log = self.log
+        assert log is not None
+        if error is None:
+            payloads, counts = self.payloads, self.counts
+            n = len(payloads)
+            # Before the report: whoever gets the receipt may read the run at once.
+            log.end = self.offset + n
+            log.messages_end += counts[0] if n == 1 else sum(counts)
+            log.tail.append(self.offset, payloads, counts, self.size)
+            # A run of the segment before may become durable after a rollover.
+            if self.ledger == log.open_segment and log.writer is not None:
+                log.open_bytes += self.size
+                if log.open_entries >= log.roll_entries or log.open_bytes >= log.roll_bytes:
+                    log.rollover.roll_if_due()
+            else:
+                log.ending_bytes += self.size
+        else:
+            log.fail(error)
+        self.stored(error)
+
+
+class CallbackRun(LogRun):
+    """A run that calls a function with its outcome."""
+
+    __slots__ = ("_done",)
+
+    def __init__(self, payloads: Sequence[bytes], counts: Sequence[int], done: Done) -> None:
+        super().__init__()
+        self.payloads, self.counts = list(payloads), list(counts)
+        self.size = sum(map(len, payloads))
+        self._done = done
+
+    def stored(self, error: BaseException | None) -> None:
+        self._done(error)
 
 
 class Log(LogState):
@@ -145,7 +206,16 @@ class Log(LogState):
     def append(self, payloads: Sequence[bytes], counts: Sequence[int], done: Done) -> Position:
         """Queue a run of entries (`counts` messages each); returns the first one's position.
 
-        `done` is called in the order of the appends, after `end` has moved and the run can
+        `done` is called as `LogRun.stored` is.
+        """
+        run = CallbackRun(payloads, counts, done)
+        self.append_run(run)
+        return run.ledger, run.first_entry
+
+    def append_run(self, run: LogRun) -> None:
+        """Queue a run, whose entries must not change any more, and set its position.
+
+        Its `stored` is called in the order of the appends, after `end` has moved and the run can
         be read.  Await `rollover.start_writing` once before.
         """
         writer = self.writer
@@ -153,13 +223,17 @@ class Log(LogState):
             raise self.failed.again()
         if writer is None:
             raise WriterFailed(f"{self.key} is not open for writing: call start_writing first")
-        offset = self.next_offset
-        run = QueuedRun(self, writer, offset, payloads, counts, done)
-        first = writer.append(payloads, counts, run.settled)
+        payloads = run.payloads
+        n = len(payloads)
+        run.log = self
+        run.offset = self.next_offset
+        run.ledger = self.open_segment
+        run.first_entry = writer.append(payloads, run.counts, run)
         # After the append: a run that the writer rejects must not leave offsets without entries.
-        self.next_offset = offset + len(payloads)
-        self.open_entries += len(payloads)
-        return writer.segment, first
+        self.next_offset += n
+        self.open_entries += n
+        if self.on_append is not None:
+            self.on_append()
 
     # Deleting -------------------------------------------------------------------
 
@@ -192,44 +266,3 @@ class Log(LogState):
         if self._rewriting is None:
             self._rewriting = Rewriting(self, self.stored, self.entries)
         return await self._rewriting.run(needed, before, max_bytes)
-
-
-class QueuedRun:
-    """A run of entries that was handed to a segment's writer and has no outcome yet."""
-
-    __slots__ = ("_counts", "_done", "_log", "_offset", "_payloads", "_writer")
-
-    def __init__(
-        self,
-        log: Log,
-        writer: SegmentWriter,
-        offset: int,
-        payloads: Sequence[bytes],
-        counts: Sequence[int],
-        done: Done,
-    ) -> None:
-        self._log = log
-        self._writer = writer
-        self._offset = offset
-        self._payloads = payloads
-        self._counts = counts
-        self._done = done
-
-    def settled(self, error: BaseException | None) -> None:
-        """The run is durable, or `error` is why it is not: move the log's end, then report."""
-        log, payloads = self._log, self._payloads
-        if error is not None:
-            log.fail(error)
-        else:
-            # Before the report: whoever gets the receipt may read the run at once.
-            log.end = self._offset + len(payloads)
-            log.messages_end += sum(self._counts)
-            size = log.tail.append(self._offset, payloads, self._counts)
-            # A run of the segment before may become durable after a rollover.
-            if self._writer is log.writer:
-                log.open_bytes += size
-                if log.engine.roll.is_big(log.open_entries, log.open_bytes):
-                    log.rollover.roll_if_due()
-            else:
-                log.ending_bytes += size
-        self._done(error)

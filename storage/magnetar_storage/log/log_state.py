@@ -49,6 +49,13 @@ class LogState:
         """The newest entries, in memory."""
         self.writer: SegmentWriter | None = None
         """Of the open segment; None until `Rollover.start_writing`."""
+        self.open_segment: SegmentId = -1
+        """The segment that was begun last, whether it is still open or not."""
+        self.on_append: Callable[[], None] | None = None
+        """Called for each append, while something waits to share a sync with entries."""
+        self.roll_entries = engine.roll.max_entries
+        self.roll_bytes = engine.roll.max_bytes
+        """An open segment of this size is big: `Rollover.roll_if_due` decides."""
         self.open_entries = 0
         """Entries appended to the open segment."""
         self.open_bytes = 0
@@ -204,6 +211,7 @@ class LogState:
         self.index()
         self.end_segment()
         self.writer = writer
+        self.open_segment = writer.segment
 
     def end_segment(self) -> SegmentWriter | None:
         """Let nothing more be appended to the open segment, if any; the caller settles it."""

@@ -364,7 +364,7 @@ def test_a_copy_that_waits_is_answered_though_it_is_off() -> None:
     assert not world.topic.deduplication.on
     world.clock.pump()
     assert answers(client) == [(0, False), (0, True)]
-    assert producer.pending == 0 and not world.topic.deduplication.watching
+    assert producer.pending == 0 and not world.topic.deduplication.state.watching
 
 
 # Whatever happens -----------------------------------------------------------------------------

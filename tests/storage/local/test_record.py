@@ -31,8 +31,8 @@ ENTRIES_OF = st.lists(
 @given(ENTRIES_OF, st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
 def test_entries_are_read_back(entries: list[tuple[bytes, int]], segment: int, first: int) -> None:
     payloads, counts = [p for p, _ in entries], [c for _, c in entries]
-    record, size = encode_entries(segment, first, payloads, counts)
-    data = b"before" + b"".join(flat([record])) + b"behind"
+    encoded, size = encode_entries(segment, first, payloads, counts)
+    data = b"before" + b"".join(flat([encoded])) + b"behind"
     assert len(data) == size + 12
     record = record_at(data, 6)
     assert record == (ENTRIES, segment, first, len(entries), 6, size)
@@ -44,8 +44,8 @@ def test_entries_are_read_back(entries: list[tuple[bytes, int]], segment: int, f
 def test_large_payloads_are_not_copied_and_encode_alike() -> None:
     large = bytes(JOIN_BELOW_BYTES)
     for payloads in ([large], [large, b"small"], [b"small"] * 3):
-        record, size = encode_entries(1, 0, payloads, [1] * len(payloads))
-        buffers = flat([record])
+        encoded, size = encode_entries(1, 0, payloads, [1] * len(payloads))
+        buffers = flat([encoded])
         assert sum(map(len, buffers)) == size
         assert all(buffer is large for buffer in buffers if len(buffer) == len(large))
         data = b"".join(buffers)
@@ -57,8 +57,8 @@ def test_large_payloads_are_not_copied_and_encode_alike() -> None:
 def test_no_flipped_bit_and_no_missing_byte_is_overlooked(
     entries: list[tuple[bytes, int]], data: st.DataObject
 ) -> None:
-    record, size = encode_entries(5, 0, [p for p, _ in entries], [c for _, c in entries])
-    content = bytearray(b"".join(flat([record])))
+    encoded, size = encode_entries(5, 0, [p for p, _ in entries], [c for _, c in entries])
+    content = bytearray(b"".join(flat([encoded])))
     assert record_at(bytes(content[:-1]), 0) is None
     content[data.draw(st.integers(0, size - 1))] ^= 1 << data.draw(st.integers(0, 7))
     assert record_at(bytes(content), 0) is None
@@ -69,8 +69,8 @@ def test_entries_are_taken_within_the_limits(
     entries: list[tuple[bytes, int]], skip: int, most: int, room: int
 ) -> None:
     payloads, counts = [p for p, _ in entries], [c for _, c in entries]
-    record, _ = encode_entries(5, 0, payloads, counts)
-    data = b"".join(flat([record]))
+    encoded, _ = encode_entries(5, 0, payloads, counts)
+    data = b"".join(flat([encoded]))
     record = record_at(data, 0)
     assert record is not None
     taken, of_taken, size = take_entries(data, record, skip, most, room)

@@ -15,13 +15,17 @@ def entries(first: int, count: int, size: int = 1) -> list[bytes]:
     return [bytes([(first + i) % 251]) * size for i in range(count)]
 
 
+def append(tail: Tail, first: int, payloads: list[bytes], counts: list[int]) -> None:
+    tail.append(first, payloads, counts, sum(map(len, payloads)))
+
+
 def window(tail: Tail, upto: int) -> list[int]:
     return [offset for offset in range(upto) if tail.get(offset, 1, 1) is not None]
 
 
 def test_a_run_is_read_back_with_its_counts() -> None:
     tail = EntryCache(PLENTY).tail()
-    assert tail.append(7, [b"a", b"bb", b"ccc"], [1, 2, 3]) == 6
+    append(tail, 7, [b"a", b"bb", b"ccc"], [1, 2, 3])
     assert tail.get(8, 10, PLENTY) == (8, [b"bb", b"ccc"], [2, 3])
     assert tail.get(7, 2, PLENTY) == (7, [b"a", b"bb"], [1, 2])
     assert tail.get(6, 1, PLENTY) is None
@@ -30,7 +34,7 @@ def test_a_run_is_read_back_with_its_counts() -> None:
 
 def test_at_least_one_entry_whatever_its_size() -> None:
     tail = EntryCache(PLENTY).tail()
-    tail.append(0, [b"x" * 100, b"y" * 100], [1, 1])
+    append(tail, 0, [b"x" * 100, b"y" * 100], [1, 1])
     run = tail.get(0, 2, 10)
     assert run is not None
     assert run.payloads == [b"x" * 100]
@@ -39,19 +43,19 @@ def test_at_least_one_entry_whatever_its_size() -> None:
 
 def test_a_gap_begins_anew() -> None:
     tail = EntryCache(PLENTY).tail()
-    tail.append(0, [b"a", b"b"], [1, 1])
-    tail.append(5, [b"f"], [1])
+    append(tail, 0, [b"a", b"b"], [1, 1])
+    append(tail, 5, [b"f"], [1])
     assert window(tail, 10) == [5]
 
 
 def test_what_a_gap_left_behind_leaves_the_budget_in_its_turn() -> None:
     cache = EntryCache(4 * (ENTRY_OVERHEAD + 1))
     tail = cache.tail()
-    tail.append(0, entries(0, 2), [1, 1])
-    tail.append(5, entries(5, 1), [1])
-    tail.append(6, entries(6, 2), [1, 1])  # one too many: the forgotten two go
+    append(tail, 0, entries(0, 2), [1, 1])
+    append(tail, 5, entries(5, 1), [1])
+    append(tail, 6, entries(6, 2), [1, 1])  # one too many: the forgotten two go
     assert window(tail, 10) == [5, 6, 7]
-    tail.append(8, entries(8, 2), [1, 1])  # and now the first of the new window
+    append(tail, 8, entries(8, 2), [1, 1])  # and now the first of the new window
     assert window(tail, 12) == [6, 7, 8, 9]
     assert cache.used == 4 * (ENTRY_OVERHEAD + 1)
 
@@ -59,13 +63,13 @@ def test_what_a_gap_left_behind_leaves_the_budget_in_its_turn() -> None:
 def test_the_oldest_run_of_all_logs_goes_first() -> None:
     cache = EntryCache(3 * (ENTRY_OVERHEAD + 1))
     one, two = cache.tail(), cache.tail()
-    one.append(0, [b"a"], [1])
-    two.append(0, [b"b"], [1])
-    two.append(1, [b"c"], [1])
-    two.append(2, [b"d"], [1])
+    append(one, 0, [b"a"], [1])
+    append(two, 0, [b"b"], [1])
+    append(two, 1, [b"c"], [1])
+    append(two, 2, [b"d"], [1])
     assert window(one, 5) == []
     assert window(two, 5) == [0, 1, 2]
-    one.append(1, [b"e"], [1])
+    append(one, 1, [b"e"], [1])
     assert window(one, 5) == [1]
     assert window(two, 5) == [1, 2]
 
@@ -73,10 +77,10 @@ def test_the_oldest_run_of_all_logs_goes_first() -> None:
 def test_a_run_above_the_whole_budget_is_not_kept() -> None:
     cache = EntryCache(100)
     tail = cache.tail()
-    tail.append(0, [b"x" * 200], [1])
+    append(tail, 0, [b"x" * 200], [1])
     assert cache.used == 0
     assert window(tail, 3) == []
-    tail.append(1, [b"y"], [1])
+    append(tail, 1, [b"y"], [1])
     assert window(tail, 3) == [1]
 
 
@@ -84,7 +88,7 @@ def test_no_budget_keeps_nothing() -> None:
     cache = EntryCache(0)
     tail = cache.tail()
     for offset in range(5):
-        tail.append(offset, [b"a"], [1])
+        append(tail, offset, [b"a"], [1])
     assert cache.used == 0
     assert window(tail, 6) == []
 
@@ -108,7 +112,7 @@ def test_windows_are_what_was_appended_and_the_budget_holds(
     for log, count, size, gap in appends:
         ends[log] += 3 if gap else 0
         first = ends[log]
-        tails[log].append(first, entries(first, count, size), [first + i for i in range(count)])
+        append(tails[log], first, entries(first, count, size), [first + i for i in range(count)])
         runs.append((log, first, count, count * (size + ENTRY_OVERHEAD)))
         ends[log] += count
         while sum(cost for *_, cost in runs) > budget:

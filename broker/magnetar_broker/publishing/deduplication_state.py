@@ -1,0 +1,14 @@
+"""What every published run is asked of a topic's deduplication; compiled, unlike the rest of it."""
+
+
+class DeduplicationState:
+    """Whether it is on, and whether it must see durable runs."""
+
+    __slots__ = ("on", "watching")
+
+    def __init__(self) -> None:
+        self.on = False
+        """Whether `Deduplication.sort` is to be called for every run."""
+        self.watching = False
+        """Whether `Deduplication.stored` is to be called for durable runs: while it is on, or
+        copies wait."""
