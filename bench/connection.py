@@ -5,6 +5,7 @@ measured too.
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from struct import Struct
@@ -40,7 +41,7 @@ class Command(NamedTuple):
     mid: int
 
 
-class Link(asyncio.Protocol):
+class Link(asyncio.Protocol, ABC):
     """A client's connection; whoever waits fails with `LoadError` if it is lost or refused."""
 
     def __init__(self) -> None:
@@ -67,9 +68,9 @@ class Link(asyncio.Protocol):
         self.writable = True
         self.on_writable()
 
+    @abstractmethod
     def receipt_number(self, last: Command) -> int:
         """Which of the entries that were sent, counted from 0 in steps, a receipt is for."""
-        raise NotImplementedError
 
     def _unexpected(self, *_: object) -> None:
         self.fail("an unexpected receipt or message")

@@ -139,7 +139,7 @@ class NatsDialect(Dialect[NatsLink]):
         payload = random.Random(7).randbytes(shape.size) + LINE_END
         subject = stream_of(topic).encode()
         receipt = RECEIPT % subject
-        together = max(1, min(write_entries * shape.batch, WRITE_BYTES // shape.size))
+        together = max(1, min(write_entries, WRITE_BYTES // shape.size))
         writes = []
         for first in range(0, messages, together):
             numbers = range(first, min(first + together, messages))
