@@ -33,6 +33,7 @@ HOT = {
     ),
     "storage/magnetar_storage/local": (
         "journal",
+        "message_totals",
         "record",
         "rounds",
         "segment_file",

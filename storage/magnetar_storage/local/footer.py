@@ -6,6 +6,7 @@ code lets no other thread run between the pieces.
 """
 
 from array import array
+from collections.abc import Callable
 from itertools import accumulate
 from struct import Struct
 
@@ -48,23 +49,24 @@ PIECE = 1 << 14
 
 def encode_footer(segment: SegmentId, index: Index, sealed: Sealed) -> bytes:
     """The INDEX record and the trailer, which end the file."""
-    lone = _counts_from_0(index.messages)
+    messages = index.messages
     body = [
-        INDEX_BODY.pack(index.blocks, 0 if lone else 1),
-        to_bytes(_differences(index.firsts)),
-        to_bytes(_differences(index.offsets)),
+        INDEX_BODY.pack(index.blocks, 0 if messages.is_plain else 1),
+        to_bytes(_differences(lambda start, stop: index.firsts[start:stop], len(index.firsts))),
+        to_bytes(_differences(lambda start, stop: index.offsets[start:stop], len(index.offsets))),
     ]
-    if not lone:
-        body.append(to_bytes(_differences(index.messages)))
+    if not messages.is_plain:
+        body.append(to_bytes(_differences(messages.cut, len(messages))))
     record = encode(INDEX, segment, b"".join(body), n=sealed.entries)
     trailer = TRAILER.pack(TRAILER_MAGIC, FILE_VERSION, 0, segment, index.offsets[-1], *sealed)
     return b"".join((record, trailer, CRC.pack(crc32c(trailer))))
 
 
-def _differences(totals: "array[int]") -> "array[int]":
+def _differences(cut: "Callable[[int, int], array[int]]", n: int) -> "array[int]":
+    """Between `n` totals, of which `cut` gives a part."""
     found = array("I")
-    for at in range(0, len(totals) - 1, PIECE):
-        piece = totals[at : at + PIECE + 1]
+    for at in range(0, n - 1, PIECE):
+        piece = cut(at, at + PIECE + 1)
         found.extend(array("I", map(int.__sub__, piece[1:], piece)))
     return found
 
@@ -74,21 +76,6 @@ def _totals(differences: "array[int]", start: int) -> "array[int]":
     for at in range(0, len(differences), PIECE):
         piece = array("Q", accumulate(differences[at : at + PIECE], initial=found[-1]))
         found.extend(piece[1:])
-    return found
-
-
-def _counts_from_0(totals: "array[int]") -> bool:
-    """Whether each number is its place."""
-    return all(
-        totals[at : at + PIECE] == array("Q", range(at, min(at + PIECE, len(totals))))
-        for at in range(0, len(totals), PIECE)
-    )
-
-
-def _counted_from_0(stop: int) -> "array[int]":
-    found = array("Q")
-    for at in range(0, stop, PIECE):
-        found.extend(array("Q", range(at, min(at + PIECE, stop))))
     return found
 
 
@@ -108,9 +95,11 @@ def decode_index(data: bytes, record: Record) -> Index | None:
     sizes = from_bytes(data[at + 4 * blocks : at + 8 * blocks])
     index.offsets = _totals(sizes, FIRST_BLOCK_AT)
     if has_counts:
-        index.messages = _totals(from_bytes(data[at + 8 * blocks : record.end]), 0)
+        counts = from_bytes(data[at + 8 * blocks : record.end])
+        for first in range(0, len(counts), PIECE):
+            index.messages.add(counts[first : first + PIECE])
     else:
-        index.messages = _counted_from_0(record.n + 1)
+        index.messages.add_plain(record.n)
     return index
 
 

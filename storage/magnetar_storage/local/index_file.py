@@ -102,11 +102,11 @@ def _encode(index: Index, start: int, stop: int, seed: int) -> list[bytes]:
     tables = (
         to_bytes(index.firsts[start + 1 : stop + 1]),
         to_bytes(index.offsets[start + 1 : stop + 1]),
-        to_bytes(index.messages[first + 1 : until + 1]),
+        to_bytes(index.messages.cut(first + 1, until + 1)),
     )
     head = PART_HEADER.pack(
         PART_MAGIC, 0, stop - start, until - first,
-        first, index.offsets[start], index.messages[first],
+        first, index.offsets[start], index.messages.before(first),
     )  # fmt: skip
     crc = crc32c(head[SUMMED_AT:], seed)
     for table in tables:
@@ -146,7 +146,7 @@ def _part_at(file: File, at: int, size: int, index: Index, seed: int) -> tuple[i
     if len(front) < PART_HEADER.size:
         return None
     magic, crc, blocks, entries, *before = PART_HEADER.unpack(front)
-    known = [index.entries, index.offsets[-1], index.messages[-1]]
+    known = [index.entries, index.offsets[-1], index.messages.all]
     tables_at, tables_bytes = at + PART_HEADER.size, 16 * blocks + 8 * entries
     if magic != PART_MAGIC or before != known or not blocks or tables_at + tables_bytes > size:
         return None
@@ -169,7 +169,7 @@ def load_unfinished(
             complete = segment_file.walk(file, segment, length, index)
         finally:
             file.close()
-        if complete and (index.entries, index.messages[-1]) == (entries, messages):
+        if complete and (index.entries, index.messages.all) == (entries, messages):
             return index
     return segment_file.load_unfinished(disk, segment, length, entries, messages)
 

@@ -7,7 +7,6 @@ hole fails its checksum when it is read, which confines the damage to its entrie
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 from struct import Struct
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from crc32c import crc32c
 from magnetar_storage.errors import Corrupt, NoSegment
 from magnetar_storage.interfaces import Run, Sealed, SegmentId
 from magnetar_storage.local.file_names import number_in
+from magnetar_storage.local.message_totals import MessageTotals
 from magnetar_storage.local.record import (
     CRC_BYTES,
     ENTRIES,
@@ -67,8 +67,7 @@ class Index:
         """The first entry of each block, and last the number of entries."""
         self.offsets = array("Q", [FIRST_BLOCK_AT])
         """Where each block begins in the file, and last where the next one will begin."""
-        self.messages = array("Q", [0])
-        """How many messages lie before each entry, and last the number of all."""
+        self.messages = MessageTotals()
 
     @property
     def entries(self) -> int:
@@ -80,12 +79,7 @@ class Index:
 
     def add(self, n: int, counts: Sequence[int], record_bytes: int) -> None:
         """Append a block of `n` entries."""
-        messages = self.messages
-        if n == 1:
-            messages.append(messages[-1] + counts[0])
-        else:
-            totals = list(accumulate(counts, initial=messages[-1]))
-            messages.extend(array("Q", totals)[1:])
+        self.messages.add(counts)
         self.firsts.append(self.firsts[-1] + n)
         self.offsets.append(self.offsets[-1] + record_bytes)
 
@@ -93,7 +87,7 @@ class Index:
         """Drop all but the first `blocks` blocks."""
         del self.firsts[blocks + 1 :]
         del self.offsets[blocks + 1 :]
-        del self.messages[self.entries + 1 :]
+        self.messages.keep(self.entries)
 
     def begins_with(self, other: "Index") -> bool:
         """Whether all blocks of `other` are the first ones here."""
@@ -101,7 +95,7 @@ class Index:
         return (
             self.firsts[: blocks + 1] == other.firsts
             and self.offsets[: blocks + 1] == other.offsets
-            and self.messages[: entries + 1] == other.messages
+            and self.messages.cut(0, entries + 1) == other.messages.cut(0, entries + 1)
         )
 
     def block_of(self, entry: int) -> int:
@@ -115,7 +109,7 @@ class Index:
         return max(0, stored - other)
 
     def sealed(self) -> Sealed:
-        return Sealed(self.entries, self.messages[-1], self.payload_bytes(self.blocks))
+        return Sealed(self.entries, self.messages.all, self.payload_bytes(self.blocks))
 
 
 def load_unfinished(
@@ -126,7 +120,7 @@ def load_unfinished(
         index = Index()
         if entries:
             index.add(entries, [0] * entries, 0)
-            _count_lost(index, 0, messages)
+            index.messages.add_lost(0, messages)
         return index
     file = open_segment(disk, segment)
     try:
@@ -151,7 +145,7 @@ def scan(file: File, segment: SegmentId, end: int, entries: int, messages: int) 
     if not walk(file, segment, end, index) or index.entries != entries:
         # The last header may be the one that is wrong.
         index.keep_blocks(max(0, index.blocks - 1))
-    elif index.messages[-1] != messages:
+    elif index.messages.all != messages:
         # Any table may be the one that is wrong.
         index.keep_blocks(0)
     holes: list[int] = []
@@ -171,7 +165,7 @@ def scan(file: File, segment: SegmentId, end: int, entries: int, messages: int) 
     if index.entries < entries:
         hole(entries, end)
     if holes:
-        _count_lost(index, holes[0], messages - index.messages[-1])
+        index.messages.add_lost(holes[0], messages - index.messages.all)
     return index
 
 
@@ -209,12 +203,6 @@ def _follows(claim: Record, segment: SegmentId, index: Index, room: int) -> bool
     wanted = (ENTRIES, segment, index.entries)
     found = (claim.kind, claim.segment, claim.first)
     return found == wanted and claim.n > 0 and tables <= claim.size <= room
-
-
-def _count_lost(index: Index, entry: int, messages: int) -> None:
-    """Count the messages of a hole at its first entry: how they were divided is unknown."""
-    for later in range(entry + 1, len(index.messages)):
-        index.messages[later] += max(0, messages)
 
 
 def records_of(file: File, at: int, end: int) -> Iterator[tuple[int, bytes, Record]]:

@@ -82,7 +82,7 @@ class LocalSegment(JournaledSegment):
         blocks = self.committed_blocks
         entries = self.index.firsts[blocks]
         length = self.index.offsets[blocks] if blocks or self.length else 0
-        messages, size = self.index.messages[entries], self.index.payload_bytes(blocks)
+        messages, size = self.index.messages.before(entries), self.index.payload_bytes(blocks)
         return Row(entries, messages, size, length, self.sealed is not None)
 
 
@@ -160,7 +160,7 @@ class LocalReader:
         )
 
     def messages_before(self, entry: int) -> int:
-        return self._segment.index.messages[entry]
+        return self._segment.index.messages.before(entry)
 
     def close(self) -> None:
         """Nothing to release: files are open only while they are read."""

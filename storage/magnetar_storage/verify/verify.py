@@ -455,7 +455,7 @@ def _block_trouble(data: bytes, blocks: Blocks, block: int, index: Index) -> str
         return "the entries are damaged" if end > at else "the entries are lost"
     if record != (ENTRIES, blocks.segment, first, until - first, at, end - at):
         return "the record here is not the one of the index"
-    counts = accumulate(counts_of(data, record), initial=index.messages[first])
-    if array("Q", counts) != index.messages[first : until + 1]:
+    counts = accumulate(counts_of(data, record), initial=index.messages.before(first))
+    if array("Q", counts) != index.messages.cut(first, until + 1):
         return "the numbers of messages in the index differ from those of the entries"
     return None

@@ -63,7 +63,7 @@ def same(left: Index, right: Index) -> bool:
 
 def loaded(disk: FaultyDisk, index: Index) -> Index:
     """The index as a start finds it that knows how much the segment holds."""
-    length, entries, messages = index.offsets[-1], index.entries, index.messages[-1]
+    length, entries, messages = index.offsets[-1], index.entries, index.messages.all
     return index_file.load_unfinished(disk, 7, length, entries, messages)
 
 

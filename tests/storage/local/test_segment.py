@@ -97,7 +97,7 @@ def test_a_scan_makes_a_hole_of_a_damaged_block(
     disk.flip_bit(name, offset, data.draw(st.integers(0, 7)))
     found = segment.scan(disk.open(name), 7, index.offsets[-1], sealed.entries, sealed.messages)
     assert (found.firsts, found.offsets) == (index.firsts, index.offsets)
-    assert found.messages[-1] == sealed.messages
+    assert found.messages.all == sealed.messages
     damaged = sum(offset >= at for at in index.offsets) - 1
     for block in range(index.blocks):
         blocks = Blocks.of(7, found, block, block + 1)
