@@ -30,6 +30,8 @@ SEND_START: Final = Struct("3sBBBB")
 """Type and tag of the sub-message, its size, tag, producer id (its first byte), tag."""
 RECEIPT_START: Final = Struct(">II3sBB")
 """Sizes, type and tag of the sub-message, its size, tag of the producer id."""
+NO_HIGHEST_ID: Final = b"\x20\x00"
+"""The end of a receipt: its highest sequence id, 0."""
 MANY_RECEIPTS: Final = 4
 """From so many on, finding out that they count up is worth it."""
 ID_STARTS: Final = tuple(bytes((0x1A, size, 0x08)) for size in range(2 * 10 + 3))
@@ -150,6 +152,35 @@ def encode_receipts(
         for i, (sequence_id, highest_id) in enumerate(zip(sequence_ids, highest_ids, strict=True))
     ]
     return b"".join(receipts)
+
+
+class Receipts:
+    """Encodes receipts of one producer, keeping what seldom changes from one to the next."""
+
+    __slots__ = ("_before", "_between", "_entry_size", "_ledger", "_producer_id", "_sequence_size")
+
+    def __init__(self, producer_id: int) -> None:
+        self._producer_id = producer_id
+        self._ledger = -1
+        self._sequence_size = self._entry_size = 0
+        self._before = self._between = b""
+
+    def one(self, sequence_id: int, highest_id: int, ledger: int, entry_id: int) -> bytes:
+        """The SEND_RECEIPT frame of one entry; entry -1 is a duplicate."""
+        if highest_id or entry_id < 0:
+            return _receipt(self._producer_id, sequence_id, highest_id, ledger, entry_id)
+        sequence, entry = encode_varint(sequence_id), encode_varint(entry_id)
+        if (
+            ledger != self._ledger
+            or len(sequence) != self._sequence_size
+            or len(entry) != self._entry_size
+        ):
+            self._ledger = ledger
+            self._sequence_size, self._entry_size = len(sequence), len(entry)
+            self._before, self._between, _ = _around_ids(
+                self._producer_id, len(sequence), ledger, len(entry), 0
+            )
+        return b"".join((self._before, sequence, self._between, entry, NO_HIGHEST_ID))
 
 
 def _receipt(

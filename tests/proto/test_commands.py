@@ -21,7 +21,13 @@ from magnetar_proto.deliveries import (
 from magnetar_proto.entries import verify_checksum
 from magnetar_proto.errors import BadCommand, LocalError
 from magnetar_proto.frames import Frame, FrameDecoder
-from magnetar_proto.sends import decode_receipt, decode_send, encode_receipts, encode_send
+from magnetar_proto.sends import (
+    Receipts,
+    decode_receipt,
+    decode_send,
+    encode_receipts,
+    encode_send,
+)
 from magnetar_proto.wire import encode_varint
 
 MAX64 = 2**64 - 1
@@ -356,6 +362,13 @@ def test_encode_receipts(
         (producer, low, high, ledger, -1 if first_entry < 0 else signed(first_entry + index))
         for index, (low, high) in enumerate(pairs)
     ]
+    receipts = Receipts(producer)
+    step = 0 if first_entry < 0 else 1
+    one_by_one = (
+        receipts.one(low, high, ledger, first_entry + step * index)
+        for index, (low, high) in enumerate(pairs)
+    )
+    assert b"".join(one_by_one) == data
     frames = frames_of(data)
     assert [decode_receipt(*frame[1:4]) for frame in frames] == expected
     bodies = [body_of(frame, "send_receipt") for frame in frames]
@@ -369,6 +382,10 @@ def test_receipts_across_the_steps_of_a_varint() -> None:
     assert [decode_receipt(*frame[1:4]) for frame in frames_of(data)] == [
         (1, sequence, 0, 5, 120 + index) for index, sequence in enumerate(sequences)
     ]
+    receipts = Receipts(1)
+    assert data == b"".join(
+        receipts.one(sequence, 0, 5, 120 + index) for index, sequence in enumerate(sequences)
+    )
 
 
 steps = st.sampled_from([0, 1, 100, 2**14 - 20, 2**14, 2**21 - 20, 2**28 - 20, 2**64 - 60])

@@ -7,8 +7,9 @@ from typing import NamedTuple, Protocol
 from magnetar_broker.base.connection import Connection
 from magnetar_broker.base.errors import BrokerError
 from magnetar_broker.publishing.access import SHARED, Claim
-from magnetar_proto.sends import encode_receipts
+from magnetar_proto.sends import Receipts, encode_receipts
 from magnetar_storage.log.log import LogRun
+from magnetar_storage.world.compiling import mypyc_attr
 
 NO_ID = -(1 << 63)
 """Below every sequence id."""
@@ -51,13 +52,19 @@ class ProducerRegistry(Protocol):
         """Refuse the next producer of this name."""
 
 
+@mypyc_attr(acyclic=True)
 class Sends(LogRun):
     """A run of entries from one producer that arrived together and is answered together."""
 
     __slots__ = ("chunked", "delayed", "highest_ids", "producer", "sequence_ids", "top")
 
     def __init__(self, producer: "Producer") -> None:
-        super().__init__()
+        # Not by super().__init__, a further call for each run.
+        self.payloads = []
+        self.counts = []
+        self.size = 0
+        self.log = None
+        self.offset = self.ledger = self.first_entry = -1
         self.producer = producer
         self.sequence_ids: list[int] = []
         self.highest_ids: list[int] = []
@@ -89,9 +96,10 @@ class Sends(LogRun):
         """
         producer = self.producer
         if receipts and not producer.closed:
-            producer.connection.send(receipts)
-        producer.connection.published(len(self.payloads), self.size)
-        producer.answered(len(self.payloads))
+            producer.send(receipts)
+        entries = len(self.payloads)
+        producer.published(entries, self.size)
+        producer.answered(entries)
 
     def answer_if(self, is_stored: bool) -> None:
         """Answer a run of copies: with receipts if the entries that they repeat are durable."""
@@ -99,9 +107,10 @@ class Sends(LogRun):
 
     def receipts(self) -> bytes:
         """A receipt for every entry, at consecutive positions."""
-        return encode_receipts(
-            self.producer.id, self.sequence_ids, self.highest_ids, self.ledger, self.first_entry
-        )
+        ids, producer = self.sequence_ids, self.producer
+        if len(ids) == 1:
+            return producer.receipts.one(ids[0], self.highest_ids[0], self.ledger, self.first_entry)
+        return encode_receipts(producer.id, ids, self.highest_ids, self.ledger, self.first_entry)
 
 
 @dataclass(frozen=True)
@@ -125,6 +134,12 @@ class Producer:
         self, connection: Connection, registry: ProducerRegistry, request: ProducerRequest
     ) -> None:
         self.connection = connection
+        # Attributes of the connection that every run needs.
+        self.send = connection.send
+        self.published = connection.published
+        self.receipts = Receipts(request.producer_id)
+        self.gathering: Sends | None = None
+        """The run to which the session adds what it is receiving."""
         self.id = request.producer_id
         self.name = request.name
         self.epoch = request.epoch

@@ -52,7 +52,7 @@ class Publishing:
 
     def receive(self, frames: Sequence[Frame], at: int) -> int:
         """Handle the SENDs from `frames[at]` on; returns the index of the first other command."""
-        runs: dict[int, Sends] = {}
+        runs: list[Sends] = []
         current_id = -1
         must_encrypt, usual_size, largest = False, COPY_LIMIT, 0
         head = CHECKED_HEAD.unpack_from
@@ -87,7 +87,7 @@ class Publishing:
                 refused = refusal_of_entry(entry, must_encrypt, largest if messages > 0 else 0)
                 if refused is None and deliver_at_ms(entry) is not None:
                     refused = _check_delay(run, entry)
-            elif DELIVER_AT_TAG in entry[METADATA_AT : METADATA_AT + size]:
+            elif entry.find(DELIVER_AT_TAG, METADATA_AT, METADATA_AT + size) >= 0:
                 refused = _check_delay(run, entry)
             if refused is not None:
                 self._refuse(runs, run.producer, max(sequence_id, highest_id), refused)
@@ -102,6 +102,7 @@ class Publishing:
                 run.counts.append(1)
                 run.chunked = True
             run.payloads.append(entry)
+            run.size += len(entry)
         self._publish(runs)
         return at
 
@@ -117,30 +118,33 @@ class Publishing:
         self._budget.paused.discard(self._resume_if_free)
         self.producers.close_all()
 
-    def _run(self, runs: dict[int, Sends], producer_id: int) -> Sends | None:
-        """The producer's run; None if the message is to be ignored."""
-        run = runs.get(producer_id)
-        if run is None:
-            producer = self.producers.get(producer_id)
-            if producer is not None and producer.ready:
-                run = runs[producer_id] = Sends(producer)
-            elif producer_id not in self.recently_closed:
+    def _run(self, runs: list[Sends], producer_id: int) -> Sends | None:
+        """The producer's run among `runs`; None if the message is to be ignored."""
+        producer = self.producers.get(producer_id)
+        if producer is None or not producer.ready:
+            if producer_id not in self.recently_closed:
                 raise BadCommand(
                     f"SEND by producer {producer_id}, which is not open on this connection"
                 )
+            return None
+        run = producer.gathering
+        if run is None:
+            run = producer.gathering = Sends(producer)
+            runs.append(run)
         return run
 
-    def _publish(self, runs: dict[int, Sends]) -> None:
+    def _publish(self, runs: list[Sends]) -> None:
         """Hand the runs to their producers; pause reading at the limits of pending data."""
         size = 0
-        for run in runs.values():
-            run.size = sum(map(len, run.payloads))
+        for run in runs:
             size += run.size
             self.pending_entries += len(run.payloads)
         self._budget.take(size)
-        for run in runs.values():
+        for run in runs:
+            producer = run.producer
+            producer.gathering = None
             if run.payloads:
-                run.producer.publish(run)
+                producer.publish(run)
         runs.clear()
         if self.pending_entries >= self._max_pending or self._budget.exhausted:
             self._pause()
@@ -158,14 +162,14 @@ class Publishing:
             self._budget.paused.discard(self._resume_if_free)
             self._reading.resume_reading()
 
-    def _refuse_unsupported(self, runs: dict[int, Sends], send: pb.CommandSend) -> None:
+    def _refuse_unsupported(self, runs: list[Sends], send: pb.CommandSend) -> None:
         run = self._run(runs, send.producer_id)
         if run is not None:
             sequence_id = max(send.sequence_id, send.highest_sequence_id)
             self._refuse(runs, run.producer, sequence_id, UNSUPPORTED)
 
     def _refuse(
-        self, runs: dict[int, Sends], producer: Producer, sequence_id: int, refused: Refusal
+        self, runs: list[Sends], producer: Producer, sequence_id: int, refused: Refusal
     ) -> None:
         """Refuse one message after those before it are answered; until then it is pending."""
         self._publish(runs)

@@ -21,6 +21,7 @@ from magnetar_storage.log.rewritable import Needed
 from magnetar_storage.log.rewriting import COPY_BYTES, Rewriting
 from magnetar_storage.log.rollover import Rollover
 from magnetar_storage.log.stored_record import StoredRecord
+from magnetar_storage.world.compiling import mypyc_attr
 from magnetar_storage.world.mutex import Mutex
 from magnetar_storage.world.runtime import Done
 
@@ -29,6 +30,7 @@ NEW = LogRecord()
 NEW_VALUE = NEW.encode()
 
 
+@mypyc_attr(acyclic=True)  # it is in no reference cycle once it was reported
 class LogRun:
     """A run of entries on its way into a log, and what a segment's writer calls with its outcome.
 
@@ -75,6 +77,7 @@ class LogRun:
         self.stored(error)
 
 
+@mypyc_attr(acyclic=True)
 class CallbackRun(LogRun):
     """A run that calls a function with its outcome."""
 

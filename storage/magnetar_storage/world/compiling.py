@@ -1,0 +1,16 @@
+"""What modules that can be compiled tell the compiler; without effect on source."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+try:
+    from mypy_extensions import mypyc_attr
+except ImportError:  # it comes with the compiler, and compiled modules do not use it
+    T = TypeVar("T")
+
+    def mypyc_attr(*, acyclic: bool = False) -> Callable[[T], T]:  # type: ignore[misc]
+        """`acyclic`: instances are in no reference cycle, so the garbage collector skips them."""
+        return lambda cls: cls
+
+
+__all__ = ["mypyc_attr"]
