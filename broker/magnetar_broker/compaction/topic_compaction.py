@@ -115,6 +115,8 @@ class TopicCompaction:
 
         On return what is to be compacted is held; `status` has the outcome later.
         """
+        from magnetar_broker.compaction.run import CompactionRun  # noqa: PLC0415 (not for the start)
+
         self._check_open()
         if self.is_running:
             return False
@@ -125,8 +127,10 @@ class TopicCompaction:
         except (BrokerError, StorageError):
             self.status = before
             raise
+        # Here and not in the task, which begins later: `stop` must find it.
+        run = self._run = CompactionRun(self._log, self.view, self._rules)
         self._ended = self._log.engine.clock.promise()
-        self._log.engine.tasks.spawn(self._compact())
+        self._log.engine.tasks.spawn(self._compact(run))
         return True
 
     async def check(self) -> None:
@@ -136,11 +140,8 @@ class TopicCompaction:
             if (await self._held_backlog()).size > self._threshold:
                 await self.start()
 
-    async def _compact(self) -> None:
-        from magnetar_broker.compaction.run import CompactionRun  # noqa: PLC0415 (not for the start)
-
+    async def _compact(self, run: "CompactionRun") -> None:
         log, figures = self._log, self.figures
-        run = self._run = CompactionRun(log, self.view, self._rules)
         begun_ms = log.engine.clock.now_ms()
         try:
             compacted = await run.run()

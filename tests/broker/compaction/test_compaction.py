@@ -126,6 +126,18 @@ def test_closing_a_topic_waits_for_no_phase_of_its_compaction(
         assert closed.done(), f"it is still being compacted after {milliseconds} ms"
 
 
+def test_closing_a_topic_stops_a_compaction_whose_task_has_not_begun() -> None:
+    world = Compacting()
+    world.send_all(numbered(0, 20))
+    asked = world.begin(world.topic.compaction.start())
+    while not asked.done():
+        world.clock.step()
+    closed = world.begin(world.topic.close())
+    world.clock.pump()
+    assert closed.done()
+    assert world.topic.compaction.status is CompactionStatus.ERROR
+
+
 @pytest.mark.parametrize("seconds", [1.0, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 6.0])
 def test_a_topic_that_is_truncated_meanwhile_keeps_what_is_left(
     slow: Compacting, seconds: float
