@@ -83,6 +83,8 @@ def keep(disk: Disk, work: IndexWork) -> IndexesKept:
             disk.remove(index_file.file_name(number))
             kept.removed.append(number)
         for growth in work.growths:
+            # Noted before it is tried: what fails may leave a file, which has to be removed too.
+            kept.grown[growth.segment] = Kept(growth.start, growth.at)
             kept.grown[growth.segment] = Kept(growth.stop, index_file.append(disk, growth))
     except StorageError as error:
         kept.trouble = error

@@ -266,3 +266,16 @@ def test_a_checkpoint_does_not_need_the_index_files(machine: Machine) -> None:
     machine.disk.fault = None
     grown(machine, number, STEP)
     assert kept_blocks(machine.disk, number) == len(machine.truths[number].appended)
+
+
+def test_an_index_file_whose_first_write_failed_goes_with_its_segment(machine: Machine) -> None:
+    number = machine.create()
+    error = Unavailable("no room")
+    machine.disk.fault = lambda what, name: (
+        error if what == "write" and name.endswith(".idx") else None
+    )
+    grown(machine, number, STEP)
+    machine.disk.fault = None
+    machine.seal(number)
+    machine.do(machine.store.checkpoint())
+    assert index_names(machine) == []
