@@ -178,14 +178,14 @@ def _kept(disk: Disk, segment: SegmentId) -> Index | None:
     """What the index file holds; None if there is none, or if it does not fit the segment."""
     try:
         file = disk.open(file_name(segment))
+        try:
+            content = read(file, segment)
+        finally:
+            file.close()
     except FileNotFoundError:
         return None
-    try:
-        content = read(file, segment)
     except Unavailable:
         return None  # it cannot be read; the segment perhaps can
-    finally:
-        file.close()
     return content.found if _fits(disk, segment, content) else None
 
 

@@ -159,12 +159,13 @@ def test_an_index_that_contradicts_the_segment_is_not_used(kept: str) -> None:
     assert same(loaded(disk, index), index)
 
 
-def test_an_index_file_that_cannot_be_read_is_not_needed() -> None:
+@pytest.mark.parametrize("broken_call", ["open", "read", "look at"])
+def test_an_index_file_that_cannot_be_read_is_not_needed(broken_call: str) -> None:
     disk, index = open_segment([[(b"a", 1)]] * 3)
     name = index_file.file_name(7)
 
     def broken(what: str, of: str) -> Unavailable | None:
-        return Unavailable(f"cannot {what} {of}") if of == name and what == "read" else None
+        return Unavailable(f"cannot {what} {of}") if of == name and what == broken_call else None
 
     disk.fault = broken
     assert same(loaded(disk, index), index)
