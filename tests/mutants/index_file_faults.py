@@ -52,6 +52,13 @@ INDEX_FILE_FAULTS = (
     ),
     Fault(
         OPEN_INDEXES,
+        "an index file whose first write failed is never removed",
+        "            kept.grown[growth.segment] = Kept(growth.start, growth.at)\n",
+        "",
+        TESTS,
+    ),
+    Fault(
+        OPEN_INDEXES,
         "index files are never removed",
         "[number for number in self._files if number not in rows]",
         "[]",
@@ -66,7 +73,7 @@ INDEX_FILE_FAULTS = (
     ),
     Fault(
         WRITE_BEHIND,
-        "an index file that cannot be written is not told",
+        "an error of writing an index file is not reported",
         "                    self._failed(kept.trouble)",
         "                    pass",
         TESTS,

@@ -73,9 +73,9 @@ class OpenIndexes:
 
 
 def keep(disk: Disk, work: IndexWork) -> IndexesKept:
-    """Do it, in the worker.
+    """Do this work, in the worker's thread.
 
-    The checkpoint that was written before does not need it: so what fails is told, not raised.
+    The checkpoint, which was written before, does not need it: an error is returned as `trouble`.
     """
     kept = IndexesKept()
     try:
@@ -83,7 +83,7 @@ def keep(disk: Disk, work: IndexWork) -> IndexesKept:
             disk.remove(index_file.file_name(number))
             kept.removed.append(number)
         for growth in work.growths:
-            # Noted before it is tried: what fails may leave a file, which has to be removed too.
+            # Before the attempt: one that fails may leave a file, which has to be removed later.
             kept.grown[growth.segment] = Kept(growth.start, growth.at)
             kept.grown[growth.segment] = Kept(growth.stop, index_file.append(disk, growth))
     except StorageError as error:

@@ -200,5 +200,5 @@ def _checkpoint(
         disk.remove(segment.file_name(number))
     disk.sync_dir("segments")
     checkpoints.write(disk, made, spare_files)
-    # Behind the checkpoint: an index tells of nothing that a recovery could still decide otherwise.
+    # After the checkpoint, so that index files hold only blocks that every recovery will find.
     return keep(disk, index_work)
