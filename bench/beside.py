@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 import click
 import uvloop
@@ -24,11 +25,14 @@ LONGEST_SECONDS = 120
 """A measurement beside which something else goes on is over by then."""
 
 
+@dataclass
 class Beside:
-    """What the other process did, known when it has ended."""
+    """What was done beside a measurement, known when it has ended."""
 
-    def __init__(self) -> None:
-        self.messages = 0
+    messages: int = 0
+    """Entries, if they are batches."""
+    seconds: float = 0.0
+    """How much of the measurement's time it took, where that is not all of it."""
 
 
 @asynccontextmanager

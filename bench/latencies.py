@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from bench.beside import beside
+from bench.beside import Beside, beside
 from bench.compacting import COMPACTION_SECONDS, compacted, keyed_loads
 from bench.connection import LoadError, connected, open_consumer, open_producer
 from bench.frames import Shape, encode_load
@@ -18,7 +18,7 @@ COMPACTED_MESSAGES = 200_000
 COMPACTED_TOPICS = 2
 """Compacted one after the other: a compaction may be over before the measurement."""
 BACKLOG_SECONDS_A_GB = 120
-Prepared = Callable[[], AbstractAsyncContextManager[object]]
+Prepared = Callable[[], AbstractAsyncContextManager[Beside]]
 
 
 def beside_topics(
@@ -30,7 +30,8 @@ def beside_topics(
     async def prepare() -> Prepared:
         return lambda: beside("topics", trial.server.port, others, count)
 
-    return _measured(trial, shape, entries, per_second, prepare)
+    measures, done = _measured(trial, shape, entries, per_second, prepare)
+    return measures | {"beside_per_s": done.messages / measures["seconds"]}
 
 
 def beside_backlog(
@@ -50,21 +51,21 @@ def beside_backlog(
                 raise LoadError("the backlog was not stored in time")
         return lambda: beside("backlog", trial.server.port, topic, count)
 
-    return _measured(trial, shape, entries, per_second, prepare)
+    measures, done = _measured(trial, shape, entries, per_second, prepare)
+    return measures | {"beside_per_s": done.messages * backlog.batch / measures["seconds"]}
 
 
 def beside_compaction(trial: Trial, shape: Shape, entries: int, per_second: int) -> Measures:
     """While other topics are compacted; `beside_share` is how much of the time."""
     topics = [f"{trial.topic}-compacted-{number}" for number in range(COMPACTED_TOPICS)]
-    busy: list[float] = []
 
     async def prepare() -> Prepared:
         for topic in topics:
             await _fill(trial, topic, max(1000, int(COMPACTED_MESSAGES * trial.scale)))
-        return lambda: _compacting(trial.server.http_port, topics, busy)
+        return lambda: _compacting(trial.server.http_port, topics)
 
-    measures = _measured(trial, shape, entries, per_second, prepare)
-    return measures | {"beside_share": min(1.0, sum(busy) / measures["seconds"])}
+    measures, done = _measured(trial, shape, entries, per_second, prepare)
+    return measures | {"beside_share": min(1.0, done.seconds / measures["seconds"])}
 
 
 def _measured(
@@ -73,19 +74,22 @@ def _measured(
     entries: int,
     per_second: int,
     prepare: Callable[[], Awaitable[Prepared]],
-) -> Measures:
+) -> tuple[Measures, Beside]:
     """A server without topics has nothing else to do: it is the reference of a quiet one."""
     load = trial.load(shape, entries, write_entries=1)
+    done = Beside()
 
     async def work() -> Measures:
         if not trial.server.has_topics:
             return await even_load(trial, load, per_second)
+        nonlocal done
         meanwhile = await prepare()
-        async with meanwhile():
+        async with meanwhile() as done:
             return await even_load(trial, load, per_second)
 
     seconds = COMPACTION_SECONDS + BACKLOG_SECONDS_A_GB * trial.backlog_bytes / 1e9
-    return trial.run(work, stall_seconds=seconds)
+    measures = trial.run(work, stall_seconds=seconds)
+    return measures, done
 
 
 async def _fill(trial: Trial, topic: str, messages: int) -> None:
@@ -98,9 +102,9 @@ async def _fill(trial: Trial, topic: str, messages: int) -> None:
 
 
 @asynccontextmanager
-async def _compacting(http_port: int, topics: list[str], busy: list[float]) -> AsyncIterator[None]:
-    """Notes the seconds it was at it; what is being compacted in the end is finished, uncounted."""
-    over = asyncio.Event()
+async def _compacting(http_port: int, topics: list[str]) -> AsyncIterator[Beside]:
+    """What is being compacted in the end is finished, uncounted."""
+    over, done = asyncio.Event(), Beside()
     began = time.perf_counter()
 
     async def compact_each() -> None:
@@ -108,12 +112,14 @@ async def _compacting(http_port: int, topics: list[str], busy: list[float]) -> A
             if not over.is_set():
                 await compacted(http_port, topic)
 
+    def ended() -> None:
+        done.seconds = done.seconds or time.perf_counter() - began
+
     working = asyncio.ensure_future(compact_each())
-    working.add_done_callback(lambda _: busy.append(time.perf_counter() - began))
+    working.add_done_callback(lambda _: ended())
     try:
-        yield
-        if not busy:
-            busy.append(time.perf_counter() - began)
+        yield done
+        ended()
     finally:
         over.set()
         await working

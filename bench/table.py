@@ -67,6 +67,7 @@ EXTRAS = (
     Column("touched_per_s", "used again/s", places(0)),
     Column("touch_cpu_us", "CPU us to use again", places(0)),
     Column("stored_share", "stored", places(2)),
+    Column("beside_per_s", "beside it msg/s", places(0)),
     Column("beside_share", "beside it for", places(2)),
     Column("beginning_ms", "from the beginning ms", places(0)),
     Column("middle_ms", "from the middle ms", places(0)),

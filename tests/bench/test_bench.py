@@ -313,8 +313,8 @@ def test_a_row_measures(key: str, name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "positive"),
     [
-        ("latency-topics", {"p50_ms", "p999_ms"}),
-        ("latency-backlog", {"p50_ms", "p999_ms"}),
+        ("latency-topics", {"p50_ms", "p999_ms", "beside_per_s"}),
+        ("latency-backlog", {"p50_ms", "p999_ms", "beside_per_s"}),
         ("latency-compaction", {"p50_ms", "p999_ms", "beside_share"}),
         ("first-delivery-cold", {"healthy_ms", "beginning_ms", "middle_ms", "stored_gb"}),
         ("topics-million", {"healthy_ms", "without_mib", "known_mib", "rss_mib"}),
