@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable, Iterator
 
 from magnetar_broker.base.periodic_jobs import PAUSE_EVERY, PeriodicJobs, each
-from magnetar_broker.base.turns import yield_turn
 from magnetar_broker.config import Settings
 from magnetar_broker.lifetime.expiry import expire_messages, expire_subscriptions
 from magnetar_broker.lifetime.quotas import enforce_quotas
@@ -11,6 +10,7 @@ from magnetar_broker.lifetime.tidying import tidy
 from magnetar_broker.topic.non_persistent import NonPersistentTopic
 from magnetar_broker.topic.topic import Topic
 from magnetar_storage.log.engine import Engine
+from magnetar_storage.world.runtime import yield_turn
 
 TRIMMING = "trimming of segments"
 MEASURING = "measuring of rates"

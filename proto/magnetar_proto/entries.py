@@ -8,6 +8,7 @@ All sizes are big-endian.
 """
 
 import re
+from collections.abc import Sequence
 from struct import Struct
 from struct import error as StructError
 from typing import Final
@@ -116,13 +117,26 @@ def deliver_at_ms(entry: bytes) -> int | None:
             stop = METADATA_AT + size
             if entry[METADATA_AT] == 0x0A and entry[METADATA_AT + 1] < 128:
                 found = _DELAYED.match(entry, METADATA_AT + 2 + entry[METADATA_AT + 1], stop)
-                if found is not None and entry.find(DELIVER_AT_TAG, found.end(), stop) < 0:
+                if found is not None and (
+                    found.end() == stop or entry.find(DELIVER_AT_TAG, found.end(), stop) < 0
+                ):
                     a, b, c, d, e, f = found[1]
                     return a + (b << 7) + (c << 14) + (d << 21) + (e << 28) + (f << 35) - _MORE
     if entry.find(DELIVER_AT_TAG, 0, stop) < 0:
         return None
     metadata, _ = parse_metadata(entry)
     return metadata.deliver_at_time if metadata.deliver_at_time > 0 else None
+
+
+def deliver_times_ms(entries: Sequence[bytes]) -> list[int]:
+    """When each is to be delivered, as `deliver_at_ms`; 0: at once, or it cannot be read."""
+    times: list[int] = []
+    for entry in entries:
+        try:
+            times.append(deliver_at_ms(entry) or 0)
+        except BadMetadata:
+            times.append(0)
+    return times
 
 
 def _skip_broker_metadata(buf: bytes, start: int, end: int) -> int:

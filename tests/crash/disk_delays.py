@@ -67,13 +67,13 @@ class Delays:
         self._add(first, payloads)
 
     def _add(self, first: int, payloads: Sequence[bytes]) -> None:
-        later = [
-            (offset, due_at(payload))
+        later = {
+            offset: due_at(payload)
             for offset, payload in enumerate(payloads, first)
             if due_at(payload) > self._model.released_to and offset not in self._index.waiting
-        ]
+        }
         if later:
-            self._index.add(later)
+            self._index.add(list(later), list(later.values()))
 
     async def release(self, until: int) -> None:
         """It is later now: what is due waits no longer, and nothing else."""

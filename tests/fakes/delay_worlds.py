@@ -27,7 +27,7 @@ class DelayWorld:
         self.world.clock.forget()
         self.world.store.crash()
         self.log: Log = self.world.open()
-        recent = RecentDelays()
+        recent = RecentDelays(size=3, most_parts=3)
         self.cursors = self.world.do(CursorLog.open(self.log, {DELAYS: recent}))
         self.cursors._roll_bytes = 500
         self.index = self.world.do(
@@ -53,7 +53,7 @@ class DelayWorld:
         new = {first + at: due for at, due in enumerate(delays) if due is not None}
         self.delays |= new
         if new:
-            self.index.add(list(new.items()))
+            self.add(list(new))
 
     def pump(self) -> None:
         self.world.clock.pump()
@@ -73,15 +73,20 @@ class DelayWorld:
 
     def ask_the_unsure(self) -> None:
         """Add what the index does not know, as a reader of entries does."""
-        lost = [
-            (offset, due)
-            for offset, due in self.delays.items()
-            if offset >= self.log.first_offset
-            and offset in self.index.unsure
-            and offset not in self.index.waiting
-        ]
-        if lost:
-            self.index.add(lost)
+        self.add(
+            [
+                offset
+                for offset in self.delays
+                if offset >= self.log.first_offset
+                and offset in self.index.unsure
+                and offset not in self.index.waiting
+            ]
+        )
+
+    def add(self, offsets: list[int]) -> None:
+        """Add these entries, if there are any, with the times that they have."""
+        if offsets:
+            self.index.add(offsets, [self.delays[offset] for offset in offsets])
 
     @property
     def waiting(self) -> set[int]:

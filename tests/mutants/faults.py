@@ -65,8 +65,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "storage/magnetar_storage/delays/recent_delays.py",
         "delays that are being moved to a run are not written again",
-        "self._records(Kind.WHOLE, self._moving + self._heap)",
-        "self._records(Kind.WHOLE, self._heap)",
+        "self._records(Kind.WHOLE, self._moving + self._blocks())",
+        "self._records(Kind.WHOLE, self._blocks())",
         DELAYS,
     ),
     Fault(

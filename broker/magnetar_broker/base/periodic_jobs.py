@@ -4,12 +4,11 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol, TypeVar
 
-from magnetar_broker.base.turns import yield_turn
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.world.mutex import Mutex
-from magnetar_storage.world.runtime import Clock, Timer
+from magnetar_storage.world.runtime import Clock, Timer, yield_turn
 
 logger = logging.getLogger(__name__)
 

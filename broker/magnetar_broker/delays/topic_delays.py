@@ -4,19 +4,17 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from magnetar_broker.base.turns import yield_turn
 from magnetar_broker.policies.values import DelayedDelivery
-from magnetar_proto.entries import DELIVER_AT_TAG, deliver_at_ms
-from magnetar_proto.errors import BadMetadata
+from magnetar_proto.entries import DELIVER_AT_TAG, deliver_times_ms
 from magnetar_storage.cursors.attached_state import DELAYS
 from magnetar_storage.cursors.cursor_log import CursorLog
+from magnetar_storage.delays.delay_block import MAX_TIME
 from magnetar_storage.delays.delay_index import DelayIndex
-from magnetar_storage.delays.delay_run import MAX_TIME
 from magnetar_storage.delays.recent_delays import RecentDelays
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.offset_set import OffsetSet
-from magnetar_storage.world.runtime import Timer
+from magnetar_storage.world.runtime import Timer, yield_turn
 
 logger = logging.getLogger(__name__)
 
@@ -100,13 +98,14 @@ class TopicDelays:
 
     def _add(self, first: int, payloads: Sequence[bytes]) -> None:
         horizon = self._horizon()
-        later = [
-            (offset, at_ms)
-            for offset, at_ms in enumerate(map(_deliver_at_ms, payloads), first)
-            if at_ms > horizon
-        ]
-        if later:
-            self._index.add(later)
+        offsets: Sequence[int] = range(first, first + len(payloads))
+        times = deliver_times_ms(payloads)
+        if min(times, default=0) <= horizon:  # else all are delayed, as is usual where some are
+            stamped = zip(offsets, times, strict=True)
+            offsets = [offset for offset, at_ms in stamped if at_ms > horizon]
+            times = [at_ms for at_ms in times if at_ms > horizon]
+        if offsets:
+            self._index.add(offsets, times)
             self._arm()
 
     def catch(self, first: int, payloads: Sequence[bytes]) -> None:
@@ -218,11 +217,3 @@ class TopicDelays:
         """Stop and write the index; the cursor log must still be open."""
         self.stop()
         await self._index.close()
-
-
-def _deliver_at_ms(entry: bytes) -> int:
-    """The delivery time; 0 without one, or if the metadata cannot be read."""
-    try:
-        return deliver_at_ms(entry) or 0
-    except BadMetadata:
-        return 0

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from magnetar_broker.base.turns import yield_turn
 from magnetar_broker.broker import Broker
 from magnetar_broker.compaction.topic_compaction import CompactionFigures
 from magnetar_broker.dispatch.base import Blocker
@@ -18,6 +17,7 @@ from magnetar_broker.topic.topic import Topic
 from magnetar_broker.watchdog import Stalls
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import StorageError
+from magnetar_storage.world.runtime import yield_turn
 
 logger = logging.getLogger(__name__)
 

@@ -54,7 +54,7 @@ class Publishing:
         """Handle the SENDs from `frames[at]` on; returns the index of the first other command."""
         runs: list[Sends] = []
         current_id = -1
-        must_encrypt, usual_size, largest = False, COPY_LIMIT, 0
+        must_encrypt, usual_size, largest, longest_ms = False, COPY_LIMIT, 0, 0
         head = CHECKED_HEAD.unpack_from
         for kind, buf, start, mid, end in frames[at:] if at else frames:
             if kind != SEND:
@@ -71,7 +71,7 @@ class Publishing:
                 if found is None:
                     continue
                 run, current_id = found, producer_id
-                must_encrypt, largest, _ = run.producer.rules
+                must_encrypt, largest, longest_ms = run.producer.rules
                 usual_size = min(COPY_LIMIT, largest) if largest > 0 else COPY_LIMIT
             entry = buf[mid:end]
             # The usual message is checked here: a call for each would cost a tenth more.
@@ -86,9 +86,11 @@ class Publishing:
             if not usual:
                 refused = refusal_of_entry(entry, must_encrypt, largest if messages > 0 else 0)
                 if refused is None and deliver_at_ms(entry) is not None:
-                    refused = _check_delay(run, entry)
+                    run.delayed = True
+                    refused = _check_delay(entry, longest_ms)
             elif entry.find(DELIVER_AT_TAG, METADATA_AT, METADATA_AT + size) >= 0:
-                refused = _check_delay(run, entry)
+                run.delayed = True
+                refused = _check_delay(entry, longest_ms) if longest_ms > 0 else None
             if refused is not None:
                 self._refuse(runs, run.producer, max(sequence_id, highest_id), refused)
                 current_id = -1
@@ -191,10 +193,8 @@ class Publishing:
         self.published(1, 0)
 
 
-def _check_delay(run: Sends, entry: bytes) -> Refusal | None:
-    """Mark the run, as the entry may be delayed; a refusal if its delay exceeds the limit."""
-    run.delayed = True
-    longest_ms = run.producer.rules.max_delay_ms
+def _check_delay(entry: bytes, longest_ms: int) -> Refusal | None:
+    """A refusal if the entry's delay exceeds the limit; 0 is none."""
     if longest_ms <= 0 or (deliver_at_ms(entry) or 0) - publish_time(entry) <= longest_ms:
         return None
     return Refusal(

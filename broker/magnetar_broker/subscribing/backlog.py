@@ -8,7 +8,6 @@ between, and a chunk is counted again only when it has changed.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from magnetar_broker.base.turns import yield_turn
 from magnetar_broker.dispatch.consumer import Backlog
 from magnetar_broker.subscribing.batch_masks import full_mask, without_lowest
 from magnetar_proto.entries import publish_time
@@ -17,6 +16,7 @@ from magnetar_storage.cursors.cursor import Cursor
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.offset_set import SIZE, OffsetSet
+from magnetar_storage.world.runtime import yield_turn
 
 YIELD_EVERY = 500
 """Look-ups in the log, of some microseconds each, between two yields to the event loop."""

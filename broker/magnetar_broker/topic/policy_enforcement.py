@@ -5,7 +5,6 @@ from itertools import count
 from typing import TypeVar
 
 from magnetar_broker.base.parallel import for_each
-from magnetar_broker.base.turns import yield_turn
 from magnetar_broker.policies.policy import Policy, PolicyValues, Subject
 from magnetar_broker.policies.resolver import Policies
 from magnetar_broker.topic.loaded_topics import AnyTopic, Topics
@@ -13,6 +12,7 @@ from magnetar_proto.names import TopicName
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.world.mutex import KeyedMutex
+from magnetar_storage.world.runtime import yield_turn
 
 T = TypeVar("T")
 TOPICS_A_TURN = 2

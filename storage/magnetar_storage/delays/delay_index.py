@@ -1,6 +1,6 @@
 """The index of delayed entries: which are to be delivered later, and when.
 
-The latest delays are a heap in memory, which is stored in the cursor segment (`recent_delays`).
+The latest delays are in memory, and stored in the cursor segment (`recent_delays`).
 When there are many they become a sorted run in a segment of its own (`delay_run`), of which
 at most a block is in memory.  The waiting offsets are a set of bits.  A restart reads that set,
 and no times.
@@ -12,13 +12,11 @@ read the delay of `unsure` entries from the entries themselves.
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
+from magnetar_storage.delays.delay_block import BLOCK, MAX_TIME, Block
 from magnetar_storage.delays.delay_run import (
-    MAX_TIME,
     DelayRun,
     Loaded,
-    key,
     load_run,
-    offset_of,
     write_run,
 )
 from magnetar_storage.delays.recent_delays import RecentDelays
@@ -26,12 +24,12 @@ from magnetar_storage.errors import Corrupt, NoSegment, StorageError
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.offset_set import OffsetSet, ranges_of
 from magnetar_storage.world.mutex import Mutex
-from magnetar_storage.world.runtime import Done, settling
+from magnetar_storage.world.runtime import Done, settling, yield_turn
 
 RUN = 1 << 15
 """How many delays stay in memory, and about how many a run has."""
-STEP = 4096
-"""How many delays `release` returns at most."""
+STEP = BLOCK
+"""How many delays `release` returns at most, and words of a run that are loaded in a turn."""
 MERGED = 4
 """This many runs that have at most `RUN` delays left together are merged."""
 
@@ -117,25 +115,31 @@ class DelayIndex:
                 # If it is unfinished, its delays are still among the recent ones.
                 useless.append(segment)
             else:
-                self._take_over(loaded)
+                await self._take_over(loaded)
         if damaged:
             await self._record()
         if useless:
             await self._log.stored.drop_delay_segments(useless)
 
-    def _take_over(self, loaded: Loaded) -> None:
+    async def _take_over(self, loaded: Loaded) -> None:
         self._set_runs([*self._runs, loaded.run])
-        for offset, bits in loaded.words:
-            self.waiting.add_bits(offset, bits)
+        for at in range(0, len(loaded.words), STEP):
+            for offset, bits in loaded.words[at : at + STEP]:
+                self.waiting.add_bits(offset, bits)
+            await yield_turn(self._log.engine.clock)
 
     # Adding -----------------------------------------------------------------------
 
-    def add(self, delays: Sequence[tuple[int, int]]) -> None:
-        """Add durable entries as (offset, time in milliseconds since 1970)."""
+    def add(self, offsets: Sequence[int], times: Sequence[int]) -> None:
+        """Add durable entries, at least one, in order; times are in milliseconds since 1970."""
         if self._closed:
             return  # they are `unsure`, see `close`
-        self._wait([offset for offset, _ in delays])
-        self._recent.add([key(at_ms, offset) for offset, at_ms in delays])
+        first, last = offsets[0], offsets[-1]
+        if last - first < len(offsets):  # the usual case: nothing per message
+            self.waiting.add(first, last + 1)
+        else:
+            self._wait(offsets)
+        self._recent.add(offsets, times)
         self._changed(None)
         if len(self._recent) > self._run and not self._moving:
             # Not set by the coroutine, which begins later: the next `add` must not begin another.
@@ -162,8 +166,9 @@ class DelayIndex:
         finally:
             self._moving = False
 
-    async def _write(self, keys: Sequence[int]) -> DelayRun:
-        """Write a new run; it is listed first, so that a crash leaves no unknown segment."""
+    async def _write(self, parts: Sequence[Block]) -> DelayRun:
+        """Write a new run of sorted blocks; it is listed first, so that a crash leaves no unknown
+        segment."""
         engine = self._log.engine
         writer = await engine.store.create()
         try:
@@ -172,7 +177,7 @@ class DelayIndex:
             await self._log.stored.discard_unlisted(writer.segment)
             raise
         try:
-            return await write_run(writer, engine.clock, keys)
+            return await write_run(writer, engine.clock, parts)
         except StorageError:
             with suppress(StorageError):  # else the next start deletes it as unfinished
                 await self._log.stored.drop_delay_segments([writer.segment])
@@ -204,7 +209,7 @@ class DelayIndex:
                     await self._tidy()
                     break
                 # Runs are never changed: they still have the delays of entries that were trimmed.
-                due = sorted(offset for offset in taken if offset in self.waiting)
+                due = sorted({offset for offset in taken if offset in self.waiting})
                 for start, stop in ranges_of(due):
                     self.waiting.remove(start, stop)
                 if due:
@@ -267,16 +272,18 @@ class DelayIndex:
             await self._merge(small)
 
     async def _merge(self, small: list[DelayRun]) -> None:
-        keys: list[int] = []
+        parts: list[Block] = []
         try:
             for run in small:
-                keys += await run.rest(self._log.engine.store)
+                for block in await run.rest(self._log.engine.store):
+                    part = block.only(self.waiting.__contains__)
+                    if part.times:
+                        parts.append(part)
         except (Corrupt, NoSegment):
             return  # `_take` handles the damage when the run is due
-        keys = sorted({one for one in keys if offset_of(one) in self.waiting})
-        if keys:
+        if parts:
             # Written before the small ones are dropped: every delay is always in one run at least.
-            self._set_runs([*self._runs, await self._write(keys)])
+            self._set_runs([*self._runs, await self._write(parts)])
         await self._drop(small)
 
     async def _drop(self, runs: list[DelayRun]) -> None:
@@ -291,7 +298,7 @@ class DelayIndex:
         async with self._working.held():
             self._trimmed_to = first
             self.waiting.remove_below(first)
-            self._recent.keep(lambda offset: offset >= first)
+            self._recent.trim(first)
             trimmed = [run for run in self._runs if run.stop <= first]
             if trimmed:
                 await self._drop(trimmed)

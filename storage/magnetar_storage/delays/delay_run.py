@@ -1,8 +1,7 @@
 """A run of delayed entries: sorted by time, in a segment of its own, never changed.
 
-A delay is one integer, `key(at_ms, offset)`, so that delays sort by time.  The segment's first
-entry is a header with the first time of each block and the set of offsets, so that loading a
-run reads nothing else; the other entries are the blocks, of at most `BLOCK` delays:
+The segment's first entry is a header with the first time of each block and the set of offsets, so
+that loading a run reads nothing else; the other entries are the blocks, of at most `BLOCK` delays:
 
     header   u32 version, u32 blocks, u32 delays, u32 words of offsets; the first time of each
              block (i64 each); the words' numbers (i64 each); the words (u64 each)
@@ -11,68 +10,25 @@ run reads nothing else; the other entries are the blocks, of at most `BLOCK` del
 Bit i of word number w stands for offset 64 w + i.
 """
 
-import sys
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
-from struct import Struct, pack, unpack_from
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from struct import Struct, unpack_from
 from struct import error as StructError
 from typing import Final, NamedTuple
 
+from magnetar_storage.delays.delay_block import BLOCK, Block, decode_block, encode_block, merged
 from magnetar_storage.errors import Corrupt
 from magnetar_storage.interfaces import SegmentId, SegmentStore, SegmentWriter
-from magnetar_storage.world.runtime import Clock, settling
+from magnetar_storage.local.record import to_bytes
+from magnetar_storage.log.offset_set import SIZE, OffsetSet, ranges_of
+from magnetar_storage.world.runtime import Clock, settling, yield_turn
 
 VERSION: Final = 1
-BLOCK: Final = 1024
 WORD: Final = 64
-FULL: Final = (1 << WORD) - 1
-MAX_TIME: Final = (1 << 63) - 1
 _HEAD: Final = Struct("<IIII")
 _READ_BYTES: Final = 1 << 20
-
-
-def key(at_ms: int, offset: int) -> int:
-    """A delay as one integer; neither may be negative."""
-    return at_ms << 64 | offset
-
-
-def time_of(key: int) -> int:
-    """When the delay of a key is over."""
-    return key >> 64
-
-
-def offset_of(key: int) -> int:
-    """The offset of the delayed entry."""
-    return key & FULL
-
-
-class Block(NamedTuple):
-    """Delays in the order of their times."""
-
-    times: "array[int]"
-    offsets: "array[int]"
-
-
-def encode_block(keys: Sequence[int]) -> bytes:
-    """The stored form of delays."""
-    n = len(keys)
-    return pack(f"<{2 * n}q", *[one >> 64 for one in keys], *[one & FULL for one in keys])
-
-
-def decode_block(data: bytes, at: int = 0) -> Block:
-    """Read a block of `encode_block`; `struct.error` if this is none."""
-    numbers = array("q")
-    try:
-        numbers.frombytes(memoryview(data)[at:])
-    except ValueError as error:
-        raise StructError(f"a block of delays is cut short: {error}") from error
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    n, rest = divmod(len(numbers), 2)
-    if rest:
-        raise StructError("a block of delays has times without offsets")
-    return Block(numbers[:n], numbers[n:])
 
 
 class DelayRun:
@@ -111,14 +67,15 @@ class DelayRun:
             self._block, self._head, self._at = self._block + 1, None, 0
         return head.offsets[start:stop]
 
-    async def rest(self, store: SegmentStore) -> list[int]:
-        """The keys of all delays that were not taken; does not take them."""
-        keys: list[int] = []
+    async def rest(self, store: SegmentStore) -> list[Block]:
+        """All delays that were not taken, in sorted blocks; does not take them."""
+        blocks: list[Block] = []
         for number in range(self._block, len(self._firsts)):
             used = self._head if number == self._block else None
             block = used if used is not None else await self._read(store, number)
-            keys += map(key, block.times, block.offsets)
-        return keys[self._at :]
+            start = self._at if number == self._block else 0
+            blocks.append(Block(block.times[start:], block.offsets[start:]))
+        return blocks
 
     async def _read(self, store: SegmentStore, number: int) -> Block:
         return _decoded(
@@ -134,19 +91,34 @@ class Loaded(NamedTuple):
     """In order: an offset, and which of the next 64 from it on (bit 0 for itself)."""
 
 
-async def write_run(writer: SegmentWriter, clock: Clock, keys: Sequence[int]) -> DelayRun:
-    """Write sorted keys, at least one, to a new segment and seal it."""
-    blocks = [keys[at : at + BLOCK] for at in range(0, len(keys), BLOCK)]
-    firsts = [time_of(block[0]) for block in blocks]
+async def write_run(writer: SegmentWriter, clock: Clock, parts: Sequence[Block]) -> DelayRun:
+    """Write the delays of sorted blocks, at least one, to a new segment and seal it.
+
+    Other work takes its turns meanwhile.
+    """
+    offsets, blocks = OffsetSet(), list[Block]()
+    for part in parts:
+        offsets.add_all(ranges_of(sorted(part.offsets)))
+        await yield_turn(clock)
+    for block in merged(parts):
+        blocks.append(block)
+        await yield_turn(clock)
+    words, unpacked = _words_of(offsets), list[tuple[int, int]]()
+    while some := list(islice(words, BLOCK)):
+        unpacked += some
+        await yield_turn(clock)
+    firsts = [block.times[0] for block in blocks]
+    delays = sum(len(block.times) for block in blocks)
     promise = clock.promise()
     # Each is an append of its own, since reading one verifies the whole append it was part of.
-    writer.append([_encode_header(keys, firsts)], [0], _nothing)
+    writer.append([_encode_header(delays, firsts, unpacked)], [0], _nothing)
     for block in blocks[:-1]:
         writer.append([encode_block(block)], [0], _nothing)
     writer.append([encode_block(blocks[-1])], [0], settling(promise))
     await promise
     await writer.seal()
-    return DelayRun(writer.segment, len(keys), firsts, max(map(offset_of, keys)) + 1)
+    number, word = unpacked[-1]
+    return DelayRun(writer.segment, delays, firsts, number * WORD + word.bit_length())
 
 
 async def load_run(store: SegmentStore, segment: SegmentId) -> Loaded | None:
@@ -195,17 +167,27 @@ def _decoded(segment: SegmentId, entry: int, data: bytes) -> Block:
         raise Corrupt("delays", 0, f"no block of a run: {error}", segment, entry, entry) from error
 
 
-def _encode_header(keys: Sequence[int], firsts: Sequence[int]) -> bytes:
-    words: dict[int, int] = {}
-    for offset in map(offset_of, keys):
-        number = offset // WORD
-        words[number] = words.get(number, 0) | 1 << offset % WORD
-    numbers = sorted(words)
-    return _HEAD.pack(VERSION, len(firsts), len(keys), len(words)) + pack(
-        f"<{len(firsts) + len(words)}q{len(words)}Q",
-        *firsts,
-        *numbers,
-        *(words[number] for number in numbers),
+def _words_of(offsets: OffsetSet) -> Iterator[tuple[int, int]]:
+    """The number and the bits of every word that is not 0, in order."""
+    words = Struct(f"<{SIZE // WORD}Q")
+    at = offsets.next_present(0)
+    while at is not None:
+        start = at - at % SIZE
+        bits = offsets.bits(start).to_bytes(words.size, "little")
+        for number, word in enumerate(words.unpack(bits), start // WORD):
+            if word:
+                yield number, word
+        at = offsets.next_present(start + SIZE)
+
+
+def _encode_header(delays: int, firsts: Sequence[int], words: Sequence[tuple[int, int]]) -> bytes:
+    return b"".join(
+        (
+            _HEAD.pack(VERSION, len(firsts), delays, len(words)),
+            to_bytes(array("q", firsts)),
+            to_bytes(array("q", [number for number, _ in words])),
+            to_bytes(array("Q", [word for _, word in words])),
+        )
     )
 
 

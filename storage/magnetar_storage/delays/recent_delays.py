@@ -4,16 +4,26 @@ record   u8 kind, i64 offset below which the index was complete, a block of dela
 ADD      more delays          WHOLE    all delays that are in no run
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
-from heapq import heapify, heappop, heappush
+from itertools import chain
 from struct import Struct
 
-from magnetar_storage.delays.delay_run import decode_block, encode_block, key, offset_of, time_of
+from magnetar_storage.delays.delay_block import (
+    BLOCK,
+    Block,
+    block_of,
+    decode_block,
+    encode_block,
+    sorted_block,
+)
 
 _HEAD = Struct("<Bq")
 PIECE = 1 << 15
 """The most delays in one record."""
+MOST_PARTS = 128
+"""More sorted parts than so many are joined."""
 
 
 class Kind(IntEnum):
@@ -23,70 +33,164 @@ class Kind(IntEnum):
     WHOLE = 2
 
 
-class RecentDelays:
-    """A heap of keys (see `delay_run.key`), and an attached state of the cursor log.
+class Part:
+    """Sorted delays, of which the earliest may have been taken."""
 
-    `known_to` is called when a record is written: below that offset no delay is missing.  After
-    each change the caller must report it with `CursorLog.state_changed`.
+    __slots__ = ("at", "block")
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.at = 0
+
+    @property
+    def left(self) -> int:
+        """How many can be taken."""
+        return len(self.block.times) - self.at
+
+    def take(self, until_ms: int, limit: int) -> Sequence[int]:
+        """The offsets of at most `limit` delays that are over at a time."""
+        at, block = self.at, self.block
+        self.at = min(bisect_right(block.times, until_ms, at), at + limit)
+        return block.offsets[at : self.at]
+
+    def rest(self) -> Block:
+        """What was not taken."""
+        if not self.at:
+            return self.block
+        return Block(self.block.times[self.at :], self.block.offsets[self.at :])
+
+
+class RecentDelays:
+    """Delays in memory, and an attached state of the cursor log.
+
+    New ones gather in the order in which they came; each `size` of them become a sorted part, so
+    that no step takes longer the more there are.  `known_to` is called when a record is written:
+    below that offset no delay is missing.  After each change the caller must report it with
+    `CursorLog.state_changed`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, size: int = BLOCK, most_parts: int = MOST_PARTS) -> None:
         self.known_to: Callable[[], int] = lambda: 0
         self.recorded_to = 0
         """The offset of the last record; 0 if there is none."""
-        self._heap: list[int] = []
-        self._moving: list[int] = []
-        self._new: list[int] = []
+        self.next_at: int | None = None
+        """When the next delay is over, those that are moving to a run included."""
+        self._size = size
+        self._most_parts = most_parts
+        self._parts: list[Part] = []
+        self._in_parts = 0
+        self._gathered = block_of((), ())
+        self._new = block_of((), ())  # in no record yet
+        self._moving: list[Block] = []
         self._whole = self._noted = False
 
     def __len__(self) -> int:
         """How many delays can be taken."""
-        return len(self._heap)
-
-    @property
-    def next_at(self) -> int | None:
-        """When the next delay is over, those that are moving to a run included."""
-        firsts = [keys[0] for keys in (self._heap, self._moving) if keys]
-        return time_of(min(firsts)) if firsts else None
+        return self._in_parts + len(self._gathered.times)
 
     def offsets(self) -> Iterable[int]:
         """The offsets of the delays that can be taken, in no order."""
-        return map(offset_of, self._heap)
+        return chain.from_iterable(block.offsets for block in self._blocks())
 
-    def add(self, keys: Sequence[int]) -> None:
-        """Add delays."""
-        heap = self._heap
-        for one in keys:
-            heappush(heap, one)
-        self._new += keys
+    def add(self, offsets: Sequence[int], times: Sequence[int]) -> None:
+        """Add delays, at least one."""
+        block = block_of(times, offsets)
+        self._new.times.extend(block.times)
+        self._new.offsets.extend(block.offsets)
+        self._put(block)
 
     def take(self, until_ms: int, limit: int) -> list[int]:
         """The offsets of at most `limit` delays that are over at a time."""
-        heap, taken, stop = self._heap, list[int](), key(until_ms + 1, 0)
-        # Nothing is written: after a restart delays that are over are released again, at once.
-        while heap and heap[0] < stop and len(taken) < limit:
-            taken.append(offset_of(heappop(heap)))
+        if self.next_at is None or self.next_at > until_ms:
+            return []
+        if min(self._gathered.times, default=until_ms + 1) <= until_ms:
+            self._sort()
+        taken: list[int] = []
+        for part in self._parts:
+            taken += part.take(until_ms, limit - len(taken))
+        self._set_parts(self._parts)
         return taken
 
     def keep(self, holds: Callable[[int], bool]) -> None:
-        """Drop the delays of offsets for which `holds` is false; call it after a replay, too."""
-        self._heap = [one for one in self._heap if holds(offset_of(one))]
-        heapify(self._heap)
+        """Drop the delays of offsets for which `holds` is false."""
+        self._gathered = self._gathered.only(holds)
+        self._set_parts([Part(part.rest().only(holds)) for part in self._parts])
+
+    def trim(self, first: int) -> None:
+        """Drop the delays of offsets before `first`; of most parts none are."""
+        for part in self._parts:
+            if min(part.block.offsets) < first:
+                part.block, part.at = part.rest().only(first.__le__), 0
+        self._gathered = self._gathered.only(first.__le__)
+        self._set_parts(self._parts)
 
     def note(self) -> None:
         """Write a record with the next change, though nothing was added."""
         self._noted = True
 
+    # Parts ----------------------------------------------------------------------------
+
+    def _put(self, block: Block) -> None:
+        self._gathered.times.extend(block.times)
+        self._gathered.offsets.extend(block.offsets)
+        first = min(block.times)
+        if self.next_at is None or first < self.next_at:
+            self.next_at = first
+        while len(self._gathered.times) >= self._size:
+            self._sort()
+
+    def _sort(self) -> None:
+        """Make a part of what has gathered."""
+        (times, offsets), size = self._gathered, self._size
+        part = Part(sorted_block(times[:size], offsets[:size]))
+        self._gathered = Block(times[size:], offsets[size:])
+        self._parts.append(part)
+        self._in_parts += part.left
+        if len(self._parts) > self._most_parts:
+            self._join()
+
+    def _join(self) -> None:
+        """Make one part of several small ones, of which much was taken."""
+        joined, (times, offsets) = set[Part](), block_of((), ())
+        for part in sorted(self._parts, key=lambda part: part.left):
+            if len(times) + part.left > self._size:
+                break
+            rest = part.rest()
+            times.extend(rest.times)
+            offsets.extend(rest.offsets)
+            joined.add(part)
+        if len(joined) > 1:
+            self._parts = [part for part in self._parts if part not in joined]
+            self._parts.append(Part(sorted_block(times, offsets)))
+
+    def _set_parts(self, parts: list[Part]) -> None:
+        """Set the parts that are left, after delays were taken from them or dropped."""
+        self._parts = [part for part in parts if part.left]
+        self._in_parts = sum(part.left for part in self._parts)
+        firsts = [part.block.times[part.at] for part in self._parts]
+        firsts += [block.times[0] for block in self._moving]
+        if self._gathered.times:
+            firsts.append(min(self._gathered.times))
+        self.next_at = min(firsts, default=None)
+
+    def _blocks(self) -> list[Block]:
+        return [*(part.rest() for part in self._parts), self._gathered]
+
     # Moving to a run ------------------------------------------------------------------
 
-    def move(self) -> list[int]:
-        """All keys, sorted, to be written to a run; until `moved` snapshots still include them."""
-        self._moving, self._heap = sorted(self._heap), []
+    def move(self) -> list[Block]:
+        """All delays in sorted blocks, to be written to a run; until `moved` snapshots still
+        include them."""
+        if self._gathered.times:
+            self._sort()
+        self._moving = [part.rest() for part in self._parts]
+        self._set_parts([])
         return self._moving
 
     def moved(self) -> None:
-        """The keys of `move` are durable in a run."""
+        """The delays of `move` are durable in a run."""
         self._moving, self._whole = [], True
+        self._set_parts(self._parts)
 
     # As an attached state ------------------------------------------------------
 
@@ -94,31 +198,37 @@ class RecentDelays:
         # An ADD cannot say that delays have left for a run.
         if self._whole:
             return self.snapshot()
-        if not self._new and not self._noted:
+        if not self._new.times and not self._noted:
             return []
-        new, self._new = self._new, []
-        return self._records(Kind.ADD, new)
+        new, self._new = self._new, block_of((), ())
+        return self._records(Kind.ADD, [new])
 
     def snapshot(self) -> list[bytes]:
-        if not (self._noted or self._new or self._heap or self._moving or self.recorded_to):
+        if not (self._noted or self._new.times or len(self) or self._moving or self.recorded_to):
             return []  # nothing was ever delayed
-        self._new, self._whole = [], False
-        return self._records(Kind.WHOLE, self._moving + self._heap)
+        self._new, self._whole = block_of((), ()), False
+        return self._records(Kind.WHOLE, self._moving + self._blocks())
 
     def apply(self, data: bytes) -> None:
         kind, self.recorded_to = _HEAD.unpack_from(data)
         block = decode_block(data, _HEAD.size)
         if Kind(kind) is Kind.WHOLE:
-            self._heap.clear()
-        self._heap += map(key, block.times, block.offsets)  # not a heap until `keep`
+            self._gathered = block_of((), ())
+            self._set_parts([])
+        if block.times:
+            self._put(block)
 
-    def _records(self, first: Kind, keys: list[int]) -> list[bytes]:
+    def _records(self, first: Kind, blocks: Sequence[Block]) -> list[bytes]:
         self._noted = False
         self.recorded_to = self.known_to()
-        records, kind = [], first
-        for at in range(0, max(len(keys), 1), PIECE):
-            body = encode_block(keys[at : at + PIECE])
-            records.append(_HEAD.pack(kind, self.recorded_to) + body)
+        pieces = [
+            Block(times[at : at + PIECE], offsets[at : at + PIECE])
+            for times, offsets in blocks
+            for at in range(0, len(times), PIECE)
+        ]
+        records, kind = list[bytes](), first
+        for piece in pieces or [block_of((), ())]:
+            records.append(_HEAD.pack(kind, self.recorded_to) + encode_block(piece))
             # A second WHOLE would replace the first.
             kind = Kind.ADD
         return records

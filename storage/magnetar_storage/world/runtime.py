@@ -79,6 +79,13 @@ class Clock(Protocol):
         """An unsettled promise; settle it on the owner's thread only."""
 
 
+async def yield_turn(clock: Clock) -> None:
+    """Continue after everything else that is due now has run: for use within long work."""
+    turn = clock.promise()
+    clock.soon(lambda: turn.set_result(None))
+    await turn
+
+
 class Workers(Protocol):
     """The threads that wait for the disk: for commit rounds, for write-behind, for reads."""
 

@@ -2,10 +2,10 @@
 
 from fakes.logs import BY_THREE
 from fakes.topics import SHARED, TopicWorld, entry
-from magnetar_broker.base.turns import yield_turn
 from magnetar_broker.lifetime.tidying import current_verdicts, tidy, truncate
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.retention import Retention, RetentionReason
+from magnetar_storage.world.runtime import yield_turn
 
 FOR_EVER = TopicLimits(retention=Retention(-1, -1))
 

@@ -17,13 +17,13 @@ from magnetar_broker.base.errors import (
     TopicMissing,
 )
 from magnetar_broker.base.metadata_keys import DELETIONS, POLICIES
-from magnetar_broker.base.turns import yield_turn
 from magnetar_broker.names.namespaces import Namespace
 from magnetar_broker.names.tenants import Tenant
 from magnetar_broker.policies.retention import Retention
 from magnetar_broker.policies.table import MAX_PRODUCERS, RETENTION
 from magnetar_proto.names import NamespaceName
 from magnetar_storage.errors import Unavailable
+from magnetar_storage.world.runtime import yield_turn
 
 PLAIN, PARTED = named("plain"), named("parted")
 

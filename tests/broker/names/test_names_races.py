@@ -25,7 +25,6 @@ from magnetar_broker.base.metadata_keys import (
     topic_key,
     topic_policies_key,
 )
-from magnetar_broker.base.turns import yield_turn
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
 from magnetar_broker.lifetime.expiry import expire_messages, expire_subscriptions
 from magnetar_broker.lifetime.quotas import enforce_quotas
@@ -48,6 +47,7 @@ from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto.names import NamespaceName, TopicName
 from magnetar_storage.errors import Fenced, StorageError, Unavailable
+from magnetar_storage.world.runtime import yield_turn
 
 TENANT, NAMESPACE = "tenant", "tenant/space"
 PARTED = named("parted", NAMESPACE)

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.logs import LogWorld
-from magnetar_broker.base.turns import yield_turn
 from magnetar_storage.compacted import compacted_part, compacted_writer, latest_keys
 from magnetar_storage.compacted.compacted_log import CompactedLog
 from magnetar_storage.compacted.compacted_part import PartMap, Stretch
@@ -19,6 +18,7 @@ from magnetar_storage.interfaces import SegmentId, SegmentReader
 from magnetar_storage.log.compacted_record import Compacted, CompactedPart
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.log_record import LogRecord
+from magnetar_storage.world.runtime import yield_turn
 
 positions = st.lists(
     st.tuples(st.integers(1, 5), st.integers(0, 30)), min_size=1, max_size=40, unique=True

@@ -46,7 +46,7 @@ class Machine:
         log = run(Log.open(KEY, engine, create=True), self.clock)
         assert log is not None
         self.log = log
-        recent = RecentDelays()
+        recent = RecentDelays(size=2, most_parts=2)
         self.cursors = run(CursorLog.open(log, {DELAYS: recent}), self.clock)
         self.cursors._roll_bytes = 300
         self.forgotten: list[StorageError] = []
@@ -71,7 +71,7 @@ class Machine:
                 self.durable = first + len(delays)
                 self.delays |= due
                 if due:
-                    self.index.add(list(due.items()))
+                    self.index.add(list(due), list(due.values()))
 
         self.log.append(
             [b"%d" % (first + at) for at in range(len(delays))], [1] * len(delays), outcome
@@ -112,7 +112,7 @@ class Machine:
         missed = late - waiting
         assert missed <= set(self.index.unsure), "would be delivered early"
         if missed:
-            self.index.add([(offset, self.delays[offset]) for offset in sorted(missed)])
+            self.index.add(sorted(missed), [self.delays[offset] for offset in sorted(missed)])
         self.index.looked_at(0, self.log.end)
 
     def goes_on(self) -> None:

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from effort import examples
 from fakes.delay_worlds import RUN, DelayWorld
 from magnetar_storage.delays import delay_index
-from magnetar_storage.delays.delay_run import MAX_TIME
+from magnetar_storage.delays.delay_block import MAX_TIME
 from magnetar_storage.errors import DiskFull, NoSegment
 
 
@@ -179,9 +179,9 @@ def test_with_two_damaged_runs_the_entries_of_both_are_asked() -> None:
     due = delays.release(110)
     assert len(delays.reported) == 1
     assert set(range(40)) <= set(delays.index.unsure)
-    late = [(offset, delays.delays[offset]) for offset in due if delays.delays[offset] > 110]
-    delays.index.add(late)
-    delays.released.difference_update(offset for offset, _ in late)
+    late = [offset for offset in due if delays.delays[offset] > 110]
+    delays.add(late)
+    delays.released.difference_update(late)
     assert delays.release(MAX_TIME) == list(range(11, 60))
     assert len(delays.reported) == 2
     assert delays.segments == ()
@@ -190,7 +190,7 @@ def test_with_two_damaged_runs_the_entries_of_both_are_asked() -> None:
 def test_entries_that_were_never_durable_are_forgotten() -> None:
     delays = DelayWorld()
     delays.append(5)
-    delays.index.add([(1, 100)])
+    delays.index.add([1], [100])
     delays.settle()
     delays.reopen()
     assert delays.waiting == {0}
@@ -202,7 +202,7 @@ def test_entries_that_were_never_durable_are_forgotten() -> None:
 def test_neither_are_those_of_a_run() -> None:
     delays = DelayWorld()
     delays.append(*range(100, 110))
-    delays.index.add([(offset, 200) for offset in range(10, 20)])
+    delays.index.add(range(10, 20), [200] * 10)
     delays.pump()
     delays.reopen()
     assert delays.waiting == delays.expected
@@ -242,9 +242,7 @@ def test_a_damaged_run_is_forgotten_and_its_entries_are_asked() -> None:
     assert delays.segments == (second,)
     assert set(due) <= set(delays.index.unsure)
     assert delays.waiting.isdisjoint(due)
-    lost = [(offset, delays.delays[offset]) for offset in due if delays.delays[offset] > 150]
-    if lost:
-        delays.index.add(lost)
+    delays.add([offset for offset in due if delays.delays[offset] > 150])
     assert {o for o, at in delays.delays.items() if at > 150} == delays.waiting
 
 
@@ -314,7 +312,7 @@ def test_a_run_that_cannot_be_written_ends_the_log_and_nothing_is_lost() -> None
     assert delays.waiting == delays.expected
 
 
-@pytest.mark.parametrize("steps", range(40))
+@pytest.mark.parametrize("steps", range(80))
 def test_a_crash_while_a_run_is_made_loses_nothing(steps: int) -> None:
     delays = DelayWorld()
     delays.append(*range(100, 106))

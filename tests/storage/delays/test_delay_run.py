@@ -7,20 +7,41 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.logs import LogWorld
-from magnetar_storage.delays.delay_run import BLOCK, MAX_TIME, DelayRun, key, load_run, write_run
+from magnetar_storage.delays.delay_block import BLOCK, MAX_TIME, Block, block_of, sorted_block
+from magnetar_storage.delays.delay_run import DelayRun, load_run, write_run
 from magnetar_storage.errors import Corrupt, NoSegment
 
-keys = st.lists(
-    st.builds(key, st.integers(0, MAX_TIME), st.integers(0, 2**40)), min_size=1, max_size=80
-).map(sorted)
+Delay = tuple[int, int]
+"""Time and offset."""
+delays = st.lists(
+    st.tuples(st.integers(0, MAX_TIME) | st.integers(0, 5), st.integers(0, 2**40)),
+    min_size=1,
+    max_size=80,
+    unique_by=lambda delay: delay[1],
+)
+
+
+def parts_of(some: Sequence[Delay], size: int) -> list[Block]:
+    """Sorted blocks of so many delays, or fewer."""
+    cut = [some[at : at + size] for at in range(0, len(some), size)]
+    return [sorted_block([at for at, _ in part], [o for _, o in part]) for part in cut]
+
+
+def even(n: int) -> list[Block]:
+    """A delay of each offset until its own number."""
+    return [block_of(range(n), range(n))]
 
 
 class Runs(LogWorld):
     """Runs in one store."""
 
-    def written(self, some: Sequence[int]) -> DelayRun:
+    def written(self, parts: Sequence[Block]) -> DelayRun:
         writer = self.do(self.store.create())
-        return self.do(write_run(writer, self.clock, some))
+        return self.do(write_run(writer, self.clock, parts))
+
+    def rest(self, run: DelayRun) -> list[Delay]:
+        blocks = self.do(run.rest(self.store))
+        return [delay for block in blocks for delay in zip(*block, strict=True)]
 
     def segment(self, *payloads: bytes) -> int:
         """Something else than a run."""
@@ -37,38 +58,40 @@ class Runs(LogWorld):
         return taken
 
 
-@given(keys)
-def test_a_run_comes_back(some: list[int]) -> None:
+@given(delays, st.integers(1, 100))
+def test_a_run_comes_back(some: list[Delay], size: int) -> None:
     runs = Runs()
-    written = runs.written(some)
+    written = runs.written(parts_of(some, size))
     loaded = runs.do(load_run(runs.store, written.segment))
     assert loaded is not None
     for run in (written, loaded.run):
         assert run.left == len(some)
-        assert run.next_at == some[0] >> 64
-        assert run.stop == max(one & (1 << 64) - 1 for one in some) + 1
-        assert runs.do(run.rest(runs.store)) == some
-        assert runs.take(run, MAX_TIME) == [one & (1 << 64) - 1 for one in some]
+        assert run.next_at == min(some)[0]
+        assert run.stop == max(offset for _, offset in some) + 1
+        rest = runs.rest(run)
+        assert sorted(rest) == sorted(some)
+        assert [at for at, _ in rest] == sorted(at for at, _ in some)
+        assert runs.take(run, MAX_TIME) == [offset for _, offset in rest]
         assert (run.left, run.next_at) == (0, None)
     offsets = {at + bit for at, word in loaded.words for bit in range(64) if word >> bit & 1}
-    assert offsets == {one & (1 << 64) - 1 for one in some}
+    assert offsets == {offset for _, offset in some}
 
 
 def test_of_many_blocks_only_the_first_is_read() -> None:
     runs = Runs()
-    run = runs.written([key(at, at) for at in range(3 * BLOCK)])
+    run = runs.written(even(3 * BLOCK))
     reads = runs.store.reads
     assert len(runs.do(run.take(runs.store, BLOCK // 2))) == BLOCK // 2 + 1
     assert runs.do(run.take(runs.store, BLOCK // 2)) == ()
     assert runs.store.reads == reads + 1
     assert len(runs.take(run, 2 * BLOCK)) == 2 * BLOCK - BLOCK // 2
-    assert len(runs.do(run.rest(runs.store))) == run.left == BLOCK - 1
+    assert len(runs.rest(run)) == run.left == BLOCK - 1
 
 
 @pytest.mark.parametrize("kept", range(4))
 def test_a_run_whose_writing_was_cut_short_is_none(kept: int) -> None:
     runs = Runs()
-    whole = runs.written([key(at, at) for at in range(3 * BLOCK)])
+    whole = runs.written(even(3 * BLOCK))
     reader = runs.do(runs.store.reader(whole.segment))
     payloads = runs.do(reader.read(0, 9, 1 << 20)).payloads
     assert len(payloads) == 4
@@ -92,7 +115,7 @@ def test_a_run_that_is_not_there_is_missing() -> None:
 
 def test_a_block_that_is_none_is_refused() -> None:
     runs = Runs()
-    whole = runs.written([key(1, 1)])
+    whole = runs.written([block_of([1], [1])])
     reader = runs.do(runs.store.reader(whole.segment))
     header = runs.do(reader.read(0, 1, 1 << 20)).payloads[0]
     loaded = runs.do(load_run(runs.store, runs.segment(header, b"no block")))

@@ -1,12 +1,13 @@
-"""Delays that are in no run: a heap that the cursor segment carries."""
+"""Delays that are in no run: in memory, and written to the cursor segment."""
 
 import struct
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar_storage.delays.delay_run import key, offset_of
+from magnetar_storage.delays.delay_block import MAX_TIME
 from magnetar_storage.delays.recent_delays import PIECE, RecentDelays
 
 delays = st.lists(
@@ -14,53 +15,69 @@ delays = st.lists(
 )
 
 
-def replayed(*records: bytes) -> RecentDelays:
-    recent = RecentDelays()
+SMALL = 3
+"""So few delays in a part, and so few parts, that all of it happens with some dozen delays."""
+
+
+def few() -> RecentDelays:
+    return RecentDelays(SMALL, SMALL)
+
+
+def put(recent: RecentDelays, delays: Iterable[tuple[int, int]]) -> None:
+    """Add (time, offset), if there are any."""
+    some = sorted(delays, key=lambda delay: delay[1])
+    if some:
+        recent.add([offset for _, offset in some], [at_ms for at_ms, _ in some])
+
+
+def replayed(*records: bytes, size: int = SMALL) -> RecentDelays:
+    recent = RecentDelays(size, SMALL)
     for record in records:
         recent.apply(record)
-    recent.keep(lambda offset: True)
     return recent
 
 
 def all_of(recent: RecentDelays) -> list[int]:
-    return recent.take(2**63 - 1, 1 << 30)
+    return sorted(recent.take(MAX_TIME, 1 << 30))
 
 
 @given(delays, delays)
 def test_what_was_taken_as_changes_is_there_again(
     some: list[tuple[int, int]], more: list[tuple[int, int]]
 ) -> None:
-    recent = RecentDelays()
-    recent.add([key(*one) for one in some])
+    recent = few()
+    put(recent, some)
     records = recent.take_delta()
-    recent.add([key(*one) for one in more])
+    put(recent, more)
     records += recent.take_delta()
     assert recent.take_delta() == []
-    expected = sorted((*some, *more))
-    assert all_of(replayed(*records)) == [offset for _, offset in expected]
-    assert all_of(recent) == [offset for _, offset in expected]
+    expected = sorted(offset for _, offset in (*some, *more))
+    assert all_of(replayed(*records)) == expected
+    assert all_of(recent) == expected
 
 
 @given(delays, delays)
 def test_a_snapshot_holds_what_is_being_moved(
     old: list[tuple[int, int]], new: list[tuple[int, int]]
 ) -> None:
-    recent = RecentDelays()
-    recent.add([key(*one) for one in old])
-    assert recent.move() == sorted(key(*one) for one in old)
-    recent.add([key(*one) for one in new])
+    recent = few()
+    put(recent, old)
+    moving = recent.move()
+    assert sorted(delay for block in moving for delay in zip(*block, strict=True)) == sorted(old)
+    assert all(list(block.times) == sorted(block.times) for block in moving)
+    put(recent, new)
     again = replayed(*recent.snapshot())
     assert sorted(again.offsets()) == sorted(offset for _, offset in (*old, *new))
     assert recent.take_delta() == []
 
 
 def test_what_was_moved_is_gone_after_the_next_record() -> None:
-    recent = RecentDelays()
-    recent.add([key(10, 1), key(20, 2)])
+    recent = few()
+    recent.add([1, 2], [10, 20])
     records = recent.take_delta()
     recent.move()
     assert recent.next_at == 10
-    recent.add([key(30, 3)])
+    recent.add([3], [30])
     recent.moved()
     records += recent.take_delta()
     assert list(replayed(*records).offsets()) == [3]
@@ -68,7 +85,7 @@ def test_what_was_moved_is_gone_after_the_next_record() -> None:
 
 
 def test_what_is_known_is_recorded() -> None:
-    recent = RecentDelays()
+    recent = few()
     recent.known_to = lambda: 77
     assert recent.snapshot() == []
     recent.note()
@@ -79,23 +96,57 @@ def test_what_is_known_is_recorded() -> None:
 
 def test_a_large_state_comes_in_pieces() -> None:
     recent = RecentDelays()
-    recent.add([key(offset % 7, offset) for offset in range(3 * PIECE)])
-    pieces = recent.snapshot()
+    recent.add(range(3 * PIECE), [offset % 7 for offset in range(3 * PIECE)])
+    pieces = recent.take_delta()
     assert len(pieces) == 3
     assert max(map(len, pieces)) <= 1 << 20
-    assert sorted(replayed(*pieces).offsets()) == list(range(3 * PIECE))
+    pieces = recent.snapshot()
+    assert max(map(len, pieces)) <= 1 << 20
+    assert sorted(replayed(*pieces, size=PIECE).offsets()) == list(range(3 * PIECE))
 
 
 def test_what_is_taken_is_due_and_no_more_than_asked_for() -> None:
-    recent = RecentDelays()
-    recent.add([key(at_ms, 100 - at_ms) for at_ms in (5, 3, 9, 4)])
-    assert recent.take(5, 2) == [97, 96]
-    assert recent.take(5, 2) == [95]
+    recent = few()
+    put(recent, [(at_ms, 100 - at_ms) for at_ms in (5, 3, 9, 4)])
+    taken = recent.take(5, 2)
+    assert len(taken) == 2
+    assert sorted(taken + recent.take(5, 2)) == [95, 96, 97]
     assert recent.take(5, 2) == []
-    assert [offset_of(one) for one in recent.move()] == [91]
+    assert [list(block.offsets) for block in recent.move()] == [[91]]
 
 
 @pytest.mark.parametrize("data", [b"", b"\x01", b"\x01" + bytes(8) + b"x", b"\x09" + bytes(8)])
 def test_what_is_no_record_is_refused(data: bytes) -> None:
     with pytest.raises((struct.error, ValueError)):
         RecentDelays().apply(data)
+
+
+@given(
+    st.lists(
+        st.tuples(st.lists(st.integers(0, 60), max_size=7), st.integers(0, 60), st.integers(1, 9)),
+        max_size=20,
+    ),
+    st.integers(0, 40),
+)
+def test_nothing_is_taken_early_or_left(
+    turns: list[tuple[list[int], int, int]], trimmed: int
+) -> None:
+    recent, left, offset = few(), dict[int, int](), 0
+    for times, until_ms, limit in turns:
+        put(recent, [(at_ms, offset + at) for at, at_ms in enumerate(times)])
+        left |= {offset + at: at_ms for at, at_ms in enumerate(times)}
+        offset += len(times)
+        due = {one for one, at_ms in left.items() if at_ms <= until_ms}
+        taken = recent.take(until_ms, limit)
+        assert len(taken) == len(set(taken)) == min(len(due), limit) and due.issuperset(taken)
+        left = {one: at_ms for one, at_ms in left.items() if one not in taken}
+        assert len(recent) == len(left)
+        assert recent.next_at == min(left.values(), default=None)
+        assert len(recent._parts) <= SMALL + 1 + len(left) // SMALL
+    recent.trim(trimmed)
+    kept = sorted(one for one in left if one >= trimmed)
+    assert sorted(recent.offsets()) == kept
+    assert sorted(all_of(replayed(*recent.snapshot()))) == kept
+    recent.keep(lambda one: one % 2 == 0)
+    assert recent.next_at == min((left[one] for one in kept if one % 2 == 0), default=None)
+    assert all_of(recent) == [one for one in kept if one % 2 == 0]
