@@ -6,6 +6,7 @@ one run (`Sends`), so that nothing after this module happens per message.
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Final
 
 from crc32c import crc32c
 
@@ -31,7 +32,7 @@ from magnetar_proto.errors import BadCommand
 from magnetar_proto.frames import Frame
 from magnetar_proto.sends import decode_send
 
-SEND = pb.BaseCommand.SEND
+SEND: Final[int] = pb.BaseCommand.SEND
 
 
 class Publishing:

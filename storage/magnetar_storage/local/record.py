@@ -10,24 +10,28 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from struct import Struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-MAGIC = b"\xa7R"
-HEADER = Struct("<I2sBBIIQQ")
+MAGIC: Final = b"\xa7R"
+HEADER: Final = Struct("<I2sBBIIQQ")
 """crc32c, magic, kind, zero, bytes of the body, n, segment, first entry."""
 
-ENTRIES, CREATE, SEAL, DELETE, INDEX = range(1, 6)
+ENTRIES: Final = 1
+CREATE: Final = 2
+SEAL: Final = 3
+DELETE: Final = 4
+INDEX: Final = 5
 KINDS = frozenset((ENTRIES, CREATE, SEAL, DELETE, INDEX))
 
-JOIN_BELOW_BYTES = 64 * 1024
+JOIN_BELOW_BYTES: Final = 64 * 1024
 """Runs with more payload than this are checksummed and written without being joined."""
 
-TABLE_BYTES_PER_ENTRY = 8
-CRC_BYTES = 4
-UNSUMMED = Struct("<2sBBIIQQ")
-ONE_ENTRY = Struct("<2sBBIIQQII")
+TABLE_BYTES_PER_ENTRY: Final = 8
+CRC_BYTES: Final = 4
+UNSUMMED: Final = Struct("<2sBBIIQQ")
+ONE_ENTRY: Final = Struct("<2sBBIIQQII")
 SEALED_BODY = Struct("<QQQ")
 
 Buffers = bytes | tuple[bytes, ...]
