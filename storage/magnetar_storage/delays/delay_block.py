@@ -3,6 +3,7 @@
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from struct import error as StructError
 from typing import Final, NamedTuple
 
@@ -35,9 +36,11 @@ def block_of(times: Sequence[int], offsets: Sequence[int]) -> Block:
 
 def sorted_block(times: Sequence[int], offsets: Sequence[int]) -> Block:
     """Delays in the order of their times."""
-    times, offsets = list(times), list(offsets)
-    order = sorted(range(len(times)), key=times.__getitem__)
-    return block_of([times[at] for at in order], [offsets[at] for at in order])
+    if len(times) < 2:
+        return block_of(times, offsets)
+    times, offsets = list(times), list(offsets)  # read faster than arrays
+    in_order = itemgetter(*sorted(range(len(times)), key=times.__getitem__))
+    return block_of(in_order(times), in_order(offsets))
 
 
 def encode_block(block: Block) -> bytes:
