@@ -18,7 +18,7 @@ INDEX_FILE_FAULTS = (
     Fault(
         INDEX_FILE,
         "an index is used that counts other entries or messages than the journal",
-        "if complete and (index.entries, index.messages[-1]) == (entries, messages):",
+        "if complete and (index.entries, index.messages.all) == (entries, messages):",
         "if complete:",
         TESTS,
     ),
