@@ -1,14 +1,15 @@
 """Segments that no log or cursor lists: left by a crash before they were listed."""
 
 import logging
-from collections.abc import AsyncIterator
 from contextlib import suppress
 
 from magnetar_broker.base.metadata_keys import TOPICS
+from magnetar_broker.base.parallel import for_each
 from magnetar_storage.cursors.cursor_log import read_cursors
 from magnetar_storage.errors import Corrupt, NoSegment, StorageError
-from magnetar_storage.interfaces import MetadataStore, SegmentId, SegmentStore
+from magnetar_storage.interfaces import SegmentId, SegmentStore
 from magnetar_storage.log.engine import Engine
+from magnetar_storage.log.log import NEW_VALUE
 from magnetar_storage.log.log_record import LogRecord
 
 logger = logging.getLogger(__name__)
@@ -29,20 +30,42 @@ async def sweep(engine: Engine, candidates: set[SegmentId]) -> list[SegmentId]:
     from an old copy lists too few.  Safe while logs are in use: a segment that existed before
     this process started serving is never listed later.
     """
-    listed: set[SegmentId] = set()
-    cursors: set[SegmentId] = set()
-    async for record in _records(engine.metadata):
-        listed |= record.listed
-        cursors |= {record.cursor_segment} if record.cursor_segment is not None else set()
+    unlisted, cursors = await _look_up(engine, candidates)
+    if not unlisted:
+        return []
     complete = cursors <= await present_segments(engine)
     kept = []
-    for segment in sorted(candidates - listed):
+    for segment in sorted(unlisted):
         with suppress(NoSegment):  # then a log has deleted it meanwhile
             if await _is_needless(engine.store, segment, complete):
                 await engine.store.delete(segment)
             else:
                 kept.append(segment)
     return kept
+
+
+async def _look_up(
+    engine: Engine, candidates: set[SegmentId]
+) -> tuple[set[SegmentId], set[SegmentId]]:
+    """The candidates that no log lists, and, if there are any, the cursor segments of all logs."""
+    unlisted, cursors = set(candidates), set[SegmentId]()
+
+    async def look(key: str) -> None:
+        found = await engine.metadata.get(key)
+        if found is None or found.value == NEW_VALUE:
+            return
+        record = LogRecord.decode(key, found.value)
+        unlisted.difference_update(record.listed)
+        if record.cursor_segment is not None:
+            cursors.add(record.cursor_segment)
+
+    after = ""
+    # Mostly every segment is listed: then the records behind the last one are not read.
+    while unlisted and (keys := await engine.metadata.list(TOPICS, after, PAGE)):
+        # Many at a time: the store reads those in one job.
+        await for_each(engine, keys, look)
+        after = keys[-1]
+    return unlisted, cursors
 
 
 async def _is_needless(store: SegmentStore, segment: SegmentId, cursors_complete: bool) -> bool:
@@ -68,13 +91,3 @@ async def sweep_and_log(engine: Engine, candidates: set[SegmentId]) -> None:
             "nothing needs them",
             ", ".join(map(str, kept)),
         )
-
-
-async def _records(metadata: MetadataStore) -> AsyncIterator[LogRecord]:
-    after = ""
-    while keys := await metadata.list(TOPICS, after, PAGE):
-        for key in keys:
-            found = await metadata.get(key)
-            if found is not None:
-                yield LogRecord.decode(key, found.value)
-        after = keys[-1]

@@ -3,8 +3,9 @@
 import pytest
 
 from fakes.topics import TopicWorld, entry
-from magnetar_broker.base.metadata_keys import topic_key
-from magnetar_broker.lifetime.orphans import present_segments, sweep, sweep_and_log
+from magnetar_broker.base.metadata_keys import TOPICS, topic_key
+from magnetar_broker.lifetime.orphans import PAGE, present_segments, sweep, sweep_and_log
+from magnetar_storage.log.log import NEW_VALUE
 
 
 def test_only_empty_unlisted_segments_are_deleted() -> None:
@@ -64,6 +65,38 @@ def test_segments_in_use_by_a_live_topic_stay() -> None:
     assert world.do(sweep(world.engine, world.do(present_segments(world.engine)))) == []
     world.publish(entry(2))
     assert world.topic.log.end == 2
+
+
+def unread_record(world: TopicWorld) -> None:
+    """A record that nobody can read, behind that of the topic."""
+    world.do(world.metadata.put(f"{topic_key(world.name)}-later", b"no record"))
+
+
+def test_records_are_read_until_every_segment_is_known_to_be_listed() -> None:
+    world = TopicWorld()
+    world.publish(entry(1))
+    candidates = world.do(present_segments(world.engine))
+    for number in range(PAGE):
+        world.do(world.metadata.put(f"{topic_key(world.name)}-{number:06}", NEW_VALUE))
+    unread_record(world)
+    assert world.do(sweep(world.engine, candidates)) == []
+
+
+def test_without_segments_no_record_is_read() -> None:
+    world = TopicWorld()
+    unread_record(world)
+    assert world.do(sweep(world.engine, set())) == []
+
+
+def test_records_of_many_pages_are_read() -> None:
+    world = TopicWorld()
+    world.publish(entry(1))
+    candidates = world.do(present_segments(world.engine))
+    tenant, rest = "aaa", topic_key(world.name).split("/", 3)[3]
+    for number in range(PAGE + 1):
+        world.do(world.metadata.put(f"{TOPICS}{tenant}/{rest}-{number:06}", NEW_VALUE))
+    assert world.do(sweep(world.engine, candidates)) == []
+    assert world.do(present_segments(world.engine)) == candidates
 
 
 def test_trouble_is_logged_and_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
