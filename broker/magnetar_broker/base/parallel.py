@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import TypeVar
 
 from magnetar_storage.log.engine import Engine
-from magnetar_storage.world.runtime import Promise
+from magnetar_storage.world.runtime import Promise, settling
 
 T = TypeVar("T")
 WIDTH = 64
@@ -25,7 +25,7 @@ async def for_each(
                 except Exception as error:  # whatever it is, it is raised
                     errors.append(error)
         finally:
-            ended.set_result(None)
+            settling(ended)(None)  # not one whose waiter was cancelled, as at the broker's end
 
     workers = [engine.clock.promise() for _ in range(min(WIDTH, len(things)))]
     for ended in workers:

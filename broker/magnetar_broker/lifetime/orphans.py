@@ -3,8 +3,9 @@
 import logging
 from contextlib import suppress
 
-from magnetar_broker.base.metadata_keys import TOPICS
+from magnetar_broker.base.metadata_keys import TOPICS, topics_of
 from magnetar_broker.base.parallel import for_each
+from magnetar_proto.names import SYSTEM_NAMESPACE
 from magnetar_storage.cursors.cursor_log import read_cursors
 from magnetar_storage.errors import Corrupt, NoSegment, StorageError
 from magnetar_storage.interfaces import SegmentId, SegmentStore
@@ -59,12 +60,14 @@ async def _look_up(
         if record.cursor_segment is not None:
             cursors.add(record.cursor_segment)
 
-    after = ""
-    # Mostly every segment is listed: then the records behind the last one are not read.
-    while unlisted and (keys := await engine.metadata.list(TOPICS, after, PAGE)):
-        # Many at a time: the store reads those in one job.
-        await for_each(engine, keys, look)
-        after = keys[-1]
+    # The broker's own topics first: every health check leaves segments of one.  Mostly every
+    # segment is listed: then the records behind the last one are not read.
+    for prefix in (topics_of(SYSTEM_NAMESPACE, "persistent"), TOPICS):
+        after = ""
+        while unlisted and (keys := await engine.metadata.list(prefix, after, PAGE)):
+            # Many at a time: the store reads those in one job.
+            await for_each(engine, keys, look)
+            after = keys[-1]
     return unlisted, cursors
 
 

@@ -1,6 +1,8 @@
 """The same work for many things, some of them at a time."""
 
+import asyncio
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from fakes.logs import LogWorld
 from fakes.world import ManualPromise
 from magnetar_broker.base.parallel import WIDTH, for_each
+from magnetar_broker.server.world import LoopClock, LoopTasks
 from magnetar_storage.errors import Unavailable
 
 
@@ -72,3 +75,25 @@ def test_nothing_is_done_for_nothing() -> None:
         raise AssertionError(thing)
 
     world.do(for_each(world.engine, [], work))
+
+
+async def test_the_end_of_the_broker_ends_it_without_a_defect(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    loop = asyncio.get_running_loop()
+    clock, tasks = LoopClock(loop), LoopTasks(loop)
+    engine = replace(LogWorld().engine, clock=clock, tasks=tasks)
+
+    async def work(thing: int) -> None:
+        await clock.promise()  # which nobody settles
+
+    tasks.spawn(for_each(engine, range(3), work))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    # All tasks are cancelled, as `asyncio.Runner` does at its end.
+    spawned = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in spawned:
+        task.cancel()
+    await asyncio.wait(spawned)
+    await asyncio.sleep(0)
+    assert "defect" not in caplog.text
