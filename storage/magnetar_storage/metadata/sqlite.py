@@ -54,6 +54,9 @@ def checksum(key: bytes, value: object, version: object, lease: object) -> int:
     """The checksum of a row; -1 if the value is no blob, as may be in a damaged row."""
     if not isinstance(value, bytes):
         return -1
+    if lease is None and isinstance(version, int):
+        # The same text, made faster: a start checks every row, and hardly any has a lease.
+        return crc32c(value, crc32c(b"%d (%d, None) %b" % (len(key), version, key)))
     return crc32c(value, crc32c(b"%d %a " % (len(key), (version, lease)) + key))
 
 
@@ -114,7 +117,9 @@ class Database:
 
     def keys(self) -> SortedKeys:
         """All keys."""
-        return SortedKeys(key for (key,) in self._query("SELECT key FROM entries ORDER BY key"))
+        # Row by row: a list of the rows would need more memory than the keys.
+        rows = partial(self._connection.execute, "SELECT key FROM entries ORDER BY key")
+        return self._explained(lambda: SortedKeys(key for (key,) in rows()))
 
     def write(self, writes: Sequence[Write]) -> list[Outcome]:
         """Make all writes, in order and in one transaction; an error is that of all of them."""

@@ -5,13 +5,14 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
+from crc32c import crc32c
 
 from effort import parts
 from fakes.world import InlineWorker, ManualClock, run, start
 from magnetar_storage.errors import BadVersion, Corrupt, Unavailable
 from magnetar_storage.interfaces import ABSENT, RESYNC, Change, Lease, MetadataStore, Resync
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
-from magnetar_storage.metadata.sqlite import Database, SqliteMetadata
+from magnetar_storage.metadata.sqlite import Database, SqliteMetadata, checksum
 from magnetar_storage.metadata.watch import Watchers
 from magnetar_storage.world.disk import LocalDisk
 
@@ -222,3 +223,11 @@ def test_a_row_that_rots_while_it_is_used_is_refused_alone(tmp_path: Path) -> No
 def values_of(store: SqliteMetadata) -> dict[str, object]:
     keys = run(store.list("/"), CLOCK)
     return {key: run(store.get(key), CLOCK) for key in keys}
+
+
+@pytest.mark.parametrize("version", [0, 7, -1, 1 << 40, None, "7", b"7", 7.0])
+@pytest.mark.parametrize("lease", [None, "process-1", 3])
+def test_the_checksum_is_that_of_the_documented_fields(version: object, lease: object) -> None:
+    text = f"4 ({version!r}, {lease!r}) /key".encode()
+    assert checksum(b"/key", b"value", version, lease) == crc32c(text + b"value")
+    assert checksum(b"/key", "value", version, lease) == -1
