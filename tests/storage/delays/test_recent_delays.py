@@ -115,6 +115,15 @@ def test_what_is_taken_is_due_and_no_more_than_asked_for() -> None:
     assert [list(block.offsets) for block in recent.move()] == [[91]]
 
 
+def test_parts_of_which_little_is_left_are_joined() -> None:
+    recent, turns = few(), 30
+    for turn in range(turns):
+        put(recent, [(0, 2 * turn), (100, 2 * turn + 1)])
+        assert recent.take(0, 9) == [2 * turn]
+    assert len(recent) == turns
+    assert len(recent._parts) <= 2 * turns / SMALL
+
+
 @pytest.mark.parametrize("data", [b"", b"\x01", b"\x01" + bytes(8) + b"x", b"\x09" + bytes(8)])
 def test_what_is_no_record_is_refused(data: bytes) -> None:
     with pytest.raises((struct.error, ValueError)):
@@ -131,18 +140,20 @@ def test_what_is_no_record_is_refused(data: bytes) -> None:
 def test_nothing_is_taken_early_or_left(
     turns: list[tuple[list[int], int, int]], trimmed: int
 ) -> None:
-    recent, left, offset = few(), dict[int, int](), 0
+    recent, left, offset, most = few(), dict[int, int](), 0, 0
     for times, until_ms, limit in turns:
         put(recent, [(at_ms, offset + at) for at, at_ms in enumerate(times)])
         left |= {offset + at: at_ms for at, at_ms in enumerate(times)}
         offset += len(times)
+        most = max(most, len(left))
         due = {one for one, at_ms in left.items() if at_ms <= until_ms}
         taken = recent.take(until_ms, limit)
         assert len(taken) == len(set(taken)) == min(len(due), limit) and due.issuperset(taken)
         left = {one: at_ms for one, at_ms in left.items() if one not in taken}
         assert len(recent) == len(left)
         assert recent.next_at == min(left.values(), default=None)
-        assert len(recent._parts) <= SMALL + 1 + len(left) // SMALL
+        # More parts than a few are joined unless two of them together exceed the size of one.
+        assert len(recent._parts) <= max(SMALL, 2 * most / SMALL)
     recent.trim(trimmed)
     kept = sorted(one for one in left if one >= trimmed)
     assert sorted(recent.offsets()) == kept
