@@ -5,7 +5,7 @@ from dataclasses import replace
 from bench.connection import connected, open_producer
 from bench.frames import Shape
 from bench.scenarios import Trial, publish
-from bench.usage import Measures
+from bench.usage import Measures, cpu_ratio
 
 
 def deduplicate(trial: Trial, shape: Shape, entries: int) -> Measures:
@@ -24,5 +24,5 @@ def deduplicate(trial: Trial, shape: Shape, entries: int) -> Measures:
     rate, cpu = ((before[name] + after[name]) / 2 for name in ("msg_per_s", "cpu_us"))
     return measures | {
         "of_plain": measures["msg_per_s"] / rate,
-        "cpu_of_plain": measures["cpu_us"] / cpu,
+        "cpu_of_plain": cpu_ratio(measures["cpu_us"], cpu),
     }

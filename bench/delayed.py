@@ -17,7 +17,7 @@ from bench.consuming import Receiver
 from bench.frames import Load, Shape, Write
 from bench.publishing import Publisher
 from bench.scenarios import STALL_SECONDS, Trial
-from bench.usage import Measures, Meter, memory
+from bench.usage import Measures, Meter, cpu_ratio, memory
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.sends import encode_send
 
@@ -60,7 +60,7 @@ def delayed(trial: Trial, shape: Shape, entries: int, limit_seconds: float) -> M
         compared = plain.measures()
         return measures | {
             "delayed_ratio": measures["msg_per_s"] / compared["msg_per_s"],
-            "delayed_cpu_ratio": measures["cpu_us"] / compared["cpu_us"],
+            "delayed_cpu_ratio": cpu_ratio(measures["cpu_us"], compared["cpu_us"]),
             "stored_share": late.sent / total,
             "rss_mib": used.rss,
         }

@@ -16,7 +16,7 @@ from bench.consuming import EachReceiver, EntryId
 from bench.frames import Load, Shape
 from bench.publishing import Publisher
 from bench.scenarios import WARM_UP_PERCENT, Trial
-from bench.usage import Measures
+from bench.usage import Measures, cpu_ratio
 from magnetar_proto import PulsarApi_pb2 as pb
 
 PERMITS = 1000
@@ -89,5 +89,5 @@ def share_by_key(trial: Trial, shape: Shape, entries: int, consumers: int) -> Me
     rate, cpu = ((before[name] + after[name]) / 2 for name in ("msg_per_s", "cpu_us"))
     return by_key | {
         "of_shared": by_key["msg_per_s"] / rate,
-        "cpu_of_shared": by_key["cpu_us"] / cpu,
+        "cpu_of_shared": cpu_ratio(by_key["cpu_us"], cpu),
     }

@@ -57,6 +57,14 @@ def _peak_bytes(pid: int) -> int:
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:"))
 
 
+def cpu_ratio(cpu_us: float, other_us: float) -> float:
+    """The CPU a message compared with that of another run; 0 if the other used none.
+
+    The kernel counts CPU in ticks of some milliseconds: a very short run may use none.
+    """
+    return cpu_us / other_us if other_us else 0.0
+
+
 class Meter:
     """Runs from its making until `stop`."""
 

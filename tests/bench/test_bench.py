@@ -34,7 +34,7 @@ from bench.rows import ROWS, Mark, Row
 from bench.scenarios import Trial, crash, publish
 from bench.servers import Floor
 from bench.table import marks, table
-from bench.usage import Measures
+from bench.usage import Measures, cpu_ratio
 from click.testing import CliRunner
 
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -308,6 +308,11 @@ def test_a_row_measures(key: str, name: str, tmp_path: Path) -> None:
     assert measures.get("came_again", 0) == 0
     assert measures["messages"] > 0 and measures["msg_per_s"] > 0 and measures["cpu_us"] >= 0
     assert 0 < measures["pss_mib"] <= measures["peak_mib"]
+
+
+def test_a_run_too_short_for_the_kernels_clock_has_no_cpu_ratio() -> None:
+    assert cpu_ratio(6.0, 3.0) == 2.0
+    assert cpu_ratio(6.0, 0.0) == 0.0
 
 
 @pytest.mark.parametrize(
