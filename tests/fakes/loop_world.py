@@ -11,6 +11,7 @@ from magnetar_storage.log.log import Log
 from magnetar_storage.log.roll_limits import RollLimits
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.memory.memory_store import MemoryStore, MemoryWriter
+from magnetar_storage.world.runtime import Cause
 
 
 class LoopClock:
@@ -22,7 +23,7 @@ class LoopClock:
     def now_ms(self) -> int:
         return 0
 
-    def soon(self, call: Callable[[], None]) -> None:
+    def soon(self, call: Callable[[], None], cause: Cause = "other") -> None:
         self._loop.call_soon(call)
 
     def later(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
@@ -38,7 +39,7 @@ class LoopTasks:
     def __init__(self) -> None:
         self._spawned: list[asyncio.Task[None]] = []
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None], cause: Cause = "task") -> None:
         self._spawned.append(asyncio.create_task(work))
 
     async def ended(self) -> None:

@@ -5,6 +5,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, TypeVar
 
+from magnetar_storage.world.runtime import Cause
+
 T = TypeVar("T")
 
 
@@ -72,7 +74,7 @@ class ManualClock:
     def now_ms(self) -> int:
         return self._now_ms
 
-    def soon(self, call: Callable[[], None]) -> None:
+    def soon(self, call: Callable[[], None], cause: Cause = "other") -> None:
         self._soon.append(call)
 
     def later(self, seconds: float, call: Callable[[], None]) -> ManualTimer:
@@ -246,7 +248,7 @@ class ManualTasks:
         self._clock = clock
         self._not_begun: list[Coroutine[Any, Any, None]] = []
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None], cause: Cause = "task") -> None:
         self._not_begun.append(work)
         self._clock.soon(lambda: self._begin(work))
 

@@ -130,7 +130,7 @@ class TopicCompaction:
         # Here and not in the task, which begins later: `stop` must find it.
         run = self._run = CompactionRun(self._log, self.view, self._rules)
         self._ended = self._log.engine.clock.promise()
-        self._log.engine.tasks.spawn(self._compact(run))
+        self._log.engine.tasks.spawn(self._compact(run), "compaction")
         return True
 
     async def check(self) -> None:

@@ -102,7 +102,7 @@ class Feed(Source):
         self._wanted = True
         if not self._reading:
             self._reading = True
-            self._log.engine.tasks.spawn(self._read(offset, wanted))
+            self._log.engine.tasks.spawn(self._read(offset, wanted), "dispatch")
 
     def _read_on(self) -> None:
         """Read the stretch after the present one, unless it is in the cache of recent entries."""

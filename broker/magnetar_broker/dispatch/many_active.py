@@ -128,7 +128,7 @@ class ManyActive(ABC):
         self._wait(waiting)
 
     def _wake_soon(self) -> None:
-        self._log.engine.clock.soon(self.dispatch)
+        self._log.engine.clock.soon(self.dispatch, "dispatch")
 
     # Delivering -------------------------------------------------------------------
 

@@ -84,7 +84,7 @@ class SingleActive:
 
     def apply_limits(self, stream: Stream) -> None:
         self._limits, self._throttle = stream.limits, stream.throttle
-        self._log.engine.clock.soon(self.dispatch)
+        self._log.engine.clock.soon(self.dispatch, "dispatch")
 
     # Delivering -------------------------------------------------------------------
 

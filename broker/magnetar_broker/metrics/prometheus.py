@@ -21,6 +21,7 @@ from magnetar_broker.compaction.topic_compaction import CompactionFigures
 from magnetar_broker.metrics.figures import Figures, Load, SubscriptionFigures, total
 from magnetar_broker.metrics.histogram import Counts
 from magnetar_broker.metrics.journal import JournalFigures
+from magnetar_broker.metrics.loop import LoopFigures
 from magnetar_broker.metrics.process import process_registry
 
 Labels = dict[str, str]
@@ -231,41 +232,52 @@ def _family(row: Row, measured: Measured) -> Metric:
 
 
 def _journal(journal: JournalFigures, labels: Labels) -> Iterator[Metric]:
-    yield _histogram("magnetar_journal_round_records", "Records that shared one fsync",
-                     labels, journal.records)  # fmt: skip
-    yield _histogram("magnetar_journal_fsync_seconds", "Seconds to write and sync a round",
-                     labels, journal.seconds)  # fmt: skip
+    yield _histograms("magnetar_journal_round_records", "Records that shared one fsync",
+                      [(labels, journal.records)])  # fmt: skip
+    yield _histograms("magnetar_journal_fsync_seconds", "Seconds to write and sync a round",
+                      [(labels, journal.seconds)])  # fmt: skip
     yield _family(Row("magnetar_journal_bytes_total", "Bytes of records made durable",
                       lambda figures: figures.bytes_total), [(labels, journal)])  # fmt: skip
 
 
-def _histogram(name: str, text: str, labels: Labels, counts: Counts) -> Metric:
-    family = HistogramMetricFamily(name, text, labels=list(labels))
-    buckets = [(bound, float(count)) for bound, count in counts.buckets]
-    family.add_metric(list(labels.values()), buckets, counts.sum)
+def _loop(loop: LoopFigures, cluster: Labels) -> Iterator[Metric]:
+    stretches = [({**cluster, "cause": cause}, counts) for cause, counts in loop.items()]
+    yield _histograms("magnetar_loop_stretch_seconds",
+                      "Seconds for which the event loop did one thing; by cause",
+                      stretches)  # fmt: skip
+
+
+def _histograms(name: str, text: str, measured: Sequence[tuple[Labels, Counts]]) -> Metric:
+    family = HistogramMetricFamily(name, text, labels=list(measured[0][0]))
+    for labels, counts in measured:
+        buckets = [(bound, float(count)) for bound, count in counts.buckets]
+        family.add_metric(list(labels.values()), buckets, counts.sum)
     return family
 
 
 class Exposition(Collector):
     """All metrics of one scrape, in the order of the page."""
 
-    def __init__(self, figures: Figures, journal: JournalFigures) -> None:
+    def __init__(self, figures: Figures, journal: JournalFigures, loop: LoopFigures) -> None:
         self._figures = figures
         self._journal = journal
+        self._loop = loop
 
     def collect(self) -> Iterator[Metric]:
         yield from families(self._figures)
-        yield from _journal(self._journal, {"cluster": self._figures.cluster})
+        cluster = {"cluster": self._figures.cluster}
+        yield from _journal(self._journal, cluster)
+        yield from _loop(self._loop, cluster)
         for metric in PROCESS.collect():
             for at, sample in enumerate(metric.samples):
-                labels = {"cluster": self._figures.cluster, **sample.labels}
+                labels = {**cluster, **sample.labels}
                 metric.samples[at] = sample._replace(labels=labels)
             yield metric
 
 
-def render(figures: Figures, journal: JournalFigures) -> bytes:
+def render(figures: Figures, journal: JournalFigures, loop: LoopFigures) -> bytes:
     """The page in Prometheus's text format.  Reads only its arguments: fit for a thread."""
-    return generate_latest(Exposition(figures, journal))
+    return generate_latest(Exposition(figures, journal, loop))
 
 
 PROCESS: Final = process_registry()

@@ -19,6 +19,7 @@ from magnetar_broker.server.event_loop import loop_factory
 from magnetar_broker.server.garbage import CHECK_SECONDS, CLOSED_TOPICS, Garbage
 from magnetar_broker.server.http_server import HttpServer
 from magnetar_broker.server.listener import Listener
+from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.world import LoopClock, LoopTasks, ThreadWorkers
 from magnetar_proto.build import KIND
 from magnetar_storage.local.limits import Limits
@@ -45,6 +46,7 @@ class Daemon:
         self._warnings = warnings
         self._stop = asyncio.Event()
         self._journal_stats = JournalStats()
+        self._stretches = Stretches()
 
     async def run(self) -> None:
         """Serve until SIGTERM or SIGINT; raises the error that prevents the start."""
@@ -53,7 +55,8 @@ class Daemon:
             loop.add_signal_handler(number, self._stop.set)
         for warning in self._warnings:
             logger.warning("%s", warning)
-        workers = ThreadWorkers(loop)
+        workers = ThreadWorkers(loop, self._stretches)
+        self._stretches.watch_garbage()
         try:
             engine = await self._open(loop, workers)
             try:
@@ -62,12 +65,13 @@ class Daemon:
                 await engine.store.close()
                 await engine.metadata.close()
         finally:
+            self._stretches.ignore_garbage()
             workers.stop()
 
     async def _open(self, loop: asyncio.AbstractEventLoop, workers: ThreadWorkers) -> Engine:
         """Open the data directory and recover from a crash; findings are logged."""
         settings = self.settings
-        clock = LoopClock(loop)
+        clock = LoopClock(loop, self._stretches)
         disk = LocalDisk(settings.data_dir, durable=settings.durability is Durability.FSYNC)
         store = await LocalStore.open(
             disk,
@@ -86,7 +90,7 @@ class Daemon:
             metadata=metadata,
             cache=EntryCache(settings.managed_ledger_cache_size_mb << 20),
             clock=clock,
-            tasks=LoopTasks(loop),
+            tasks=LoopTasks(loop, self._stretches),
             roll=roll_limits(settings),
         )
 
@@ -99,10 +103,10 @@ class Daemon:
         ownership = SoleOwner("")
         broker = Broker(settings, engine, ownership)
         descriptors = Descriptors()
-        listener = Listener(broker, descriptors)
+        listener = Listener(broker, self._stretches, descriptors)
         garbage = Garbage(broker.topics)
         broker.jobs.every(CHECK_SECONDS, CLOSED_TOPICS, garbage.collect_closed)
-        http = HttpServer(broker, self._journal_stats, descriptors)
+        http = HttpServer(broker, self._journal_stats, self._stretches, descriptors)
         port = await listener.bind(settings.bind_address, settings.broker_service_port)
         default, listeners = advertised(settings, port)
         ownership.announce(default, listeners)

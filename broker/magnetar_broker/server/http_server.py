@@ -12,6 +12,7 @@ from magnetar_broker.server.health import HealthCheck
 from magnetar_broker.server.http.connection import HttpConnection
 from magnetar_broker.server.http.errors import refusal_of
 from magnetar_broker.server.http.messages import Request, Response
+from magnetar_broker.server.stretches import Stretches
 
 MAX_CONNECTIONS = 1024
 STOP_SECONDS = 1.0
@@ -28,8 +29,15 @@ class Reject(asyncio.Protocol):
 class HttpServer:
     """Serves one port; call `start` once, then `stop` once."""
 
-    def __init__(self, broker: Broker, journal: JournalStats, descriptors: Descriptors) -> None:
-        self._site = Site(broker, journal, HealthCheck(broker))
+    def __init__(
+        self,
+        broker: Broker,
+        journal: JournalStats,
+        stretches: Stretches,
+        descriptors: Descriptors,
+    ) -> None:
+        self._site = Site(broker, journal, stretches.stats, HealthCheck(broker))
+        self._stretches = stretches
         self._descriptors = descriptors
         self._listener: asyncio.Server | None = None
         self._connections: set[HttpConnection] = set()
@@ -65,4 +73,4 @@ class HttpServer:
     def _accept(self) -> asyncio.BaseProtocol:
         if len(self._connections) >= MAX_CONNECTIONS:
             return Reject()
-        return HttpConnection(self.answer, self._connections)
+        return HttpConnection(self.answer, self._stretches, self._connections)

@@ -7,6 +7,7 @@ from typing import cast
 
 from magnetar_broker.broker import Broker
 from magnetar_broker.server.descriptors import Descriptors
+from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.session.handlers import HANDLERS
 from magnetar_broker.session.session import Session
 
@@ -23,8 +24,11 @@ JOIN_BELOW = 64 * 1024
 class ClientConnection(asyncio.Protocol):
     """One client's socket; implements the session's `Outbox`."""
 
-    def __init__(self, broker: Broker, connections: set["ClientConnection"]) -> None:
+    def __init__(
+        self, broker: Broker, stretches: Stretches, connections: set["ClientConnection"]
+    ) -> None:
         self._broker = broker
+        self._run = stretches.run
         self._connections = connections
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -50,7 +54,7 @@ class ClientConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if not self._closing:
-            self.session.receive(data)
+            self._run("read", self.session.receive, data)
 
     def pause_writing(self) -> None:
         self._full = True
@@ -73,7 +77,7 @@ class ClientConnection(asyncio.Protocol):
 
     def flush_soon(self) -> None:
         """Write at the end of this turn of the loop, so that a whole turn's output is one write."""
-        self._loop.call_soon(self._flush)
+        self._loop.call_soon(self._run, "write", self._flush)
 
     def pause_reading(self) -> None:
         """Stop reading from the socket."""
@@ -108,7 +112,7 @@ class ClientConnection(asyncio.Protocol):
     def _schedule_tick(self) -> None:
         interval = self._broker.settings.keep_alive_interval_seconds
         if interval > 0:
-            self._timer = self._loop.call_later(interval, self._tick)
+            self._timer = self._loop.call_later(interval, self._run, "timer", self._tick)
 
     def _tick(self) -> None:
         self.session.tick()
@@ -119,8 +123,9 @@ class ClientConnection(asyncio.Protocol):
 class Listener:
     """Accepts clients on one port; `connections` are the open ones."""
 
-    def __init__(self, broker: Broker, descriptors: Descriptors) -> None:
+    def __init__(self, broker: Broker, stretches: Stretches, descriptors: Descriptors) -> None:
         self._broker = broker
+        self._stretches = stretches
         self._descriptors = descriptors
         self._server: asyncio.Server | None = None
         self.connections: set[ClientConnection] = set()
@@ -128,7 +133,7 @@ class Listener:
     async def bind(self, host: str, port: int) -> int:
         """Open the port without accepting clients yet; returns its number."""
         loop = asyncio.get_running_loop()
-        connect = partial(ClientConnection, self._broker, self.connections)
+        connect = partial(ClientConnection, self._broker, self._stretches, self.connections)
         guarded = self._descriptors.guarded(connect)
         self._server = await loop.create_server(guarded, host, port, start_serving=False)
         return int(self._server.sockets[0].getsockname()[1])

@@ -8,31 +8,40 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
 
-from magnetar_storage.world.runtime import Promise, Timer, Worker
+from magnetar_broker.server.stretches import Stretches
+from magnetar_storage.world.runtime import Cause, Promise, Timer, Worker
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+CAUSES: dict[str, Cause] = {
+    "journal": "journal",
+    "background": "write_behind",
+    "reads": "other",
+    "metadata": "metadata",
+}
+"""Each thread, and what its results are counted as."""
 Job = tuple[Callable[[], Any], Callable[[Any, BaseException | None], None]]
 
 
 class LoopClock:
     """The wall clock, and calls scheduled on the event loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, stretches: Stretches | None = None) -> None:
         self._loop = loop
+        self._run = (stretches or Stretches()).run
 
     def now_ms(self) -> int:
         """Wall-clock milliseconds since 1970."""
         return time.time_ns() // 1_000_000
 
-    def soon(self, call: Callable[[], None]) -> None:
+    def soon(self, call: Callable[[], None], cause: Cause = "other") -> None:
         """Call in the next turn of the loop."""
-        self._loop.call_soon(call)
+        self._loop.call_soon(self._run, cause, call)
 
     def later(self, seconds: float, call: Callable[[], None]) -> Timer:
         """Call once, `seconds` from now."""
-        return self._loop.call_later(seconds, call)
+        return self._loop.call_later(seconds, self._run, "timer", call)
 
     def promise(self) -> Promise:
         """An unsettled promise."""
@@ -42,13 +51,14 @@ class LoopClock:
 class LoopTasks:
     """Runs coroutines as tasks of the loop.  Their errors are defects, and are logged as such."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, stretches: Stretches | None = None) -> None:
         self._loop = loop
+        self._stretches = stretches or Stretches()
         self._running: set[asyncio.Task[None]] = set()
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None], cause: Cause = "task") -> None:
         """Run `work` as a task of its own."""
-        task = self._loop.create_task(work)
+        task = self._loop.create_task(self._stretches.measured(cause, work))
         self._running.add(task)
         task.add_done_callback(self._ended)
 
@@ -61,8 +71,12 @@ class LoopTasks:
 class ThreadWorker:
     """A thread that runs jobs in order and calls back on the loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, name: str, cause: Cause, stretches: Stretches
+    ) -> None:
         self._loop = loop
+        self._cause = cause
+        self._run = stretches.run
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._thread = Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
@@ -94,24 +108,25 @@ class ThreadWorker:
         self._thread.join()
 
     def _work(self) -> None:
-        post = self._loop.call_soon_threadsafe
+        post, run, cause = self._loop.call_soon_threadsafe, self._run, self._cause
         while (item := self._jobs.get()) is not None:
             job, done = item
             try:
                 result = job()
             except BaseException as error:  # of any kind: it is raised on the loop
-                post(done, None, error)
+                post(run, cause, done, None, error)
             else:
-                post(done, result, None)
+                post(run, cause, done, result, None)
 
 
 class ThreadWorkers:
     """One thread each for the journal, for write-behind, for reads and for metadata."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, stretches: Stretches | None = None) -> None:
+        stretches = stretches or Stretches()
         self._all = {
-            name: ThreadWorker(loop, f"magnetar-{name}")
-            for name in ("journal", "background", "reads", "metadata")
+            name: ThreadWorker(loop, f"magnetar-{name}", cause, stretches)
+            for name, cause in CAUSES.items()
         }
 
     @property

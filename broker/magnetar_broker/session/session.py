@@ -212,7 +212,7 @@ class Session:
         # Dispatch passed over its consumers while the client did not read, and what would wake
         # them otherwise, a new message or permits, may never come.
         if self._output.take_starved():
-            self.clock.soon(self._wake_consumers)
+            self.clock.soon(self._wake_consumers, "dispatch")
         self._resume_held()
 
     def _wake_consumers(self) -> None:

@@ -28,7 +28,7 @@ class Delivery:
         """There are new entries: each subscription dispatches at the end of this turn."""
         if not self._scheduled and self._subscriptions:
             self._scheduled = True
-            self._clock.soon(self._dispatch)
+            self._clock.soon(self._dispatch, "dispatch")
 
     def _dispatch(self) -> None:
         self._scheduled = False

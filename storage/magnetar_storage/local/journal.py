@@ -302,14 +302,14 @@ class Journal:
         queue.size += size
         if self._idle:
             self._idle = False
-            self._clock.soon(self._begin)
+            self._clock.soon(self._begin, "journal")
 
     def hold(self, held: bool) -> None:
         """Pause or resume writing, to limit what the store has in memory."""
         self._held = held
         if self._waits and not held:
             self._waits = False
-            self._clock.soon(self._begin)
+            self._clock.soon(self._begin, "journal")
 
     def refuse(self, error: Unavailable | None) -> None:
         """Fail all queued and further records with `error`, until called with None."""
@@ -380,7 +380,7 @@ class Journal:
 
     def _continue(self) -> None:
         if self._queue.sizes:
-            self._clock.soon(self._begin)
+            self._clock.soon(self._begin, "journal")
             return
         self._idle = True
         drained, self._drained = self._drained, []

@@ -65,7 +65,7 @@ class WriteBehind:
             self._timer = self._clock.later(self._limits.checkpoint_seconds, self._due)
         self._regulate()
         if self._error is None:
-            self._clock.soon(self._work)
+            self._clock.soon(self._work, "write_behind")
 
     def remove(self, number: SegmentId) -> None:
         """Remove the segment's file; call it when the deletion is durable."""
@@ -76,7 +76,7 @@ class WriteBehind:
     def checkpoint(self, done: Done) -> None:
         """Write a checkpoint of the present state; `done` is called with the outcome."""
         self._waiters.append(done)
-        self._clock.soon(self._work)
+        self._clock.soon(self._work, "write_behind")
 
     def stop(self) -> None:
         """Start nothing by timer any more."""
@@ -157,7 +157,7 @@ class WriteBehind:
         self._waiting_bytes = sum(map(_unwritten_bytes, self._segments.values()))
         self._regulate()
         if self._error is None or self._waiters:
-            self._clock.soon(self._work)
+            self._clock.soon(self._work, "write_behind")
 
     def _retry_later(self, error: BaseException) -> None:
         if self._timer is not None:

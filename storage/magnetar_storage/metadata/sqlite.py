@@ -295,7 +295,7 @@ class SqliteMetadata:
         self._asked.append((key, promise))
         if not self._reading:
             self._reading = True
-            self._clock.soon(self._read)
+            self._clock.soon(self._read, "metadata")
         found: Versioned | None = await promise
         return found
 
@@ -369,7 +369,7 @@ class SqliteMetadata:
         self._waiting.append((write, promise))
         if not self._writing:
             self._writing = True
-            self._clock.soon(self._begin)
+            self._clock.soon(self._begin, "metadata")
         changes: Changes = await promise
         return changes
 

@@ -7,12 +7,30 @@ elsewhere, and they touch no shared state.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 T = TypeVar("T")
 
 Done = Callable[[BaseException | None], None]
 """Called once, on the owner's thread: with None for success, else with the error."""
+
+
+Cause = Literal[
+    "read",
+    "write",
+    "journal",
+    "dispatch",
+    "checkpoint",
+    "write_behind",
+    "metadata",
+    "compaction",
+    "http",
+    "timer",
+    "task",
+    "garbage",
+    "other",
+]
+"""What the owner's thread is busy with, for measurements: see docs/monitoring.md."""
 
 
 class Worker(Protocol):
@@ -69,7 +87,7 @@ class Clock(Protocol):
     def now_ms(self) -> int:
         """Wall-clock milliseconds since 1970."""
 
-    def soon(self, call: Callable[[], None]) -> None:
+    def soon(self, call: Callable[[], None], cause: Cause = "other") -> None:
         """Call at the end of the present turn, after everything that has arrived was handled."""
 
     def later(self, seconds: float, call: Callable[[], None]) -> Timer:
@@ -100,5 +118,5 @@ class Workers(Protocol):
 class Tasks(Protocol):
     """Runs coroutines concurrently with the present call; never one per message."""
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None], cause: Cause = "task") -> None:
         """Run `work` on its own; an exception it raises is reported as a defect."""

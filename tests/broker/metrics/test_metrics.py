@@ -1,6 +1,7 @@
 """The page that Prometheus reads, rendered from figures."""
 
 from dataclasses import replace
+from typing import get_args
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,8 +12,10 @@ from magnetar_broker.compaction.topic_compaction import CompactionFigures
 from magnetar_broker.dispatch.consumer import Backlog
 from magnetar_broker.metrics.figures import Figures, Load, SubscriptionFigures, TopicFigures
 from magnetar_broker.metrics.journal import JournalStats
+from magnetar_broker.metrics.loop import LoopStats
 from magnetar_broker.metrics.prometheus import render
 from magnetar_broker.watchdog import Stalls
+from magnetar_storage.world.runtime import Cause
 
 TOPIC = "persistent://public/default/orders"
 SUBSCRIPTION = SubscriptionFigures(
@@ -76,12 +79,13 @@ TOTALS = {"in_messages_total": 20, "in_bytes_total": 200}
 
 
 def samples(
-    figures: Figures, stats: JournalStats | None = None
+    figures: Figures, stats: JournalStats | None = None, loop: LoopStats | None = None
 ) -> dict[str, list[tuple[dict[str, str], float]]]:
     """Every sample of the page by name, read back by Prometheus's own parser."""
     journal = (stats or JournalStats()).figures()
     found: dict[str, list[tuple[dict[str, str], float]]] = {}
-    for family in text_string_to_metric_families(render(figures, journal).decode()):
+    page = render(figures, journal, (loop or LoopStats()).figures()).decode()
+    for family in text_string_to_metric_families(page):
         for sample in family.samples:
             found.setdefault(sample.name, []).append((sample.labels, sample.value))
     return found
@@ -222,8 +226,21 @@ def test_the_journal_s_rounds() -> None:
     assert page["magnetar_journal_bytes_total"] == [(CLUSTER, 3100)]
 
 
+def test_stretches_of_the_loop_by_cause() -> None:
+    stats = LoopStats()
+    stats.observe("read", 0.0003)
+    stats.observe("read", 0.03)
+    stats.observe("checkpoint", 0.002)
+    page = samples(FIGURES, loop=stats)
+    name = "magnetar_loop_stretch_seconds"
+    buckets = {(labels["cause"], labels["le"]): value for labels, value in page[f"{name}_bucket"]}
+    assert (buckets["read", "0.0005"], buckets["read", "+Inf"]) == (1, 2)
+    assert (buckets["checkpoint", "0.001"], buckets["checkpoint", "0.002"]) == (0, 1)
+    assert {labels["cause"] for labels, _ in page[f"{name}_count"]} == set(get_args(Cause))
+
+
 def test_each_name_is_declared_once() -> None:
-    page = render(FIGURES, JournalStats().figures()).decode()
+    page = render(FIGURES, JournalStats().figures(), LoopStats().figures()).decode()
     declared = [line.split()[2] for line in page.splitlines() if line.startswith("# TYPE")]
     assert len(declared) == len(set(declared))
 

@@ -18,6 +18,7 @@ from magnetar_broker.server import health
 from magnetar_broker.server import http_server as http_port
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.http_server import HttpServer
+from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.world import LoopClock, LoopTasks
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import Unavailable
@@ -56,7 +57,7 @@ class Port:
         self.store, self.metadata = MemoryStore(clock), Metadata(clock)
         engine = Engine(self.store, self.metadata, EntryCache(1 << 20), clock, LoopTasks(loop))
         self.broker = Broker(Settings(**settings), engine, SoleOwner("pulsar://127.0.0.1:6650"))
-        self.server = HttpServer(self.broker, JournalStats(), Descriptors())
+        self.server = HttpServer(self.broker, JournalStats(), Stretches(), Descriptors())
         self.port: int | None = None
 
     async def get(self, path: str) -> tuple[int, str]:

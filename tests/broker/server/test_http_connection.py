@@ -12,6 +12,7 @@ import pytest
 from magnetar_broker.server.http import connection as http_connection
 from magnetar_broker.server.http.connection import MAX_BODY, MAX_HEAD, HttpConnection
 from magnetar_broker.server.http.messages import Request, Response
+from magnetar_broker.server.stretches import Stretches
 
 GET = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n"
 PUT = b"PUT /a HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody"
@@ -52,7 +53,7 @@ async def site() -> AsyncIterator[Site]:
     made = Site()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(
-        lambda: HttpConnection(made.answer, made.connections), "127.0.0.1", 0
+        lambda: HttpConnection(made.answer, Stretches(), made.connections), "127.0.0.1", 0
     )
     made.port = server.sockets[0].getsockname()[1]
     yield made

@@ -20,6 +20,7 @@ from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.http.connection import HttpConnection
 from magnetar_broker.server.http.messages import Request, Response, text_response
 from magnetar_broker.server.http_server import HttpServer
+from magnetar_broker.server.stretches import Stretches
 
 LONGEST: Final = 1024
 MOST_REQUESTS: Final = 64
@@ -85,7 +86,7 @@ async def talk(stream: bytes, splits: list[int]) -> tuple[bytes, list[str]]:
     that were asked for."""
     methods: list[str] = []
     world = SessionWorld()
-    server = HttpServer(world.broker, JournalStats(), Descriptors())
+    server = HttpServer(world.broker, JournalStats(), Stretches(), Descriptors())
 
     async def answer(request: Request) -> Response:
         methods.append(request.method)
@@ -94,7 +95,7 @@ async def talk(stream: bytes, splits: list[int]) -> tuple[bytes, list[str]]:
         return world.do(server.answer(request))
 
     connections: set[HttpConnection] = set()
-    connection, wire = HttpConnection(answer, connections), Wire()
+    connection, wire = HttpConnection(answer, Stretches(), connections), Wire()
     connection.connection_made(wire)
     at = turn = 0
     while at < len(stream) and not wire.closed:

@@ -5,6 +5,7 @@ import asyncio
 from magnetar_broker.base.version import VERSION
 from magnetar_broker.metrics.figures import Figures, gather
 from magnetar_broker.metrics.journal import JournalFigures
+from magnetar_broker.metrics.loop import LoopFigures
 from magnetar_broker.server.admin import (
     backlogs,
     compaction,
@@ -33,14 +34,16 @@ async def metrics(site: Site, request: Request) -> Response:
     """The page for Prometheus.  One scrape at a time; a thread builds the text, not the loop."""
     async with site.scraping:
         figures = await gather(site.broker)
-        page = await asyncio.to_thread(_render, figures, site.journal.figures())
+        page = await asyncio.to_thread(
+            _render, figures, site.journal.figures(), site.loop.figures()
+        )
     return Response(page, PROMETHEUS_TYPE)
 
 
-def _render(figures: Figures, journal: JournalFigures) -> bytes:
+def _render(figures: Figures, journal: JournalFigures, loop: LoopFigures) -> bytes:
     from magnetar_broker.metrics.prometheus import render  # noqa: PLC0415 (the start does not need it)
 
-    return render(figures, journal)
+    return render(figures, journal, loop)
 
 
 # The broker's state ---------------------------------------------------------------------

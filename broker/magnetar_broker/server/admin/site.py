@@ -10,6 +10,7 @@ from urllib.parse import unquote_plus, urlsplit
 from magnetar_broker.base.errors import InvalidName, NotReady
 from magnetar_broker.broker import Broker
 from magnetar_broker.metrics.journal import JournalStats
+from magnetar_broker.metrics.loop import LoopStats
 from magnetar_broker.server.health import HealthCheck
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response
@@ -26,6 +27,7 @@ class Site:
 
     broker: Broker
     journal: JournalStats
+    loop: LoopStats
     health: HealthCheck
     scraping: asyncio.Lock = field(default_factory=asyncio.Lock)
 

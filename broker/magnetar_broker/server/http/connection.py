@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 import h11
 
 from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.stretches import Stretches
 
 Answer = Callable[[Request], Awaitable[Response]]
 """Answers a request; every error is a response too, nothing is raised."""
@@ -26,10 +27,13 @@ would reset it, and the client would lose the refusal."""
 class HttpConnection(asyncio.Protocol):
     """Adds itself to `connections`, and removes itself when it is closed and answers nothing."""
 
-    def __init__(self, answer: Answer, connections: set["HttpConnection"]) -> None:
+    def __init__(
+        self, answer: Answer, stretches: Stretches, connections: set["HttpConnection"]
+    ) -> None:
         self.task: asyncio.Task[None] | None = None
         """The task that answers the current request; None between requests."""
         self._answer = answer
+        self._stretches = stretches
         self._connections = connections
         self._loop = asyncio.get_running_loop()
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
@@ -49,7 +53,7 @@ class HttpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if not self._refused:
             self._http.receive_data(data)
-            self._proceed()
+            self._stretches.run("http", self._proceed)
 
     def eof_received(self) -> bool:
         """The client sends nothing more; keep the connection while a response is pending."""
@@ -114,7 +118,8 @@ class HttpConnection(asyncio.Protocol):
         elif isinstance(event, h11.EndOfMessage):
             self._timer.cancel()
             assert self._head is not None
-            self.task = self._loop.create_task(self._respond(self._request(self._head)))
+            responding = self._respond(self._request(self._head))
+            self.task = self._loop.create_task(self._stretches.measured("http", responding))
         else:  # the client closed, or asked for another protocol
             self._transport.close()
 

@@ -1,0 +1,27 @@
+"""Figures of the event loop: how long it was busy at a stretch, and with what."""
+
+from typing import get_args
+
+from magnetar_broker.metrics.histogram import Counts, Histogram
+from magnetar_broker.metrics.journal import SECOND_BOUNDS
+from magnetar_storage.world.runtime import Cause
+
+LoopFigures = dict[str, Counts]
+"""Seconds of all stretches since the start, by cause."""
+
+
+class LoopStats:
+    """Counts stretches of the loop by cause."""
+
+    def __init__(self) -> None:
+        self._by_cause: dict[str, Histogram] = {
+            cause: Histogram(SECOND_BOUNDS) for cause in get_args(Cause)
+        }
+
+    def observe(self, cause: Cause, seconds: float) -> None:
+        """Count a stretch."""
+        self._by_cause[cause].observe(seconds)
+
+    def figures(self) -> LoopFigures:
+        """A snapshot."""
+        return {cause: histogram.counts() for cause, histogram in self._by_cause.items()}
