@@ -287,6 +287,18 @@ ORDERS = (
         " OR crc IS NOT checksum(CAST(key AS BLOB), value, version, lease)",
         "",
     ),
+    Order(
+        "metadata/sqlite.py",
+        "the digest of the metadata is stored without a check",
+        "            self._database.check_closed()\n",
+        "",
+    ),
+    Order(
+        "metadata/sqlite_digest.py",
+        "any digest of the metadata is believed",
+        "if read_file(disk, FILE) != encode(disk, database):",
+        "if not read_file(disk, FILE):",
+    ),
 )
 
 

@@ -1,21 +1,25 @@
 """Data directories of released versions must load for ever.
 
-The samples were written by this package: `samples/v2` by `write_sample`, and the other one by
-`write_index_sample`.  A new version of a format adds a directory; the old ones stay
-as they are.
+The samples were written by this package: `samples/v2` (before there were digests) and
+`samples/v2-digest-1` by `write_sample`, `samples/v2-index-1` by `write_index_sample`.  A new
+version of a format adds a directory; the old ones stay as they are.
 """
 
 import shutil
 from pathlib import Path
 
+import pytest
+
 from fakes.world import InlineWorker, InlineWorkers, ManualClock, run
 from magnetar_storage.local import index_file
 from magnetar_storage.local.limits import Limits
 from magnetar_storage.local.store import LocalStore
-from magnetar_storage.metadata.sqlite import SqliteMetadata
+from magnetar_storage.metadata import sqlite_digest
+from magnetar_storage.metadata.sqlite import FILE, SqliteMetadata
 from magnetar_storage.world.disk import LocalDisk
 
 V2 = Path(__file__).parent / "samples" / "v2"
+V2_DIGEST = Path(__file__).parent / "samples" / "v2-digest-1"
 V2_INDEX = Path(__file__).parent / "samples" / "v2-index-1"
 SMALL = Limits(journal_file_bytes=1024)
 
@@ -59,9 +63,10 @@ def write_index_sample(directory: Path) -> None:
             run(store.checkpoint(), clock)
 
 
-def test_version_2_loads(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sample", [V2, V2_DIGEST], ids=lambda sample: sample.name)
+def test_version_2_loads(tmp_path: Path, sample: Path) -> None:
     directory = tmp_path / "data"
-    shutil.copytree(V2, directory)
+    shutil.copytree(sample, directory)
     clock = ManualClock()
     disk = LocalDisk(str(directory))
     store = run(LocalStore.open(disk, InlineWorkers(clock), clock, SMALL), clock)
@@ -87,6 +92,12 @@ def test_version_2_loads(tmp_path: Path) -> None:
     metadata = run(SqliteMetadata.open(disk, InlineWorker(clock), clock), clock)
     assert run(metadata.get("/topics/sample"), clock) == (b"value", 1)
     run(metadata.close(), clock)
+
+
+def test_version_1_of_digests_is_believed(tmp_path: Path) -> None:
+    directory = tmp_path / "data"
+    shutil.copytree(V2_DIGEST, directory)
+    assert sqlite_digest.needed(LocalDisk(str(directory)), FILE) == (False, False)
 
 
 def test_version_1_of_index_files_loads(tmp_path: Path) -> None:

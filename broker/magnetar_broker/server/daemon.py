@@ -62,8 +62,11 @@ class Daemon:
             try:
                 await self._serve(engine)
             finally:
-                await engine.store.close()
-                await engine.metadata.close()
+                # The store's lock is that of the directory: it is given up last.
+                try:
+                    await engine.metadata.close()
+                finally:
+                    await engine.store.close()
         finally:
             self._stretches.ignore_garbage()
             workers.stop()

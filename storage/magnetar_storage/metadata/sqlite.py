@@ -3,13 +3,18 @@
 The connection is used by jobs of one worker only; watchers, leases and the keys live in memory.
 All pending writes share one transaction, and its sync; each has an outcome of its own.
 Leases end with the process: their keys are deleted when the database is next opened.
+
+Damage is found before it does harm.  An orderly end checks everything and stores a digest; a start
+checks what the digest does not cover; and each row is checked again when it is read.
 """
 
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
+from urllib.parse import quote
 
 from crc32c import crc32c
 
@@ -22,12 +27,14 @@ from magnetar_storage.interfaces import (
     Version,
     Versioned,
 )
+from magnetar_storage.metadata import sqlite_digest
 from magnetar_storage.metadata.sorted_keys import SortedKeys
+from magnetar_storage.metadata.sqlite_digest import ALL, Checks
 from magnetar_storage.metadata.sqlite_wal import damaged_frame
 from magnetar_storage.metadata.watch import Watchers
 from magnetar_storage.world.disk import Disk, ReadableDisk
 from magnetar_storage.world.runtime import Clock, Promise, Worker
-from magnetar_storage.world.whole_files import read_file
+from magnetar_storage.world.whole_files import read_file, write_file
 
 T = TypeVar("T")
 
@@ -91,10 +98,10 @@ Found = Versioned | BaseException | None
 class Database:
     """The statements; every method runs as one job and one transaction."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, checks: Checks = ALL) -> None:
         """Open or create the database at a path; see `SqliteMetadata.open` for errors."""
         self._path = path
-        self._connection = self._explained(partial(self._connect, path))
+        self._connection = self._explained(partial(self._connect, checks))
 
     def get_all(self, keys: Sequence[str]) -> list[Found]:
         """The value of each key, or why it cannot be read."""
@@ -128,16 +135,30 @@ class Database:
     def close(self) -> None:
         self._explained(self._connection.close)
 
-    def _connect(self, path: str) -> sqlite3.Connection:
-        connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+    def check_closed(self) -> None:
+        """Check everything in the database's file, after `close`; `Corrupt` if it is damaged."""
+        self._explained(self._check_file)
+
+    def _check_file(self) -> None:
+        # A connection of its own: the closed one had pages in memory that were not read from the
+        # file.  Immutable: without locks, and nothing is written.
+        uri = f"file:{quote(self._path)}?immutable=1"
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            self._check_structure(connection)
+            self._check_rows(connection)
+
+    def _connect(self, checks: Checks) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self._path, timeout=0, isolation_level=None, check_same_thread=False
+        )
         try:
-            self._prepare(connection)
+            self._prepare(connection, checks)
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _prepare(self, connection: sqlite3.Connection) -> None:
+    def _prepare(self, connection: sqlite3.Connection, checks: Checks) -> None:
         # Locked until it is closed: a second process is refused, and at once (`timeout=0`).
         connection.execute("PRAGMA locking_mode=EXCLUSIVE")
         connection.execute("PRAGMA journal_mode=WAL")
@@ -152,19 +173,27 @@ class Database:
                 f"{self._path} has schema {version}, this release knows {SCHEMA_VERSION}: "
                 "use a release that knows it"
             )
-        # Before anything is written to it: more writes would spread the damage.
-        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if verdict != "ok":
-            raise self._damaged(verdict)
-        connection.create_function("checksum", 4, checksum, deterministic=True)
+        if checks.structure:
+            # Before anything is written to it: more writes would spread the damage.
+            self._check_structure(connection)
         with connection:
             connection.execute("BEGIN IMMEDIATE")
             for statement in SCHEMA:
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+        if checks.rows:
+            self._check_rows(connection)
+        connection.execute("DELETE FROM entries WHERE lease IS NOT NULL")
+
+    def _check_structure(self, connection: sqlite3.Connection) -> None:
+        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if verdict != "ok":
+            raise self._damaged(verdict)
+
+    def _check_rows(self, connection: sqlite3.Connection) -> None:
+        connection.create_function("checksum", 4, checksum, deterministic=True)
         for (key,) in connection.execute(DAMAGED_ROWS):
             raise self._damaged_row(key.decode(errors="replace"))
-        connection.execute("DELETE FROM entries WHERE lease IS NOT NULL")
 
     def _query(self, statement: str, *values: object) -> Sequence[tuple[Any, ...]]:
         return self._explained(lambda: self._connection.execute(statement, values).fetchall())
@@ -258,10 +287,18 @@ def check_log(disk: ReadableDisk) -> None:
         raise Corrupt(name, at, why)
 
 
+def _open(disk: Disk) -> Database:
+    check_log(disk)
+    return Database(disk.path_of(FILE), sqlite_digest.needed(disk, FILE))
+
+
 class SqliteMetadata:
     """The `MetadataStore` of one process; create it with `open`."""
 
-    def __init__(self, database: Database, keys: SortedKeys, worker: Worker, clock: Clock) -> None:
+    def __init__(
+        self, disk: Disk, database: Database, keys: SortedKeys, worker: Worker, clock: Clock
+    ) -> None:
+        self._disk = disk
         self._database = database
         self._worker = worker
         self._clock = clock
@@ -277,15 +314,14 @@ class SqliteMetadata:
     @classmethod
     async def open(cls, disk: Disk, worker: Worker, clock: Clock) -> "SqliteMetadata":
         """`Corrupt` if the database is damaged, `Unavailable` if another process has it."""
-        await worker.run(partial(check_log, disk))
-        database = await worker.run(partial(Database, disk.path_of(FILE)))
+        database = await worker.run(partial(_open, disk))
         try:
             keys = await worker.run(database.keys)
         except BaseException:
             # On the worker: after a cancellation it may still be reading the keys.
             await worker.run(database.close)
             raise
-        return cls(database, keys, worker, clock)
+        return cls(disk, database, keys, worker, clock)
 
     async def get(self, key: str) -> Versioned | None:
         # So a key that does not exist, such as a policy that is not set, costs no job.
@@ -334,10 +370,23 @@ class SqliteMetadata:
         await self._write(EndLease(lease.id))
 
     async def close(self) -> None:
+        """`Corrupt` if the database was damaged since it was opened; it is closed all the same."""
         for lease in sorted(self._leases):
             await self.revoke(Lease(lease))
         self._watchers.close()
         await self._worker.run(self._database.close)
+        await self._worker.run(self._store_digest)
+
+    def _store_digest(self) -> None:
+        """Check everything, so that the next start need not."""
+        if sqlite_digest.has_log(self._disk, FILE):
+            return  # SQLite could not bring it into the file, which may be half way
+        try:
+            self._database.check_closed()
+            write_file(self._disk, sqlite_digest.FILE, sqlite_digest.encode(self._disk, FILE))
+        except (DiskFull, Unavailable):
+            # Without it the next start checks everything: no reason to report a failed stop.
+            pass
 
     # Reading and writing in groups ----------------------------------------------
 

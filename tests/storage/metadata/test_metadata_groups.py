@@ -71,7 +71,7 @@ def test_a_database_whose_keys_cannot_be_read_is_closed_on_the_worker(
     monkeypatch.setattr(Database, "keys", failing)
     monkeypatch.setattr(Database, "close", closing)
     opening = start(SqliteMetadata.open(LocalDisk(str(tmp_path)), workers.background, clock))
-    for _ in ("check the log", "open", "read the keys"):
+    for _ in ("open", "read the keys"):
         clock.pump()
         assert not closed
         assert workers.step()
@@ -216,7 +216,8 @@ def test_sorted_keys_are_a_sorted_set(changes: list[tuple[bool, str]], prefix: s
 def test_questions_that_wait_together_are_answered_together(driven: Driven) -> None:
     for key in ("/a", "/b", "/c"):
         driven.run(driven.store.put(key, key.encode()))
-    driven.connection.execute("UPDATE entries SET value = ? WHERE key = '/b'", (b"rot",))
+    change = "UPDATE entries SET value = ? WHERE key = '/b'"
+    driven.connection.execute(change, (b"rot",))
     asked = [start(driven.store.get(key)) for key in ("/a", "/b", "/c")]
     driven.clock.pump()
     assert len(driven.workers.background) == 1
@@ -224,3 +225,4 @@ def test_questions_that_wait_together_are_answered_together(driven: Driven) -> N
     assert [asked[0].result().value, asked[2].result().value] == [b"/a", b"/c"]
     with pytest.raises(Corrupt, match="row of /b"):
         asked[1].result()
+    driven.connection.execute(change, (b"/b",))  # so that the store ends in order

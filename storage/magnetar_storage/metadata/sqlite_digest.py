@@ -1,0 +1,72 @@
+"""The digest of `metadata.db`: it tells a start that nothing changed since everything was checked.
+
+It is a copy of what the database says about itself and is never needed: if it is missing, damaged,
+or not that of the database, everything is checked.
+"""
+
+from struct import Struct
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from magnetar_storage.world.disk import File, ReadableDisk
+from magnetar_storage.world.whole_files import file_size, read_file
+
+FILE = "metadata.digest"
+MAGIC = b"MAGNMETA"
+VERSION = 1
+FIELDS = Struct("<8sIIQ")
+"""Magic, version, checksum of the database's file, its bytes."""
+CHECKSUM = Struct("<I")
+PIECE_BYTES = 1 << 20
+
+
+class Checks(NamedTuple):
+    """What of a database is checked when it is opened."""
+
+    structure: bool
+    rows: bool
+
+
+ALL = Checks(structure=True, rows=True)
+
+
+def needed(disk: ReadableDisk, database: str) -> Checks:
+    """What must be checked before the database is used.
+
+    Nobody may have it open.
+    """
+    try:
+        if read_file(disk, FILE) != encode(disk, database):
+            return ALL
+    except FileNotFoundError:  # of either
+        return ALL
+    # Frames of the log have checksums of their own.  The structure is spread over both files: only
+    # a look at it shows that they belong together.
+    return Checks(structure=has_log(disk, database), rows=False)
+
+
+def encode(disk: ReadableDisk, database: str) -> bytes:
+    """The digest of the database's file as it is now."""
+    file = disk.open(database)
+    try:
+        size = file.size()
+        head = FIELDS.pack(MAGIC, VERSION, _checksum(file, size), size)
+    finally:
+        file.close()
+    return head + CHECKSUM.pack(crc32c(head))
+
+
+def _checksum(file: File, size: int) -> int:
+    crc = 0
+    for at in range(0, size, PIECE_BYTES):
+        crc = crc32c(file.read(at, PIECE_BYTES), crc)
+    return crc
+
+
+def has_log(disk: ReadableDisk, database: str) -> bool:
+    """Whether SQLite's log has anything that may not be in the database's file yet."""
+    try:
+        return file_size(disk, f"{database}-wal") > 0
+    except FileNotFoundError:
+        return False
