@@ -231,7 +231,7 @@ COMPATIBLE = _table(
             managedLedgerInactiveLedgerRolloverTimeSeconds=0
             managedLedgerInactiveOffloadedLedgerEvictionTimeSeconds=600
             managedLedgerCursorMaxEntriesPerLedger=50000
-            managedLedgerCursorRolloverTimeInSeconds=14400 managedLedgerMaxReadsInFlightSizeInMB=0
+            managedLedgerCursorRolloverTimeInSeconds=14400
             managedLedgerMaxUnackedRangesToPersist=10000
             managedLedgerMaxBatchDeletedIndexToPersist=10000
             managedLedgerPersistIndividualAckAsLongArray=false|true

@@ -9,6 +9,7 @@ import logging
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from magnetar_broker.dispatch.base import entries_within
@@ -24,11 +25,14 @@ from magnetar_storage.cursors.cursor import Cursor
 from magnetar_storage.cursors.cursor_log import DurableCursor
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log.log import Log
+from magnetar_storage.log.read_budget import Holding
 
 logger = logging.getLogger(__name__)
 
 AHEAD_ENTRIES = 1000
 AHEAD_BYTES = 1 << 20
+ENTRY_OVERHEAD = 128
+"""Bytes that an entry needs beside its payload: object headers and slots of three lists."""
 RETRY_SECONDS = 1.0
 START_PROPERTY = "magnetar.compactedFrom"
 """A property of a durable cursor that is hidden from clients (`shown`)."""
@@ -86,6 +90,8 @@ class CompactedReading:
         self._ahead = NOTHING  # all compacted entries from `_ahead_from` to before `_ahead_to`
         self._ahead_from = self._ahead_to = 0
         self._reading = False
+        self._needed = False  # whether what is being read is still needed
+        self._holding = Holding(log.engine.reading, self._drop, ENTRY_OVERHEAD)
         self._logged = ""  # the last failure, so that one that lasts is logged once
 
     def first(self) -> int:
@@ -133,6 +139,13 @@ class CompactedReading:
 
     def clear(self) -> None:
         """Release the memory: no consumer reads at present."""
+        self._needed = False
+        if self._holding.release():
+            self._reading = False
+        self._drop()
+
+    def _drop(self) -> None:
+        """Forget the entries that are held."""
         self._ahead, self._ahead_from, self._ahead_to = NOTHING, 0, 0
 
     def _wanted(self, stretch: Stretch, ranges: Sequence[tuple[int, int]]) -> Stretch:
@@ -177,23 +190,41 @@ class CompactedReading:
         return part.offsets[-1] + 1
 
     def _read(self, offset: int) -> None:
+        self._needed = True
         if not self._reading and self.failure is None:
             self._reading = True
-            self._log.engine.tasks.spawn(self._read_ahead(offset))
+            self._holding.read(AHEAD_ENTRIES, AHEAD_BYTES, partial(self._begin, offset))
 
-    async def _read_ahead(self, offset: int) -> None:
+    def _begin(self, offset: int, entries: int, size: int) -> None:
+        self._log.engine.tasks.spawn(self._read_ahead(offset, entries, size), "dispatch")
+
+    async def _read_ahead(self, offset: int, entries: int, size: int) -> None:
         horizon = max(self._view.horizon, offset + 1)
         try:
-            found = await self._view.read(offset, AHEAD_ENTRIES, AHEAD_BYTES)
+            await self._fetch(offset, horizon, entries, size)
+        finally:
+            self._holding.finished()
+
+    async def _fetch(self, offset: int, horizon: int, entries: int, size: int) -> None:
+        try:
+            found = await self._view.read(offset, entries, size)
         except StorageError as error:
             self._failed(offset, error)
             return
         finally:
             self._reading = False
+            self._holding.ended()
         self._logged = ""
+        if self._needed:
+            self._hold(offset, found, horizon)
+        self._ready()
+
+    def _hold(self, offset: int, found: Stretch | None, horizon: int) -> None:
+        """Replace what is held by the entries read from `offset` on; None: to the horizon."""
         self._ahead, self._ahead_from = found or NOTHING, offset
         self._ahead_to = found.offsets[-1] + 1 if found else horizon
-        self._ready()
+        payloads = self._ahead.payloads
+        self._holding.keep(sum(map(len, payloads)) + ENTRY_OVERHEAD * len(payloads))
 
     def _failed(self, offset: int, error: StorageError) -> None:
         trouble = (

@@ -2,10 +2,13 @@
 
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from magnetar_storage.errors import Corrupt, NoSegment, StorageError
 from magnetar_storage.interfaces import Run
+from magnetar_storage.log.cache import ENTRY_OVERHEAD
 from magnetar_storage.log.log import Log
+from magnetar_storage.log.read_budget import Holding
 
 logger = logging.getLogger(__name__)
 
@@ -17,9 +20,12 @@ RETRY_SECONDS = 1.0
 
 
 class Source:
-    """Entries of a log for one dispatcher; `ready` is called with more or for a retry."""
+    """Entries of a log for one dispatcher; `ready` is called with more or for a retry.
 
-    def __init__(self, entries: Log, ready: Callable[[], None]) -> None:
+    What it holds counts in the budget of all readers, which may call `_drop` at any time.
+    """
+
+    def __init__(self, entries: Log, ready: Callable[[], None], entry_bytes: int) -> None:
         self.failure: StorageError | None = None
         """Why the entries cannot be read.  Damage stays until a seek or a new consumer calls
         `retry`; anything else is retried after `RETRY_SECONDS`."""
@@ -28,6 +34,18 @@ class Source:
         self._reading = False
         self._wanted = False  # whether what is being read is still wanted
         self._failed_at = 0
+        self._holding = Holding(entries.engine.reading, self._drop, entry_bytes)
+
+    def clear(self) -> None:
+        """Release the memory: nothing is wanted at present."""
+        self._wanted = False
+        if self._holding.release():
+            self._reading = False
+        self._drop()
+
+    def _drop(self) -> None:
+        """Forget the entries that are held."""
+        raise NotImplementedError
 
     def retry(self) -> None:
         """Clear a failure, so that the next `take` reads again."""
@@ -64,9 +82,9 @@ class Feed(Source):
     """
 
     def __init__(self, entries: Log, ready: Callable[[], None]) -> None:
-        super().__init__(entries, ready)
-        self._ahead = NOTHING
-        self._next = NOTHING
+        super().__init__(entries, ready, ENTRY_OVERHEAD)
+        self._ahead = self._next = NOTHING
+        self._ahead_bytes = self._next_bytes = 0
 
     def take(self, offset: int, max_entries: int, max_bytes: int) -> Run | None:
         """Entries from `offset` on, all of one segment; None when there are none (yet)."""
@@ -84,55 +102,80 @@ class Feed(Source):
             self.clear()
             return run
         if offset == self._next.first and self._next.payloads:  # catching up: read one ahead again
-            self._ahead, self._next = self._next, NOTHING
+            self._hold(self._next, self._next_bytes)
             self._read_on()
         at = offset - self._ahead.first
         if 0 <= at < len(self._ahead.payloads):
             payloads = self._ahead.payloads[at : at + max_entries]
             return Run(offset, payloads, self._ahead.counts[at : at + len(payloads)])
-        self._begin(offset, wanted=True)
+        self._wanted = True
+        if not self._reading:
+            self._reading = True
+            self._holding.read(AHEAD_ENTRIES, AHEAD_BYTES, partial(self._begin, offset, True))
         return None
 
     def clear(self) -> None:
         """Release the memory: nothing is wanted at present."""
-        self._ahead = self._next = NOTHING
-        self._wanted = False
+        if self._wanted or self._ahead is not NOTHING:
+            super().clear()
+            self._ahead = NOTHING
 
-    def _begin(self, offset: int, wanted: bool) -> None:
-        self._wanted = True
-        if not self._reading:
-            self._reading = True
-            self._log.engine.tasks.spawn(self._read(offset, wanted), "dispatch")
+    def _drop(self) -> None:
+        # Where they end stays known: a dispatcher that goes on there is still catching up.
+        self._ahead, self._next = Run(_end_of(self._ahead), [], ()), NOTHING
+        self._ahead_bytes = self._next_bytes = 0
+
+    def _hold(self, ahead: Run, size: int) -> None:
+        """Replace what is held by these entries of so many bytes."""
+        self._ahead, self._next = ahead, NOTHING
+        self._ahead_bytes, self._next_bytes = size, 0
+        self._holding.keep(size)
+
+    def _begin(self, offset: int, wanted: bool, entries: int, size: int) -> None:
+        self._reading = True
+        self._log.engine.tasks.spawn(self._read(offset, wanted, entries, size), "dispatch")
 
     def _read_on(self) -> None:
         """Read the stretch after the present one, unless it is in the cache of recent entries."""
         offset = _end_of(self._ahead)
-        if offset < self._log.end and self._log.tail.get(offset, 1, 1) is None:
-            self._begin(offset, wanted=False)
+        if self._reading or offset >= self._log.end:
+            return
+        if self._log.tail.get(offset, 1, 1) is None:
+            begin = partial(self._begin, offset, False)
+            self._holding.read_ahead(AHEAD_ENTRIES, AHEAD_BYTES, begin)
 
-    async def _read(self, offset: int, wanted: bool) -> None:
-        run: Run | None = None
+    async def _read(self, offset: int, wanted: bool, entries: int, size: int) -> None:
         try:
-            run = await self._log.entries.read(offset, AHEAD_ENTRIES, AHEAD_BYTES)
+            run = await self._fetch(offset, wanted, entries, size)
+            if run is not None and self._wanted:
+                self._arrived(run, wanted)
+            self._ready()
+        finally:
+            self._holding.finished()
+
+    async def _fetch(self, offset: int, wanted: bool, entries: int, size: int) -> Run | None:
+        try:
+            return await self._log.entries.read(offset, entries, size)
         except StorageError as error:
             # A stretch read ahead is read again once it is wanted, and what has been trimmed
             # meanwhile need not be read: neither is a failure yet.
             if wanted and offset >= self._log.first_offset:
                 self._failed(offset, error)
+            return None
         finally:
             self._reading = False
-        if run is not None and self._wanted:
-            self._arrived(run, wanted)
-        self._ready()
+            self._holding.ended()
 
     def _arrived(self, run: Run, wanted: bool) -> None:
         behind = run.first == _end_of(self._ahead) > 0
+        size = sum(map(len, run.payloads)) + ENTRY_OVERHEAD * len(run.payloads)
         if wanted:
-            self._ahead, self._next = run, NOTHING
+            self._hold(run, size)
             if behind:
                 self._read_on()
         elif behind:
-            self._next = run
+            self._next, self._next_bytes = run, size
+            self._holding.keep(self._ahead_bytes + size)
 
 
 def _end_of(run: Run) -> int:

@@ -47,7 +47,7 @@ class KeyShared(ManyActive):
         self.meta = meta
         self._slots = slot_owners(meta, stream.limits)
         self.queues = KeyQueues(self._slots, not meta.sticky and not meta.out_of_order)
-        self._read_ahead = ReadAheadBuffer()
+        self._read_ahead = ReadAheadBuffer(self._log.engine.reading)
         self._unrouted = ReplayQueue()  # entries whose slots must be computed first
         self._chunked = ChunkedMessages()  # chunks that were sent, by their messages
         self._returned: set[int] = set()  # waiting entries that were sent before

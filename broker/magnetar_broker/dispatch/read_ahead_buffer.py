@@ -2,6 +2,10 @@
 
 from collections.abc import Iterator
 
+from magnetar_storage.log.read_budget import Holding, ReadBudget
+
+ENTRY_OVERHEAD = 200
+"""Bytes that an entry needs beside its payload: the dictionary's slot, a pair, headers."""
 BUFFER_BYTES = 4 << 20
 """Entries that do not fit are read again when they can be sent."""
 
@@ -10,12 +14,12 @@ Entry = tuple[bytes, int]
 
 
 class ReadAheadBuffer:
-    """Entries by offset, in bounded memory."""
+    """Entries by offset, in bounded memory, which counts in the budget of all readers."""
 
-    def __init__(self, max_bytes: int = BUFFER_BYTES) -> None:
+    def __init__(self, budget: ReadBudget, max_bytes: int = BUFFER_BYTES) -> None:
         self._entries: dict[int, Entry] = {}
-        self._bytes = 0
         self._max_bytes = max_bytes
+        self._holding = Holding(budget, self._entries.clear, ENTRY_OVERHEAD)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -25,9 +29,11 @@ class ReadAheadBuffer:
 
     def add(self, offset: int, payload: bytes, count: int) -> None:
         """Keep an entry if it fits."""
-        if self._bytes + len(payload) <= self._max_bytes and offset not in self._entries:
+        size = len(payload) + ENTRY_OVERHEAD
+        if self._holding.held + size > self._max_bytes or offset in self._entries:
+            return
+        if self._holding.grow(size):
             self._entries[offset] = (payload, count)
-            self._bytes += len(payload)
 
     def get(self, offset: int) -> Entry | None:
         """The entry; None if it is not here."""
@@ -37,9 +43,9 @@ class ReadAheadBuffer:
         """Remove an entry, if it is here."""
         entry = self._entries.pop(offset, None)
         if entry is not None:
-            self._bytes -= len(entry[0])
+            self._holding.shrink(len(entry[0]) + ENTRY_OVERHEAD)
 
     def clear(self) -> None:
         """Remove everything."""
         self._entries.clear()
-        self._bytes = 0
+        self._holding.release()

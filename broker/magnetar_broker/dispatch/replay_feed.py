@@ -1,6 +1,7 @@
 """The source of entries that are delivered again: memory if recent, else read together."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import count
 
 from magnetar_broker.dispatch.feed import Source
@@ -11,6 +12,8 @@ from magnetar_storage.log.log import Log
 GATHERED_ENTRIES = 5000
 GATHERED_BYTES = 1 << 20
 GATHERED_STRETCHES = 200
+GATHERED_OVERHEAD = 200
+"""Bytes that a gathered entry needs beside its payload: the dictionary's slot, a pair, headers."""
 GAP = 16
 """Gaps of so many entries between wanted ones are read as well: cheaper than two reads."""
 
@@ -25,7 +28,7 @@ class ReplayFeed(Source):
     """
 
     def __init__(self, entries: Log, ready: Callable[[], None]) -> None:
-        super().__init__(entries, ready)
+        super().__init__(entries, ready, GATHERED_OVERHEAD)
         self._gathered: dict[int, tuple[bytes, int]] = {}
 
     def take(
@@ -58,18 +61,39 @@ class ReplayFeed(Source):
         self._wanted = True
         if not self._reading:
             self._reading = True
-            self._log.engine.tasks.spawn(self._gather(offset, joined(wanted())))
+            begin = partial(self._begin, offset, wanted)
+            self._holding.read(GATHERED_ENTRIES, GATHERED_BYTES, begin)
         return None
 
-    def clear(self) -> None:
-        """Release the memory: nothing is wanted at present."""
+    def _drop(self) -> None:
         self._gathered = {}
-        self._wanted = False
 
-    async def _gather(self, offset: int, stretches: Sequence[Stretch]) -> None:
+    def _begin(
+        self, offset: int, wanted: Callable[[], Iterable[Stretch]], entries: int, size: int
+    ) -> None:
+        stretches = joined(wanted(), entries)
+        self._log.engine.tasks.spawn(self._gather(offset, stretches, size), "dispatch")
+
+    async def _gather(self, offset: int, stretches: Sequence[Stretch], size: int) -> None:
         gathered: dict[int, tuple[bytes, int]] = {}
         try:
-            await self._read(stretches, gathered)
+            await self._fetch(offset, stretches, gathered, size)
+            self._gathered = gathered if self._wanted else {}
+            payloads = sum(len(payload) for payload, _ in self._gathered.values())
+            self._holding.keep(payloads + GATHERED_OVERHEAD * len(self._gathered))
+            self._ready()
+        finally:
+            self._holding.finished()
+
+    async def _fetch(
+        self,
+        offset: int,
+        stretches: Sequence[Stretch],
+        gathered: dict[int, tuple[bytes, int]],
+        size: int,
+    ) -> None:
+        try:
+            await self._read(stretches, gathered, size)
         except StorageError as error:
             # A failure further on is met again once that entry is wanted itself, and what has
             # been trimmed meanwhile need not be read.
@@ -77,13 +101,11 @@ class ReplayFeed(Source):
                 self._failed(offset, error)
         finally:
             self._reading = False
-        self._gathered = gathered if self._wanted else {}
-        self._ready()
+            self._holding.ended()
 
     async def _read(
-        self, stretches: Sequence[Stretch], gathered: dict[int, tuple[bytes, int]]
+        self, stretches: Sequence[Stretch], gathered: dict[int, tuple[bytes, int]], left: int
     ) -> None:
-        left = GATHERED_BYTES
         for start, stop in stretches:
             at = start
             while at < stop:
@@ -98,14 +120,14 @@ class ReplayFeed(Source):
                 at = run.first + len(run.payloads)
 
 
-def joined(stretches: Iterable[Stretch]) -> list[Stretch]:
-    """The first stretches of some in order, as many as are read at once, joined over small gaps."""
+def joined(stretches: Iterable[Stretch], most: int = GATHERED_ENTRIES) -> list[Stretch]:
+    """The first stretches of some in order, with `most` entries, joined over small gaps."""
     found: list[Stretch] = []
     entries = 0
     for start, stop in stretches:
-        if entries >= GATHERED_ENTRIES:
+        if entries >= most:
             break
-        end = min(stop, start + GATHERED_ENTRIES - entries)
+        end = min(stop, start + most - entries)
         entries += end - start
         if found and start - found[-1][1] <= GAP:
             found[-1] = (found[-1][0], end)

@@ -105,6 +105,11 @@ class Figures:
     connections_total: int
     publish_pending_bytes: int
     cache_used_bytes: int
+    read_bytes: int
+    """Read from disk and not sent yet, reads under way included."""
+    read_limit_bytes: int
+    reads_waiting: int
+    read_dropped_bytes: int
     topics: tuple[TopicFigures, ...]
     stalls: tuple[Stalls, ...]
     """Subscriptions that could deliver and do not, by reason."""
@@ -178,6 +183,10 @@ async def gather(broker: Broker) -> Figures:
         connections_total=broker.connections_total,
         publish_pending_bytes=broker.publishes.used,
         cache_used_bytes=broker.engine.cache.used,
+        read_bytes=broker.engine.reading.held,
+        read_limit_bytes=broker.engine.reading.limit,
+        reads_waiting=broker.engine.reading.waiting,
+        read_dropped_bytes=broker.engine.reading.dropped,
         topics=tuple(topics),
         stalls=tuple(broker.watchdog.stalls()),
         by_topic=broker.settings.expose_topic_level_metrics_in_prometheus,

@@ -137,6 +137,16 @@ CONNECTION_ROWS: tuple[Row, ...] = (
 BROKER_ROWS: tuple[Row, ...] = (
     Row("pulsar_ml_cache_used_size", "Bytes in the cache of recent entries",
         lambda figures: figures.cache_used_bytes),
+    Row("magnetar_read_bytes",
+        "Bytes of entries read from disk and not sent yet, reads under way included",
+        lambda figures: figures.read_bytes),
+    Row("magnetar_read_limit_bytes", "The limit of magnetar_read_bytes",
+        lambda figures: figures.read_limit_bytes),
+    Row("magnetar_reads_waiting", "Subscriptions whose read waits for that limit",
+        lambda figures: figures.reads_waiting),
+    Row("magnetar_read_dropped_bytes_total",
+        "Bytes read and dropped for that limit before all were sent",
+        lambda figures: figures.read_dropped_bytes),
     Row("magnetar_publish_pending_bytes", "Published bytes that are not durable yet",
         lambda figures: figures.publish_pending_bytes),
 )  # fmt: skip

@@ -27,6 +27,7 @@ from magnetar_storage.local.recovery import Finding
 from magnetar_storage.local.store import LocalStore
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
+from magnetar_storage.log.read_budget import DEFAULT_LIMIT, ReadBudget
 from magnetar_storage.log.roll_limits import RollLimits
 from magnetar_storage.metadata.sqlite import SqliteMetadata
 from magnetar_storage.world.disk import LocalDisk
@@ -95,6 +96,9 @@ class Daemon:
             clock=clock,
             tasks=LoopTasks(loop, self._stretches),
             roll=roll_limits(settings),
+            reading=ReadBudget(
+                settings.managed_ledger_max_reads_in_flight_size_in_mb << 20 or DEFAULT_LIMIT
+            ),
         )
 
     async def _serve(self, engine: Engine) -> None:

@@ -1,9 +1,10 @@
-"""The store, metadata, cache and clock that all logs share, and their limits."""
+"""The store, metadata, caches and clock that all logs share, and their limits."""
 
 from dataclasses import dataclass, field
 
 from magnetar_storage.interfaces import MetadataStore, SegmentStore
 from magnetar_storage.log.cache import EntryCache
+from magnetar_storage.log.read_budget import ReadBudget
 from magnetar_storage.log.roll_limits import RollLimits
 from magnetar_storage.world.runtime import Clock, Tasks
 
@@ -18,3 +19,4 @@ class Engine:
     clock: Clock
     tasks: Tasks
     roll: RollLimits = field(default_factory=RollLimits)
+    reading: ReadBudget = field(default_factory=ReadBudget)

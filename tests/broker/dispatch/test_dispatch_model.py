@@ -58,6 +58,7 @@ class History(RuleBasedStateMachine):
     @initialize(
         clients=st.sampled_from([1, 2, 3, 0]),
         cached=st.booleans(),
+        read_bytes=st.sampled_from([1 << 20, 1, 2000]),
         per_consumer=st.sampled_from([0, 1, 5]),
         per_subscription=st.sampled_from([0, 1, 9]),
         partition=st.sampled_from(["", "-partition-1"]),
@@ -70,6 +71,7 @@ class History(RuleBasedStateMachine):
         self,
         clients: int,
         cached: bool,
+        read_bytes: int,
         per_consumer: int,
         per_subscription: int,
         partition: str,
@@ -89,6 +91,7 @@ class History(RuleBasedStateMachine):
         )
         name = f"persistent://public/default/topic{partition}"
         world = TopicWorld(limits, roll=BY_THREE, cache_bytes=1 << 20 if cached else 150, name=name)
+        world.engine.reading.limit = read_bytes
         self.model = DispatchModel(world, self.sub_type, out_of_order)
         self.model.publish(*(Kind(key=number % 4) for number in range(9)))
         for number in range(clients):

@@ -100,7 +100,7 @@ def test_keys_keep_their_order_and_their_consumer_and_continue(
     model = KeyModel(world, sticky, out_of_order)
     model.join(0, 3)
     if not kept:
-        model.dispatcher()._read_ahead._max_bytes = 0
+        world.engine.reading.limit = 1
     for what, which, number in steps:
         STEPS[what](model, which, number)
     model.drain()

@@ -57,6 +57,10 @@ FIGURES = Figures(
     connections_total=9,
     publish_pending_bytes=11,
     cache_used_bytes=13,
+    read_bytes=17,
+    read_limit_bytes=19,
+    reads_waiting=2,
+    read_dropped_bytes=23,
     topics=(TopicFigures(TOPIC, "public/default", LOAD, (SUBSCRIPTION,)),),
     stalls=(Stalls("damage", 1, 4), Stalls("none", 0, 2)),
     by_topic=True,
@@ -143,6 +147,10 @@ def test_the_broker_as_a_whole() -> None:
     assert page["pulsar_connection_created_total_count"] == [(connection, 9)]
     assert page["magnetar_publish_pending_bytes"] == [(CLUSTER, 11)]
     assert page["pulsar_ml_cache_used_size"] == [(CLUSTER, 13)]
+    assert page["magnetar_read_bytes"] == [(CLUSTER, 17)]
+    assert page["magnetar_read_limit_bytes"] == [(CLUSTER, 19)]
+    assert page["magnetar_reads_waiting"] == [(CLUSTER, 2)]
+    assert page["magnetar_read_dropped_bytes_total"] == [(CLUSTER, 23)]
     for name, value in {**LOADS, "msg_backlog": 7, "topics_count": 1}.items():
         assert page[f"pulsar_broker_{name}"] == [(CLUSTER, value)], name
 

@@ -34,6 +34,17 @@ class Storage:
             pulsar="a fifth of direct memory",
         ),
     ] = 64
+    managed_ledger_max_reads_in_flight_size_in_mb: Annotated[
+        int,
+        Key(
+            "managedLedgerMaxReadsInFlightSizeInMB",
+            COUNT,
+            "Memory of entries that were read from disk for subscriptions that lag, and not sent "
+            "yet, of all subscriptions together. There is always a limit: 0 is 128 MB.",
+            unit="MB",
+            pulsar="no limit",
+        ),
+    ] = 0
     magnetar_write_behind_size_mb: Annotated[
         int,
         Key(

@@ -1,0 +1,171 @@
+"""One limit for the memory of all readers: entries that were read from disk and not sent yet."""
+
+from collections.abc import Callable
+
+DEFAULT_LIMIT = 128 << 20
+SMALLEST_READ = 16 << 10
+"""Payload bytes that a read may return however many readers there are."""
+READS_AT_ONCE = 32
+"""Reads under way; one thread serves them, so more of them would not be faster."""
+
+Begin = Callable[[int, int], None]
+"""Begins a read of at most so many entries and bytes."""
+
+
+class ReadBudget:
+    """At most `limit` bytes are held by all readers together.
+
+    A read reserves the most that it can return before it begins.  Without room for that, what
+    arrived longest ago is dropped, and its reader reads it again once it can send it.  Without room
+    even so, because all is reserved by reads under way, it waits: first come, first served.  What
+    arrives is sent before the next read begins, so every reader makes progress.
+
+    Reads are smaller the more readers there are, so that little is dropped and read twice.  Only a
+    single entry that is larger than what was reserved for it exceeds the limit.
+    """
+
+    def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
+        self.limit = limit
+        self.held = 0
+        """Bytes, including what is reserved for reads under way."""
+        self.dropped = 0
+        """Bytes that were dropped before they were sent, or not all of them sent."""
+        self._holders: dict[Holding, None] = {}  # that have entries, by age of the latest ones
+        self._waiting: dict[Holding, tuple[int, int, Begin]] = {}
+        self._under_way = 0
+
+    @property
+    def waiting(self) -> int:
+        """Readers that wait until others have read."""
+        return len(self._waiting)
+
+    def _size(self, most_bytes: int) -> int:
+        """The share of a reader that holds one read and has another under way, or more of what
+        is free while most of the others hold less."""
+        readers = len(self._holders) + len(self._waiting) + self._under_way + 1
+        free = self.limit - self.held
+        return min(most_bytes, max(self.limit // (2 * readers), free // 8, SMALLEST_READ))
+
+    def _begin(self, holding: "Holding", entries: int, size: int, waits: bool) -> int:
+        """Reserve room for a read; its bytes, or 0 if it cannot begin now."""
+        share = self._size(size)
+        cost = share + holding.entry_bytes * entries_of(entries, share, size)
+        if self._under_way >= READS_AT_ONCE:
+            return 0
+        fits = self._make_room(cost, None if waits else holding)
+        # With no read under way nothing would end the wait: then one read exceeds the limit.
+        if not fits and (not waits or self._under_way):
+            return 0
+        self._under_way += 1
+        self.held += cost
+        holding.reserved = cost
+        return share
+
+    def _make_room(self, cost: int, spared: "Holding | None") -> bool:
+        """Drop what arrived longest ago, up to the entries of one reader, until `cost` fits."""
+        while self.held + cost > self.limit:
+            oldest = next(iter(self._holders), None)
+            if oldest is None or oldest is spared:
+                return False
+            self.dropped += oldest.held
+            oldest.keep(0)
+            oldest.drop()
+        return True
+
+    def _serve(self) -> None:
+        """Begin the reads that wait, as far as there is room."""
+        while self._waiting:
+            holding, (entries, size, begin) = next(iter(self._waiting.items()))
+            share = self._begin(holding, entries, size, waits=True)
+            if not share:
+                return
+            del self._waiting[holding]
+            begin(entries_of(entries, share, size), share)
+
+
+class Holding:
+    """What one reader holds; it has one read under way at most.
+
+    `drop` is called when the reader must forget its entries.
+    """
+
+    __slots__ = ("_budget", "drop", "entry_bytes", "held", "reserved")
+
+    def __init__(self, budget: ReadBudget, drop: Callable[[], None], entry_bytes: int) -> None:
+        self._budget = budget
+        self.drop = drop
+        self.entry_bytes = entry_bytes
+        """What an entry needs beside its payload."""
+        self.held = 0
+        self.reserved = 0
+
+    # Reading ------------------------------------------------------------------------
+
+    def read(self, entries: int, size: int, begin: Begin) -> None:
+        """Begin a read of so many entries and bytes or fewer, now or when it is its turn.
+
+        When it has ended call `ended`, send what can be sent, and call `finished`.
+        """
+        budget = self._budget
+        share = 0 if budget._waiting else budget._begin(self, entries, size, waits=True)
+        if share:
+            begin(entries_of(entries, share, size), share)
+        else:
+            budget._waiting[self] = (entries, size, begin)
+
+    def read_ahead(self, entries: int, size: int, begin: Begin) -> None:
+        """As `read`, for entries that are not needed yet: not at all without room for them now."""
+        budget = self._budget
+        share = 0 if budget._waiting else budget._begin(self, entries, size, waits=False)
+        if share:
+            begin(entries_of(entries, share, size), share)
+
+    def ended(self) -> None:
+        """The read has ended; call `keep` if the reader holds something else than before."""
+        self._budget._under_way -= 1
+        self._budget.held -= self.reserved
+        self.reserved = 0
+
+    def finished(self) -> None:
+        """What arrived was sent as far as possible: other readers may have its memory."""
+        self._budget._serve()
+
+    # Holding ------------------------------------------------------------------------
+
+    def keep(self, size: int) -> None:
+        """The reader holds so many bytes in total from now on."""
+        budget = self._budget
+        budget.held += size - self.held
+        self.held = size
+        budget._holders.pop(self, None)
+        if size:
+            budget._holders[self] = None
+
+    def grow(self, size: int) -> bool:
+        """Whether the reader may hold so many bytes more, which count from now on."""
+        budget = self._budget
+        if budget.held + size > budget.limit:
+            return False
+        if not self.held:
+            budget._holders[self] = None
+        budget.held += size
+        self.held += size
+        return True
+
+    def shrink(self, size: int) -> None:
+        """The reader has given up so many of its bytes."""
+        self._budget.held -= size
+        self.held -= size
+        if not self.held:
+            self._budget._holders.pop(self, None)
+
+    def release(self) -> bool:
+        """The reader holds nothing, and waits for nothing; whether it waited."""
+        if self.held:
+            self.keep(0)
+        return self._budget._waiting.pop(self, None) is not None
+
+
+def entries_of(most: int, share: int, size: int) -> int:
+    """How many entries a read of `share` bytes may return, if one of `size` may return `most`."""
+    return max(1, most * share // size)
