@@ -22,6 +22,8 @@ class Limits:
     """How long to wait before the next attempt after writing segment files failed."""
     loaded_segments: int = 1024
     """How many indexes of finished segments stay in memory."""
+    spare_segments: int = 32
+    """The most that are created ahead while many are created."""
 
     @property
     def spare_journal_files(self) -> int:

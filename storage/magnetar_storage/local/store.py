@@ -26,9 +26,10 @@ from magnetar_storage.local.record import CREATE, DELETE, SEAL, SEALED_BODY, enc
 from magnetar_storage.local.recovery import Finding, Recovered
 from magnetar_storage.local.segment_file import Index
 from magnetar_storage.local.segment_writer import LocalReader, LocalSegment, LocalWriter
+from magnetar_storage.local.spare_segments import Made, SpareSegments
 from magnetar_storage.local.write_behind import WriteBehind
 from magnetar_storage.world.disk import Disk, Lock
-from magnetar_storage.world.runtime import Clock, Workers, settling
+from magnetar_storage.world.runtime import Clock, Done, Workers, settling
 
 Report = Callable[[Finding], None]
 
@@ -70,6 +71,7 @@ class LocalStore:
             self._files, workers.journal, clock, start.position, limits.round_bytes,
             self._after_round, timer,
         )  # fmt: skip
+        self._spares = SpareSegments(clock, limits.spare_segments, self._make, self._remove)
         self._write_behind = WriteBehind(
             disk, workers.background, clock, limits, self._journal, self._segments, start,
             OpenIndexes(limits.index_bytes, recovered.index_files), self._describe, self._finish,
@@ -104,9 +106,10 @@ class LocalStore:
         return self._journal.full or self._journal.trouble is not None
 
     async def create(self) -> LocalWriter:
-        number, self._next = self._next, self._next + 1
-        made = LocalSegment(number, Index(), 0)
-        await self._commit(CREATE, number, b"", lambda: self._segments.update({number: made}))
+        if self.is_failing:
+            # The journal shall say now whether it can be written to, and not the first append.
+            self._spares.drop()
+        made = await self._spares.take()
         return LocalWriter(made, self._journal, self._clock, self._seal)
 
     async def recover(self, segment: SegmentId) -> Sealed:
@@ -130,7 +133,8 @@ class LocalStore:
         await self._commit(DELETE, segment, b"", lambda: self._deleted(segment))
 
     async def segments(self) -> AsyncIterator[SegmentId]:
-        for number in sorted(self._finished | set(self._rows) | set(self._segments)):
+        present = self._finished | set(self._rows) | set(self._segments)
+        for number in sorted(present - self._spares.ids):
             yield number
 
     async def checkpoint(self) -> None:
@@ -140,6 +144,7 @@ class LocalStore:
         await promise
 
     async def close(self) -> None:
+        self._spares.stop()
         drained = self._clock.promise()
         self._journal.when_drained(lambda: drained.set_result(None))
         await drained
@@ -154,6 +159,30 @@ class LocalStore:
             self._write_behind.stop()
             self._files.close()
             self._lock.close()
+
+    def _make(self, call: Made) -> None:
+        """Journal a new segment; `call` gets it when it is durable, or the error."""
+        number, self._next = self._next, self._next + 1
+        made = LocalSegment(number, Index(), 0)
+
+        def done(error: BaseException | None) -> None:
+            if error is None:
+                self._segments[number] = made
+                call(made, None)
+            else:
+                call(None, error)
+
+        self._record(CREATE, number, b"", done)
+
+    def _remove(self, spare: LocalSegment) -> None:
+        """Delete a segment that has no file and that nobody knows."""
+
+        def done(error: BaseException | None) -> None:
+            # After an error it stays, like one that a crash leaves: the next start deletes it.
+            if error is None:
+                del self._segments[spare.id]
+
+        self._record(DELETE, spare.id, b"", done)
 
     async def _seal(self, one: LocalSegment, refusal: StorageError) -> Sealed:
         """Refuse further appends, and settle the end after those already queued."""
@@ -236,9 +265,12 @@ class LocalStore:
                 apply()
             settle(error)
 
+        self._record(kind, number, body, done)
+        await promise
+
+    def _record(self, kind: int, number: SegmentId, body: bytes, done: Done) -> None:
         record = encode(kind, number, body)
         self._journal.append(record, len(record), number, 0, None, done)
-        await promise
 
     def _deleted(self, number: SegmentId) -> None:
         deleted = self._segments.pop(number, None) or self._loaded.pop(number, None)

@@ -1,0 +1,107 @@
+"""Segments created ahead, so that many topics which begin side by side need not wait for theirs.
+
+They are durable and empty, and nobody knows their ids: a crash leaves them as it leaves any new
+segment that was not listed yet, and the next start deletes them.  While few segments are created
+there are none.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from magnetar_storage.local.segment_writer import LocalSegment
+from magnetar_storage.world.runtime import Clock, Promise, Timer
+
+SECONDS = 1.0
+"""How many are kept depends on how many were taken in so long; after so long without, none."""
+TAKEN_FOR_EACH = 8
+"""Segments taken in that time for each one that is made ahead."""
+
+Made = Callable[[LocalSegment | None, BaseException | None], None]
+
+
+class SpareSegments:
+    """Hands out segments in the order in which they are made, so that their ids ascend."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        most: int,
+        make: Callable[[Made], None],
+        remove: Callable[[LocalSegment], None],
+    ) -> None:
+        """`most` is how many are kept.  `make` calls back, in the order of its calls, with a new
+        segment that is durable, or with the error; `remove` deletes one that was not taken."""
+        self._clock = clock
+        self._most = most
+        self._make = make
+        self._remove = remove
+        self._spares: deque[LocalSegment] = deque()
+        self._waiting: deque[Promise] = deque()
+        self._coming = 0
+        self._taken = self._taken_before = 0
+        self._timer: Timer | None = None
+
+    @property
+    def ids(self) -> set[int]:
+        """Of those that are there and not taken."""
+        return {spare.id for spare in self._spares}
+
+    async def take(self) -> LocalSegment:
+        """A new segment, durable; at once if one is there."""
+        self._taken += 1
+        if self._timer is None:
+            self._timer = self._clock.later(SECONDS, self._look)
+        ahead = min(self._most, max(self._taken, self._taken_before) // TAKEN_FOR_EACH)
+        if self._spares:
+            spare = self._spares.popleft()
+            if 2 * (len(self._spares) + self._coming) < ahead:
+                self._order(ahead)
+            return spare
+        promise = self._clock.promise()
+        self._waiting.append(promise)
+        if len(self._waiting) > self._coming:
+            self._order(1 + ahead)
+        made: LocalSegment = await promise
+        return made
+
+    def drop(self) -> None:
+        """Delete those that are there."""
+        while self._spares:
+            self._remove(self._spares.popleft())
+
+    def stop(self) -> None:
+        """Delete those that are there, and keep none from now on."""
+        self._most = 0
+        self.drop()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _order(self, count: int) -> None:
+        self._coming += count
+        for _ in range(count):
+            self._make(self._made)
+
+    def _made(self, made: LocalSegment | None, error: BaseException | None) -> None:
+        self._coming -= 1
+        while self._waiting:
+            promise = self._waiting.popleft()
+            if promise.done():  # its waiter was cancelled
+                continue
+            if error is not None:
+                promise.set_exception(error)
+            else:
+                promise.set_result(made)
+            return
+        # An error that nobody waits for shows again when the next one is made.
+        if made is not None:
+            self._spares.append(made)
+            if not self._most:
+                self.drop()
+
+    def _look(self) -> None:
+        self._timer = None
+        self._taken_before, self._taken = self._taken, 0
+        if self._taken_before:
+            self._timer = self._clock.later(SECONDS, self._look)
+        else:
+            self.drop()
