@@ -21,6 +21,7 @@ TINY = Limits(
     unwritten_bytes=4096,
     checkpoint_bytes=1500,
     index_bytes=200,
+    slice_segments=2,
     loaded_segments=2,
 )
 

@@ -67,8 +67,8 @@ INDEX_FILE_FAULTS = (
     Fault(
         OPEN_INDEXES,
         "an index is written from the beginning each time",
-        "Growth(number, one.index, kept.blocks, one.committed_blocks, kept.size)",
-        "Growth(number, one.index, 0, one.committed_blocks, 0)",
+        "Growth(one.id, one.index, kept.blocks, blocks, kept.size)",
+        "Growth(one.id, one.index, 0, blocks, 0)",
         TESTS,
     ),
     Fault(

@@ -18,6 +18,8 @@ class Limits:
     checkpoint_seconds: float = 60.0
     index_bytes: int = 16 << 20
     """A checkpoint continues a segment's index file when the segment has grown by so much."""
+    slice_segments: int = 200
+    """How many segments are looked at, or accounted for, in one turn of the event loop."""
     retry_seconds: float = 1.0
     """How long to wait before the next attempt after writing segment files failed."""
     loaded_segments: int = 1024

@@ -1,6 +1,6 @@
 """Decides what checkpoints add to the index files of open segments (`index_file`)."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -46,24 +46,22 @@ class OpenIndexes:
         self._step_bytes = step_bytes
         self._files = dict.fromkeys(files, NOTHING)
 
-    def due(
-        self, segments: Mapping[SegmentId, LocalSegment], rows: Container[SegmentId]
-    ) -> IndexWork:
-        """What is worth writing; `rows` are the segments that are unfinished at the checkpoint.
+    def growth(self, one: LocalSegment, blocks: int) -> Growth | None:
+        """What to add for a segment of which so many blocks are committed; None if it grew little.
 
-        A segment that grew less is quickly scanned, and no file is made for it.
+        Without it a segment that grew little is quickly scanned, and no file is made for it.
         """
-        growths = []
-        for number, one in segments.items():
-            offsets = one.index.offsets
-            if offsets[-1] < self._step_bytes or one.refusal is not None:
-                continue
-            kept = self._files.get(number, NOTHING)
-            if offsets[one.committed_blocks] - offsets[kept.blocks] >= self._step_bytes:
-                growths.append(
-                    Growth(number, one.index, kept.blocks, one.committed_blocks, kept.size)
-                )
-        return IndexWork(growths, [number for number in self._files if number not in rows])
+        offsets = one.index.offsets
+        if offsets[-1] < self._step_bytes or one.refusal is not None:
+            return None
+        kept = self._files.get(one.id, NOTHING)
+        if offsets[blocks] - offsets[kept.blocks] < self._step_bytes:
+            return None
+        return Growth(one.id, one.index, kept.blocks, blocks, kept.size)
+
+    def needless(self, rows: Container[SegmentId]) -> list[SegmentId]:
+        """Index files to be removed; `rows` are the segments unfinished at the checkpoint."""
+        return [number for number in self._files if number not in rows]
 
     def done(self, kept: IndexesKept) -> None:
         """Account for what a checkpoint has done."""

@@ -62,12 +62,12 @@ class LocalSegment(JournaledSegment):
             if self.refusal is None:
                 self.refusal = WriterFailed(f"an append to segment {self.id} failed: {error}")
 
-    def flush(self) -> Flush | None:
-        """What can be written to the file now; None if nothing can."""
-        blocks = self.committed_blocks - self.written_blocks
-        if not blocks and self.sealed is None:
+    def flush(self, committed: int, sealed: Sealed | None) -> Flush | None:
+        """What its file lacks when so many blocks are committed; None if nothing."""
+        blocks = committed - self.written_blocks
+        if not blocks and sealed is None:
             return None
-        footer = (self.index, self.sealed) if self.sealed is not None else None
+        footer = (self.index, sealed) if sealed is not None else None
         return Flush(self.id, self.length, self.unwritten[:blocks], footer)
 
     def flushed(self, flush: Flush) -> None:
@@ -77,13 +77,12 @@ class LocalSegment(JournaledSegment):
         self.written_blocks += blocks
         self.length = self.index.offsets[self.written_blocks]
 
-    def row(self) -> Row:
-        """The segment's row in a checkpoint that is written after `flush`."""
-        blocks = self.committed_blocks
+    def row(self, blocks: int) -> Row:
+        """Its row in a checkpoint when so many blocks are committed, and it is not sealed."""
         entries = self.index.firsts[blocks]
         length = self.index.offsets[blocks] if blocks or self.length else 0
         messages, size = self.index.messages.before(entries), self.index.payload_bytes(blocks)
-        return Row(entries, messages, size, length, self.sealed is not None)
+        return Row(entries, messages, size, length)
 
 
 class LocalWriter:

@@ -59,6 +59,8 @@ class LocalStore:
         self._lock = lock
         self._observe = observe
         self._next = start.next_segment
+        self._changes_size = 0
+        """Bytes of the records of this round that are not entries."""
         self._loaded_limit = limits.loaded_segments
         self._finished = recovered.finished
         self._rows = start.rows
@@ -201,9 +203,11 @@ class LocalStore:
         sealed = Sealed(row.entries, row.messages, row.size)
 
         def apply() -> None:
-            row.sealed = True
             if number in self._segments:
                 self._segments[number].sealed = sealed
+            elif number in self._rows:
+                # Not changed in place: a checkpoint that is being gathered has the row as it was.
+                self._rows[number] = replace(row, sealed=True)
 
         if not row.sealed:
             await self._commit(SEAL, number, SEALED_BODY.pack(*sealed), apply)
@@ -228,8 +232,9 @@ class LocalStore:
             index_file.load_unfinished, self._disk, number, row.length, row.entries, row.messages
         )
         index = await self._workers.reads.run(job)
-        if number in self._rows:
-            sealed = Sealed(row.entries, row.messages, row.size) if row.sealed else None
+        now = self._rows.get(number)  # it may have been sealed meanwhile
+        if now is not None:
+            sealed = Sealed(row.entries, row.messages, row.size) if now.sealed else None
             loaded = LocalSegment(number, index, index.offsets[-1] if row.length else 0, sealed)
             loaded.refusal = Fenced(f"segment {number} is of an earlier process")
             self._segments[number] = loaded
@@ -270,7 +275,13 @@ class LocalStore:
 
     def _record(self, kind: int, number: SegmentId, body: bytes, done: Done) -> None:
         record = encode(kind, number, body)
-        self._journal.append(record, len(record), number, 0, None, done)
+
+        def counted(error: BaseException | None) -> None:
+            if error is None:
+                self._changes_size += len(record)
+            done(error)
+
+        self._journal.append(record, len(record), number, 0, None, counted)
 
     def _deleted(self, number: SegmentId) -> None:
         deleted = self._segments.pop(number, None) or self._loaded.pop(number, None)
@@ -278,7 +289,7 @@ class LocalStore:
             deleted.deleted = True
         self._rows.pop(number, None)
         self._finished.discard(number)
-        self._write_behind.remove(number)
+        self._write_behind.remove(number, 0 if deleted is None else deleted.unwritten_bytes)
 
     def _finish(self, one: LocalSegment) -> None:
         """The segment's file has its footer: its index need not stay in memory."""
@@ -292,10 +303,11 @@ class LocalStore:
             self._loaded.popitem(last=False)
 
     def _describe(self) -> tuple[SegmentId, dict[SegmentId, Row]]:
-        return self._next, {number: replace(row) for number, row in self._rows.items()}
+        return self._next, dict(self._rows)
 
     def _after_round(self, records: int, size: int, seconds: float | None) -> None:
-        self._write_behind.after_round(size)
+        changes_size, self._changes_size = self._changes_size, 0
+        self._write_behind.after_round(size, size - changes_size)
         if self._observe is not None:
             self._observe(records, size, seconds)
 

@@ -15,6 +15,7 @@ from magnetar_storage.local.journal import Journal
 from magnetar_storage.local.limits import Limits
 from magnetar_storage.local.open_indexes import IndexesKept, IndexWork, OpenIndexes, keep
 from magnetar_storage.local.segment_writer import LocalSegment
+from magnetar_storage.local.snapshot import Snapshot
 from magnetar_storage.world.disk import Disk
 from magnetar_storage.world.runtime import Clock, Done, Timer, Worker
 
@@ -36,7 +37,8 @@ class WriteBehind:
         finished: Callable[[LocalSegment], None],
         failed: Callable[[BaseException], None],
     ) -> None:
-        """`describe` returns the next segment's id and the rows of segments not in memory;
+        """`describe` returns the next segment's id and the rows of segments not in memory, which
+        do not change any more;
         `finished` is called with each segment whose file has got its footer."""
         self._disk = disk
         self._worker = worker
@@ -57,9 +59,12 @@ class WriteBehind:
         self._timer: Timer | None = None
         self._waiters: list[Done] = []
 
-    def after_round(self, size: int) -> None:
-        """Account for `size` bytes that have become durable in the journal."""
-        self._waiting_bytes += size
+    def after_round(self, size: int, entries_size: int) -> None:
+        """Account for `size` bytes that have become durable in the journal.
+
+        `entries_size` of them are records of entries, which go to segment files.
+        """
+        self._waiting_bytes += entries_size
         self._journal_bytes += size
         if self._timer is None:
             self._timer = self._clock.later(self._limits.checkpoint_seconds, self._due)
@@ -67,8 +72,10 @@ class WriteBehind:
         if self._error is None:
             self._clock.soon(self._work, "write_behind")
 
-    def remove(self, number: SegmentId) -> None:
-        """Remove the segment's file; call it when the deletion is durable."""
+    def remove(self, number: SegmentId, unwritten_bytes: int) -> None:
+        """Remove the segment's file, to which so many bytes were yet to be written; call it when
+        the deletion is durable."""
+        self._waiting_bytes -= unwritten_bytes
         self._doomed.add(number)
         name = segment.file_name(number)
         self._worker.submit(partial(self._disk.remove, name), self._removed)
@@ -101,16 +108,27 @@ class WriteBehind:
 
     def _begin_checkpoint(self) -> None:
         """A round reports all its records in one turn, so the state is that of `position`."""
-        flushes = [work for one in self._segments.values() if (work := one.flush()) is not None]
         next_segment, rows = self._describe()
-        for number, one in self._segments.items():
-            if one.sealed is None:
-                rows[number] = one.row()
         made = Checkpoint(self._number + 1, self._journal.position, next_segment, rows)
-        index_work = self._indexes.due(self._segments, rows)
-        doomed, waiters = set(self._doomed), self._waiters
-        self._waiters, self._busy = [], True
-        journal_bytes = self._journal_bytes
+        snapshot = Snapshot(made, self._segments, self._indexes)
+        waiters, self._waiters = self._waiters, []
+        self._busy = True
+        self._describe_slice(snapshot, self._journal_bytes, waiters)
+
+    def _describe_slice(
+        self, snapshot: Snapshot, journal_bytes: int, waiters: Sequence[Done]
+    ) -> None:
+        if snapshot.describe(self._limits.slice_segments):
+            rest = partial(self._describe_slice, snapshot, journal_bytes, waiters)
+            self._clock.soon(rest, "checkpoint")
+        else:
+            self._write_checkpoint(snapshot, journal_bytes, waiters)
+
+    def _write_checkpoint(
+        self, snapshot: Snapshot, journal_bytes: int, waiters: Sequence[Done]
+    ) -> None:
+        doomed = set(self._doomed)  # with those that were deleted meanwhile: removed once flushed
+        made, flushes = snapshot.checkpoint, snapshot.flushes
 
         def written(kept: IndexesKept, error: BaseException | None) -> None:
             if error is None:
@@ -120,11 +138,10 @@ class WriteBehind:
                     self._failed(kept.trouble)
                 self._doomed -= doomed
                 self._journal_bytes -= journal_bytes
-            self._written(flushes, error)
-            for done in waiters:
-                done(error)
+            self._written(flushes, waiters, error)
 
         spare_files = self._limits.spare_journal_files
+        index_work = snapshot.index_work()
         job = partial(_checkpoint, self._disk, flushes, doomed, made, spare_files, index_work)
         self._worker.submit(job, written)
 
@@ -133,31 +150,49 @@ class WriteBehind:
         excess = self._waiting_bytes - self._limits.write_behind_bytes // 2
         flushes: list[Flush] = []
         for one in sorted(self._segments.values(), key=_unwritten_bytes, reverse=True):
-            work = one.flush()
+            work = one.flush(one.committed_blocks, one.sealed)
             if excess <= 0 or work is None or not work.records:
                 break
             excess -= one.unwritten_bytes
             flushes.append(work)
         self._busy = True
         job = partial(checkpoints.flush, self._disk, flushes)
-        self._worker.submit(job, lambda _, error: self._written(flushes, error))
+        self._worker.submit(job, lambda _, error: self._written(flushes, (), error))
 
-    def _written(self, flushes: Sequence[Flush], error: BaseException | None) -> None:
-        self._busy = False
+    def _written(
+        self, flushes: list[Flush], waiters: Sequence[Done], error: BaseException | None
+    ) -> None:
         if error is None:
             self._error = None
-            for work in flushes:
-                one = self._segments.get(work.segment)
-                if one is not None:
-                    one.flushed(work)
-                    if work.footer is not None:
-                        self._finished(one)
+            self._account(flushes, waiters)
         else:
             self._retry_later(error)
-        self._waiting_bytes = sum(map(_unwritten_bytes, self._segments.values()))
+            self._ended(waiters, error)
+
+    def _account(self, flushes: list[Flush], waiters: Sequence[Done]) -> None:
+        """Account for what was written, a slice in each turn."""
+        rest = max(0, len(flushes) - self._limits.slice_segments)
+        for work in flushes[rest:]:
+            one = self._segments.get(work.segment)
+            if one is not None:
+                unwritten = one.unwritten_bytes
+                one.flushed(work)
+                self._waiting_bytes -= unwritten - one.unwritten_bytes
+                if work.footer is not None:
+                    self._finished(one)
+        del flushes[rest:]
+        if flushes:
+            self._clock.soon(partial(self._account, flushes, waiters), "write_behind")
+        else:
+            self._ended(waiters, None)
+
+    def _ended(self, waiters: Sequence[Done], error: BaseException | None) -> None:
+        self._busy = False
         self._regulate()
         if self._error is None or self._waiters:
             self._clock.soon(self._work, "write_behind")
+        for done in waiters:
+            done(error)
 
     def _retry_later(self, error: BaseException) -> None:
         if self._timer is not None:

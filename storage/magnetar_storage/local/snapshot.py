@@ -1,0 +1,46 @@
+"""The state of the segments at one moment, for a checkpoint; described in slices."""
+
+from collections.abc import Mapping
+from itertools import islice
+
+from magnetar_storage.interfaces import SegmentId
+from magnetar_storage.local.checkpoint import Checkpoint, Flush
+from magnetar_storage.local.index_file import Growth
+from magnetar_storage.local.open_indexes import IndexWork, OpenIndexes
+from magnetar_storage.local.segment_writer import LocalSegment
+
+
+class Snapshot:
+    """What is to be written so that files and checkpoint hold the segments as they are now.
+
+    Only numbers of blocks are noted at once.  Later rounds add blocks behind these, and nothing
+    else writes segment files meanwhile, so that the rest can be described at any time.  A segment
+    that is deleted meanwhile is described too: its deletion is in the journal behind `made`.
+    """
+
+    def __init__(
+        self, made: Checkpoint, segments: Mapping[SegmentId, LocalSegment], indexes: OpenIndexes
+    ) -> None:
+        """`made` has the rows of segments that are not in memory; it gets those of `segments`."""
+        self.checkpoint = made
+        self.flushes: list[Flush] = []
+        self._indexes = indexes
+        self._growths: list[Growth] = []
+        self._left = iter([(one, one.committed_blocks, one.sealed) for one in segments.values()])
+
+    def describe(self, segments: int) -> bool:
+        """Describe so many more segments; False once all are."""
+        described = 0
+        for one, blocks, sealed in islice(self._left, segments):
+            described += 1
+            if sealed is None:
+                self.checkpoint.rows[one.id] = one.row(blocks)
+            if (work := one.flush(blocks, sealed)) is not None:
+                self.flushes.append(work)
+            if (growth := self._indexes.growth(one, blocks)) is not None:
+                self._growths.append(growth)
+        return described == segments
+
+    def index_work(self) -> IndexWork:
+        """What is due of the indexes once the checkpoint is written."""
+        return IndexWork(self._growths, self._indexes.needless(self.checkpoint.rows))
