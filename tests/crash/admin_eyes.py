@@ -11,10 +11,11 @@ from crash.admin_books import (
     SeenLog,
     SeenNamespace,
 )
+from crash.books import Place
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import parse_metadata
 from magnetar_proto.ids import MessageId
-from raw_client import Kind, RawClient
+from raw_client import Kind, RawClient, Received
 from running_broker import RunningBroker
 
 COMPACTION = "__compaction"
@@ -24,6 +25,7 @@ RETENTIONS = {
     KEEP: {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1},
     DROP: {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0},
 }
+BEFORE_ALL: Place = (-1, -1)
 LOOKED_AT = ("retention", "message_ttl", "max_producers", "schema_compatibility")
 
 
@@ -92,25 +94,41 @@ class Eyes:
         consumer = self._consumers
         answer = client.subscribe(topic, name, consumer_id=consumer, **fields)
         assert isinstance(answer, pb.CommandSuccess), f"{topic} {name}: {answer}"
-        last = client.request(pb.CommandGetLastMessageId(consumer_id=consumer, request_id=0))
-        assert isinstance(last, pb.CommandGetLastMessageIdResponse), f"{topic} {name}: {last}"
-        end = _place(last.last_message_id)
+        begin, end = _span(client, consumer, name != READER)
         numbers: list[int] = []
-        acknowledged = name != READER and last.HasField("consumer_mark_delete_position")
-        done = _place(last.consumer_mark_delete_position) if acknowledged else (-1, -1)
-        if end[1] >= 0 and done < end:
+        if begin < end:
             client.flow(PERMITS, consumer)
-            at = (-1, -1)
+            at = BEFORE_ALL
             while at < end:
-                frame = client.await_frame(
-                    lambda frame: (
-                        frame.kind == Kind.MESSAGE and frame.command.consumer_id == consumer
-                    )
-                )
-                at = _place(frame.command.message_id)
-                numbers.append(parse_metadata(frame.entry)[0].sequence_id)
+                frame = client.await_frame(lambda frame: _is_of(frame, consumer))
+                if frame.kind == Kind.PING:
+                    client.send(pb.CommandPong())
+                    # What nothing holds back may have been deleted since: then it does not come.
+                    end = min(end, _span(client, consumer, name != READER)[1])
+                else:
+                    at = _place(frame.command.message_id)
+                    numbers.append(parse_metadata(frame.entry)[0].sequence_id)
         client.request(pb.CommandCloseConsumer(consumer_id=consumer, request_id=0))
         return numbers
+
+
+def _span(client: RawClient, consumer: int, durable: bool) -> tuple[Place, Place]:
+    """The mark-delete position of a durable subscription, else `BEFORE_ALL`, and the topic's last
+    message; both are `BEFORE_ALL` where there is no message."""
+    last = client.request(pb.CommandGetLastMessageId(consumer_id=consumer, request_id=0))
+    assert isinstance(last, pb.CommandGetLastMessageIdResponse), last
+    end = _place(last.last_message_id)
+    if end[1] < 0:
+        return BEFORE_ALL, BEFORE_ALL
+    known = durable and last.HasField("consumer_mark_delete_position")
+    return _place(last.consumer_mark_delete_position) if known else BEFORE_ALL, end
+
+
+def _is_of(frame: Received, consumer: int) -> bool:
+    """A message for this consumer, or a PING."""
+    return frame.kind == Kind.PING or (
+        frame.kind == Kind.MESSAGE and frame.command.consumer_id == consumer
+    )
 
 
 def count_producers(client: RawClient, topic: str) -> int:
@@ -126,7 +144,7 @@ def count_producers(client: RawClient, topic: str) -> int:
     return opened
 
 
-def _place(message: pb.MessageIdData) -> tuple[int, int]:
+def _place(message: pb.MessageIdData) -> Place:
     found = MessageId.from_pb(message)
     return found.ledger, found.entry
 
