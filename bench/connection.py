@@ -41,8 +41,19 @@ class Command(NamedTuple):
     mid: int
 
 
+class Received(NamedTuple):
+    """What whole frames of a buffer held: how many receipts and messages, and the last of each."""
+
+    end: int
+    """Where the first frame begins that is not whole yet."""
+    receipts: int
+    receipt: tuple[int, int]
+    messages: int
+    message: tuple[int, int]
+
+
 class Link(asyncio.Protocol, ABC):
-    """A client's connection; whoever waits fails with `LoadError` if it is lost or refused."""
+    """A client's connection; what awaits it fails with `LoadError` if it is lost or refused."""
 
     def __init__(self) -> None:
         self.on_receipts: Callable[[int, Command], None] = self._unexpected
@@ -51,6 +62,7 @@ class Link(asyncio.Protocol, ABC):
         """Called with the number of messages (of entries, if they are batches), and the last."""
         self.on_writable: Callable[[], None] = lambda: None
         self.writable = True
+        self._rest = b""
         self._waiting: set[asyncio.Future[Any]] = set()
         self._transport: asyncio.Transport
 
@@ -67,6 +79,19 @@ class Link(asyncio.Protocol, ABC):
     def resume_writing(self) -> None:
         self.writable = True
         self.on_writable()
+
+    def data_received(self, data: bytes) -> None:
+        buf = self._rest + data if self._rest else data
+        end, receipts, receipt, messages, message = self.receive(buf)
+        self._rest = buf[end:]
+        if receipts:
+            self.on_receipts(receipts, Command(buf, *receipt))
+        if messages:
+            self.on_messages(messages, Command(buf, *message))
+
+    @abstractmethod
+    def receive(self, buf: bytes) -> Received:
+        """Read the whole frames of a buffer; answer what is neither a receipt nor a message."""
 
     @abstractmethod
     def receipt_number(self, last: Command) -> int:
@@ -109,15 +134,13 @@ class Connection(Link):
         self.on_message: Callable[[Command], None] | None = None
         """Called with each message, before `on_messages`."""
         self._update: asyncio.Future[pb.CommandWatchTopicUpdate] | None = None
-        self._rest = b""
         self._replies: dict[int, asyncio.Future[pb.BaseCommand]] = {}
         self._request_id = 0
 
     def receipt_number(self, last: Command) -> int:
         return decode_receipt(*last)[1]
 
-    def data_received(self, data: bytes) -> None:
-        buf = self._rest + data if self._rest else data
+    def receive(self, buf: bytes) -> Received:
         pos, size, unpack = 0, len(buf), HEAD.unpack_from
         receipts = messages = 0
         receipt = message = (0, 0)
@@ -137,11 +160,7 @@ class Connection(Link):
             else:
                 self._control(decode(buf, pos + 8, pos + 8 + command_size))
             pos = end
-        self._rest = buf[pos:]
-        if receipts:
-            self.on_receipts(receipts, Command(buf, *receipt))
-        if messages:
-            self.on_messages(messages, Command(buf, *message))
+        return Received(pos, receipts, receipt, messages, message)
 
     def _control(self, command: pb.BaseCommand) -> None:
         answer = getattr(command, FIELDS[command.type])

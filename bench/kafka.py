@@ -12,7 +12,7 @@ from struct import Struct
 
 from crc32c import crc32c
 
-from bench.connection import RETRIES, RETRY_SECONDS, Command, Link, LoadError
+from bench.connection import RETRIES, RETRY_SECONDS, Command, Link, LoadError, Received
 from bench.consuming import Arrivals
 from bench.dialect import Dialect
 from bench.frames import SHARED_PAYLOAD, WRITE_BYTES, WRITE_ENTRIES, Load, Shape, Write
@@ -130,12 +130,10 @@ class KafkaLink(Link):
         super().__init__()
         self.topic = b""
         self._offset = 0
-        self._rest = b""
         self._answers: dict[int, asyncio.Future[bytes]] = {}
         self._requests = CONTROL
 
-    def data_received(self, data: bytes) -> None:
-        buf = self._rest + data if self._rest else data
+    def receive(self, buf: bytes) -> Received:
         pos, size = 0, len(buf)
         receipts = messages = 0
         receipt = message = (0, 0)
@@ -155,11 +153,7 @@ class KafkaLink(Link):
             else:
                 self._answers.pop(number).set_result(buf[pos + 4 : end])
             pos = end
-        self._rest = buf[pos:]
-        if receipts:
-            self.on_receipts(receipts, Command(buf, *receipt))
-        if messages:
-            self.on_messages(messages, Command(buf, *message))
+        return Received(pos, receipts, receipt, messages, message)
 
     def receipt_number(self, last: Command) -> int:
         return int(I32.unpack_from(last.buf, last.start)[0])

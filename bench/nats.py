@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 
-from bench.connection import Command, Link, LoadError
+from bench.connection import Command, Link, LoadError, Received
 from bench.consuming import PERMITS, Arrivals
 from bench.dialect import Dialect
 from bench.frames import WRITE_BYTES, WRITE_ENTRIES, Load, Shape, Write
@@ -37,12 +37,10 @@ class NatsLink(Link):
         self.last_reply = b""
         """Where to acknowledge the last message that came."""
         self.greeted: asyncio.Future[None] = self.promise()
-        self._rest = b""
         self._answers: dict[int, asyncio.Future[bytes]] = {}
         self._requests = 0
 
-    def data_received(self, data: bytes) -> None:
-        buf = self._rest + data if self._rest else data
+    def receive(self, buf: bytes) -> Received:
         pos, size = 0, len(buf)
         receipts = messages = 0
         receipt = message = (0, 0)
@@ -70,11 +68,7 @@ class NatsLink(Link):
             else:
                 self._control(kind, buf[pos:eol])
             pos = end
-        self._rest = buf[pos:]
-        if receipts:
-            self.on_receipts(receipts, Command(buf, *receipt))
-        if messages:
-            self.on_messages(messages, Command(buf, *message))
+        return Received(pos, receipts, receipt, messages, message)
 
     def receipt_number(self, last: Command) -> int:
         return int(last.buf[last.start : last.mid])

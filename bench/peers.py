@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.kafka import CONTROL, HEAD, KafkaDialect, brokers_in, metadata
 from bench.nats import NatsDialect
-from bench.servers import ROOT, STOP_SECONDS, Server, await_health, await_true, free_port
+from bench.servers import LOG_SHOWN, ROOT, ChildServer, await_health, await_true, free_port
 
 CACHE = ROOT / ".cache"
 GO_FOLDER = "/usr/local/go/bin"
@@ -30,20 +30,12 @@ KAFKA_JAVA = (
 KAFKA_CLUSTER = "bWFnbmV0YXItYmVuY2gtMQ"
 
 
-class PeerServer(Server):
-    """A child process that says nothing when it is ready."""
-
-    ENDED_WELL: tuple[int, ...] = (0,)
+class PeerServer(ChildServer):
+    """A child process that prints nothing when it is ready."""
 
     def __init__(self, data_dir: Path) -> None:
         super().__init__(data_dir)
-        self.environment: dict[str, str] = {}
-        self._process: subprocess.Popen[bytes] | None = None
         self.port, self.http_port = free_port(), free_port()
-
-    @abstractmethod
-    def command(self) -> list[str]:
-        """What is started; it finds its configuration written."""
 
     @abstractmethod
     def await_ready(self) -> None:
@@ -51,36 +43,13 @@ class PeerServer(Server):
 
     def _start(self) -> None:
         self.data_dir.mkdir(parents=True, exist_ok=True)
-        log_path = self.data_dir.with_suffix(".log")
-        with log_path.open("a") as log:
-            self._process = subprocess.Popen(
-                self.command(), stdout=log, stderr=log, env=os.environ | self.environment
-            )
-        self.pid = self._process.pid
+        self._spawn(stdout=None)
         try:
             self.await_ready()
         except RuntimeError as error:
             self.kill()
-            raise RuntimeError(f"{error}: {log_path.read_text()[-2000:]}") from error
-
-    def stop(self) -> None:
-        process, self._process = self._process, None
-        if process is None:
-            return
-        process.send_signal(signal.SIGTERM)
-        try:
-            code = process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            code = process.wait()
-        if code not in self.ENDED_WELL:
-            raise RuntimeError(f"{process.args!r} ended with {code}")
-
-    def kill(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.wait()
+            log = self._log_path.read_text()[-LOG_SHOWN:]
+            raise RuntimeError(f"{error}: {log}") from error
 
 
 class Nats(PeerServer):

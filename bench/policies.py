@@ -27,7 +27,7 @@ class Namespace:
         self._ask("PUT", "", {"bundles": {"numBundles": 4}})
 
     def allow(self, producers: int) -> float:
-        """Say how many a topic may have; when that was answered."""
+        """Set how many a topic may have; returns when that was answered."""
         self._ask("POST", f"/{POLICY}", producers)
         return time.perf_counter()
 

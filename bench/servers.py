@@ -21,6 +21,8 @@ ROOT = Path(__file__).parents[1]
 STOP_SECONDS = 60
 HEALTH_SECONDS = 60
 LOOK_SECONDS = 0.002
+LOG_SHOWN = 2000
+"""How much of a server's log an error shows."""
 HEALTH = "/admin/v2/brokers/health"
 
 
@@ -114,12 +116,11 @@ class Server(ABC):
         return sum(path.stat().st_size for path in files)
 
 
-class BannerServer(Server):
-    """A child process that prints its addresses on standard output."""
+class ChildServer(Server):
+    """A child process of the bench; its errors go to a file beside its data."""
 
-    SERVICE_URL = re.compile(r"^  clients +pulsar://[^:]+:(\d+)$", re.MULTILINE)
-    HTTP_URL = re.compile(r"^  HTTP +http://[^:]+:(\d+)$", re.MULTILINE)
-    LAST_LINE = "  durability"
+    ENDED_WELL: tuple[int, ...] = (0,)
+    """Exit codes of a stop in good order."""
 
     def __init__(self, data_dir: Path) -> None:
         super().__init__(data_dir)
@@ -128,22 +129,55 @@ class BannerServer(Server):
 
     @abstractmethod
     def command(self) -> list[str]:
-        """What is started."""
+        """What is started; it finds its configuration written."""
 
     @property
     def _log_path(self) -> Path:
         return self.data_dir.with_suffix(".log")
 
-    def _start(self) -> None:
+    def _spawn(self, stdout: int | None) -> "subprocess.Popen[str]":
+        """Start the process; without `stdout` its output goes where its errors go."""
         with self._log_path.open("a") as log:
             self._process = process = subprocess.Popen(
                 self.command(),
-                stdout=subprocess.PIPE,
+                stdout=log if stdout is None else stdout,
                 stderr=log,
                 text=True,
                 env=os.environ | self.environment,
             )
         self.pid = process.pid
+        return process
+
+    def stop(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.communicate(timeout=STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+        if process.returncode not in self.ENDED_WELL:
+            log = self._log_path.read_text()[-LOG_SHOWN:]
+            raise RuntimeError(f"{process.args!r} ended with {process.returncode}: {log}")
+
+    def kill(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+
+class BannerServer(ChildServer):
+    """A child process that prints its addresses on standard output."""
+
+    SERVICE_URL = re.compile(r"^  clients +pulsar://[^:]+:(\d+)$", re.MULTILINE)
+    HTTP_URL = re.compile(r"^  HTTP +http://[^:]+:(\d+)$", re.MULTILINE)
+    LAST_LINE = "  durability"
+
+    def _start(self) -> None:
+        process = self._spawn(subprocess.PIPE)
         banner = self._read_banner(process)
         url, http_url = self.SERVICE_URL.search(banner), self.HTTP_URL.search(banner)
         if url is None:
@@ -164,26 +198,6 @@ class BannerServer(Server):
             if line.startswith(self.LAST_LINE):
                 break
         return "".join(lines)
-
-    def stop(self) -> None:
-        process, self._process = self._process, None
-        if process is None:
-            return
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.communicate(timeout=STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-        if process.returncode != 0:
-            log = self._log_path.read_text()
-            raise RuntimeError(f"{self.command()[0]} ended with {process.returncode}: {log}")
-
-    def kill(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.communicate()
 
 
 class Magnetar(BannerServer):
