@@ -10,7 +10,7 @@ TESTS = ("tests/storage/local/test_index_file.py",)
 INDEX_FILE_FAULTS = (
     Fault(
         INDEX_FILE,
-        "blocks are not looked for where the index file says",
+        "blocks are not looked for where the index file places them",
         "if _fits(disk, segment, content) else None",
         "",
         TESTS,

@@ -208,7 +208,7 @@ class TrackedCursor(Cursor):
             # A delta can only add acknowledgements, and a cursor that was moved back has fewer.
             return self.snapshot()
         mark_delete = self.mark_delete
-        # The mark-delete says the rest; so acknowledging in order writes no ranges at all.
+        # The mark-delete covers the rest; so acknowledging in order writes no ranges at all.
         ranges = [r for r in self._new_ranges if r[1] > mark_delete + 1]
         masks = {o: self.partial[o] for o in self._new_partial if o in self.partial}
         counts = {o: self.redelivered[o] for o in self._new_counts if o in self.redelivered}

@@ -63,8 +63,8 @@ def decode_block(data: bytes, at: int = 0) -> Block:
 def merged(parts: Sequence[Block], size: int = BLOCK) -> Iterator[Block]:
     """The delays of sorted blocks, all in order, in blocks of `size` except for the last.
 
-    A block is a step of work that does not grow with their number: samples of the times say how far
-    to go in each part.
+    A block is a step of work that does not grow with their number: samples of the times determine
+    how far to go in each part.
     """
     stride = max(1, size // max(1, len(parts)))
     samples = sorted(time for part in parts for time in part.times[::stride])

@@ -195,7 +195,7 @@ class RecentDelays:
     # As an attached state ------------------------------------------------------
 
     def take_delta(self) -> list[bytes]:
-        # An ADD cannot say that delays have left for a run.
+        # An ADD cannot express that delays were moved to a run.
         if self._whole:
             return self.snapshot()
         if not self._new.times and not self._noted:

@@ -190,7 +190,7 @@ def _kept(disk: Disk, segment: SegmentId) -> Index | None:
 
 
 def _fits(disk: Disk, segment: SegmentId, content: Content) -> bool:
-    """Whether the last block of each part is where the part says."""
+    """Whether the last block of each part is where the part places it."""
     file = segment_file.open_segment(disk, segment)
     try:
         return all(

@@ -61,7 +61,7 @@ class LogRun:
         if error is None:
             payloads, counts = self.payloads, self.counts
             n = len(payloads)
-            # Before the report: whoever gets the receipt may read the run at once.
+            # Before the report: a client with a receipt may read the run at once.
             log.end = self.offset + n
             log.messages_end += counts[0] if n == 1 else sum(counts)
             log.tail.append(self.offset, payloads, counts, self.size)

@@ -136,7 +136,7 @@ class LogReader:
             sparse = await self._sparse_segment(segment.kept_in)
             return await sparse.read(offset, max_entries, max_bytes)
         except Corrupt as error:
-            # A sparse segment names offsets; whoever is told knows positions only.
+            # A sparse segment names offsets; callers of a log know positions.
             raise _in_ledger(error, segment, base) from error
 
     async def first_where(self, holds: Callable[[bytes], bool]) -> int:

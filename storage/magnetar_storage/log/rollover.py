@@ -33,7 +33,7 @@ class Rollover:
             self._check_working()
             if state.terminated:
                 raise WriterFailed(f"{state.key} is terminated: nothing can be appended any more")
-            # Whoever held it before may have begun the segment that this call waits for.
+            # A caller that held it before may have begun the segment that this call waits for.
             if state.writer is None:
                 async with self._unlisted_deleted():
                     await self._next_segment()

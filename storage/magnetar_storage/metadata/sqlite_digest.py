@@ -1,7 +1,6 @@
 """The digest of `metadata.db`: it tells a start that nothing changed since everything was checked.
 
-It is a copy of what the database says about itself and is never needed: if it is missing, damaged,
-or not that of the database, everything is checked.
+It is never needed: if it is missing, damaged, or not that of the database, everything is checked.
 """
 
 from struct import Struct

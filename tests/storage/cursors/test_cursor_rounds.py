@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class World:
-    """A log with a cursor, on a journal whose rounds end when the test says so."""
+    """A log with a cursor, on a journal whose rounds end when the test ends them."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
