@@ -1,7 +1,7 @@
 """The figures behind the metrics: a snapshot of every topic, gathered in turns of the loop."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -116,12 +116,16 @@ class Figures:
     by_topic: bool
     """Whether the page shows every topic, or only namespaces."""
 
-    def by_namespace(self) -> dict[str, Load]:
-        """The load of every namespace that has a loaded topic."""
-        loads: dict[str, list[Load]] = {}
-        for topic in self.topics:
-            loads.setdefault(topic.namespace, []).append(topic.load)
-        return {namespace: total(of) for namespace, of in loads.items()}
+    def by_namespace(self, topics: int) -> Iterator[dict[str, Load]]:
+        """The load of every namespace that has a loaded topic, after so many more topics each
+        time; the last time after all."""
+        loads: dict[str, Load] = {}
+        for start in range(0, len(self.topics), topics):
+            of: dict[str, list[Load]] = {}
+            for topic in self.topics[start : start + topics]:
+                of.setdefault(topic.namespace, []).append(topic.load)
+            loads |= {name: total((loads.get(name, Load()), *some)) for name, some in of.items()}
+            yield loads
 
 
 def total(loads: Iterable[Load]) -> Load:

@@ -2,31 +2,39 @@
 
 `pulsar_*` names and labels are those of Pulsar 4.x; `magnetar_*` are our own.  A value that is
 unknown is left out, since a zero would be wrong.
+
+The page is made in parts of limited work, so that the event loop can do other things in between:
+with many topics all of it takes hundreds of milliseconds.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from itertools import islice
+from typing import Final, NamedTuple, TypeVar
 
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
+from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 from magnetar_broker.base.version import VERSION
 from magnetar_broker.compaction.topic_compaction import CompactionFigures
-from magnetar_broker.metrics.figures import Figures, Load, SubscriptionFigures, total
+from magnetar_broker.metrics.figures import (
+    Figures,
+    Load,
+    SubscriptionFigures,
+    TopicFigures,
+    total,
+)
 from magnetar_broker.metrics.histogram import Counts
 from magnetar_broker.metrics.journal import JournalFigures
 from magnetar_broker.metrics.loop import LoopFigures
 from magnetar_broker.metrics.process import process_registry
 
+T = TypeVar("T")
 Labels = dict[str, str]
-Measured = Sequence[tuple[Labels, object]]
-"""Objects of one kind, each with its labels."""
+Measured = Sequence[tuple[str, object]]
+"""Objects of one kind, each with its labels as text."""
+SLICE = 250
+"""Samples, or objects, in one part of the page."""
 
 
 class Row(NamedTuple):
@@ -151,143 +159,165 @@ BROKER_ROWS: tuple[Row, ...] = (
         lambda figures: figures.publish_pending_bytes),
 )  # fmt: skip
 
+VERSION_ROW = Row("pulsar_version_info", "The broker's version", lambda _: 1)
+JOURNAL_BYTES_ROW = Row(
+    "magnetar_journal_bytes_total",
+    "Bytes of records made durable",
+    lambda journal: journal.bytes_total,
+)
 
-def families(figures: Figures) -> Iterator[Metric]:
-    """The figures as metrics; each name occurs once."""
+
+def parts(figures: Figures, journal: JournalFigures, loop: LoopFigures) -> Iterator[bytes]:
+    """The page without the process's own metrics; each name occurs once.
+
+    Some parts are empty: their work was to prepare others.
+    """
     cluster = {"cluster": figures.cluster}
-    yield _family(Row("pulsar_version_info", "The broker's version", lambda _: 1),
-                  [({**cluster, "version": VERSION}, figures)])  # fmt: skip
+    version = _text_of({**cluster, "version": VERSION})
+    yield from _table("", (VERSION_ROW,), [(version, figures)])
     connection = {**cluster, "broker": figures.broker, "metric": "broker_connection"}
-    yield from _table("", CONNECTION_ROWS, [(connection, figures)])
-    yield from _table("", BROKER_ROWS, [(cluster, figures)])
-    broker = total(topic.load for topic in figures.topics)
-    yield from _table("pulsar_broker_", (TOPICS_ROW, *LOAD_ROWS, BACKLOG_ROW), [(cluster, broker)])
+    yield from _table("", CONNECTION_ROWS, [(_text_of(connection), figures)])
+    yield from _table("", BROKER_ROWS, [(_text_of(cluster), figures)])
     yield from _stalls(figures)
-    yield from _load_families(figures)
+    namespaces: dict[str, Load] = {}
+    for summed in figures.by_namespace(SLICE):
+        namespaces = summed
+        yield b""
+    broker = [(_text_of(cluster), total(namespaces.values()))]
+    yield from _table("pulsar_broker_", (TOPICS_ROW, *LOAD_ROWS, BACKLOG_ROW), broker)
+    yield from _of_namespaces(figures, namespaces)
     if figures.by_topic:
-        subscriptions = _subscriptions(figures)
-        yield from _table("pulsar_subscription_", SUBSCRIPTION_ROWS, subscriptions)
-        yield from _table("pulsar_", SUBSCRIPTION_TOTAL_ROWS, subscriptions)
-        blocked = [(names | {"blocker": one.blocker or ""}, one) for names, one in subscriptions]
-        yield from _table("", (BLOCKER_ROW,), blocked)
-        yield from _table("pulsar_", COMPACTION_ROWS, _compactions(figures))
+        yield from _of_topics(figures)
+        yield from _of_subscriptions(figures)
+    yield from _of_engine(journal, loop, cluster)
 
 
-def _compactions(figures: Figures) -> list[tuple[Labels, CompactionFigures]]:
-    return [
-        (_topic_labels(figures.cluster, topic.namespace, topic.name), topic.compactions)
-        for topic in figures.topics
-        if topic.compactions is not None
-    ]
+def process_part(cluster: str) -> bytes:
+    """The metrics of the process: fit for a thread, since it reads files."""
+    return generate_latest(_Process({"cluster": cluster}))
 
 
-def _stalls(figures: Figures) -> Iterator[Metric]:
+def _stalls(figures: Figures) -> Iterator[bytes]:
     cluster = {"cluster": figures.cluster}
-    stalls = [({**cluster, "blocker": one.blocker}, one) for one in figures.stalls]
+    stalls = [(_text_of({**cluster, "blocker": one.blocker}), one) for one in figures.stalls]
     yield from _table("magnetar_subscription_", STALL_ROWS, stalls)
 
 
-def _load_families(figures: Figures) -> Iterator[Metric]:
-    """Loads by topic or by namespace; the number of topics is always by namespace."""
-    namespaces: list[tuple[Labels, Load]] = [
+def _of_namespaces(figures: Figures, namespaces: dict[str, Load]) -> Iterator[bytes]:
+    """The number of topics of each; other loads only if these are not shown by topic."""
+    measured = [
         ({"cluster": figures.cluster, "namespace": namespace}, load)
-        for namespace, load in figures.by_namespace().items()
+        for namespace, load in namespaces.items()
     ]
-    yield from _table("pulsar_", (TOPICS_ROW,), namespaces)
-    measured: Measured
-    backlogs: Measured
-    if figures.by_topic:
-        measured = backlogs = [
-            (_topic_labels(figures.cluster, topic.namespace, topic.name), topic.load)
-            for topic in figures.topics
-        ]
-    else:
-        measured = namespaces
-        backlogs = [(labels | {"remote_cluster": "local"}, load) for labels, load in namespaces]
-    yield from _table("pulsar_", (*LOAD_ROWS, *BACKLOG_STORAGE_ROWS, *TOTAL_ROWS), measured)
-    yield from _table("pulsar_", (BACKLOG_ROW,), backlogs)
+    loads = [(_text_of(labels), load) for labels, load in measured]
+    yield from _table("pulsar_", (TOPICS_ROW,), loads)
+    if not figures.by_topic:
+        yield from _table("pulsar_", (*LOAD_ROWS, *BACKLOG_STORAGE_ROWS, *TOTAL_ROWS), loads)
+        local = {"remote_cluster": "local"}
+        backlogs = [(_text_of(labels | local), load) for labels, load in measured]
+        yield from _table("pulsar_", (BACKLOG_ROW,), backlogs)
 
 
-def _subscriptions(figures: Figures) -> list[tuple[Labels, SubscriptionFigures]]:
-    return [
-        (
-            _topic_labels(figures.cluster, topic.namespace, topic.name)
-            | {"subscription": subscription.name},
-            subscription,
-        )
-        for topic in figures.topics
-        for subscription in topic.subscriptions
-    ]
+def _of_topics(figures: Figures) -> Iterator[bytes]:
+    loads: list[tuple[str, Load]] = []
+    compactions: list[tuple[str, CompactionFigures]] = []
+    for some in _slices(figures.topics):
+        for topic in some:
+            text = _text_of(_topic_labels(figures.cluster, topic))
+            loads.append((text, topic.load))
+            if topic.compactions is not None:
+                compactions.append((text, topic.compactions))
+        yield b""
+    rows = (*LOAD_ROWS, *BACKLOG_STORAGE_ROWS, *TOTAL_ROWS, BACKLOG_ROW)
+    yield from _table("pulsar_", rows, loads)
+    yield from _table("pulsar_", COMPACTION_ROWS, compactions)
 
 
-def _topic_labels(cluster: str, namespace: str, topic: str) -> Labels:
-    return {"cluster": cluster, "namespace": namespace, "topic": topic}
+def _of_subscriptions(figures: Figures) -> Iterator[bytes]:
+    measured: list[tuple[str, SubscriptionFigures]] = []
+    blocked: list[tuple[str, SubscriptionFigures]] = []
+    every = ((topic, one) for topic in figures.topics for one in topic.subscriptions)
+    while some := list(islice(every, SLICE)):
+        for topic, one in some:
+            names = {**_topic_labels(figures.cluster, topic), "subscription": one.name}
+            measured.append((_text_of(names), one))
+            blocked.append((_text_of({**names, "blocker": one.blocker or ""}), one))
+        yield b""
+    yield from _table("pulsar_subscription_", SUBSCRIPTION_ROWS, measured)
+    yield from _table("pulsar_", SUBSCRIPTION_TOTAL_ROWS, measured)
+    yield from _table("", (BLOCKER_ROW,), blocked)
 
 
-def _table(prefix: str, rows: Iterable[Row], measured: Measured) -> Iterator[Metric]:
+def _topic_labels(cluster: str, topic: TopicFigures) -> Labels:
+    return {"cluster": cluster, "namespace": topic.namespace, "topic": topic.name}
+
+
+def _text_of(labels: Labels) -> str:
+    return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+def _slices(things: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(things), SLICE):
+        yield things[start : start + SLICE]
+
+
+def _table(prefix: str, rows: Iterable[Row], measured: Measured) -> Iterator[bytes]:
+    """A metric for each row, of all objects."""
     for row in rows if measured else ():
-        yield _family(row._replace(name=prefix + row.name), measured)
+        name = prefix + row.name
+        kind = "counter" if name.endswith("_total") else "gauge"
+        yield f"# HELP {name} {row.text}\n# TYPE {name} {kind}\n".encode()
+        for some in _slices(measured):
+            samples = [
+                f"{name}{{{labels}}} {float(value)!r}\n"
+                for labels, thing in some
+                if (value := row.value(thing)) is not None
+            ]
+            yield "".join(samples).encode()
 
 
-def _family(row: Row, measured: Measured) -> Metric:
-    """One metric of all objects; these have the same label names."""
-    names = list(measured[0][0])
-    kind = CounterMetricFamily if row.name.endswith("_total") else GaugeMetricFamily
-    family = kind(row.name, row.text, labels=names)
-    for labels, thing in measured:
-        value = row.value(thing)
-        if value is not None:
-            family.add_metric(list(labels.values()), value)
-    return family
-
-
-def _journal(journal: JournalFigures, labels: Labels) -> Iterator[Metric]:
+def _of_engine(journal: JournalFigures, loop: LoopFigures, cluster: Labels) -> Iterator[bytes]:
     yield _histograms("magnetar_journal_round_records", "Records that shared one fsync",
-                      [(labels, journal.records)])  # fmt: skip
+                      [(cluster, journal.records)])  # fmt: skip
     yield _histograms("magnetar_journal_fsync_seconds", "Seconds to write and sync a round",
-                      [(labels, journal.seconds)])  # fmt: skip
-    yield _family(Row("magnetar_journal_bytes_total", "Bytes of records made durable",
-                      lambda figures: figures.bytes_total), [(labels, journal)])  # fmt: skip
-
-
-def _loop(loop: LoopFigures, cluster: Labels) -> Iterator[Metric]:
+                      [(cluster, journal.seconds)])  # fmt: skip
+    yield from _table("", (JOURNAL_BYTES_ROW,), [(_text_of(cluster), journal)])
     stretches = [({**cluster, "cause": cause}, counts) for cause, counts in loop.items()]
     yield _histograms("magnetar_loop_stretch_seconds",
                       "Seconds for which the event loop did one thing; by cause",
                       stretches)  # fmt: skip
 
 
-def _histograms(name: str, text: str, measured: Sequence[tuple[Labels, Counts]]) -> Metric:
+def _histograms(name: str, text: str, measured: Sequence[tuple[Labels, Counts]]) -> bytes:
     family = HistogramMetricFamily(name, text, labels=list(measured[0][0]))
     for labels, counts in measured:
         buckets = [(bound, float(count)) for bound, count in counts.buckets]
         family.add_metric(list(labels.values()), buckets, counts.sum)
-    return family
+    return generate_latest(_Families([family]))
 
 
-class Exposition(Collector):
-    """All metrics of one scrape, in the order of the page."""
+class _Families(Collector):
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
 
-    def __init__(self, figures: Figures, journal: JournalFigures, loop: LoopFigures) -> None:
-        self._figures = figures
-        self._journal = journal
-        self._loop = loop
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
+class _Process(Collector):
+    def __init__(self, cluster: Labels) -> None:
+        self._cluster = cluster
 
     def collect(self) -> Iterator[Metric]:
-        yield from families(self._figures)
-        cluster = {"cluster": self._figures.cluster}
-        yield from _journal(self._journal, cluster)
-        yield from _loop(self._loop, cluster)
         for metric in PROCESS.collect():
             for at, sample in enumerate(metric.samples):
-                labels = {**cluster, **sample.labels}
+                labels = {**self._cluster, **sample.labels}
                 metric.samples[at] = sample._replace(labels=labels)
             yield metric
-
-
-def render(figures: Figures, journal: JournalFigures, loop: LoopFigures) -> bytes:
-    """The page in Prometheus's text format.  Reads only its arguments: fit for a thread."""
-    return generate_latest(Exposition(figures, journal, loop))
 
 
 PROCESS: Final = process_registry()

@@ -13,7 +13,7 @@ from magnetar_broker.dispatch.consumer import Backlog
 from magnetar_broker.metrics.figures import Figures, Load, SubscriptionFigures, TopicFigures
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.metrics.loop import LoopStats
-from magnetar_broker.metrics.prometheus import render
+from magnetar_broker.metrics.prometheus import SLICE, parts, process_part
 from magnetar_broker.watchdog import Stalls
 from magnetar_storage.world.runtime import Cause
 
@@ -88,8 +88,9 @@ def samples(
     """Every sample of the page by name, read back by Prometheus's own parser."""
     journal = (stats or JournalStats()).figures()
     found: dict[str, list[tuple[dict[str, str], float]]] = {}
-    page = render(figures, journal, (loop or LoopStats()).figures()).decode()
-    for family in text_string_to_metric_families(page):
+    page = b"".join(parts(figures, journal, (loop or LoopStats()).figures()))
+    page += process_part(figures.cluster)
+    for family in text_string_to_metric_families(page.decode()):
         for sample in family.samples:
             found.setdefault(sample.name, []).append((sample.labels, sample.value))
     return found
@@ -248,7 +249,8 @@ def test_stretches_of_the_loop_by_cause() -> None:
 
 
 def test_each_name_is_declared_once() -> None:
-    page = render(FIGURES, JournalStats().figures(), LoopStats().figures()).decode()
+    whole = *parts(FIGURES, JournalStats().figures(), LoopStats().figures()), process_part("c")
+    page = b"".join(whole).decode()
     declared = [line.split()[2] for line in page.splitlines() if line.startswith("# TYPE")]
     assert len(declared) == len(set(declared))
 
@@ -261,3 +263,20 @@ def test_any_name_survives_as_a_label(text: str) -> None:
               "subscription": text}  # fmt: skip
     page = samples(replace(FIGURES, topics=(topic,)))
     assert page["pulsar_subscription_back_log"] == [(labels, 7)]
+
+
+def test_no_part_of_the_page_has_more_than_a_slice() -> None:
+    topics = tuple(
+        TopicFigures(f"persistent://t/n{number % 3}/{number}", f"t/n{number % 3}", LOAD,
+                     (SUBSCRIPTION, replace(SUBSCRIPTION, name="shipping")))
+        for number in range(2 * SLICE + 1)
+    )  # fmt: skip
+    figures = replace(FIGURES, topics=topics)
+    page = list(parts(figures, JournalStats().figures(), LoopStats().figures()))
+    samples_of_tables = [part for part in page if not part.startswith(b"# HELP magnetar_")]
+    assert max(part.count(b"\n") for part in samples_of_tables) == SLICE
+    found = samples(figures)
+    assert len(found["pulsar_subscription_back_log"]) == 2 * len(topics)
+    assert found["pulsar_broker_topics_count"] == [(CLUSTER, len(topics))]
+    by_namespace = {labels["namespace"]: n for labels, n in found["pulsar_topics_count"]}
+    assert by_namespace == {"t/n0": SLICE * 2 // 3 + 1, "t/n1": 167, "t/n2": 167}

@@ -1,8 +1,11 @@
 """The table of all routes, and the routes of the broker's own state."""
 
 import asyncio
+from collections.abc import Iterator
+from functools import partial
 
 from magnetar_broker.base.version import VERSION
+from magnetar_broker.compaction.pace import Pace
 from magnetar_broker.metrics.figures import Figures, gather
 from magnetar_broker.metrics.journal import JournalFigures
 from magnetar_broker.metrics.loop import LoopFigures
@@ -27,23 +30,32 @@ from magnetar_broker.server.http.errors import refusal
 from magnetar_broker.server.http.messages import Request, Response, text_response
 from magnetar_broker.server.http.table import Route, Table
 
+LARGE_PART = 4096
+"""Bytes of a part of the page after which the loop is left to others."""
 PROMETHEUS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 async def metrics(site: Site, request: Request) -> Response:
-    """The page for Prometheus.  One scrape at a time; a thread builds the text, not the loop."""
+    """The page for Prometheus.  One scrape at a time, at a pace that leaves the loop to others."""
     async with site.scraping:
         figures = await gather(site.broker)
-        page = await asyncio.to_thread(
-            _render, figures, site.journal.figures(), site.loop.figures()
-        )
-    return Response(page, PROMETHEUS_TYPE)
+        begin = partial(_begin, figures, site.journal.figures(), site.loop.figures())
+        parts, process = await asyncio.to_thread(begin)
+        page, pace = [process], Pace(site.broker.engine.clock, 0)
+        for part in parts:
+            page.append(part)
+            if len(part) >= LARGE_PART or not part:
+                await pace.after()
+    return Response(content_type=PROMETHEUS_TYPE, rest=page)
 
 
-def _render(figures: Figures, journal: JournalFigures, loop: LoopFigures) -> bytes:
-    from magnetar_broker.metrics.prometheus import render  # noqa: PLC0415 (the start does not need it)
+def _begin(
+    figures: Figures, journal: JournalFigures, loop: LoopFigures
+) -> tuple[Iterator[bytes], bytes]:
+    # In a thread: the library is imported with the first scrape, and /proc is read.
+    from magnetar_broker.metrics.prometheus import parts, process_part  # noqa: PLC0415
 
-    return render(figures, journal, loop)
+    return parts(figures, journal, loop), process_part(figures.cluster)
 
 
 # The broker's state ---------------------------------------------------------------------

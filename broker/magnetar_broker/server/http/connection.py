@@ -168,9 +168,10 @@ class HttpConnection(asyncio.Protocol):
 
     def _send(self, response: Response) -> None:
         headers = {"Date": formatdate(usegmt=True), **response.headers}
+        body = [part for part in (response.body, *response.rest) if part]
         if response.status != 204:
             headers["Content-Type"] = response.content_type
-            headers["Content-Length"] = str(len(response.body))
+            headers["Content-Length"] = str(sum(map(len, body)))
         if self._stopping or self._refused:
             headers["Connection"] = "close"
         head = h11.Response(
@@ -179,9 +180,9 @@ class HttpConnection(asyncio.Protocol):
             reason=HTTPStatus(response.status).phrase,
         )
         events: list[h11.Event] = [head, h11.EndOfMessage()]
-        if response.body and (self._head is None or self._head.method != b"HEAD"):
-            events.insert(1, h11.Data(data=response.body))
-        self._transport.write(b"".join(self._http.send(event) or b"" for event in events))
+        if self._head is None or self._head.method != b"HEAD":
+            events[1:1] = [h11.Data(data=part) for part in body]
+        self._transport.writelines([self._http.send(event) or b"" for event in events])
 
     def _refuse(self, status: int, reason: str) -> None:
         """Answer an incomplete or malformed request with an error, and read no further ones."""

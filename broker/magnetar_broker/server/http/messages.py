@@ -1,7 +1,7 @@
 """Requests and responses, as handlers see them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 
@@ -31,6 +31,8 @@ class Response:
     content_type: str = "text/plain; charset=utf-8"
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
+    rest: Sequence[bytes] = ()
+    """What follows the body: a large one is never joined."""
 
 
 def text_response(text: str) -> Response:
