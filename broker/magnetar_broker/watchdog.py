@@ -24,7 +24,7 @@ CHECK_SECONDS = 1.0
 SCAN_CHECKS = 5
 """Every fifth check scans all subscriptions; the others only those that may be stalled."""
 STALLED_CHECKS = 5
-PAUSE_EVERY = 256
+PAUSE_EVERY = 128
 """Topics and subscriptions scanned before the loop is yielded to other work."""
 MAX_LINES = 20
 """Log lines of one check; the others are logged as a number."""
