@@ -61,23 +61,22 @@ class ReplayFeed(Source):
         self._wanted = True
         if not self._reading:
             self._reading = True
-            begin = partial(self._begin, offset, wanted)
+            begin = partial(self._begin, wanted)
             self._holding.read(GATHERED_ENTRIES, GATHERED_BYTES, begin)
         return None
 
     def _drop(self) -> None:
         self._gathered = {}
 
-    def _begin(
-        self, offset: int, wanted: Callable[[], Iterable[Stretch]], entries: int, size: int
-    ) -> None:
+    def _begin(self, wanted: Callable[[], Iterable[Stretch]], entries: int, size: int) -> None:
+        # What was wanted first may have been acknowledged while the read waited for its turn.
         stretches = joined(wanted(), entries)
-        self._log.engine.tasks.spawn(self._gather(offset, stretches, size), "dispatch")
+        self._log.engine.tasks.spawn(self._gather(stretches, size), "dispatch")
 
-    async def _gather(self, offset: int, stretches: Sequence[Stretch], size: int) -> None:
+    async def _gather(self, stretches: Sequence[Stretch], size: int) -> None:
         gathered: dict[int, tuple[bytes, int]] = {}
         try:
-            await self._fetch(offset, stretches, gathered, size)
+            await self._fetch(stretches, gathered, size)
             self._gathered = gathered if self._wanted else {}
             payloads = sum(len(payload) for payload, _ in self._gathered.values())
             self._holding.keep(payloads + GATHERED_OVERHEAD * len(self._gathered))
@@ -86,19 +85,16 @@ class ReplayFeed(Source):
             self._holding.finished()
 
     async def _fetch(
-        self,
-        offset: int,
-        stretches: Sequence[Stretch],
-        gathered: dict[int, tuple[bytes, int]],
-        size: int,
+        self, stretches: Sequence[Stretch], gathered: dict[int, tuple[bytes, int]], size: int
     ) -> None:
         try:
             await self._read(stretches, gathered, size)
         except StorageError as error:
             # A failure further on is met again once that entry is wanted itself, and what has
             # been trimmed meanwhile need not be read.
-            if not gathered and offset >= self._log.first_offset:
-                self._failed(offset, error)
+            first, _ = stretches[0]
+            if not gathered and first >= self._log.first_offset:
+                self._failed(first, error)
         finally:
             self._reading = False
             self._holding.ended()

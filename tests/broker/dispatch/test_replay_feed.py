@@ -90,6 +90,25 @@ def test_damage_further_on_does_not_count_until_it_is_first() -> None:
     assert 4 in reading.feed.give_up()
 
 
+def test_a_failure_is_of_what_is_first_when_the_read_begins() -> None:
+    reading = Reading()
+    world = reading.world
+    world.engine.reading.limit = 1
+    world.store.rotten = {reading.log.position(4)[0]}
+    gate = world.store.read_gate = world.clock.promise()
+    assert ReplayFeed(reading.log, reading._ready).take(8, 1, MANY, lambda: [(8, 9)]) is None
+    wanted = [(1, 2), (4, 5)]
+    assert reading.take(1, 1, wanted) is None
+    assert world.engine.reading.waiting == 1
+    del wanted[0]
+    world.store.read_gate = None
+    gate.set_result(None)
+    world.clock.pump()
+    assert isinstance(reading.feed.failure, Corrupt)
+    lost = reading.feed.give_up()
+    assert 4 in lost and 1 not in lost
+
+
 OFFSETS = st.sets(st.integers(0, 300) | st.integers(0, 20_000), max_size=600)
 
 
