@@ -182,8 +182,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "broker/magnetar_broker/dispatch/feed.py",
         "entries were read and the dispatcher is not notified",
-        "            self._arrived(run, wanted)\n        self._ready()\n",
-        "            self._arrived(run, wanted)\n",
+        "                self._arrived(run, wanted)\n            self._ready()\n",
+        "                self._arrived(run, wanted)\n",
     ),
     Fault(
         "broker/magnetar_broker/dispatch/single_active.py",
