@@ -17,6 +17,7 @@ T = TypeVar("T")
 TINY = Limits(
     journal_file_bytes=512,
     round_bytes=400,
+    ahead_bytes=200,
     write_behind_bytes=300,
     unwritten_bytes=4096,
     checkpoint_bytes=1500,

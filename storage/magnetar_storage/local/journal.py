@@ -1,7 +1,8 @@
 """The journal: group commit for the whole store.
 
 Everything appended in one turn of the owner's loop, or while a round is being
-written, shares one write and one sync.  One round is in flight at a time.
+written, shares one write and one sync.  Rounds are written one after the other; one
+that is large enough waits at the worker for the one before it.
 """
 
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from magnetar_storage.errors import DiskFull, Unavailable
+from magnetar_storage.local.limits import Limits
 from magnetar_storage.local.record import CRC_BYTES, Buffers, flat
 from magnetar_storage.local.rounds import (
     CLEAN_END,
@@ -29,6 +31,9 @@ from magnetar_storage.world.runtime import Clock, Done, Worker
 JOIN_BELOW_BYTES = 4096
 """Buffers of a round smaller than this on average are joined: on the owner's thread, which has
 the interpreter anyway."""
+
+ROUNDS_IN_FLIGHT = 2
+"""At most: one that is written, and one that waits at the worker."""
 
 Observe = Callable[[int, int, float | None], None]
 """Called for each durable round: records, bytes, and seconds on the disk if a timer was given."""
@@ -130,6 +135,7 @@ class JournalFiles:
         self._end = 0
         self._seed = 0
         self._previous_end = 0
+        self._error: BaseException | None = None
 
     def job(self, queued: JournalQueue) -> Callable[[], JournalPosition]:
         """A job for the worker that writes the records as one round and returns the place after it.
@@ -140,6 +146,29 @@ class JournalFiles:
         If the job raises `DiskFull` nothing of the round remains, and another round may be
         written.  After any other error it is unknown what was written: no round may follow.
         """
+        self._error = None
+        return partial(self._noting_errors, self._prepared(queued))
+
+    def next_job(self, queued: JournalQueue) -> Callable[[], JournalPosition]:
+        """The same for records that follow those of a job that has not ended.
+
+        It writes nothing and raises that job's error if there is one.
+        """
+        return partial(self._write_next, queued)
+
+    def _write_next(self, queued: JournalQueue) -> JournalPosition:
+        if self._error is not None:
+            raise self._error
+        return self._noting_errors(self._prepared(queued))
+
+    def _noting_errors(self, job: Callable[[], JournalPosition]) -> JournalPosition:
+        try:
+            return job()
+        except BaseException as error:
+            self._error = error
+            raise
+
+    def _prepared(self, queued: JournalQueue) -> Callable[[], JournalPosition]:
         size = ROUND_HEADER.size + DIRECTORY_BYTES_PER_RECORD * len(queued.sizes) + queued.size
         if self._file is None or self._offset + size + len(CLEAN_END) > self._end:
             return partial(self._write_in_next_file, queued, size)
@@ -250,18 +279,20 @@ class Journal:
         worker: Worker,
         clock: Clock,
         start: JournalPosition,
-        round_bytes: int,
+        limits: Limits,
         after_round: Observe,
         timer: Callable[[], float] | None = None,
     ) -> None:
         self._files = files
         self._worker = worker
         self._clock = clock
-        self._round_bytes = round_bytes
+        self._round_bytes = limits.round_bytes
+        self._ahead_bytes = limits.ahead_bytes
         self._after_round = after_round
         self._timer = timer
         self._queue = JournalQueue()
-        self._idle = True
+        self._in_flight: list[JournalQueue] = []
+        self._begins = False  # `_begin` was scheduled, or waits to be resumed
         self._held = False
         self._waits = False
         self._refusal: Unavailable | None = None
@@ -300,8 +331,8 @@ class Journal:
         queue.owners.append(owner)
         queue.outcomes.append(done)
         queue.size += size
-        if self._idle:
-            self._idle = False
+        if not self._begins and self._may_begin():
+            self._begins = True
             self._clock.soon(self._begin, "journal")
 
     def hold(self, held: bool) -> None:
@@ -322,23 +353,34 @@ class Journal:
 
     def when_drained(self, call: Callable[[], None]) -> None:
         """Call once nothing is queued or in flight."""
-        if self._idle:
-            self._clock.soon(call)
-        else:
+        if self._in_flight or self._queue.sizes:
             self._drained.append(call)
+        else:
+            self._clock.soon(call)
+
+    def _may_begin(self) -> bool:
+        """Whether what is queued may be handed to the worker."""
+        in_flight = len(self._in_flight)
+        if not in_flight:
+            return True
+        return in_flight < ROUNDS_IN_FLIGHT and self._queue.size >= self._ahead_bytes
 
     def _begin(self) -> None:
         refusal = self.trouble
-        if refusal is not None:
-            self._take_all().report_failed(refusal)
-            self._continue()
-            return
-        if self._held:
+        if refusal is None and self._held:
             self._waits = True
             return
-        queued = self._take()
-        job = partial(_timed, self._files.job(queued), self._timer)
-        self._worker.submit(job, partial(self._finished, queued))
+        self._begins = False
+        if refusal is not None:
+            if self._in_flight:
+                return  # `_finished` comes back to it, after the records before
+            self._take_all().report_failed(refusal)
+        elif self._queue.sizes and self._may_begin():
+            queued, files = self._take(), self._files
+            job = files.next_job(queued) if self._in_flight else files.job(queued)
+            self._in_flight.append(queued)
+            self._worker.submit(partial(_timed, job, self._timer), partial(self._finished, queued))
+        self._continue()
 
     def _take(self) -> JournalQueue:
         """The records of the next round: all that are queued, up to `round_bytes`."""
@@ -356,9 +398,11 @@ class Journal:
         outcome: tuple[JournalPosition, float | None] | None,
         error: BaseException | None,
     ) -> None:
+        del self._in_flight[0]
         if outcome is None:
             # Records after those of a failed round fail too, since they depend on it.
-            verdict, later = self._verdict(error), self._take_all()
+            verdict = self._verdict(error)
+            later = JournalQueue() if self._in_flight else self._take_all()
             queued.report_failed(verdict)
             later.report_failed(verdict)
         else:
@@ -380,12 +424,13 @@ class Journal:
 
     def _continue(self) -> None:
         if self._queue.sizes:
-            self._clock.soon(self._begin, "journal")
-            return
-        self._idle = True
-        drained, self._drained = self._drained, []
-        for call in drained:
-            self._clock.soon(call)
+            if not self._begins and self._may_begin():
+                self._begins = True
+                self._clock.soon(self._begin, "journal")
+        elif not self._in_flight:
+            drained, self._drained = self._drained, []
+            for call in drained:
+                self._clock.soon(call)
 
 
 def _timed(

@@ -10,6 +10,10 @@ class Limits:
     journal_file_bytes: int = 32 << 20
     round_bytes: int = 16 << 20
     """The most that a commit round writes, unless a single append is larger."""
+    ahead_bytes: int = 1 << 20
+    """So much is handed to the journal's thread while it writes the round before: then the disk
+    does not wait for the owner's loop, whose turns are long where so much arrives.  Less waits to
+    be joined by more."""
     write_behind_bytes: int = 32 << 20
     """Records are written to segment files when more than this waits in memory."""
     unwritten_bytes: int = 160 << 20

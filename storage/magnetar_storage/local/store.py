@@ -70,8 +70,7 @@ class LocalStore:
             disk, start.position, limits.journal_file_bytes, salt=clock.now_ms()
         )
         self._journal = Journal(
-            self._files, workers.journal, clock, start.position, limits.round_bytes,
-            self._after_round, timer,
+            self._files, workers.journal, clock, start.position, limits, self._after_round, timer,
         )  # fmt: skip
         self._spares = SpareSegments(clock, limits.spare_segments, self._make, self._remove)
         self._write_behind = WriteBehind(

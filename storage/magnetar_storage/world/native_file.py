@@ -24,6 +24,9 @@ whole pages, so that no page is written both through the cache and past it."""
 PIECE_BYTES: Final = max(1 << 20, ALIGNMENT)
 DIRECT_FROM_BYTES: Final = 128 << 10
 """What is smaller is written through the cache: it may be read soon, and costs little."""
+DIRECT_SYNC_FROM_BYTES: Final = 1 << 20
+"""The same for writes that are synced at once: the cache saves a smaller one a second sync of its
+ends, which are not aligned."""
 
 
 class LinuxFile(LocalFile):
@@ -96,6 +99,10 @@ class LinuxFile(LocalFile):
             fcntl.fcntl(self._fd, fcntl.F_SETFL, cached)
 
     def write_through(self, offset: int, buffers: Sequence[bytes]) -> None:
+        if self._direct_write and sum(map(len, buffers)) >= DIRECT_SYNC_FROM_BYTES:
+            self.write_uncached(offset, buffers)
+            self.sync()
+            return
         if self._synced_write and len(buffers) <= IOV_MAX:
             with explained("write", self._path):
                 written = self._write_synced(offset, buffers)

@@ -1,5 +1,7 @@
 """A disk that is full, or fails: what is reported, and what works again."""
 
+from dataclasses import replace
+
 import pytest
 
 from fakes.faulty_disk import seeded
@@ -147,6 +149,79 @@ def test_appends_wait_while_segment_files_are_slow() -> None:
     while workers.step():
         clock.pump()
     assert errors == [None] * 200
+
+
+class Queueing:
+    """A store whose worker for the journal waits for the test, with one segment."""
+
+    def __init__(self) -> None:
+        self.machine = Machine(limits=replace(TINY, unwritten_bytes=1 << 20))
+        self.clock = self.machine.clock
+        self.workers = QueuedWorkers(self.clock)
+        opening = LocalStore.open(self.machine.disk, self.workers, self.clock, self.machine.limits)
+        self.store = run(opening, self.clock, self.workers.step)
+        self.writer = run(self.store.create(), self.clock, self.workers.step)
+        self.outcomes: list[tuple[bytes, BaseException | None]] = []
+
+    def append(self, payload: bytes) -> None:
+        self.writer.append([payload], [1], lambda error: self.outcomes.append((payload, error)))
+        self.clock.pump()
+
+    def is_in_the_journal(self, payload: bytes) -> bool:
+        disk = self.machine.disk
+        return any(payload in disk.content(name) for name in disk.names() if "journal/" in name)
+
+    def end(self) -> None:
+        while self.workers.step() or self.clock.step():
+            pass
+
+
+ROUNDS = [b"a" * 2 * TINY.journal_file_bytes, b"b" * TINY.ahead_bytes, b"c" * TINY.ahead_bytes]
+
+
+def test_a_large_round_waits_at_the_worker_for_the_one_before_it() -> None:
+    queueing = Queueing()
+    queueing.append(b"first")
+    queueing.append(b"small")
+    assert len(queueing.workers.journal) == 1, "little waits for more"
+    for payload in ROUNDS:
+        queueing.append(payload)
+    assert len(queueing.workers.journal) == 2
+    queueing.workers.journal.step()
+    assert queueing.outcomes == [(b"first", None)], "each is reported when it is durable"
+    queueing.end()
+    assert queueing.outcomes == [(payload, None) for payload in (b"first", b"small", *ROUNDS)]
+
+
+@pytest.mark.parametrize("room", [0, 30, 100, TINY.journal_file_bytes])
+def test_a_round_is_not_written_behind_one_that_found_no_room(room: int) -> None:
+    queueing = Queueing()
+    for payload in ROUNDS:
+        queueing.append(payload)
+    assert len(queueing.workers.journal) == 2
+    queueing.machine.disk.room = room
+    queueing.workers.journal.step()
+    queueing.machine.disk.room = 1 << 30
+    assert [payload for payload, _ in queueing.outcomes] == ROUNDS[:1]
+    queueing.end()
+    assert [payload for payload, _ in queueing.outcomes] == ROUNDS, "in order"
+    assert [type(error) for _, error in queueing.outcomes] == [DiskFull] * 3
+    assert not any(map(queueing.is_in_the_journal, ROUNDS[1:]))
+    other = run(queueing.store.create(), queueing.clock, queueing.workers.step)
+    assert other.segment > queueing.writer.segment, "the journal works again"
+
+
+def test_a_round_is_not_written_behind_one_whose_sync_failed() -> None:
+    queueing = Queueing()
+    for payload in ROUNDS:
+        queueing.append(payload)
+    queueing.machine.disk.failing_syncs = 1
+    queueing.end()
+    assert [payload for payload, _ in queueing.outcomes] == ROUNDS, "in order"
+    assert all("restart" in str(error) for _, error in queueing.outcomes)
+    assert not any(map(queueing.is_in_the_journal, ROUNDS[1:]))
+    with pytest.raises(Unavailable, match="restart"):
+        run(queueing.store.create(), queueing.clock, queueing.workers.step)
 
 
 def refuse_segments(machine: Machine):  # type: ignore[no-untyped-def]

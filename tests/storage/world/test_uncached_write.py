@@ -126,6 +126,25 @@ def test_large_writes_go_past_the_cache(tmp_path: Path, direct: DirectWrites) ->
 
 
 @linux_only
+def test_a_large_synced_write_is_durable_on_return(
+    tmp_path: Path, direct: DirectWrites, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = LocalDisk(str(tmp_path), files=LinuxFile).open("f", create=True)
+    written_before_sync: list[bytes] = []
+    sync = os.fdatasync
+
+    def syncing(fd: int) -> None:
+        written_before_sync.append(file.read(0, 1 << 30))
+        sync(fd)
+
+    monkeypatch.setattr(os, "fdatasync", syncing)
+    file.write_through(1, [LARGE])
+    assert direct.count == 2
+    assert written_before_sync == [b"\0" + LARGE]
+    file.close()
+
+
+@linux_only
 def test_without_durability_writes_go_through_the_cache(
     tmp_path: Path, direct: DirectWrites
 ) -> None:
