@@ -184,7 +184,7 @@ ORDERS = (
     Order(
         "cursors/cursor.py",
         "a count of redeliveries outlives the acknowledgement",
-        "_drop(self.redelivered, start, stop)",
+        "self.redelivered.drop(start, stop)",
         "pass",
     ),
     Order(

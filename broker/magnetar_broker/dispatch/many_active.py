@@ -172,7 +172,7 @@ class ManyActive(ABC):
         offsets = range(run.first, run.first + len(run.payloads))
         # A frame with a redelivery count cannot be shared: such a run is sent entry by entry.
         redelivered = self._cursor.redelivered
-        if redelivered and not redelivered.keys().isdisjoint(offsets):
+        if redelivered and redelivered.any_in(offsets.start, offsets.stop):
             for offset, payload, left in zip(offsets, run.payloads, run.counts, strict=True):
                 self._send_one(consumer, offset, payload, left, ())
             return
@@ -186,7 +186,7 @@ class ManyActive(ABC):
         """Send one entry, of which `left` messages are not acknowledged."""
         self._unacked.give(consumer, offset, left)
         ledger, entry = self._log.position(offset)
-        redelivered = self._cursor.redelivered.get(offset, 0)
+        redelivered = self._cursor.redelivered.get(offset)
         partition = self._topic.partition
         consumer.give_entry(ledger, entry, partition, payload, left, redelivered, ack_set)
 

@@ -19,6 +19,7 @@ from magnetar_storage.cursors.cursor_record import (
     decode_bitmaps,
     pieces,
 )
+from magnetar_storage.cursors.redelivery_counts import RedeliveryCounts
 from magnetar_storage.log.offset_set import OffsetSet, ranges_of
 
 
@@ -35,7 +36,7 @@ class Cursor:
         self.mark_delete = mark_delete
         self.acked = OffsetSet()
         self.partial: dict[int, int] = {}
-        self.redelivered: dict[int, int] = {}
+        self.redelivered = RedeliveryCounts()
 
     # Acknowledging ------------------------------------------------------------
 
@@ -92,9 +93,7 @@ class Cursor:
         for offset, bits in bitmaps:
             self.acked.add_bits(offset, bits)
         self.acked.remove_below(self.mark_delete + 1)
-        for known in (self.partial, self.redelivered):
-            for offset in [offset for offset in known if offset in holes]:
-                del known[offset]
+        self._forget_all(holes)
         self._advance()
 
     def reset(self, mark_delete: int) -> None:
@@ -131,16 +130,31 @@ class Cursor:
         if self.partial:
             _drop(self.partial, start, stop)
         if self.redelivered:
-            _drop(self.redelivered, start, stop)
+            self.redelivered.drop(start, stop)
+
+    def _forget_all(self, offsets: OffsetSet) -> None:
+        """Drop the masks and redelivery counts of these offsets."""
+        for offset in [offset for offset in self.partial if offset in offsets]:
+            del self.partial[offset]
+        for offset in [offset for offset in self.redelivered if offset in offsets]:
+            self.redelivered.drop(offset, offset + 1)
 
     # Redelivering -------------------------------------------------------------
 
     def count_redelivery(self, offsets: Iterable[int]) -> None:
         """Count a redelivery of each of these entries that is not acknowledged."""
-        counts = self.redelivered
-        for offset in offsets:
-            if not self.is_acked(offset):
-                counts[offset] = counts.get(offset, 0) + 1
+        self._count(_runs(offsets))
+
+    def _count(self, runs: list[tuple[int, int]]) -> None:
+        first, acked, raise_by_one = self.mark_delete + 1, self.acked, self.redelivered.raise_by_one
+        for start, stop in runs:
+            if not acked:
+                raise_by_one(max(start, first), stop)
+            elif stop > start + 1:
+                for one, until in acked.missing(max(start, first), stop):
+                    raise_by_one(one, until)
+            elif not self.is_acked(start):
+                raise_by_one(start, stop)
 
     # Asking -------------------------------------------------------------------
 
@@ -189,10 +203,9 @@ class TrackedCursor(Cursor):
             self._new_partial.add(offset)
         return done
 
-    def count_redelivery(self, offsets: Iterable[int]) -> None:
-        offsets = list(offsets)
-        super().count_redelivery(offsets)
-        self._new_counts.update(offsets)
+    def _count(self, runs: list[tuple[int, int]]) -> None:
+        super()._count(runs)
+        self._new_counts += runs
 
     def reset(self, mark_delete: int) -> None:
         super().reset(mark_delete)
@@ -211,12 +224,21 @@ class TrackedCursor(Cursor):
         # The mark-delete covers the rest; so acknowledging in order writes no ranges at all.
         ranges = [r for r in self._new_ranges if r[1] > mark_delete + 1]
         masks = {o: self.partial[o] for o in self._new_partial if o in self.partial}
-        counts = {o: self.redelivered[o] for o in self._new_counts if o in self.redelivered}
+        counts = self._counts_of(self._new_counts)
         moved = mark_delete != self._taken_mark_delete
         self._forget_changes()
         if not (moved or ranges or masks or counts):
             return []
         return pieces(Kind.DELTA, State(mark_delete, ranges, masks, counts))
+
+    def _counts_of(self, runs: list[tuple[int, int]]) -> dict[int, int]:
+        known, counts = self.redelivered, dict[int, int]()
+        for start, stop in runs:
+            if stop - start > 1:
+                counts.update(known.items_in(start, stop))
+            elif count := known.get(start):
+                counts[start] = count
+        return counts
 
     def snapshot(self) -> list[Piece]:
         """The whole state, which includes all changes recorded so far."""
@@ -241,9 +263,7 @@ class TrackedCursor(Cursor):
         for offset, bits in decode_bitmaps(body):
             self.acked.add_bits(offset, bits)
         self.acked.remove_below(self.mark_delete + 1)
-        for known in self.partial, self.redelivered:
-            for offset in [offset for offset in known if offset in self.acked]:
-                del known[offset]
+        self._forget_all(self.acked)
 
     def _apply_state(self, kind: Kind, state: State) -> None:
         if kind is Kind.WHOLE:
@@ -258,13 +278,13 @@ class TrackedCursor(Cursor):
                 self.partial[offset] = self.partial.get(offset, mask) & mask
         for offset, count in state.counts.items():
             if not self.is_acked(offset):
-                self.redelivered[offset] = max(self.redelivered.get(offset, 0), count)
+                self.redelivered.raise_to(offset, count)
         self.ack_up_to(state.mark_delete)
 
     def _forget_changes(self) -> None:
         self._new_ranges: list[tuple[int, int]] = []
         self._new_partial: set[int] = set()
-        self._new_counts: set[int] = set()
+        self._new_counts: list[tuple[int, int]] = []
         self._taken_mark_delete = self.mark_delete
         self._reset = False
 

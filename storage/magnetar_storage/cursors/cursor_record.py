@@ -12,11 +12,11 @@ deltas.  Functions that read raise `struct.error` or ValueError for bytes that a
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
-from itertools import chain
+from itertools import chain, islice
 from struct import Struct, pack
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 HEAD = Struct("<BI")
 _SIZE = Struct("<I")
@@ -50,13 +50,24 @@ Piece = tuple[Kind, bytes]
 """WHOLE, DELTA or BITMAPS, and its body."""
 
 
+NO_COUNTS: Mapping[int, int] = {}
+
+
+class Counts(Protocol):
+    """Redelivery counts by offset: a dictionary, or `RedeliveryCounts`."""
+
+    def __len__(self) -> int: ...
+
+    def items(self) -> Iterable[tuple[int, int]]: ...
+
+
 class State(NamedTuple):
     """A cursor's state, or what has changed of it."""
 
     mark_delete: int
     ranges: Sequence[tuple[int, int]] = ()
     masks: Mapping[int, int] = {}
-    counts: Mapping[int, int] = {}
+    counts: Counts = NO_COUNTS
     """By offset, how often entries were redelivered."""
     bitmaps: Sequence[tuple[int, int]] = ()
     """(offset, bits): a set bit i means that offset + i is acknowledged."""
@@ -92,7 +103,7 @@ def _read_text(body: bytes, at: int) -> tuple[str, int]:
 
 def pieces(kind: Kind, state: State) -> list[Piece]:
     """A state as bodies of entries: one of `kind`, then others for what does not fit."""
-    parts = [state] if _size(state) <= PIECE_BYTES else list(_parts(state))
+    parts = [state] if _size(state) <= PIECE_BYTES else _parts(state)
     states = [(Kind.DELTA if number else kind, encode(part)) for number, part in enumerate(parts)]
     largest = max((_bytes_of(bits) for _, bits in state.bitmaps), default=0)
     bitmaps = [
@@ -114,8 +125,10 @@ def _parts(state: State) -> Iterator[State]:
     largest = max(map(_bytes_of, state.masks.values()), default=0)
     for masks in _slices(list(state.masks.items()), _MASK.size + largest):
         yield State(mark_delete, masks=dict(masks))
-    for counts in _slices(list(state.counts.items()), _COUNT.size):
-        yield State(mark_delete, counts=dict(counts))
+    # Not by slices of a list: a million counts take far less as they are than as a list of pairs.
+    items = iter(state.counts.items())
+    while counts := dict(islice(items, PIECE_BYTES // _COUNT.size)):
+        yield State(mark_delete, counts=counts)
 
 
 def _slices(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

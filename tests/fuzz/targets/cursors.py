@@ -76,7 +76,7 @@ def state(cursors: CursorLog) -> State:
             list(cursor.acked),
             dict(cursor.partial),
             cursor.properties,
-            dict(cursor.redelivered),
+            dict(cursor.redelivered.items()),
             cursor.number,
         )
         for name, cursor in cursors.cursors.items()
