@@ -52,9 +52,16 @@ ORDERS = (
     Order(
         "local/journal.py",
         "receipts before the round is written",
-        "self._worker.submit(job, partial(self._finished, queued))",
-        "[record.report(None) for record in queued]\n"
-        "        self._worker.submit(job, partial(self._finished, []))",
+        "self._worker.submit(partial(_timed, job, self._timer), partial(self._finished, queued))",
+        "queued.report_durable()\n"
+        "            job, none = partial(_timed, job, self._timer), JournalQueue()\n"
+        "            self._worker.submit(job, partial(self._finished, none))",
+    ),
+    Order(
+        "local/journal.py",
+        "a round is written behind one that failed",
+        "        if self._error is not None:\n            raise self._error\n",
+        "",
     ),
     Order(
         "local/journal.py",
