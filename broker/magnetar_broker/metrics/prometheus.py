@@ -231,6 +231,7 @@ def _of_topics(figures: Figures) -> Iterator[bytes]:
     rows = (*LOAD_ROWS, *BACKLOG_STORAGE_ROWS, *TOTAL_ROWS, BACKLOG_ROW)
     yield from _table("pulsar_", rows, loads)
     yield from _table("pulsar_", COMPACTION_ROWS, compactions)
+    yield from _freed(loads)
 
 
 def _of_subscriptions(figures: Figures) -> Iterator[bytes]:
@@ -246,6 +247,15 @@ def _of_subscriptions(figures: Figures) -> Iterator[bytes]:
     yield from _table("pulsar_subscription_", SUBSCRIPTION_ROWS, measured)
     yield from _table("pulsar_", SUBSCRIPTION_TOTAL_ROWS, measured)
     yield from _table("", (BLOCKER_ROW,), blocked)
+    yield from _freed(measured)
+    yield from _freed(blocked)
+
+
+def _freed(measured: list[T]) -> Iterator[bytes]:
+    """Free them in slices: freeing all at once would take long."""
+    while measured:
+        del measured[-SLICE:]
+        yield b""
 
 
 def _topic_labels(cluster: str, topic: TopicFigures) -> Labels:

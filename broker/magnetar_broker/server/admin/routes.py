@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator
-from functools import partial
 
 from magnetar_broker.base.version import VERSION
 from magnetar_broker.compaction.pace import Pace
@@ -32,6 +31,7 @@ from magnetar_broker.server.http.table import Route, Table
 
 LARGE_PART = 4096
 """Bytes of a part of the page after which the loop is left to others."""
+FREED_TOPICS = 100
 PROMETHEUS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -39,13 +39,18 @@ async def metrics(site: Site, request: Request) -> Response:
     """The page for Prometheus.  One scrape at a time, at a pace that leaves the loop to others."""
     async with site.scraping:
         figures = await gather(site.broker)
-        begin = partial(_begin, figures, site.journal.figures(), site.loop.figures())
-        parts, process = await asyncio.to_thread(begin)
+        topics = list(figures.topics)
+        journal, loop = site.journal.figures(), site.loop.figures()
+        parts, process = await asyncio.to_thread(_begin, figures, journal, loop)
+        del figures
         page, pace = [process], Pace(site.broker.engine.clock, 0)
         for part in parts:
             page.append(part)
             if len(part) >= LARGE_PART or not part:
                 await pace.after()
+        while topics:  # freeing all at once would take long
+            del topics[-FREED_TOPICS:]
+            await pace.after()
     return Response(content_type=PROMETHEUS_TYPE, rest=page)
 
 

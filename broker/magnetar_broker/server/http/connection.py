@@ -24,6 +24,16 @@ LINGER_SECONDS = 2.0
 would reset it, and the client would lose the refusal."""
 
 
+class _Counted:
+    """Stands for so many bytes of a body that is written past h11."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+
 class HttpConnection(asyncio.Protocol):
     """Adds itself to `connections`, and removes itself when it is closed and answers nothing."""
 
@@ -169,9 +179,10 @@ class HttpConnection(asyncio.Protocol):
     def _send(self, response: Response) -> None:
         headers = {"Date": formatdate(usegmt=True), **response.headers}
         body = [part for part in (response.body, *response.rest) if part]
+        size = sum(map(len, body))
         if response.status != 204:
             headers["Content-Type"] = response.content_type
-            headers["Content-Length"] = str(sum(map(len, body)))
+            headers["Content-Length"] = str(size)
         if self._stopping or self._refused:
             headers["Connection"] = "close"
         head = h11.Response(
@@ -179,10 +190,13 @@ class HttpConnection(asyncio.Protocol):
             headers=list(headers.items()),
             reason=HTTPStatus(response.status).phrase,
         )
-        events: list[h11.Event] = [head, h11.EndOfMessage()]
-        if self._head is None or self._head.method != b"HEAD":
-            events[1:1] = [h11.Data(data=part) for part in body]
-        self._transport.writelines([self._http.send(event) or b"" for event in events])
+        pieces = [self._http.send(head) or b""]
+        if body and (self._head is None or self._head.method != b"HEAD"):
+            # h11 only counts the bytes: passing it each of very many parts would take long.
+            self._http.send_with_data_passthrough(h11.Data(data=cast(bytes, _Counted(size))))
+            pieces += body
+        self._http.send(h11.EndOfMessage())
+        self._transport.writelines(pieces)
 
     def _refuse(self, status: int, reason: str) -> None:
         """Answer an incomplete or malformed request with an error, and read no further ones."""
