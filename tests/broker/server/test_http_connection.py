@@ -107,6 +107,22 @@ async def test_requests_in_pieces_are_answered_in_order(site: Site, size: int) -
     assert [request.body for request in site.requests] == [b"body", b"", b""]
 
 
+async def test_a_body_in_parts_comes_whole_and_the_next_answer_behind_it(site: Site) -> None:
+    parts = [b"part %d " % number * 1000 for number in range(2000)]
+
+    async def respond(request: Request) -> Response:
+        return Response(b"first ", rest=[*parts, b""]) if request.path == "/b" else Response(b"a")
+
+    site.respond = respond
+    large = GET.replace(b"/a", b"/b")
+    sent = (
+        large + large.replace(b"GET", b"HEAD") + GET.replace(b"Host", b"Connection: close\r\nHost")
+    )
+    received = await site.ask(sent)
+    body = b"first " + b"".join(parts)
+    assert answers(received, "GET", "HEAD", "GET") == [(200, body), (200, b""), (200, b"a")]
+
+
 async def test_answers_without_a_body(site: Site) -> None:
     async def respond(request: Request) -> Response:
         return Response(b"page") if request.method == "HEAD" else Response(status=204)
