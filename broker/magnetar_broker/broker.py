@@ -127,7 +127,7 @@ class Broker:
         self.ready = self.topics.serving = True
         self.jobs.start()
         self.watchdog.start()
-        self.engine.tasks.spawn(sweep_and_log(self.engine, present))
+        self.engine.tasks.spawn(sweep_and_log(self.engine, present, lambda: not self.ready))
 
     async def close(self) -> None:
         """Disconnect every producer and consumer, and seal every topic."""

@@ -74,7 +74,7 @@ INDEX_FILE_FAULTS = (
     Fault(
         WRITE_BEHIND,
         "an error of writing an index file is not reported",
-        "                    self._failed(kept.trouble)",
+        "                    self._failed(INDEX_FILES, kept.trouble)",
         "                    pass",
         TESTS,
     ),

@@ -1,6 +1,7 @@
 """Segments that no log or cursor lists: left by a crash before they were listed."""
 
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 
 from magnetar_broker.base.metadata_keys import TOPICS, topics_of
@@ -81,12 +82,20 @@ async def _is_needless(store: SegmentStore, segment: SegmentId, cursors_complete
     return False
 
 
-async def sweep_and_log(engine: Engine, candidates: set[SegmentId]) -> None:
-    """`sweep`, and log what is kept; an error of storage is logged and the next start retries."""
+async def sweep_and_log(
+    engine: Engine, candidates: set[SegmentId], stopped: Callable[[], bool]
+) -> None:
+    """`sweep`, and log what is kept; an error of storage is logged and the next start retries.
+
+    After `stopped` the stores may be closed while it runs, which ends it without a word.
+    """
     try:
         kept = await sweep(engine, candidates)
     except StorageError as error:
-        logger.warning("cannot look for orphaned segments, will retry at the next start: %s", error)
+        if not stopped():
+            logger.warning(
+                "cannot look for orphaned segments, will retry at the next start: %s", error
+            )
         return
     if kept:
         logger.warning(

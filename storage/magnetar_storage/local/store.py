@@ -310,8 +310,8 @@ class LocalStore:
         if self._observe is not None:
             self._observe(records, size, seconds)
 
-    def _report(self, error: BaseException) -> None:
-        text = f"segments and checkpoints cannot be written at present: {error}"
+    def _report(self, what: str, error: BaseException) -> None:
+        text = f"{what} cannot be written at present: {error}"
         self._add_finding(Finding("segments", 0, text))
 
 

@@ -5,6 +5,7 @@ One job at a time is on the background worker.  It gets copies of the state that
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Final
 
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.interfaces import SegmentId
@@ -18,6 +19,10 @@ from magnetar_storage.local.segment_writer import LocalSegment
 from magnetar_storage.local.snapshot import Snapshot
 from magnetar_storage.world.disk import Disk
 from magnetar_storage.world.runtime import Clock, Done, Timer, Worker
+
+SEGMENTS: Final = "segments and checkpoints"
+INDEX_FILES: Final = "index files of open segments"
+"""What a report of an error names as not written."""
 
 
 class WriteBehind:
@@ -35,7 +40,7 @@ class WriteBehind:
         indexes: OpenIndexes,
         describe: Callable[[], tuple[SegmentId, dict[SegmentId, Row]]],
         finished: Callable[[LocalSegment], None],
-        failed: Callable[[BaseException], None],
+        failed: Callable[[str, BaseException], None],
     ) -> None:
         """`describe` returns the next segment's id and the rows of segments not in memory, which
         do not change any more;
@@ -135,7 +140,7 @@ class WriteBehind:
                 self._number = made.number
                 self._indexes.done(kept)
                 if kept.trouble is not None:
-                    self._failed(kept.trouble)
+                    self._failed(INDEX_FILES, kept.trouble)
                 self._doomed -= doomed
                 self._journal_bytes -= journal_bytes
             self._written(flushes, waiters, error)
@@ -199,12 +204,12 @@ class WriteBehind:
             self._timer.cancel()
         self._timer = self._clock.later(self._limits.retry_seconds, self._due)
         if self._error is None:
-            self._failed(error)
+            self._failed(SEGMENTS, error)
         self._error = error
 
     def _removed(self, _: None, error: BaseException | None) -> None:
         if error is not None:
-            self._failed(error)
+            self._failed(SEGMENTS, error)
 
     def _regulate(self) -> None:
         """Limit what waits in memory: by pausing the journal, or if the disk fails, by refusing."""

@@ -102,5 +102,12 @@ def test_records_of_many_pages_are_read() -> None:
 def test_trouble_is_logged_and_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
     world = TopicWorld()
     world.do(world.metadata.put(topic_key(world.name), b"no record"))
-    world.do(sweep_and_log(world.engine, {1}))
+    world.do(sweep_and_log(world.engine, {1}, lambda: False))
     assert "cannot be read" in caplog.text
+
+
+def test_a_stop_during_the_look_is_no_trouble(caplog: pytest.LogCaptureFixture) -> None:
+    world = TopicWorld()
+    world.do(world.metadata.put(topic_key(world.name), b"no record"))
+    world.do(sweep_and_log(world.engine, {1}, lambda: True))
+    assert not caplog.text
