@@ -17,7 +17,7 @@ from magnetar_storage.compacted.compacted_log import CompactedLog
 from magnetar_storage.cursors.cursor_log import CursorLog
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log.log import Log
-from magnetar_storage.world.runtime import Promise
+from magnetar_storage.world.runtime import Promise, settling
 
 if TYPE_CHECKING:
     from magnetar_broker.compaction.run import CompactionRun
@@ -170,7 +170,7 @@ class TopicCompaction:
             self._run = None
             ended, self._ended = self._ended, None
             if ended is not None:
-                ended.set_result(None)
+                settling(ended)(None)
 
     # Reading ----------------------------------------------------------------------------
 

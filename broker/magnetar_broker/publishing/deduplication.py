@@ -190,10 +190,11 @@ class Deduplication:
     async def _settled_so_far(self) -> None:
         """Wait until all that was appended so far is durable; `NotReady` if the log failed."""
         promise = self._log.engine.clock.promise()
-        self._when_durable(promise.set_result)
+        settle = settling(promise)
+        failure = NotReady(f"pending messages of {self._log.key} could not be stored; try again")
+        self._when_durable(lambda is_well: settle(None if is_well else failure))
         self._release()
-        if not await promise:
-            raise NotReady(f"pending messages of {self._log.key} could not be stored; try again")
+        await promise
 
     def _when_durable(self, call: Callable[[bool], None]) -> None:
         """Call when all that was appended so far is durable (True), or has failed (False)."""

@@ -25,7 +25,7 @@ from magnetar_proto.ids import MessageId
 from magnetar_storage.cursors.attached_state import IDLENESS
 from magnetar_storage.cursors.cursor import Cursor
 from magnetar_storage.cursors.cursor_log import DurableCursor
-from magnetar_storage.world.runtime import Done, Promise
+from magnetar_storage.world.runtime import Done, Promise, settling
 
 INDIVIDUAL = 0
 RETURN_SECONDS = 60.0
@@ -290,7 +290,7 @@ class Subscription:
                 await self.topic.cursors.durable()
         finally:
             self._moving = None
-            moving.set_result(None)
+            settling(moving)(None)
             if not self.durable:  # its readers were disconnected and must find it again
                 clock.later(RETURN_SECONDS, self._end_if_unused)
 

@@ -1,5 +1,6 @@
 """What producers send again is answered, and stored once."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -461,3 +462,17 @@ def act(world: TopicWorld, client: ResendingClient, what: str, amount: int) -> N
                 world.do(world.topic.close())
         world.crash()
         client.connect()
+
+
+async def test_a_client_that_gives_up_asking_disturbs_no_message() -> None:
+    world = deduplicating()
+    producer = world.producer()
+    send(producer, 0)
+    world.clock.promise = asyncio.get_running_loop().create_future  # type: ignore[method-assign,assignment]
+    asking = asyncio.create_task(world.topic.deduplication.last_sequence_id(producer.name))
+    await asyncio.sleep(0)
+    asking.cancel()
+    await asyncio.sleep(0)
+    assert asking.cancelled()
+    world.clock.pump()
+    assert stored(world) == [0]

@@ -86,6 +86,18 @@ def test_damage_met_before_a_seek_leaves_out_nothing_behind_it(sub_type: int) ->
     assert world.offsets(again) == list(range(6))
 
 
+def test_a_seek_succeeds_when_who_waited_for_it_was_cancelled() -> None:
+    world = TopicWorld()
+    world.subscribe()
+    world.publish(*[b"x"] * 3)
+    seeking = world.begin(world.subscription().seek(1))
+    moving = world.subscription()._moving
+    assert moving is not None
+    moving.set_result(None)  # as a cancellation leaves it: done
+    world.clock.pump()
+    assert seeking.result() is None
+
+
 def test_a_subscribe_during_a_seek_waits_for_it() -> None:
     world = TopicWorld()
     consumer = world.subscribe(permits=1)
