@@ -268,6 +268,8 @@ class RedeliveryCounts:
 
     def drop(self, start: int, stop: int) -> None:
         """Forget the counts of start..stop-1."""
+        if start >= stop:
+            return
         if start >> SHIFT == (stop - 1) >> SHIFT:
             self._drop_on(start >> SHIFT, start & LOW, ((stop - 1) & LOW) + 1)
         else:

@@ -54,8 +54,9 @@ class SpareSegments:
         ahead = min(self._most, max(self._taken, self._taken_before) // TAKEN_FOR_EACH)
         if self._spares:
             spare = self._spares.popleft()
-            if 2 * (len(self._spares) + self._coming) < ahead:
-                self._order(ahead)
+            there = len(self._spares) + self._coming
+            if 2 * there < ahead:
+                self._order(ahead - there)
             return spare
         promise = self._clock.promise()
         self._waiting.append(promise)
@@ -101,7 +102,7 @@ class SpareSegments:
     def _look(self) -> None:
         self._timer = None
         self._taken_before, self._taken = self._taken, 0
-        if self._taken_before:
+        if self._taken_before or self._coming:
             self._timer = self._clock.later(SECONDS, self._look)
         else:
             self.drop()

@@ -100,6 +100,13 @@ def test_they_compare_as_a_dictionary() -> None:
     assert (counts.get(4), counts.get(5), counts.get(5, 7)) == (2, 0, 7)
 
 
+def test_nothing_is_dropped_of_an_empty_range() -> None:
+    counts = RedeliveryCounts()
+    counts.raise_by_one(0, FEW + 1)
+    counts.drop(100, 100)
+    assert counts.get(100) == 1 and len(counts) == FEW + 1
+
+
 def bytes_of(fill: Callable[[RedeliveryCounts], None]) -> int:
     tracemalloc.start()
     counts = RedeliveryCounts()

@@ -5,9 +5,10 @@ import pytest
 from effort import parts
 from fakes.faulty_disk import Crash, seeded
 from fakes.local_store import Machine
-from fakes.world import QueuedWorkers, start
+from fakes.world import ManualClock, QueuedWorkers, run, start
 from magnetar_storage.errors import DiskFull
 from magnetar_storage.local import spare_segments
+from magnetar_storage.local.limits import DEFAULT
 from magnetar_storage.local.store import LocalStore
 
 
@@ -79,17 +80,46 @@ def test_a_stop_leaves_none() -> None:
     machine.check_still_works()
 
 
-def test_those_who_ask_at_once_get_theirs_in_order() -> None:
-    machine = opened()
+def opened_with_waiting_workers() -> tuple[LocalStore, ManualClock, QueuedWorkers]:
+    machine = Machine()
     workers = QueuedWorkers(machine.clock)
-    store = LocalStore.open(Machine().disk, workers, machine.clock, machine.limits)
-    opening = start(store)
-    while not opening.done():
-        workers.step()
-        machine.clock.pump()
-    asked = [start(opening.result().create()) for _ in range(100)]
+    opening = LocalStore.open(machine.disk, workers, machine.clock, machine.limits)
+    return run(opening, machine.clock, workers.step), machine.clock, workers
+
+
+def kept(store: LocalStore) -> int:
+    return len(store._spares.ids)
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 17])
+def test_no_more_are_kept_than_the_limit(at_once: int) -> None:
+    store, clock, workers = opened_with_waiting_workers()
+    most = 0
+    for _ in range(100):
+        asked = [start(store.create()) for _ in range(at_once)]
+        while workers.step() or clock.step():
+            most = max(most, kept(store))
+        assert all(one.done() for one in asked)
+    assert 0 < most <= DEFAULT.spare_segments
+
+
+def test_those_that_are_made_late_are_deleted_too() -> None:
+    store, clock, workers = opened_with_waiting_workers()
+    asked = [start(store.create()) for _ in range(40)]
+    clock.advance(60)
+    while workers.step() or clock.step():
+        pass
+    assert all(one.done() for one in asked)
+    assert kept(store) > 0
+    clock.advance(60)
+    assert kept(store) == 0
+
+
+def test_those_who_ask_at_once_get_theirs_in_order() -> None:
+    store, clock, workers = opened_with_waiting_workers()
+    asked = [start(store.create()) for _ in range(100)]
     while not all(one.done() for one in asked):
-        machine.clock.pump()
+        clock.pump()
         workers.step()
     ids = [one.result().segment for one in asked]
     assert ids == list(range(ids[0], ids[0] + 100))
