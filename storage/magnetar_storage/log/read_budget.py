@@ -21,7 +21,8 @@ class ReadBudget:
     arrives is sent before the next read begins, so every reader makes progress.
 
     Reads are smaller the more readers there are, so that little is dropped and read twice.  Only a
-    single entry that is larger than what was reserved for it exceeds the limit.
+    single entry that is larger than what was reserved for it exceeds the limit, while it is sent;
+    then what arrived longest ago is dropped.
     """
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
@@ -128,6 +129,7 @@ class Holding:
 
     def finished(self) -> None:
         """What arrived was sent as far as possible: other readers may have its memory."""
+        self._budget._make_room(0, None)  # an entry may be larger than what was reserved for it
         self._budget._serve()
 
     # Holding ------------------------------------------------------------------------

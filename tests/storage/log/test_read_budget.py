@@ -63,6 +63,16 @@ def test_what_arrived_longest_ago_is_dropped_first() -> None:
     assert budget.held <= LIMIT
 
 
+def test_an_entry_larger_than_its_room_does_not_exceed_the_limit_for_long() -> None:
+    budget = ReadBudget(LIMIT)
+    early, late = Reader(budget), Reader(budget)
+    early.holding.keep(LIMIT - SIZE)
+    assert late.want() and late.room is not None
+    late.arrive(2 * SIZE)
+    assert (early.drops, late.drops) == (1, 0)
+    assert budget.held == 2 * SIZE
+
+
 def test_reads_are_smaller_the_more_readers_hold_something() -> None:
     budget = ReadBudget(LIMIT)
     rooms = []
