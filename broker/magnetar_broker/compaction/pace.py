@@ -1,6 +1,6 @@
 """The pace of compaction: short pieces of work, and a limit of bytes per second."""
 
-from magnetar_storage.world.runtime import Clock, Promise
+from magnetar_storage.world.runtime import Clock, Promise, settling
 
 IDLE_MS = 1
 """The pause after each piece of work.  Threads that return from the disk need the interpreter lock,
@@ -36,4 +36,4 @@ class Pace:
         """End a wait at once."""
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
-            waiting.set_result(None)
+            settling(waiting)(None)

@@ -100,7 +100,8 @@ class Clock(Protocol):
 async def yield_turn(clock: Clock) -> None:
     """Continue after everything else that is due now has run: for use within long work."""
     turn = clock.promise()
-    clock.soon(lambda: turn.set_result(None))
+    settle = settling(turn)
+    clock.soon(lambda: settle(None))
     await turn
 
 
