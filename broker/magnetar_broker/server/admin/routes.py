@@ -28,9 +28,12 @@ from magnetar_broker.server.health import Unhealthy
 from magnetar_broker.server.http.errors import refusal
 from magnetar_broker.server.http.messages import Request, Response, text_response
 from magnetar_broker.server.http.table import Route, Table
+from magnetar_storage.world.runtime import Clock
 
 LARGE_PART = 4096
 """Bytes of a part of the page after which the loop is left to others."""
+PARTS_AT_ONCE = 6
+"""The most of such parts between two pauses: about half a millisecond each."""
 FREED_TOPICS = 100
 PROMETHEUS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -43,15 +46,29 @@ async def metrics(site: Site, request: Request) -> Response:
         journal, loop = site.journal.figures(), site.loop.figures()
         parts, process = await asyncio.to_thread(_begin, figures, journal, loop)
         del figures
-        page, pace = [process], Pace(site.broker.engine.clock, 0)
-        for part in parts:
-            page.append(part)
-            if len(part) >= LARGE_PART or not part:
-                await pace.after()
+        clock = site.broker.engine.clock
+        page, pace = [process, *await gradually(parts, clock)], Pace(clock, 0)
         while topics:  # freeing all at once would take long
             del topics[-FREED_TOPICS:]
             await pace.after()
     return Response(content_type=PROMETHEUS_TYPE, rest=page)
+
+
+async def gradually(parts: Iterator[bytes], clock: Clock) -> list[bytes]:
+    """All parts, made with pauses in which the loop is left to others.
+
+    Where the loop is busy each pause is long; then there are fewer, so that a scrape ends in time.
+    """
+    made, pace, left = list[bytes](), Pace(clock, 0), 1
+    for part in parts:
+        made.append(part)
+        if len(part) >= LARGE_PART or not part:
+            left -= 1
+        if left == 0:
+            began_ms = clock.now_ms()
+            await pace.after()
+            left = max(1, min(clock.now_ms() - began_ms, PARTS_AT_ONCE))
+    return made
 
 
 def _begin(
