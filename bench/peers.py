@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 from abc import abstractmethod
 from pathlib import Path
 
@@ -95,7 +96,9 @@ class Kafka(PeerServer):
         KAFKA_CLASS_PATH.parent.mkdir(parents=True, exist_ok=True)
         goal = ("dependency:build-classpath", "-DincludeScope=runtime")
         target = f"-Dmdep.outputFile={KAFKA_CLASS_PATH}"
-        subprocess.run(["mvn", "-B", "-q", "-f", str(KAFKA_POM), *goal, target], check=True)
+        command = ["mvn", "-B", "-q", "-f", str(KAFKA_POM), *goal, target]
+        # Maven writes control codes to its output, even with -B; output here is the bench's table.
+        subprocess.run(command, stdout=sys.stderr, check=True)
 
     def start(self) -> None:
         """The storage is formatted before the clock starts."""

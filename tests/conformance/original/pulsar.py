@@ -20,6 +20,7 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
@@ -66,7 +67,9 @@ def install() -> str:
     CACHE.mkdir(parents=True, exist_ok=True)
     goal = ("dependency:build-classpath", "-DincludeScope=runtime")
     target = f"-Dmdep.outputFile={path}"
-    subprocess.run(["mvn", "-B", "-q", "-f", str(HERE / "pom.xml"), *goal, target], check=True)
+    command = ["mvn", "-B", "-q", "-f", str(HERE / "pom.xml"), *goal, target]
+    # Maven writes control codes to its output, even with -B; output here is the id of a process.
+    subprocess.run(command, stdout=sys.stderr, check=True)
     return path.read_text().strip()
 
 
