@@ -108,7 +108,8 @@ class LocalStore:
 
     async def create(self) -> LocalWriter:
         if self.is_failing:
-            # The journal shall say now whether it can be written to, and not the first append.
+            # A segment created ahead would be handed out without a write.  Creating one writes to
+            # the journal, so the caller gets the error here and not with its first append.
             self._spares.drop()
         made = await self._spares.take()
         return LocalWriter(made, self._journal, self._clock, self._seal)
