@@ -89,8 +89,6 @@ class CompactedReading:
         self._cursor = cursor
         self._ahead = NOTHING  # all compacted entries from `_ahead_from` to before `_ahead_to`
         self._ahead_from = self._ahead_to = 0
-        self._reading = False
-        self._needed = False  # whether what is being read is still needed
         self._holding = Holding(log.engine.reading, self._drop, ENTRY_OVERHEAD)
         self._logged = ""  # the last failure, so that one that lasts is logged once
 
@@ -139,10 +137,7 @@ class CompactedReading:
 
     def clear(self) -> None:
         """Release the memory: no consumer reads at present."""
-        self._needed = False
-        if self._holding.release():
-            self._reading = False
-        self._drop()
+        self._holding.release()
 
     def _drop(self) -> None:
         """Forget the entries that are held."""
@@ -190,9 +185,7 @@ class CompactedReading:
         return part.offsets[-1] + 1
 
     def _read(self, offset: int) -> None:
-        self._needed = True
-        if not self._reading and self.failure is None:
-            self._reading = True
+        if self.failure is None:
             self._holding.read(AHEAD_ENTRIES, AHEAD_BYTES, partial(self._begin, offset))
 
     def _begin(self, offset: int, entries: int, size: int) -> None:
@@ -212,10 +205,9 @@ class CompactedReading:
             self._failed(offset, error)
             return
         finally:
-            self._reading = False
             self._holding.ended()
         self._logged = ""
-        if self._needed:
+        if self._holding.wanted:
             self._hold(offset, found, horizon)
         self._ready()
 
@@ -223,8 +215,7 @@ class CompactedReading:
         """Replace what is held by the entries read from `offset` on; None: to the horizon."""
         self._ahead, self._ahead_from = found or NOTHING, offset
         self._ahead_to = found.offsets[-1] + 1 if found else horizon
-        payloads = self._ahead.payloads
-        self._holding.keep(sum(map(len, payloads)) + ENTRY_OVERHEAD * len(payloads))
+        self._holding.keep(self._holding.size_of(self._ahead.payloads))
 
     def _failed(self, offset: int, error: StorageError) -> None:
         trouble = (

@@ -20,32 +20,15 @@ RETRY_SECONDS = 1.0
 
 
 class Source:
-    """Entries of a log for one dispatcher; `ready` is called with more or for a retry.
+    """Entries of a log for one dispatcher; `ready` is called with more or for a retry."""
 
-    What it holds counts in the budget of all readers, which may call `_drop` at any time.
-    """
-
-    def __init__(self, entries: Log, ready: Callable[[], None], entry_bytes: int) -> None:
+    def __init__(self, entries: Log, ready: Callable[[], None]) -> None:
         self.failure: StorageError | None = None
         """Why the entries cannot be read.  Damage stays until a seek or a new consumer calls
         `retry`; anything else is retried after `RETRY_SECONDS`."""
         self._log = entries
         self._ready = ready
-        self._reading = False
-        self._wanted = False  # whether what is being read is still wanted
         self._failed_at = 0
-        self._holding = Holding(entries.engine.reading, self._drop, entry_bytes)
-
-    def clear(self) -> None:
-        """Release the memory: nothing is wanted at present."""
-        self._wanted = False
-        if self._holding.release():
-            self._reading = False
-        self._drop()
-
-    def _drop(self) -> None:
-        """Forget the entries that are held."""
-        raise NotImplementedError
 
     def retry(self) -> None:
         """Clear a failure, so that the next `take` reads again."""
@@ -82,9 +65,10 @@ class Feed(Source):
     """
 
     def __init__(self, entries: Log, ready: Callable[[], None]) -> None:
-        super().__init__(entries, ready, ENTRY_OVERHEAD)
+        super().__init__(entries, ready)
         self._ahead = self._next = NOTHING
         self._ahead_bytes = self._next_bytes = 0
+        self._holding = Holding(entries.engine.reading, self._drop, ENTRY_OVERHEAD)
 
     def take(self, offset: int, max_entries: int, max_bytes: int) -> Run | None:
         """Entries from `offset` on, all of one segment; None when there are none (yet)."""
@@ -108,16 +92,13 @@ class Feed(Source):
         if 0 <= at < len(self._ahead.payloads):
             payloads = self._ahead.payloads[at : at + max_entries]
             return Run(offset, payloads, self._ahead.counts[at : at + len(payloads)])
-        self._wanted = True
-        if not self._reading:
-            self._reading = True
-            self._holding.read(AHEAD_ENTRIES, AHEAD_BYTES, partial(self._begin, offset, True))
+        self._holding.read(AHEAD_ENTRIES, AHEAD_BYTES, partial(self._begin, offset, True))
         return None
 
     def clear(self) -> None:
         """Release the memory: nothing is wanted at present."""
-        if self._wanted or self._ahead is not NOTHING:
-            super().clear()
+        if self._holding.wanted or self._ahead is not NOTHING:
+            self._holding.release()
             self._ahead = NOTHING
 
     def _drop(self) -> None:
@@ -132,22 +113,19 @@ class Feed(Source):
         self._holding.keep(size)
 
     def _begin(self, offset: int, wanted: bool, entries: int, size: int) -> None:
-        self._reading = True
         self._log.engine.tasks.spawn(self._read(offset, wanted, entries, size), "dispatch")
 
     def _read_on(self) -> None:
         """Read the stretch after the present one, unless it is in the cache of recent entries."""
         offset = _end_of(self._ahead)
-        if self._reading or offset >= self._log.end:
-            return
-        if self._log.tail.get(offset, 1, 1) is None:
+        if offset < self._log.end and self._log.tail.get(offset, 1, 1) is None:
             begin = partial(self._begin, offset, False)
             self._holding.read_ahead(AHEAD_ENTRIES, AHEAD_BYTES, begin)
 
     async def _read(self, offset: int, wanted: bool, entries: int, size: int) -> None:
         try:
             run = await self._fetch(offset, wanted, entries, size)
-            if run is not None and self._wanted:
+            if run is not None and self._holding.wanted:
                 self._arrived(run, wanted)
             self._ready()
         finally:
@@ -163,12 +141,11 @@ class Feed(Source):
                 self._failed(offset, error)
             return None
         finally:
-            self._reading = False
             self._holding.ended()
 
     def _arrived(self, run: Run, wanted: bool) -> None:
         behind = run.first == _end_of(self._ahead) > 0
-        size = sum(map(len, run.payloads)) + ENTRY_OVERHEAD * len(run.payloads)
+        size = self._holding.size_of(run.payloads)
         if wanted:
             self._hold(run, size)
             if behind:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from magnetar_storage.log.read_budget import Holding, ReadBudget
 
-ENTRY_OVERHEAD = 200
-"""Bytes that an entry needs beside its payload: the dictionary's slot, a pair, headers."""
+BY_OFFSET_OVERHEAD = 200
+"""Bytes that an entry in a dictionary needs beside its payload: the slot, a pair, headers."""
 BUFFER_BYTES = 4 << 20
 """Entries that do not fit are read again when they can be sent."""
 
@@ -19,7 +19,7 @@ class ReadAheadBuffer:
     def __init__(self, budget: ReadBudget, max_bytes: int = BUFFER_BYTES) -> None:
         self._entries: dict[int, Entry] = {}
         self._max_bytes = max_bytes
-        self._holding = Holding(budget, self._entries.clear, ENTRY_OVERHEAD)
+        self._holding = Holding(budget, self._entries.clear, BY_OFFSET_OVERHEAD)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -29,7 +29,7 @@ class ReadAheadBuffer:
 
     def add(self, offset: int, payload: bytes, count: int) -> None:
         """Keep an entry if it fits."""
-        size = len(payload) + ENTRY_OVERHEAD
+        size = len(payload) + BY_OFFSET_OVERHEAD
         if self._holding.held + size > self._max_bytes or offset in self._entries:
             return
         if self._holding.grow(size):
@@ -43,9 +43,8 @@ class ReadAheadBuffer:
         """Remove an entry, if it is here."""
         entry = self._entries.pop(offset, None)
         if entry is not None:
-            self._holding.shrink(len(entry[0]) + ENTRY_OVERHEAD)
+            self._holding.shrink(len(entry[0]) + BY_OFFSET_OVERHEAD)
 
     def clear(self) -> None:
         """Remove everything."""
-        self._entries.clear()
         self._holding.release()

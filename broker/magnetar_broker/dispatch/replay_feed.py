@@ -5,15 +5,15 @@ from functools import partial
 from itertools import count
 
 from magnetar_broker.dispatch.feed import Source
+from magnetar_broker.dispatch.read_ahead_buffer import BY_OFFSET_OVERHEAD
 from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import Run
 from magnetar_storage.log.log import Log
+from magnetar_storage.log.read_budget import Holding
 
 GATHERED_ENTRIES = 5000
 GATHERED_BYTES = 1 << 20
 GATHERED_STRETCHES = 200
-GATHERED_OVERHEAD = 200
-"""Bytes that a gathered entry needs beside its payload: the dictionary's slot, a pair, headers."""
 GAP = 16
 """Gaps of so many entries between wanted ones are read as well: cheaper than two reads."""
 
@@ -28,8 +28,9 @@ class ReplayFeed(Source):
     """
 
     def __init__(self, entries: Log, ready: Callable[[], None]) -> None:
-        super().__init__(entries, ready, GATHERED_OVERHEAD)
+        super().__init__(entries, ready)
         self._gathered: dict[int, tuple[bytes, int]] = {}
+        self._holding = Holding(entries.engine.reading, self._drop, BY_OFFSET_OVERHEAD)
 
     def take(
         self,
@@ -58,12 +59,12 @@ class ReplayFeed(Source):
             return Run(
                 offset, [payload for payload, _ in found], [messages for _, messages in found]
             )
-        self._wanted = True
-        if not self._reading:
-            self._reading = True
-            begin = partial(self._begin, wanted)
-            self._holding.read(GATHERED_ENTRIES, GATHERED_BYTES, begin)
+        self._holding.read(GATHERED_ENTRIES, GATHERED_BYTES, partial(self._begin, wanted))
         return None
+
+    def clear(self) -> None:
+        """Release the memory: nothing is wanted at present."""
+        self._holding.release()
 
     def _drop(self) -> None:
         self._gathered = {}
@@ -77,9 +78,9 @@ class ReplayFeed(Source):
         gathered: dict[int, tuple[bytes, int]] = {}
         try:
             await self._fetch(stretches, gathered, size)
-            self._gathered = gathered if self._wanted else {}
-            payloads = sum(len(payload) for payload, _ in self._gathered.values())
-            self._holding.keep(payloads + GATHERED_OVERHEAD * len(self._gathered))
+            self._gathered = gathered if self._holding.wanted else {}
+            payloads = [payload for payload, _ in self._gathered.values()]
+            self._holding.keep(self._holding.size_of(payloads))
             self._ready()
         finally:
             self._holding.finished()
@@ -96,7 +97,6 @@ class ReplayFeed(Source):
             if not gathered and first >= self._log.first_offset:
                 self._failed(first, error)
         finally:
-            self._reading = False
             self._holding.ended()
 
     async def _read(

@@ -1,6 +1,6 @@
 """One limit for the memory of all readers: entries that were read from disk and not sent yet."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 DEFAULT_LIMIT = 128 << 20
 SMALLEST_READ = 16 << 10
@@ -85,12 +85,12 @@ class ReadBudget:
 
 
 class Holding:
-    """What one reader holds; it has one read under way at most.
+    """What one reader holds; it has one read at most that is under way or waits.
 
     `drop` is called when the reader must forget its entries.
     """
 
-    __slots__ = ("_budget", "drop", "entry_bytes", "held", "reserved")
+    __slots__ = ("_budget", "drop", "entry_bytes", "held", "reading", "reserved", "wanted")
 
     def __init__(self, budget: ReadBudget, drop: Callable[[], None], entry_bytes: int) -> None:
         self._budget = budget
@@ -99,14 +99,23 @@ class Holding:
         """What an entry needs beside its payload."""
         self.held = 0
         self.reserved = 0
+        self.reading = False
+        """Whether a read is under way or waits."""
+        self.wanted = False
+        """Whether the reader has use for what is read: from `read` to `release`."""
 
     # Reading ------------------------------------------------------------------------
 
     def read(self, entries: int, size: int, begin: Begin) -> None:
         """Begin a read of so many entries and bytes or fewer, now or when it is its turn.
 
-        When it has ended call `ended`, send what can be sent, and call `finished`.
+        Only one at a time: what is read already is wanted again.  When a read has ended call
+        `ended`, send what can be sent, and call `finished`.
         """
+        self.wanted = True
+        if self.reading:
+            return
+        self.reading = True
         budget = self._budget
         share = 0 if budget._waiting else budget._begin(self, entries, size, waits=True)
         if share:
@@ -117,8 +126,11 @@ class Holding:
     def read_ahead(self, entries: int, size: int, begin: Begin) -> None:
         """As `read`, for entries that are not needed yet: not at all without room for them now."""
         budget = self._budget
-        share = 0 if budget._waiting else budget._begin(self, entries, size, waits=False)
+        if self.reading or budget._waiting:
+            return
+        share = budget._begin(self, entries, size, waits=False)
         if share:
+            self.reading = True
             begin(entries_of(entries, share, size), share)
 
     def ended(self) -> None:
@@ -126,6 +138,7 @@ class Holding:
         self._budget._under_way -= 1
         self._budget.held -= self.reserved
         self.reserved = 0
+        self.reading = False
 
     def finished(self) -> None:
         """What arrived was sent as far as possible: other readers may have its memory."""
@@ -133,6 +146,10 @@ class Holding:
         self._budget._serve()
 
     # Holding ------------------------------------------------------------------------
+
+    def size_of(self, payloads: Collection[bytes]) -> int:
+        """Bytes that the reader needs for entries with these payloads."""
+        return sum(map(len, payloads)) + self.entry_bytes * len(payloads)
 
     def keep(self, size: int) -> None:
         """The reader holds so many bytes in total from now on."""
@@ -161,11 +178,14 @@ class Holding:
         if not self.held:
             self._budget._holders.pop(self, None)
 
-    def release(self) -> bool:
-        """The reader holds nothing, and waits for nothing; whether it waited."""
+    def release(self) -> None:
+        """The reader needs no entries at present: drop what it holds, and wait for nothing."""
+        self.wanted = False
+        if self._budget._waiting.pop(self, None) is not None:
+            self.reading = False
         if self.held:
             self.keep(0)
-        return self._budget._waiting.pop(self, None) is not None
+        self.drop()
 
 
 def entries_of(most: int, share: int, size: int) -> int:

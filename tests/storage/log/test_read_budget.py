@@ -2,6 +2,7 @@
 
 from collections import deque
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -100,10 +101,10 @@ def test_readers_that_hold_little_do_not_make_reads_smaller() -> None:
 
 def test_reads_wait_in_turn_when_all_is_reserved() -> None:
     budget = ReadBudget(1)
-    first, second, third = (Reader(budget) for _ in range(3))
+    first, second, third, fourth = (Reader(budget) for _ in range(4))
     assert first.want(), "a read that exceeds the limit alone"
     assert not second.want() and not third.want()
-    assert not third.look_ahead(), "who is not in need does not wait"
+    assert not fourth.look_ahead(), "who is not in need does not wait"
     assert budget.waiting == 2
     first.arrive(1)
     assert second.room is not None and third.room is None
@@ -128,7 +129,8 @@ def test_reads_under_way_are_few() -> None:
     assert [reader.want() for reader in readers].count(True) == READS_AT_ONCE
     assert readers[0].room == (ENTRIES, SIZE)
     assert budget.waiting == 2
-    assert readers[-2].holding.release(), "it waited"
+    readers[-2].holding.release()
+    assert budget.waiting == 1
     readers[0].arrive(SIZE)
     assert (readers[-2].room, readers[-1].room) == (None, (ENTRIES, SIZE))
 
@@ -142,7 +144,21 @@ def test_what_is_kept_beside_reads_needs_free_room() -> None:
     buffer.holding.shrink(20)
     assert (budget.held, buffer.holding.held) == (80, 30)
     buffer.holding.release()
-    assert (budget.held, reader.drops, buffer.drops) == (50, 0, 0)
+    assert (budget.held, reader.drops, buffer.drops) == (50, 0, 1)
+
+
+def test_a_reader_has_one_read_at_a_time_which_it_may_want_again() -> None:
+    budget = ReadBudget(LIMIT)
+    reader = Reader(budget)
+    assert reader.want()
+    reader.holding.release()
+    assert (reader.holding.wanted, reader.holding.reading) == (False, True)
+    reader.holding.read(ENTRIES, SIZE, lambda *_: pytest.fail("a second read"))
+    reader.holding.read_ahead(ENTRIES, SIZE, lambda *_: pytest.fail("a second read"))
+    assert reader.holding.wanted
+    reader.arrive(SIZE)
+    assert not reader.holding.reading
+    assert reader.look_ahead()
 
 
 class Sharing(RuleBasedStateMachine):
@@ -191,7 +207,8 @@ class Sharing(RuleBasedStateMachine):
     @rule(number=READER)
     def give_up(self, number: int) -> None:
         reader = self.readers[number]
-        if reader.holding.release():
+        reader.holding.release()
+        if reader in self.waiting:
             self.waiting.remove(reader)
 
     @rule(number=READER, size=st.integers(1, SIZE))
