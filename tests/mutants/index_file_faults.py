@@ -3,6 +3,7 @@
 from mutants.fault import Fault
 
 INDEX_FILE = "storage/magnetar_storage/local/index_file.py"
+FILE_HEAD = "storage/magnetar_storage/local/file_head.py"
 OPEN_INDEXES = "storage/magnetar_storage/local/open_indexes.py"
 WRITE_BEHIND = "storage/magnetar_storage/local/write_behind.py"
 TESTS = ("tests/storage/local/test_index_file.py",)
@@ -30,7 +31,7 @@ INDEX_FILE_FAULTS = (
         TESTS,
     ),
     Fault(
-        INDEX_FILE,
+        FILE_HEAD,
         "a part of an index fits into every index file",
         "    return int(crc)",
         "    return 0",

@@ -14,6 +14,7 @@ from crc32c import crc32c
 
 from magnetar_storage.errors import Corrupt
 from magnetar_storage.interfaces import Sealed, SegmentId
+from magnetar_storage.local.file_head import CRC
 from magnetar_storage.local.record import (
     HEADER,
     INDEX,
@@ -24,7 +25,6 @@ from magnetar_storage.local.record import (
     to_bytes,
 )
 from magnetar_storage.local.segment_file import (
-    CRC,
     FILE_VERSION,
     FIRST_BLOCK_AT,
     Index,

@@ -14,7 +14,7 @@ from crc32c import crc32c
 
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.interfaces import SegmentId
-from magnetar_storage.local import segment_file
+from magnetar_storage.local import file_head, segment_file
 from magnetar_storage.local.file_names import number_in
 from magnetar_storage.local.record import from_bytes, to_bytes
 from magnetar_storage.local.segment_file import Index
@@ -22,16 +22,12 @@ from magnetar_storage.world.disk import Disk, File
 
 FILE_MAGIC = b"MAGNINDX"
 FILE_VERSION = 1
-FILE_HEADER = Struct("<8sIIQ")
-"""magic, version, zero, segment."""
-
 PART_MAGIC = b"MIDX"
 PART_HEADER = Struct("<4sIIIQQQ")
 """magic, checksum of the rest, blocks, entries; entries, bytes and messages before the part."""
 
 SUMMED_AT = 8
-CRC = Struct("<I")
-FIRST_PART_AT = FILE_HEADER.size + CRC.size
+FIRST_PART_AT = file_head.BYTES
 PART_ENTRIES = 1 << 15
 """What a part holds, unless a single block has more: as much as is copied in a fraction of a ms."""
 
@@ -58,20 +54,14 @@ def segment_of(name: str) -> SegmentId | None:
 
 
 def encode_file_head(segment: SegmentId) -> bytes:
-    packed = FILE_HEADER.pack(FILE_MAGIC, FILE_VERSION, 0, segment)
-    return packed + CRC.pack(crc32c(packed))
-
-
-def _seed(head: bytes) -> int:
-    """What the checksums of a file's parts begin with, so that those of other files do not fit."""
-    (crc,) = CRC.unpack_from(head, FILE_HEADER.size)
-    return int(crc)
+    return file_head.encode(FILE_MAGIC, FILE_VERSION, segment)
 
 
 def append(disk: Disk, growth: Growth) -> int:
     """Write the parts; returns where the next one will begin."""
     head = encode_file_head(growth.segment)
-    seed, at = _seed(head), growth.at
+    # Checksums of parts begin with that of the head, so that parts of other files do not fit.
+    seed, at = file_head.checksum_of(head), growth.at
     file = disk.open(file_name(growth.segment), create=True)
     try:
         if not at:
@@ -111,7 +101,7 @@ def _encode(index: Index, start: int, stop: int, seed: int) -> list[bytes]:
     crc = crc32c(head[SUMMED_AT:], seed)
     for table in tables:
         crc = crc32c(table, crc)
-    return [PART_MAGIC + CRC.pack(crc) + head[SUMMED_AT:], *tables]
+    return [PART_MAGIC + file_head.CRC.pack(crc) + head[SUMMED_AT:], *tables]
 
 
 class Content(NamedTuple):
@@ -130,7 +120,8 @@ def read(file: File, segment: SegmentId) -> Content:
     head, size = file.read(0, FIRST_PART_AT), file.size()
     if head != encode_file_head(segment):
         return Content(index, stops, 0)
-    while (body := _part_at(file, at, size, index, _seed(head))) is not None:
+    seed = file_head.checksum_of(head)
+    while (body := _part_at(file, at, size, index, seed)) is not None:
         blocks, tables = body
         index.firsts.extend(from_bytes(tables[: 8 * blocks], "Q"))
         index.offsets.extend(from_bytes(tables[8 * blocks : 16 * blocks], "Q"))

@@ -7,13 +7,11 @@ hole fails its checksum when it is read, which confines the damage to its entrie
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from struct import Struct
 from typing import NamedTuple
-
-from crc32c import crc32c
 
 from magnetar_storage.errors import Corrupt, NoSegment
 from magnetar_storage.interfaces import Run, Sealed, SegmentId
+from magnetar_storage.local import file_head
 from magnetar_storage.local.file_names import number_in
 from magnetar_storage.local.message_totals import MessageTotals
 from magnetar_storage.local.record import (
@@ -32,11 +30,7 @@ from magnetar_storage.world.disk import Disk, File
 
 FILE_MAGIC = b"MAGNSEGM"
 FILE_VERSION = 1
-FILE_HEADER = Struct("<8sIIQ")
-"""magic, version, zero, segment."""
-
-CRC = Struct("<I")
-FIRST_BLOCK_AT = FILE_HEADER.size + CRC.size
+FIRST_BLOCK_AT = file_head.BYTES
 
 SCAN_BYTES = 8 << 20
 WALK_BYTES = 16 << 10
@@ -53,8 +47,7 @@ def segment_of(name: str) -> SegmentId | None:
 
 
 def encode_file_head(segment: SegmentId) -> bytes:
-    packed = FILE_HEADER.pack(FILE_MAGIC, FILE_VERSION, 0, segment)
-    return packed + CRC.pack(crc32c(packed))
+    return file_head.encode(FILE_MAGIC, FILE_VERSION, segment)
 
 
 class Index:

@@ -1,0 +1,23 @@
+"""The head of a file that belongs to one segment (docs/formats.md): what it is, and of which."""
+
+from struct import Struct
+
+from crc32c import crc32c
+
+from magnetar_storage.interfaces import SegmentId
+
+FIELDS = Struct("<8sIIQ")
+"""magic, version, zero, segment."""
+CRC = Struct("<I")
+BYTES = FIELDS.size + CRC.size
+
+
+def encode(magic: bytes, version: int, segment: SegmentId) -> bytes:
+    packed = FIELDS.pack(magic, version, 0, segment)
+    return packed + CRC.pack(crc32c(packed))
+
+
+def checksum_of(head: bytes) -> int:
+    """The checksum that a head ends with."""
+    (crc,) = CRC.unpack_from(head, FIELDS.size)
+    return int(crc)
