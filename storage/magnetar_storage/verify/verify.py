@@ -82,7 +82,8 @@ class Report:
 
 def size_of(disk: ReadableDisk) -> int:
     """About how many bytes `verify` will report to its `progress`."""
-    return sum(file_size(disk, f"segments/{name}") for name in disk.list("segments"))
+    names = [name for name in disk.list("segments") if segment.segment_of(name) is not None]
+    return sum(file_size(disk, f"segments/{name}") for name in names)
 
 
 def verify(
@@ -211,13 +212,17 @@ class _Walk:
         name = index_file.file_name(number)
         try:
             file = self._disk.open(name)
+            try:
+                found, _, end = index_file.read(file, number)
+                size = file.size()
+            finally:
+                file.close()
         except FileNotFoundError:
             return
-        try:
-            found, _, end = index_file.read(file, number)
-            size = file.size()
-        finally:
-            file.close()
+        except Unavailable as error:
+            why = f"the index cannot be read, and the segment is read instead: {error}"
+            self._add_problem(Problem(name, 0, why, number, damage=False))
+            return
         if not index.begins_with(found):
             why = "it is not the index of its segment; no entry is lost"
             self._add_problem(Problem(name, 0, why, number))

@@ -32,7 +32,7 @@ from magnetar_storage.log.log import Log
 from magnetar_storage.log.log_record import LogRecord
 from magnetar_storage.log.roll_limits import RollLimits
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
-from magnetar_storage.verify.verify import Problem, Report, verify
+from magnetar_storage.verify.verify import Problem, Report, size_of, verify
 
 T = TypeVar("T")
 
@@ -199,6 +199,20 @@ def test_every_byte_of_an_index_file_is_watched_over_and_none_is_needed() -> Non
         disk.flip(name, offset, 1 << offset % 8)
         problem = only(directory.verify(disk))
         assert not problem.damage and problem.file == name and problem.offset <= offset
+
+
+@pytest.mark.parametrize("broken_call", ["look at", "open", "read"])
+def test_an_index_file_that_cannot_be_read_is_no_damage(broken_call: str) -> None:
+    directory, name = with_index_file()
+
+    def broken(what: str, of: str) -> Unavailable | None:
+        return Unavailable(f"cannot {what} {of}") if of == name and what == broken_call else None
+
+    directory.disk.fault = broken
+    problem = only(directory.verify())
+    assert size_of(directory.disk) > 0
+    assert not problem.damage and problem.file == name
+    assert problem.text.endswith(f"the segment is read instead: cannot {broken_call} {name}")
 
 
 def test_the_index_of_another_segment_is_reported() -> None:
