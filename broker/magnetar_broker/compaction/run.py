@@ -7,8 +7,8 @@ that the log had when compaction began.  All messages are numbered from 0 in tha
 import logging
 from collections.abc import AsyncIterator, Sequence
 
+from magnetar_broker.base.pace import Pace
 from magnetar_broker.compaction.messages import Reader, slots_of, survivor
-from magnetar_broker.compaction.pace import Pace
 from magnetar_broker.policies.compaction_rules import CompactionRules
 from magnetar_storage.compacted.compacted_log import CompactedLog
 from magnetar_storage.compacted.compacted_part import Stretch

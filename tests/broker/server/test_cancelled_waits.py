@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from magnetar_broker.compaction.pace import Pace
+from magnetar_broker.base.pace import Pace
 from magnetar_broker.server.world import LoopClock
 from magnetar_storage.world.runtime import Clock, yield_turn
 

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Iterator
 
+from magnetar_broker.base.pace import Pace
 from magnetar_broker.base.version import VERSION
-from magnetar_broker.compaction.pace import Pace
 from magnetar_broker.metrics.figures import Figures, gather
 from magnetar_broker.metrics.journal import JournalFigures
 from magnetar_broker.metrics.loop import LoopFigures

@@ -1,4 +1,4 @@
-"""The pace of compaction: short pieces of work, and a limit of bytes per second."""
+"""The pace of long work: short pieces with pauses, and a limit of bytes per second."""
 
 from magnetar_storage.world.runtime import Clock, Promise, settling
 
