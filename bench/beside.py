@@ -7,6 +7,7 @@ sent or received.
 import asyncio
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from bench.publishing import PacedPublisher, open_all
 
 SIZE = 100
 PER_SECOND = 1000
+STALLED_SECONDS = 2.0
+"""A reader that gets nothing for so long does not catch up."""
 LONGEST_SECONDS = 120
 """A measurement beside which something else goes on is over by then."""
 
@@ -36,9 +39,15 @@ class Beside:
 
 
 @asynccontextmanager
-async def beside(load: str, port: int, topic: str, count: int) -> AsyncIterator[Beside]:
-    """Have another process load a server meanwhile; LoadError if it ended early or did nothing."""
-    options = ["--port", str(port), "--topic", topic, "--count", str(count)]
+async def beside(
+    load: str, port: int, topic: str, count: int, batch: int = 1
+) -> AsyncIterator[Beside]:
+    """Have another process load a server meanwhile; LoadError if it ended early or did nothing.
+
+    `count` is the number of topics, or of the backlog's entries of `batch` messages each.
+    """
+    options = ["--port", str(port), "--topic", topic]
+    options += ["--count", str(count), "--batch", str(batch)]
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "bench.beside", load, *options), stdout=asyncio.subprocess.PIPE
     )
@@ -60,9 +69,11 @@ async def beside(load: str, port: int, topic: str, count: int) -> AsyncIterator[
         raise LoadError(f"the load beside, {load}, did nothing")
 
 
-async def publish_to_topics(port: int, topic: str, count: int, end: asyncio.Event) -> int:
+async def publish_to_topics(
+    port: int, topic: str, count: int, batch: int, end: asyncio.Event
+) -> int:
     """An even load over so many topics in turn."""
-    shape = Shape(SIZE, topics=count)
+    shape = Shape(SIZE, batch=batch, topics=count)
     load = encode_load(shape, PER_SECOND * LONGEST_SECONDS, write_entries=1)
     async with connected(port) as connection:
         await open_all(connection, topic, shape)
@@ -75,14 +86,14 @@ async def publish_to_topics(port: int, topic: str, count: int, end: asyncio.Even
         return len(publisher.sent_at)
 
 
-async def read_backlog(port: int, topic: str, count: int, end: asyncio.Event) -> int:
-    """All entries of a topic, in subscriptions one after the other."""
+async def read_backlog(port: int, topic: str, count: int, batch: int, end: asyncio.Event) -> int:
+    """All entries of a topic, in subscriptions one after the other; LoadError if one stalled."""
     received = number = 0
     while not end.is_set():
         number += 1
         async with connected(port) as connection:
             await open_consumer(connection, topic, f"again-{number}")
-            receiver = Receiver(connection)
+            receiver = Receiver(connection, batch)
             if number == 1:
                 print("under way", flush=True)
             reading = asyncio.ensure_future(receiver.receive(count, LONGEST_SECONDS))
@@ -91,6 +102,9 @@ async def read_backlog(port: int, topic: str, count: int, end: asyncio.Event) ->
             ending.cancel()
             reading.cancel()
             received += receiver.entries
+            last, _ = receiver.arrivals[-1] if receiver.arrivals else (0.0, 0)
+            if time.perf_counter() - last > STALLED_SECONDS:
+                raise LoadError(f"the reader of {topic} got {receiver.entries} entries, then none")
     return received
 
 
@@ -102,13 +116,14 @@ LOADS = {"topics": publish_to_topics, "backlog": read_backlog}
 @click.option("--port", type=int, required=True)
 @click.option("--topic", required=True)
 @click.option("--count", type=int, required=True, help="Topics, or entries of the backlog.")
-def main(load: str, port: int, topic: str, count: int) -> None:
+@click.option("--batch", type=int, required=True, help="Messages of an entry.")
+def main(load: str, port: int, topic: str, count: int, batch: int) -> None:
     """Load a server until SIGTERM."""
 
     async def run() -> int:
         end = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end.set)
-        return await LOADS[load](port, topic, count, end)
+        return await LOADS[load](port, topic, count, batch, end)
 
     print(uvloop.run(run()))
 

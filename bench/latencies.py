@@ -49,7 +49,7 @@ def beside_backlog(
             await open_producer(connection, topic)
             if await Publisher(connection).publish(load, seconds) < count:
                 raise LoadError("the backlog was not stored in time")
-        return lambda: beside("backlog", trial.server.port, topic, count)
+        return lambda: beside("backlog", trial.server.port, topic, count, backlog.batch)
 
     measures, done = _measured(trial, shape, entries, per_second, prepare)
     return measures | {"beside_per_s": done.messages * backlog.batch / measures["seconds"]}
