@@ -9,10 +9,9 @@ checks what the digest does not cover; and each row is checked again when it is 
 """
 
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import closing
 from functools import partial
-from itertools import count
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
@@ -52,6 +51,12 @@ SCHEMA = (
 DAMAGED_ROWS = """SELECT CAST(key AS BLOB) FROM entries
     WHERE typeof(key) != 'text' OR crc IS NOT checksum(CAST(key AS BLOB), value, version, lease)
     LIMIT 1"""
+INSERT = "INSERT INTO entries (value, version, lease, crc, key) VALUES (?, ?, ?, ?, ?)"
+REPLACE = f"""{INSERT} ON CONFLICT (key) DO UPDATE SET value = excluded.value,
+    version = excluded.version, lease = excluded.lease, crc = excluded.crc"""
+ADD = f"{INSERT} ON CONFLICT (key) DO NOTHING"
+UPDATE = """UPDATE entries SET value = ?, version = ?, lease = ?, crc = ?
+    WHERE key = ? AND version = ?"""
 GROUP = 1000
 """The most writes in one transaction."""
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -102,6 +107,8 @@ class Database:
         """Open or create the database at a path; see `SqliteMetadata.open` for errors."""
         self._path = path
         self._connection = self._explained(partial(self._connect, checks))
+        self._last: Version | None = None
+        """The version of the last change; None if it is not known."""
 
     def get_all(self, keys: Sequence[str]) -> list[Found]:
         """The value of each key, or why it cannot be read."""
@@ -199,37 +206,61 @@ class Database:
         return self._explained(lambda: self._connection.execute(statement, values).fetchall())
 
     def _write_all(self, writes: Sequence[Write]) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        last, self._last = self._last, None  # if this fails, ask the database
         with self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
-            (last,) = self._connection.execute("SELECT last FROM writes").fetchone()
-            versions = count(last + 1)
-            outcomes = [self._outcome(write, versions) for write in writes]
-            self._connection.execute("UPDATE writes SET last = ?", (next(versions) - 1,))
+            if last is None:
+                (last,) = self._connection.execute("SELECT last FROM writes").fetchone()
+            for write in writes:
+                outcome = self._outcome(write, last + 1)
+                if isinstance(outcome, list):
+                    last += len(outcome)
+                outcomes.append(outcome)
+            self._connection.execute("UPDATE writes SET last = ?", (last,))
+        self._last = last
         return outcomes
 
-    def _outcome(self, write: Write, versions: Iterator[Version]) -> Outcome:
-        """Make one write, or return its refusal; it is checked before anything is changed."""
+    def _outcome(self, write: Write, version: Version) -> Outcome:
+        """Make one write, or return its refusal; its first change gets this version."""
         if isinstance(write, EndLease):
             keys = self._connection.execute(
                 "DELETE FROM entries WHERE lease = ? RETURNING key", (write.lease,)
             ).fetchall()
-            return [Change(key, None, next(versions)) for (key,) in sorted(keys)]
+            return [Change(key, None, at) for at, (key,) in enumerate(sorted(keys), version)]
         try:
-            write.key.encode()  # a key that is no valid text must not fail the other writes
-            self._check(write.key, write.expect)
-        except (BadVersion, UnicodeEncodeError) as refusal:
+            key = write.key.encode()  # one that is no valid text must not fail the other writes
+        except UnicodeEncodeError as refusal:
             return refusal
         if isinstance(write, Put):
-            return [self._put(write, next(versions))]
-        delete = "DELETE FROM entries WHERE key = ?"
-        deleted = self._connection.execute(delete, (write.key,)).rowcount
-        return [Change(write.key, None, next(versions))] if deleted else []
+            return self._put(write, key, version)
+        return self._delete(write, version)
 
-    def _put(self, put: Put, version: Version) -> Change:
-        key, value, _, lease = put
-        row = key, value, version, lease, checksum(key.encode(), value, version, lease)
-        self._connection.execute("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)", row)
-        return Change(key, value, version)
+    def _put(self, put: Put, encoded: bytes, version: Version) -> Outcome:
+        # One statement compares and sets: for each the interpreter is left and entered again,
+        # which takes longer than the statement while the owner's thread is busy.
+        key, value, expect, lease = put
+        row = value, version, lease, checksum(encoded, value, version, lease), key
+        execute = self._connection.execute
+        if expect is None:
+            execute(REPLACE, row)
+        elif isinstance(expect, Absent):
+            if not execute(ADD, row).rowcount:
+                return self._refusal(key, expect)
+        elif not execute(UPDATE, (*row, expect)).rowcount:
+            return self._refusal(key, expect)
+        return [Change(key, value, version)]
+
+    def _delete(self, delete: Delete, version: Version) -> Outcome:
+        key, expect = delete
+        execute = self._connection.execute
+        if expect is None:
+            deleted = execute("DELETE FROM entries WHERE key = ?", (key,)).rowcount
+            return [Change(key, None, version)] if deleted else []
+        statement = "DELETE FROM entries WHERE key = ? AND version = ?"
+        if not execute(statement, (key, expect)).rowcount:
+            return self._refusal(key, expect)
+        return [Change(key, None, version)]
 
     def _explained(self, job: Callable[[], T]) -> T:
         """Translate SQLite's errors into those of storage, with a remedy."""
@@ -256,20 +287,13 @@ class Database:
     def _damaged_row(self, key: str) -> StorageError:
         return self._damaged(f"the row of {key} is not what was written")
 
-    def _check(self, key: str, expect: Version | Absent | None) -> None:
-        if expect is None:
-            return
+    def _refusal(self, key: str, expect: Version | Absent) -> BadVersion:
         found = self._connection.execute(
             "SELECT version FROM entries WHERE key = ?", (key,)
         ).fetchone()
-        present = None if found is None else found[0]
-        if isinstance(expect, Absent):
-            if present is not None:
-                raise BadVersion(f"{key}: expected no such key, but it is at version {present}")
-        elif present is None:
-            raise BadVersion(f"{key}: expected version {expect}, but the key does not exist")
-        elif present != expect:
-            raise BadVersion(f"{key}: expected version {expect}, but it is at version {present}")
+        wanted = "no such key" if isinstance(expect, Absent) else f"version {expect}"
+        present = "the key does not exist" if found is None else f"it is at version {found[0]}"
+        return BadVersion(f"{key}: expected {wanted}, but {present}")
 
 
 def check_log(disk: ReadableDisk) -> None:
