@@ -1,10 +1,10 @@
 """Locks of topics by name: opening, creating, closing and deleting exclude each other."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from magnetar_proto.names import TopicName
-from magnetar_storage.world.mutex import KeyedMutex
+from magnetar_storage.world.mutex import Held, KeyedMutex
 from magnetar_storage.world.runtime import Clock
 
 
@@ -19,18 +19,24 @@ class TopicLocks:
         self._topics: KeyedMutex[TopicName] = KeyedMutex(clock)
         self._families: KeyedMutex[TopicName] = KeyedMutex(clock)
 
-    @asynccontextmanager
-    async def held(self, name: TopicName) -> AsyncIterator[None]:
+    def held(self, name: TopicName) -> AbstractAsyncContextManager[None]:
         """Own one topic until the block ends."""
-        async with AsyncExitStack() as topic:
-            async with AsyncExitStack() as family:
-                # One turn of the family is enough, and must not be asked for in a loop: members
-                # that wait for it would pass it to each other for ever.
-                if self._families.is_held(name.base):
-                    await family.enter_async_context(self._families.held(name.base))
+        return Held(self, name)
+
+    async def acquire(self, name: TopicName) -> None:
+        """Own one topic until `give_back`."""
+        # One turn of the family is enough, and must not be asked for in a loop: members that wait
+        # for it would pass it to each other for ever.
+        if self._families.is_held(name.base):
+            async with self._families.held(name.base):
                 # Asked for before the turn ends, so that the next owner of the family waits for it.
-                await topic.enter_async_context(self._topics.held(name))
-            yield
+                await self._topics.acquire(name)
+        else:
+            await self._topics.acquire(name)
+
+    def give_back(self, name: TopicName) -> None:
+        """Own it no longer."""
+        self._topics.give_back(name)
 
     @asynccontextmanager
     async def family_held(self, name: TopicName) -> AsyncIterator[None]:

@@ -1,12 +1,13 @@
 """Mutual exclusion of coroutines, in the order in which they ask."""
 
-from collections.abc import AsyncIterator, Hashable
-from contextlib import asynccontextmanager
-from typing import Generic, TypeVar
+from collections.abc import Hashable
+from contextlib import AbstractAsyncContextManager
+from typing import Generic, Protocol, TypeVar
 
 from magnetar_storage.world.runtime import Clock, Promise
 
 K = TypeVar("K", bound=Hashable)
+K_contra = TypeVar("K_contra", contravariant=True)
 
 
 class Mutex:
@@ -18,22 +19,27 @@ class Mutex:
         self._clock = clock
         self._is_held = False
         self._owner: Promise | None = None  # the owner's turn, if it had to wait for it
-        self._waiting: list[Promise] = []  # an empty list is a tenth of an empty deque
+        self._waiting: list[Promise] | None = None  # there are very many, and few have any
 
     @property
     def is_held(self) -> bool:
         """Whether a coroutine owns it, or has been chosen as the next owner."""
         return self._is_held
 
-    @asynccontextmanager
-    async def held(self) -> AsyncIterator[None]:
+    def held(self) -> AbstractAsyncContextManager[None]:
         """Wait for all who asked before, then own it until the block ends, however it ends."""
+        return self
+
+    async def __aenter__(self) -> None:
+        await self.acquire()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.give_back()
+
+    async def acquire(self) -> None:
+        """Wait for all who asked before, then own it until `give_back`."""
         if not self.take():
             await self._turn()
-        try:
-            yield
-        finally:
-            self.give_back()
 
     def take(self) -> bool:
         """Own it from now on until `give_back`, without waiting; False if that is impossible.
@@ -53,6 +59,8 @@ class Mutex:
 
     async def _turn(self) -> None:
         turn = self._clock.promise()
+        if self._waiting is None:
+            self._waiting = []
         self._waiting.append(turn)
         try:
             await turn
@@ -62,7 +70,7 @@ class Mutex:
             if self._owner is turn:
                 self.give_back()
             else:
-                self._waiting = [other for other in self._waiting if other is not turn]
+                self._waiting = [other for other in self._waiting or () if other is not turn]
             raise
 
     def give_back(self) -> None:
@@ -74,8 +82,33 @@ class Mutex:
                 self._owner = turn
                 turn.set_result(None)
                 return
+        self._waiting = None
         self._owner = None
         self._is_held = False
+
+
+class Keyed(Protocol[K_contra]):
+    """What is owned by key."""
+
+    async def acquire(self, key: K_contra, /) -> None: ...
+
+    def give_back(self, key: K_contra, /) -> None: ...
+
+
+class Held(Generic[K]):
+    """`async with` owns a key; a class, since a generator takes longer to begin and to end."""
+
+    __slots__ = ("_key", "_keyed")
+
+    def __init__(self, keyed: Keyed[K], key: K) -> None:
+        self._keyed = keyed
+        self._key = key
+
+    async def __aenter__(self) -> None:
+        await self._keyed.acquire(self._key)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._keyed.give_back(self._key)
 
 
 class KeyedMutex(Generic[K]):
@@ -95,16 +128,28 @@ class KeyedMutex(Generic[K]):
         """The keys that coroutines own now."""
         return list(self._mutexes)
 
-    @asynccontextmanager
-    async def held(self, key: K) -> AsyncIterator[None]:
+    def held(self, key: K) -> AbstractAsyncContextManager[None]:
         """Wait for all who asked for `key` before, then own it until the block ends."""
+        return Held(self, key)
+
+    async def acquire(self, key: K) -> None:
+        """Wait for all who asked for `key` before, then own it until `give_back`."""
         mutex = self._mutexes.get(key)
         if mutex is None:
             self._mutexes[key] = mutex = Mutex(self._clock)
         try:
-            async with mutex.held():
-                yield
-        finally:
-            # A waiter that gives up does not own it: only the last to leave removes it.
-            if not mutex.is_held and self._mutexes.get(key) is mutex:
-                del self._mutexes[key]
+            await mutex.acquire()
+        except BaseException:
+            self._forget(key, mutex)
+            raise
+
+    def give_back(self, key: K) -> None:
+        """Own it no longer."""
+        mutex = self._mutexes[key]
+        mutex.give_back()
+        self._forget(key, mutex)
+
+    def _forget(self, key: K, mutex: Mutex) -> None:
+        # A waiter that gives up does not own it: only the last to leave removes it.
+        if not mutex.is_held and self._mutexes.get(key) is mutex:
+            del self._mutexes[key]
