@@ -1,7 +1,7 @@
 """The figures behind the metrics: a snapshot of every topic, gathered in turns of the loop."""
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -170,8 +170,11 @@ def max_or_none(values: Iterable[Number | None], least: Number) -> Number | None
     return largest
 
 
-async def gather(broker: Broker) -> Figures:
-    """Take the figures.  The loop is yielded in between, so topics differ slightly in time."""
+async def gather(broker: Broker, is_wanted: Callable[[], bool] = lambda: True) -> Figures:
+    """Take the figures.  The loop is yielded in between, so topics differ slightly in time.
+
+    Topics that were not looked at are left out once `is_wanted` answers False.
+    """
     topics: list[TopicFigures] = []
     since_yield = 0
     for topic in broker.topics:
@@ -180,6 +183,8 @@ async def gather(broker: Broker) -> Figures:
         if since_yield >= PAUSE_EVERY:
             since_yield = 0
             await yield_turn(broker.engine.clock)
+            if not is_wanted():
+                break
     return Figures(
         cluster=broker.settings.cluster_name,
         broker=urlsplit(broker.ownership.service_url).hostname or "",

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from magnetar_broker.broker import Broker
 from magnetar_broker.metrics.journal import JournalStats
+from magnetar_broker.server.admin.metrics_page import MetricsPage
 from magnetar_broker.server.admin.routes import ROUTES
 from magnetar_broker.server.admin.site import Site
 from magnetar_broker.server.descriptors import Descriptors
@@ -36,7 +37,8 @@ class HttpServer:
         stretches: Stretches,
         descriptors: Descriptors,
     ) -> None:
-        self._site = Site(broker, journal, stretches.stats, HealthCheck(broker))
+        page = MetricsPage(broker, journal, stretches.stats)
+        self._site = Site(broker, page, HealthCheck(broker))
         self._stretches = stretches
         self._descriptors = descriptors
         self._listener: asyncio.Server | None = None

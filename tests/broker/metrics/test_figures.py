@@ -173,5 +173,12 @@ def test_counting_much_yields_to_other_work() -> None:
     assert len(outcome.result().topics) == PAUSE_EVERY
 
 
+def test_no_more_topics_are_counted_once_the_figures_are_not_wanted() -> None:
+    world = World()
+    for number in range(2 * PAUSE_EVERY):
+        world.topic(f"persistent://public/default/t{number}")
+    assert len(run(gather(world.broker, lambda: False), world.clock).topics) == PAUSE_EVERY
+
+
 def test_namespaces_only_when_the_settings_enable_them() -> None:
     assert not World(expose_topic_level_metrics_in_prometheus=False).figures().by_topic

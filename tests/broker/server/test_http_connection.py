@@ -225,6 +225,51 @@ async def test_a_client_that_leaves_does_not_stop_its_request(site: Site) -> Non
     await writer.wait_closed()
 
 
+async def test_a_handler_can_tell_that_its_client_has_left(site: Site) -> None:
+    begun, noticed = asyncio.Event(), asyncio.Event()
+
+    async def respond(request: Request) -> Response:
+        assert not request.is_given_up()
+        begun.set()
+        while not request.is_given_up():
+            await asyncio.sleep(0)
+        noticed.set()
+        return Response()
+
+    site.respond = respond
+    _, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    writer.write(GET)
+    await begun.wait()
+    writer.close()
+    await noticed.wait()
+    await writer.wait_closed()
+
+
+async def test_a_client_is_read_from_while_it_waits_up_to_its_next_request(site: Site) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def respond(request: Request) -> Response:
+        begun.set()
+        await go_on.wait()
+        return Response()
+
+    site.respond = respond
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    writer.write(GET)
+    await begun.wait()
+    (connection,) = site.connections
+    assert connection._transport.is_reading()
+    writer.write(GET)
+    while connection._transport.is_reading():
+        await asyncio.sleep(0)
+    go_on.set()
+    for _ in range(2):
+        await reader.readuntil(b"\r\n\r\n")
+    assert connection._transport.is_reading()
+    writer.close()
+    await writer.wait_closed()
+
+
 async def test_a_stop_lets_the_present_request_end(site: Site) -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
 

@@ -1,16 +1,14 @@
 """The context of HTTP handlers, and what they read from a request."""
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote_plus, urlsplit
 
 from magnetar_broker.base.errors import InvalidName, NotReady
 from magnetar_broker.broker import Broker
-from magnetar_broker.metrics.journal import JournalStats
-from magnetar_broker.metrics.loop import LoopStats
+from magnetar_broker.server.admin.metrics_page import MetricsPage
 from magnetar_broker.server.health import HealthCheck
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response
@@ -26,10 +24,8 @@ class Site:
     """The context of all handlers."""
 
     broker: Broker
-    journal: JournalStats
-    loop: LoopStats
+    page: MetricsPage
     health: HealthCheck
-    scraping: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 MAX_PROPERTIES = 64 * 1024

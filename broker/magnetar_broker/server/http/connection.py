@@ -51,7 +51,7 @@ class HttpConnection(asyncio.Protocol):
         self._body = bytearray()
         self._transport: asyncio.Transport
         self._timer: asyncio.TimerHandle
-        self._full = self._refused = self._stopping = False
+        self._full = self._refused = self._stopping = self._ended = False
 
     # Called by asyncio -----------------------------------------------------------------
 
@@ -67,6 +67,7 @@ class HttpConnection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """The client sends nothing more; keep the connection while a response is pending."""
+        self._ended = True
         if self._refused:
             return False
         self._http.receive_data(b"")
@@ -112,7 +113,9 @@ class HttpConnection(asyncio.Protocol):
                 self._take(event)
         except h11.RemoteProtocolError as error:
             self._refuse(error.error_status_hint, str(error))
-        if self.task or self._full:
+        # A client's end is noticed only while it is read from: while its request is answered it
+        # is, up to the first bytes of the next one.
+        if self._full or (self.task and self._http.trailing_data[0]):
             self._transport.pause_reading()
         elif not self._transport.is_closing():
             self._transport.resume_reading()
@@ -152,7 +155,11 @@ class HttpConnection(asyncio.Protocol):
             headers=headers,
             body=bytes(self._body),
             port=self._transport.get_extra_info("sockname")[1],
+            is_given_up=self._is_given_up,
         )
+
+    def _is_given_up(self) -> bool:
+        return self._ended or self._transport.is_closing()
 
     # Answers ------------------------------------------------------------------------
 

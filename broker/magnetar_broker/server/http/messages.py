@@ -1,7 +1,7 @@
 """Requests and responses, as handlers see them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 
@@ -21,6 +21,8 @@ class Request:
     """The local port that received it."""
     parameters: Mapping[str, str] = field(default_factory=dict)
     """The parameters of the route's pattern, percent-encoded."""
+    is_given_up: Callable[[], bool] = field(default=lambda: False, compare=False)
+    """Whether the client has closed the connection meanwhile, at least its side."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,98 @@
+"""The page for Prometheus, made at a pace that leaves the event loop to others."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from magnetar_broker.base.pace import Pace
+from magnetar_broker.broker import Broker
+from magnetar_broker.metrics.figures import Figures, gather
+from magnetar_broker.metrics.journal import JournalFigures, JournalStats
+from magnetar_broker.metrics.loop import LoopFigures, LoopStats
+from magnetar_broker.server.http.messages import Request
+from magnetar_storage.world.runtime import Clock
+
+LARGE_PART = 4096
+"""Bytes of a part of the page after which the loop is left to others."""
+PARTS_AT_ONCE = 6
+"""The most of such parts between two pauses: about half a millisecond each."""
+FREED_TOPICS = 100
+
+Page = Sequence[bytes]
+"""In parts, which are never joined."""
+Wanted = Callable[[], bool]
+
+
+@dataclass
+class _Scrape:
+    """Requests that are answered with one page."""
+
+    requests: list[Request] = field(default_factory=list)
+    page: Page | None = None
+
+    def is_wanted(self) -> bool:
+        """Whether one of the clients still waits."""
+        return not all(request.is_given_up() for request in self.requests)
+
+
+class MetricsPage:
+    """One page is made at a time, and all requests that come meanwhile share the next one."""
+
+    def __init__(self, broker: Broker, journal: JournalStats, loop: LoopStats) -> None:
+        self._broker = broker
+        self._journal = journal
+        self._loop = loop
+        self._turn = asyncio.Lock()
+        self._next = _Scrape()
+
+    async def scrape(self, request: Request) -> Page | None:
+        """The page, with figures from after the request; None if its client has left."""
+        scrape = self._next
+        scrape.requests.append(request)
+        async with self._turn:
+            if scrape is self._next:
+                self._next = _Scrape()
+            if scrape.page is None and scrape.is_wanted():
+                scrape.page = await self._make(scrape.is_wanted)
+        return scrape.page
+
+    async def _make(self, is_wanted: Wanted) -> Page | None:
+        broker, clock = self._broker, self._broker.engine.clock
+        figures = await gather(broker, is_wanted)
+        topics = list(figures.topics)
+        journal, loop = self._journal.figures(), self._loop.figures()
+        parts, process = await asyncio.to_thread(_begin, figures, journal, loop)
+        del figures
+        page, pace = [process, *await gradually(parts, clock, is_wanted)], Pace(clock, 0)
+        while topics:  # freeing all at once would take long
+            del topics[-FREED_TOPICS:]
+            await pace.after()
+        return page if is_wanted() else None
+
+
+async def gradually(parts: Iterator[bytes], clock: Clock, is_wanted: Wanted) -> list[bytes]:
+    """All parts, made with pauses in which the loop is left to others; fewer if not wanted.
+
+    Where the loop is busy each pause is long; then there are fewer, so that a scrape ends in time.
+    """
+    made, pace, left = list[bytes](), Pace(clock, 0), 1
+    for part in parts:
+        made.append(part)
+        if len(part) >= LARGE_PART or not part:
+            left -= 1
+        if left == 0:
+            if not is_wanted():
+                break
+            began_ms = clock.now_ms()
+            await pace.after()
+            left = max(1, min(clock.now_ms() - began_ms, PARTS_AT_ONCE))
+    return made
+
+
+def _begin(
+    figures: Figures, journal: JournalFigures, loop: LoopFigures
+) -> tuple[Iterator[bytes], bytes]:
+    # In a thread: the library is imported with the first scrape, and /proc is read.
+    from magnetar_broker.metrics.prometheus import parts, process_part  # noqa: PLC0415
+
+    return parts(figures, journal, loop), process_part(figures.cluster)

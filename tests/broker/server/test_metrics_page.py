@@ -1,0 +1,120 @@
+"""Scrapes: at a pace that leaves the loop to others, shared, and not for clients that have left."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from fakes.world import ManualClock, start
+from magnetar_broker.broker import Broker
+from magnetar_broker.config import Settings
+from magnetar_broker.metrics.journal import JournalStats
+from magnetar_broker.metrics.loop import LoopStats
+from magnetar_broker.names.ownership import SoleOwner
+from magnetar_broker.server.admin.metrics_page import (
+    LARGE_PART,
+    PARTS_AT_ONCE,
+    MetricsPage,
+    gradually,
+)
+from magnetar_broker.server.http.messages import Request
+from magnetar_broker.server.world import LoopClock, LoopTasks
+from magnetar_storage.log.cache import EntryCache
+from magnetar_storage.log.engine import Engine
+from magnetar_storage.memory.memory_metadata import MemoryMetadata
+from magnetar_storage.memory.memory_store import MemoryStore
+
+PARTS = [b"x" * LARGE_PART, b"", b"small"] * 300
+
+
+def request(is_given_up: Callable[[], bool] = lambda: False) -> Request:
+    return Request("GET", "/metrics", {}, {}, b"", 8080, is_given_up=is_given_up)
+
+
+@pytest.fixture
+async def page() -> AsyncIterator[MetricsPage]:
+    """Of a broker without topics."""
+    loop = asyncio.get_running_loop()
+    clock = LoopClock(loop)
+    store, metadata = MemoryStore(clock), MemoryMetadata(clock)
+    engine = Engine(store, metadata, EntryCache(1 << 20), clock, LoopTasks(loop))
+    broker = Broker(Settings(), engine, SoleOwner("pulsar://127.0.0.1:6650"))
+    await broker.start()
+    yield MetricsPage(broker, JournalStats(), LoopStats())
+    await broker.close()
+
+
+@pytest.mark.parametrize(("pause_ms", "most"), [(1, 600), (4, 152), (50, 600 // PARTS_AT_ONCE + 2)])
+def test_the_longer_a_pause_takes_the_fewer_there_are(pause_ms: int, most: int) -> None:
+    clock = ManualClock()
+    page = start(gradually(iter(PARTS), clock, lambda: True))
+    pauses = 0
+    while not page.done():
+        clock.set_forward(pause_ms - 1)
+        clock.advance(0.001)
+        pauses += 1
+    assert page.result() == PARTS
+    assert most - 5 < pauses <= most
+
+
+def test_no_more_parts_are_made_once_the_page_is_not_wanted() -> None:
+    clock, clients = ManualClock(), [1]
+    left = iter(PARTS)
+    page = start(gradually(left, clock, lambda: bool(clients)))
+    clock.advance(0.001)
+    assert not page.done()
+    clients.clear()
+    clock.advance(1)
+    assert len(page.result()) < 10 < len(list(left))
+
+
+async def test_scrapes_that_wait_share_the_next_page(page: MetricsPage) -> None:
+    first = asyncio.create_task(page.scrape(request()))
+    await asyncio.sleep(0)
+    later = [asyncio.create_task(page.scrape(request())) for _ in range(3)]
+    await asyncio.sleep(0)
+    one = await first
+    assert one
+    others = await asyncio.gather(*later)
+    assert others[0] and others[0] is not one, "figures from before the request"
+    assert all(other is others[0] for other in others)
+
+
+async def test_a_page_is_made_for_those_that_still_wait(page: MetricsPage) -> None:
+    left = False
+    leaving = [asyncio.create_task(page.scrape(request(lambda: left))) for _ in range(3)]
+    await asyncio.sleep(0)
+    left = True
+    assert [await one for one in leaving] == [None, None, None], "one was made, two waited"
+    first = asyncio.create_task(page.scrape(request()))
+    await asyncio.sleep(0)
+    waiting = page.scrape(request(lambda: True)), page.scrape(request())
+    leaves, stays = await asyncio.gather(*waiting)
+    assert stays and leaves is stays
+    assert await first is not stays
+
+
+async def test_a_scrape_that_fails_or_is_cancelled_does_not_harm_the_others(
+    page: MetricsPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = [True, False]
+    make = page._make
+
+    async def fail_once(is_wanted: Callable[[], bool]) -> object:
+        if failing.pop(0):
+            raise OSError("no /proc")
+        return await make(is_wanted)
+
+    monkeypatch.setattr(page, "_make", fail_once)
+    fails, shares = await asyncio.gather(
+        page.scrape(request()), page.scrape(request()), return_exceptions=True
+    )
+    assert isinstance(fails, OSError)
+    assert shares and not isinstance(shares, BaseException)
+    monkeypatch.undo()
+    cancelled = asyncio.create_task(page.scrape(request()))
+    await asyncio.sleep(0)
+    stays = asyncio.create_task(page.scrape(request()))
+    await asyncio.sleep(0)
+    cancelled.cancel()
+    assert await stays
