@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from magnetar_broker.base.errors import BrokerError
+from magnetar_broker.base.waiters import Waiters
 from magnetar_broker.dispatch.consumer import Backlog
 from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR, CompactionRules
 from magnetar_proto.entries import parse_metadata
@@ -17,7 +18,6 @@ from magnetar_storage.compacted.compacted_log import CompactedLog
 from magnetar_storage.cursors.cursor_log import CursorLog
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log.log import Log
-from magnetar_storage.world.runtime import Promise, settling
 
 if TYPE_CHECKING:
     from magnetar_broker.compaction.run import CompactionRun
@@ -77,7 +77,7 @@ class TopicCompaction:
         self._rules = rules
         self._threshold = 0
         self._run: CompactionRun | None = None
-        self._ended: Promise | None = None  # unsettled while it runs
+        self._ended: Waiters | None = None  # for the end of the compaction that runs
 
     # Holding ----------------------------------------------------------------------------
 
@@ -129,7 +129,7 @@ class TopicCompaction:
             raise
         # Here and not in the task, which begins later: `stop` must find it.
         run = self._run = CompactionRun(self._log, self.view, self._rules)
-        self._ended = self._log.engine.clock.promise()
+        self._ended = Waiters(self._log.engine.clock)
         self._log.engine.tasks.spawn(self._compact(run), "compaction")
         return True
 
@@ -170,7 +170,7 @@ class TopicCompaction:
             self._run = None
             ended, self._ended = self._ended, None
             if ended is not None:
-                settling(ended)(None)
+                ended.release()
 
     # Reading ----------------------------------------------------------------------------
 
@@ -199,7 +199,7 @@ class TopicCompaction:
         if self._run is not None:
             self._run.stop()
         while self._ended is not None:
-            await self._ended
+            await self._ended.wait()
         self.view.close()
 
 

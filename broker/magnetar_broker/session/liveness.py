@@ -42,22 +42,22 @@ class Liveness:
         probe = self._clock.promise()
         self._probes.append(probe)
         self._ping()
-        timer: Timer = self._clock.later(self._probe_seconds, lambda: self._give_up(probe))
+        timer: Timer = self._clock.later(self._probe_seconds, lambda: _answer(probe, False))
         try:
             return bool(await probe)
         finally:
             timer.cancel()
+            self._probes.remove(probe)
 
     def end(self) -> None:
         """The connection is closed: no probe is answered any more."""
         self._settle(False)
 
-    def _give_up(self, probe: Promise) -> None:
-        if probe in self._probes:
-            self._probes.remove(probe)
-            probe.set_result(False)
-
     def _settle(self, alive: bool) -> None:
-        probes, self._probes = self._probes, []
-        for probe in probes:
-            probe.set_result(alive)
+        for probe in list(self._probes):
+            _answer(probe, alive)
+
+
+def _answer(probe: Promise, alive: bool) -> None:
+    if not probe.done():  # else it was answered, or its waiter was cancelled
+        probe.set_result(alive)

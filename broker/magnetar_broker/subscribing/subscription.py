@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from magnetar_broker.base.errors import UnknownTrouble
+from magnetar_broker.base.waiters import Waiters
 from magnetar_broker.dispatch.base import Dispatcher, Stream
 from magnetar_broker.dispatch.compacted import CompactedReading, Start
 from magnetar_broker.dispatch.consumer import Backlog, Consumer, SubscribeRequest
@@ -25,7 +26,7 @@ from magnetar_proto.ids import MessageId
 from magnetar_storage.cursors.attached_state import IDLENESS
 from magnetar_storage.cursors.cursor import Cursor
 from magnetar_storage.cursors.cursor_log import DurableCursor
-from magnetar_storage.world.runtime import Done, Promise, settling
+from magnetar_storage.world.runtime import Done
 
 INDIVIDUAL = 0
 RETURN_SECONDS = 60.0
@@ -77,7 +78,7 @@ class Subscription:
         self._acknowledger = Acknowledger(topic.log, cursor, topic.limits.batch_index_acks)
         self._ended = ended
         self._messages_out = self._bytes_out = 0  # sent to consumers that have left
-        self._moving: Promise | None = None  # while a seek runs: done when it ends
+        self._moving: Waiters | None = None  # for the end of the seek that runs
         self._compacted: CompactedReading | None = None
 
     def limits_changed(self) -> None:
@@ -114,7 +115,7 @@ class Subscription:
         # Every wait lets other consumers and seeks in, so all is checked again after each one.
         while True:
             while self._moving is not None:
-                await self._moving
+                await self._moving.wait()
             await self.consumers.admit(self.type, request)
             competing = self._become(request.type, wanted)
             if competing is None:
@@ -281,7 +282,7 @@ class Subscription:
                 f"subscription {self.name} is being moved by another seek: try again"
             )
         clock = self.topic.log.engine.clock
-        moving = self._moving = clock.promise()
+        moving = self._moving = Waiters(clock)
         try:
             self._move(offset, mask)
             if isinstance(self.cursor, DurableCursor):
@@ -290,7 +291,7 @@ class Subscription:
                 await self.topic.cursors.durable()
         finally:
             self._moving = None
-            settling(moving)(None)
+            moving.release()
             if not self.durable:  # its readers were disconnected and must find it again
                 clock.later(RETURN_SECONDS, self._end_if_unused)
 

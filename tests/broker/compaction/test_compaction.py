@@ -426,14 +426,3 @@ def test_a_reader_of_some_slots_gets_only_keys_in_them(world: Compacting) -> Non
     assert all(halves)
     assert halves[0] | halves[1] == set(range(20, 40))
     assert not halves[0] & halves[1]
-
-
-def test_a_compaction_ends_well_when_who_waited_for_it_was_cancelled(slow: Compacting) -> None:
-    slow.publish(*[single_entry("key", b"%d" % number) for number in range(9)])
-    begun(slow)
-    ended = slow.topic.compaction._ended
-    assert ended is not None
-    ended.set_result(None)  # as a cancellation leaves it: done
-    slow.clock.advance(60)
-    assert slow.topic.compaction.status is CompactionStatus.SUCCESS
-    assert not slow.topic.compaction.is_running

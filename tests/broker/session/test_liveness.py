@@ -1,5 +1,9 @@
 """Silent clients: pinged, and disconnected when they do not answer."""
 
+import asyncio
+
+import pytest
+
 from fakes.world import ManualClock, start
 from magnetar_broker.session.liveness import Liveness
 
@@ -53,3 +57,19 @@ def test_a_client_that_is_read_from_again_is_not_given_up_and_has_not_answered()
     assert world.liveness.check() and not probe.done()
     world.clock.advance(2.1)
     assert probe.result() is False
+
+
+@pytest.mark.parametrize("how", ["received", "end", "too late"])
+async def test_who_gives_up_a_probe_disturbs_no_other(how: str) -> None:
+    world = World()
+    world.clock.promise = asyncio.get_running_loop().create_future  # type: ignore[method-assign,assignment]
+    gives_up, stays = (asyncio.create_task(world.liveness.probe()) for _ in range(2))
+    await asyncio.sleep(0)
+    gives_up.cancel()
+    await asyncio.sleep(0)
+    assert gives_up.cancelled() and not stays.done()
+    if how == "too late":
+        world.clock.advance(2.1)
+    else:
+        getattr(world.liveness, how)()
+    assert await stays is (how == "received")

@@ -1,5 +1,7 @@
 """Seeking: by id and by time, into batches, and who comes back."""
 
+import asyncio
+
 import pytest
 
 from fakes.connection import RecordingConnection
@@ -86,16 +88,22 @@ def test_damage_met_before_a_seek_leaves_out_nothing_behind_it(sub_type: int) ->
     assert world.offsets(again) == list(range(6))
 
 
-def test_a_seek_succeeds_when_who_waited_for_it_was_cancelled() -> None:
+async def test_who_gives_up_waiting_for_a_seek_disturbs_neither_it_nor_others() -> None:
     world = TopicWorld()
-    world.subscribe()
+    world.subscribe(sub_type=SHARED)
     world.publish(*[b"x"] * 3)
-    seeking = world.begin(world.subscription().seek(1))
-    moving = world.subscription()._moving
-    assert moving is not None
-    moving.set_result(None)  # as a cancellation leaves it: done
+    subscription, request = world.subscription(), world.request(sub_type=SHARED)
+    world.clock.promise = asyncio.get_running_loop().create_future  # type: ignore[method-assign,assignment]
+    seeking = asyncio.create_task(subscription.seek(1))
+    await asyncio.sleep(0)
+    gives_up, stays = (asyncio.create_task(subscription.admit(request)) for _ in range(2))
+    await asyncio.sleep(0)
+    gives_up.cancel()
+    await asyncio.sleep(0)
+    assert gives_up.cancelled() and not stays.done()
     world.clock.pump()
-    assert seeking.result() is None
+    await seeking
+    await stays
 
 
 def test_a_subscribe_during_a_seek_waits_for_it() -> None:
