@@ -17,7 +17,8 @@ class Limits:
     write_behind_bytes: int = 32 << 20
     """Records are written to segment files when more than this waits in memory."""
     unwritten_bytes: int = 160 << 20
-    """The journal pauses while more than this waits in memory."""
+    """The journal pauses while more than this waits in memory.  Rounds that are under way then end,
+    so that two more rounds may wait."""
     checkpoint_bytes: int = 128 << 20
     checkpoint_seconds: float = 60.0
     index_bytes: int = 16 << 20
