@@ -82,6 +82,9 @@ async def publish_to_topics(
         print("under way", flush=True)
         ending = asyncio.ensure_future(end.wait())
         await asyncio.wait({publishing, ending}, return_when=asyncio.FIRST_COMPLETED)
+        ending.cancel()
+        if publishing.done():
+            await publishing  # which may have failed
         publishing.cancel()
         return len(publisher.sent_at)
 

@@ -36,7 +36,7 @@ class NatsLink(Link):
         self.inbox = b"_INBOX.%s." % secrets.token_hex(8).encode()
         self.last_reply = b""
         """Where to acknowledge the last message that came."""
-        self.greeted: asyncio.Future[None] = self.promise()
+        self._greeted: asyncio.Future[None]
         self._answers: dict[int, asyncio.Future[bytes]] = {}
         self._requests = 0
 
@@ -81,9 +81,17 @@ class NatsLink(Link):
         if kind == PING:
             self.write(b"PONG\r\n")
         elif kind == PONG:
-            self.greeted.set_result(None)
+            self._greeted.set_result(None)
         elif kind == ERROR:
             self.fail(f"refused: {line.decode()}")
+
+    async def greet(self) -> None:
+        """Connect, and subscribe to what the server answers."""
+        self._greeted = self.promise()
+        self.write(b"CONNECT %s\r\n" % json.dumps(CONNECT).encode())
+        self.write(b"SUB %sanswer.* %s\r\n" % (self.inbox, ANSWERS))
+        self.write(b"SUB %sdelivery %s\r\nPING\r\n" % (self.inbox, DELIVERIES))
+        await self._greeted
 
     async def ask(self, subject: str, body: dict[str, object]) -> None:
         """A request of the JetStream API; LoadError if it is refused."""
@@ -182,10 +190,7 @@ async def _connected(port: int) -> AsyncIterator[NatsLink]:
     loop = asyncio.get_running_loop()
     _, link = await loop.create_connection(NatsLink, "127.0.0.1", port)
     try:
-        link.write(b"CONNECT %s\r\n" % json.dumps(CONNECT).encode())
-        link.write(b"SUB %sanswer.* %s\r\n" % (link.inbox, ANSWERS))
-        link.write(b"SUB %sdelivery %s\r\nPING\r\n" % (link.inbox, DELIVERIES))
-        await link.greeted
+        await link.greet()
         yield link
     finally:
         link.close()

@@ -106,15 +106,17 @@ class PacedPublisher:
         await self._done
 
     def _send_due(self) -> None:
+        if self._done.done():  # the connection failed, or `publish` was cancelled
+            return
         writes = self._load.writes
         due = int((time.perf_counter() - self._begin) * self._per_second) + 1
         for buffers, _ in writes[len(self.sent_at) : due]:
             self.sent_at.append(time.perf_counter())
             self._connection.write_all(buffers)
-        if len(self.sent_at) < len(writes) and not self._done.done():
+        if len(self.sent_at) < len(writes):
             asyncio.get_running_loop().call_later(PACE_SECONDS, self._send_due)
 
     def _receipts(self, count: int, last: Command) -> None:
         self._answered += count
-        if self._answered == self._load.entries:
+        if self._answered == self._load.entries and not self._done.done():
             self._done.set_result(None)

@@ -29,7 +29,13 @@ from bench.markdown import BEGIN, END
 from bench.markdown import main as to_markdown
 from bench.outcome import Results
 from bench.probe import probe_sync
-from bench.publishing import OPENING, WINDOW_ENTRIES, PacedPublisher, Publisher
+from bench.publishing import (
+    OPENING,
+    PACE_SECONDS,
+    WINDOW_ENTRIES,
+    PacedPublisher,
+    Publisher,
+)
 from bench.rows import ROWS, Mark, Row
 from bench.scenarios import Trial, crash, publish
 from bench.servers import Floor
@@ -190,6 +196,22 @@ async def test_a_paced_publisher_sends_everything(tmp_path: Path) -> None:
         await publisher.publish()
         assert len(publisher.sent_at) == 30
         assert publisher.sent_at == sorted(publisher.sent_at)
+
+
+async def test_a_paced_publisher_that_is_stopped_sends_nothing_more(tmp_path: Path) -> None:
+    load = encode_load(SMALL, entries=3000, write_entries=1)
+    stopped = asyncio.Event()
+    async with floor(EntryFile(tmp_path / "f")) as port, connected(port) as connection:
+        await open_producer(connection, TOPIC)
+        publisher = PacedPublisher(connection, load, per_second=1000)
+        publishing = asyncio.create_task(publisher.publish())
+        while not publisher.sent_at:
+            await asyncio.sleep(0)
+        publishing.cancel()
+        sent = len(publisher.sent_at)
+        asyncio.get_running_loop().call_later(3 * PACE_SECONDS, stopped.set)
+        await stopped.wait()
+        assert len(publisher.sent_at) == sent
 
 
 async def test_a_lost_connection_fails_all_waiters() -> None:

@@ -1,5 +1,7 @@
 """The load of other brokers is valid in their protocols, and counted however it is cut."""
 
+import asyncio
+import gc
 import struct
 from typing import Any
 
@@ -245,13 +247,30 @@ async def test_acknowledgements_of_nats_are_counted(cut: int) -> None:
 @pytest.mark.parametrize(
     "refusal", [acknowledged(0, b'{"error":{"code":503}}'), b"-ERR 'Slow Consumer'\r\n"]
 )
-async def test_what_nats_refuses_fails_the_load(refusal: bytes) -> None:
+async def test_what_nats_refuses_fails_the_load_and_nothing_else(refusal: bytes) -> None:
+    unhandled: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: unhandled.append(what))
     link = NatsLink()
     receipts_of(link)
     waiting = link.promise()
     link.data_received(refusal)
     with pytest.raises(LoadError, match="refused"):
         await waiting
+    await asyncio.sleep(0)
+    del link, waiting
+    gc.collect()
+    assert unhandled == []
+
+
+async def test_a_client_of_nats_waits_for_the_servers_answer() -> None:
+    link = NatsLink()
+    written = sent_by(link)
+    greeting = asyncio.create_task(link.greet())
+    await asyncio.sleep(0)
+    assert b"".join(written).startswith(b"CONNECT ") and written[-1].endswith(b"\r\nPING\r\n")
+    assert not greeting.done()
+    link.data_received(b"INFO {}\r\nPONG\r\n")
+    await greeting
 
 
 @CUTS
