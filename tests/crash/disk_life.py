@@ -14,6 +14,7 @@ from crash.disk_model import CursorModel, State, TopicModel
 from crash.disk_world import DurableMetadata, World
 from fakes.attached_states import Numbers
 from fakes.faulty_disk import FaultyDisk
+from fakes.runs import append
 from fakes.world import ManualPromise, ManualTasks, start
 from magnetar_broker.policies.retention import Need, Retention, deletable_to, verdicts
 from magnetar_storage.cursors.attached_state import DEDUPLICATION, DELAYS
@@ -181,7 +182,7 @@ class Life:
             model.durable = end
             topic.delays.appended(first, payloads)
 
-        topic.log.append(payloads, [n for _, n in entries], self._if_done(appended))
+        append(topic.log, payloads, [n for _, n in entries], self._if_done(appended))
         model.appended += entries
 
     def _entry(self, offset: int) -> tuple[bytes, int]:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from fakes.moody_store import MoodyStore
+from fakes.runs import append
 from fakes.world import ManualClock, ManualPromise, ManualTasks, run, start
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.interfaces import MetadataStore, SegmentStore, Version
@@ -53,7 +54,7 @@ class LogWorld:
     def append(self, log: Log, *payloads: bytes, counts: Sequence[int] = ()) -> None:
         """Append a run and wait until it is durable."""
         outcome: list[BaseException | None] = []
-        log.append(list(payloads), list(counts) or [1] * len(payloads), outcome.append)
+        append(log, list(payloads), list(counts) or [1] * len(payloads), outcome.append)
         self.clock.pump()
         assert outcome == [None]
 

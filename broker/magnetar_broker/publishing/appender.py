@@ -80,7 +80,7 @@ class Appender(RunSink):
 
     def _store(self, sends: Sends) -> None:
         try:
-            self._log.append_run(sends)
+            self._log.append(sends)
         except StorageError as error:
             self.stored(sends, error)
 

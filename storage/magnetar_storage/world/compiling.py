@@ -8,8 +8,13 @@ try:
 except ImportError:  # it comes with the compiler, and compiled modules do not use it
     T = TypeVar("T")
 
-    def mypyc_attr(*, acyclic: bool = False) -> Callable[[T], T]:  # type: ignore[misc]
-        """`acyclic`: instances are in no reference cycle, so the garbage collector skips them."""
+    def mypyc_attr(  # type: ignore[misc]
+        *, acyclic: bool = False, allow_interpreted_subclasses: bool = False
+    ) -> Callable[[T], T]:
+        """`acyclic`: instances are in no reference cycle, so the garbage collector skips them.
+
+        `allow_interpreted_subclasses`: modules that are not compiled may have subclasses.
+        """
         return lambda cls: cls
 
 

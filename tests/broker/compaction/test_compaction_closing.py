@@ -4,6 +4,7 @@ import asyncio
 
 from fakes.keyed import single_entry
 from fakes.loop_world import LoopWorld, turns
+from fakes.runs import append
 from magnetar_broker.compaction.run import CompactionRun
 from magnetar_broker.policies.compaction_rules import CompactionRules
 from magnetar_storage.compacted.compacted_log import CompactedLog
@@ -13,7 +14,7 @@ async def test_who_gives_up_closing_disturbs_neither_the_compaction_nor_others()
     world = LoopWorld()
     log = await world.open()
     await log.rollover.start_writing()
-    log.append([single_entry("key", b"value")], [1], lambda error: None)
+    append(log, [single_entry("key", b"value")], [1], lambda error: None)
     await turns()
     world.store.gate.clear()
     compaction = CompactionRun(log, CompactedLog(log), CompactionRules())

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from fakes.connection import RecordingConnection
+from fakes.runs import append
 from fakes.topics import EXCLUSIVE, SHARED, entry
 from fakes.world import ManualClock, ManualTasks, run, start
 from magnetar_broker.broker import Broker
@@ -55,7 +56,7 @@ class World:
 
     def publish(self, topic: Topic, payloads: list[bytes], counts: list[int]) -> None:
         errors: list[BaseException | None] = []
-        topic.log.append(payloads, counts, errors.append)
+        append(topic.log, payloads, counts, errors.append)
         self.clock.pump()
         assert errors == [None]
 

@@ -8,6 +8,7 @@ import pytest
 from fakes.attached_states import Numbers
 from fakes.faulty_disk import FaultyDisk
 from fakes.logs import KEY
+from fakes.runs import append
 from fakes.world import ManualClock, ManualTasks, QueuedWorkers, run
 from magnetar_storage.cursors.cursor_log import GATHER_SECONDS, CursorLog
 from magnetar_storage.local.store import LocalStore
@@ -46,7 +47,7 @@ class World:
         self.rounds.append(records)
 
     def append(self) -> None:
-        self.log.append([b"entry"], [1], lambda _: None)
+        append(self.log, [b"entry"], [1], lambda _: None)
 
     def end_rounds(self) -> None:
         while self.clock.step() or self.workers.journal.step():

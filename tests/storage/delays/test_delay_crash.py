@@ -8,6 +8,7 @@ import pytest
 from effort import parts
 from fakes.faulty_disk import Crash, FaultyDisk, nothing, seeded
 from fakes.local_store import TINY
+from fakes.runs import append
 from fakes.world import InlineWorkers, ManualClock, ManualTasks, run
 from magnetar_storage.cursors.attached_state import DELAYS
 from magnetar_storage.cursors.cursor_log import CursorLog
@@ -73,9 +74,8 @@ class Machine:
                 if due:
                     self.index.add(list(due), list(due.values()))
 
-        self.log.append(
-            [b"%d" % (first + at) for at in range(len(delays))], [1] * len(delays), outcome
-        )
+        payloads = [b"%d" % (first + at) for at in range(len(delays))]
+        append(self.log, payloads, [1] * len(delays), outcome)
 
     def release(self, ms: int) -> None:
         self.now += ms

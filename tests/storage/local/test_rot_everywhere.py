@@ -10,6 +10,7 @@ import pytest
 
 from fakes.faulty_disk import FaultyDisk
 from fakes.local_store import TINY, Machine, Truth
+from fakes.runs import append
 from fakes.world import InlineWorkers, ManualClock, ManualTasks, run
 from magnetar_storage.cursors.cursor_log import CursorLog
 from magnetar_storage.errors import Corrupt, NoSegment, StorageError, Unavailable
@@ -309,7 +310,7 @@ class Topics:
             log = run(Log.open(key, engine, create=True), clock)
             assert log is not None
             run(log.rollover.start_writing(), clock)
-            log.append([b"%d" % n for n in range(9)], [1] * 9, lambda error: None)
+            append(log, [b"%d" % n for n in range(9)], [1] * 9, lambda error: None)
             cursors = run(CursorLog.open(log), clock)
             cursor = run(cursors.create("s", -1, {"p": "q"}), clock)
             for offset in (0, 1, 4):

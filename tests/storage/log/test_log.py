@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from effort import examples
 from fakes.logs import BY_THREE, KEY, LogWorld, numbered
+from fakes.runs import append
 from magnetar_storage.errors import DiskFull, Fenced, Unavailable, WriterFailed
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.positions import NOWHERE
@@ -41,7 +42,7 @@ def test_an_entry_is_readable_once_it_is_reported_and_not_before() -> None:
     world = LogWorld()
     log = world.open()
     seen: list[tuple[int, int]] = []
-    log.append([b"a", b"b"], [1, 5], lambda _: seen.append((log.end, log.messages_end)))
+    append(log, [b"a", b"b"], [1, 5], lambda _: seen.append((log.end, log.messages_end)))
     assert (log.end, log.tail.get(0, 9, 99), seen) == (0, None, [])
     assert world.read_all(log) == []
     world.clock.pump()
@@ -55,7 +56,7 @@ def test_reports_come_in_the_order_of_the_appends_over_a_roll() -> None:
     log = world.open()
     order: list[int] = []
     for number in range(20):
-        log.append([b"%d" % number], [1], lambda _, number=number: order.append(number))  # type: ignore[misc]
+        append(log, [b"%d" % number], [1], lambda _, number=number: order.append(number))  # type: ignore[misc]
         if number % 4 == 3:
             world.clock.step()
     world.clock.pump()
@@ -68,7 +69,7 @@ def test_appending_needs_a_writer() -> None:
     world = LogWorld()
     log = world.open(writing=False)
     with pytest.raises(WriterFailed):
-        log.append([b"a"], [1], lambda _: None)
+        append(log, [b"a"], [1], lambda _: None)
 
 
 def test_an_append_that_the_writer_rejects_leaves_no_hole() -> None:
@@ -83,7 +84,7 @@ def test_an_append_that_the_writer_rejects_leaves_no_hole() -> None:
 
     working, writer.append = writer.append, reject  # type: ignore[assignment,method-assign]
     with pytest.raises(OverflowError):
-        log.append([b"a"], [-1], lambda _: None)
+        append(log, [b"a"], [-1], lambda _: None)
     writer.append = working  # type: ignore[method-assign]
     world.append(log, b"b")
     assert (log.end, world.read_all(log)) == (1, [b"b"])
@@ -204,7 +205,7 @@ def test_offsets_positions_and_counts_agree(
 def test_entries_not_yet_durable_have_no_offset() -> None:
     world = LogWorld()
     log = world.open()
-    ledger, entry = log.append([b"a"], [1], lambda _: None)
+    ledger, entry = append(log, [b"a"], [1], lambda _: None)
     assert log.offset_of(ledger, entry) is None
     world.clock.pump()
     assert log.offset_of(ledger, entry) == 0
@@ -216,9 +217,9 @@ def test_messages_are_counted_across_a_segment_that_is_not_settled_yet() -> None
     world = LogWorld(BY_THREE)
     log = world.open()
     world.store.create_gate = world.clock.promise()
-    log.append(numbered(0, 3), [2, 2, 2], lambda _: None)
+    append(log, numbered(0, 3), [2, 2, 2], lambda _: None)
     world.clock.pump()  # the roll waits for its segment
-    log.append([b"3"], [10], lambda _: None)
+    append(log, [b"3"], [10], lambda _: None)
     settling = log.rollover.settle
     held = world.clock.promise()
 
@@ -228,7 +229,7 @@ def test_messages_are_counted_across_a_segment_that_is_not_settled_yet() -> None
 
     log.rollover.settle = settle_later  # type: ignore[method-assign]
     world.store.create_gate.set_result(None)
-    log.append([b"4"], [100], lambda _: None)
+    append(log, [b"4"], [100], lambda _: None)
     world.clock.pump()
     assert [segment.entries for segment in log.segments] == [None, None]
     assert [world.do(log.entries.messages_before(o)) for o in range(6)] == [0, 2, 4, 6, 16, 116]
@@ -301,7 +302,7 @@ def test_a_roll_that_fails_ends_the_log() -> None:
     assert reported == [world.store.create_failure]
     assert log.failed is world.store.create_failure
     with pytest.raises(DiskFull):
-        log.append([b"x"], [1], lambda _: None)
+        append(log, [b"x"], [1], lambda _: None)
     world.store.create_failure = None
     assert world.read_all(world.open()) == numbered(0, 3)
 
@@ -407,8 +408,8 @@ def test_a_failed_append_ends_the_log_and_is_reported_once() -> None:
     reported: list[BaseException] = []
     outcomes: list[BaseException | None] = []
     log.on_failure = reported.append
-    log.append([b"lost"], [1], outcomes.append)
-    log.append([b"lost too"], [1], outcomes.append)
+    append(log, [b"lost"], [1], outcomes.append)
+    append(log, [b"lost too"], [1], outcomes.append)
     error = DiskFull("no room")
     world.store.break_writers(error)
     world.clock.pump()
@@ -416,7 +417,7 @@ def test_a_failed_append_ends_the_log_and_is_reported_once() -> None:
     assert reported == [error]
     assert (log.end, log.failed) == (1, error)
     with pytest.raises(DiskFull):
-        log.append([b"never"], [1], outcomes.append)
+        append(log, [b"never"], [1], outcomes.append)
     log = world.open()
     assert world.read_all(log) == [b"kept"]
     world.append(log, b"on")
@@ -430,7 +431,7 @@ def test_a_log_that_failed_keeps_no_stacks_of_those_it_refuses() -> None:
     refusals: list[DiskFull] = []
     for _ in range(3):
         with pytest.raises(DiskFull, match="no room") as appending:
-            log.append([b"x"], [1], lambda _: None)
+            append(log, [b"x"], [1], lambda _: None)
         with pytest.raises(DiskFull, match="no room") as opening:
             world.do(log.rollover.start_writing())
         refusals += [appending.value, opening.value]
@@ -444,13 +445,13 @@ def test_a_second_owner_fences_the_first() -> None:
     first = world.open()
     world.append(first, b"a")
     outcomes: list[BaseException | None] = []
-    first.append([b"in flight"], [1], outcomes.append)
+    append(first, [b"in flight"], [1], outcomes.append)
     second = world.open()
     world.clock.pump()
     assert world.read_all(second)[0] == b"a"
     assert outcomes[0] is None or b"in flight" not in world.read_all(second)
     late: list[BaseException | None] = []
-    first.append([b"b"], [1], late.append)
+    append(first, [b"b"], [1], late.append)
     world.clock.pump()
     assert isinstance(late[0], Fenced)
     assert isinstance(first.failed, Fenced)
@@ -482,7 +483,7 @@ def test_closing_seals_and_reports_no_failure() -> None:
     assert log.segments[0].entries == 1
     assert reported == []
     with pytest.raises(WriterFailed):
-        log.append([b"b"], [1], lambda _: None)
+        append(log, [b"b"], [1], lambda _: None)
     with pytest.raises(WriterFailed):
         world.do(log.rollover.start_writing())
 
@@ -574,7 +575,7 @@ def test_deleting_removes_every_segment_and_the_record() -> None:
     world = LogWorld(BY_THREE)
     log = rolled(world, 8)
     outcomes: list[BaseException | None] = []
-    log.append([b"late"], [1], outcomes.append)
+    append(log, [b"late"], [1], outcomes.append)
     world.do(log.delete())
     world.clock.pump()
     assert world.store.ids() == set()

@@ -9,6 +9,7 @@ from effort import parts
 from fakes.attached_states import Numbers
 from fakes.faulty_disk import Crash, FaultyDisk, nothing, seeded
 from fakes.local_store import TINY
+from fakes.runs import append
 from fakes.world import InlineWorkers, ManualClock, ManualTasks, run
 from magnetar_storage.cursors.attached_state import DELAYS
 from magnetar_storage.cursors.cursor_log import CursorLog, DurableCursor
@@ -69,7 +70,7 @@ class Machine:
             if error is None:
                 self.durable = max(self.durable, first + count)
 
-        self.log.append(payloads, [1] * count, outcome)
+        append(self.log, payloads, [1] * count, outcome)
         self.appended += payloads
 
     def ack(self, cursor: DurableCursor, *offsets: int) -> None:

@@ -7,6 +7,7 @@ import pytest
 from fakes.faulty_disk import Crash, FaultyDisk, nothing, seeded
 from fakes.local_store import TINY
 from fakes.logs import BY_THREE, KEY, LogWorld
+from fakes.runs import append
 from fakes.world import InlineWorkers, ManualClock, ManualTasks, run
 from magnetar_storage.errors import StorageError, Unavailable, WriterFailed
 from magnetar_storage.local.store import LocalStore
@@ -29,7 +30,7 @@ def test_a_terminated_log_takes_nothing_and_is_read_as_before() -> None:
         with pytest.raises(WriterFailed, match="is terminated"):
             world.do(one.rollover.start_writing())
         with pytest.raises(StorageError):
-            one.append([b"x"], [1], lambda error: None)
+            append(one, [b"x"], [1], lambda error: None)
         world.do(one.rollover.terminate())  # again
     assert all(segment.entries is not None for segment in log.segments)
 
@@ -47,7 +48,7 @@ def test_what_is_under_way_becomes_durable_first() -> None:
     world = LogWorld()
     log = world.open()
     outcome: list[BaseException | None] = []
-    log.append([b"0", b"1"], [1, 1], outcome.append)
+    append(log, [b"0", b"1"], [1, 1], outcome.append)
     world.do(log.rollover.terminate())
     assert outcome == [None]
     assert world.read_all(world.open(writing=False)) == [b"0", b"1"]
@@ -57,7 +58,7 @@ def test_it_waits_for_a_new_segment_that_is_being_made() -> None:
     world = LogWorld(BY_THREE)
     log = world.open()
     outcome: list[BaseException | None] = []
-    log.append([b"0", b"1", b"2"], [1, 1, 1], outcome.append)
+    append(log, [b"0", b"1", b"2"], [1, 1, 1], outcome.append)
     rolling = world.begin(log.rollover.start_writing())
     world.do(log.rollover.terminate())
     world.clock.pump()
@@ -115,9 +116,9 @@ class Machine:
         log = self.open()
         run(log.rollover.start_writing(), self.clock)
         for number in range(5):
-            log.append([b"%d" % number], [1], self._appended)
+            append(log, [b"%d" % number], [1], self._appended)
             self.clock.pump()
-        log.append([b"5"], [1], self._appended)
+        append(log, [b"5"], [1], self._appended)
         run(log.rollover.terminate(), self.clock)
         self.terminated = True
 

@@ -8,6 +8,7 @@ import pytest
 
 from fakes.logs import BY_THREE, NEVER, LogWorld, numbered
 from fakes.loop_world import LoopWorld, turns
+from fakes.runs import append
 from magnetar_storage.interfaces import Version
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.roll_limits import RollLimits
@@ -50,7 +51,7 @@ async def test_a_cancelled_wait_for_a_roll_does_not_affect_others(waits: Waiting
     log = await world.open()
     await log.rollover.start_writing()
     world.store.gate.clear()
-    log.append(numbered(0, 3), [1] * 3, lambda _: None)
+    append(log, numbered(0, 3), [1] * 3, lambda _: None)
     await turns()
     gives_up = asyncio.create_task(waits(log))
     stays = asyncio.create_task(waits(log))
@@ -70,8 +71,8 @@ async def test_a_roll_that_is_due_is_waited_for_before_it_has_begun() -> None:
     world = LoopWorld(RollLimits(max_entries=1, min_age_ms=0))
     log = await world.open()
     await log.rollover.start_writing()
-    log.append([b"0"], [1], lambda _: None)
-    log.append([b"1"], [1], lambda _: None)
+    append(log, [b"0"], [1], lambda _: None)
+    append(log, [b"1"], [1], lambda _: None)
     while not log.end:
         await asyncio.sleep(0)
     log.rollover.roll_if_due()

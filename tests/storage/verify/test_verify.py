@@ -9,6 +9,7 @@ import pytest
 
 from fakes.faulty_disk import FaultyDisk
 from fakes.local_store import TINY
+from fakes.runs import append
 from fakes.world import InlineWorkers, ManualClock, ManualTasks, run
 from magnetar_storage.compacted.compacted_part import Stretch
 from magnetar_storage.compacted.compacted_writer import CompactedWriter, Scratch
@@ -73,7 +74,7 @@ class Directory:
         self.do(log.rollover.start_writing())
         self.do(cursors.create("reader", -1, {}))
         for turn in range(6):
-            log.append([b"%d %d" % (turn, i) for i in range(3)], [1, turn + 1, 2], fail_on_error)
+            append(log, [b"%d %d" % (turn, i) for i in range(3)], [1, turn + 1, 2], fail_on_error)
             cursors.cursors["reader"].ack([turn])
             cursors.changed(cursors.cursors["reader"], fail_on_error)
             self.clock.pump()
@@ -93,7 +94,7 @@ class Directory:
 
     def rewrite(self, log: Log) -> None:
         """One entry of the first segment is needed, none of the second."""
-        log.append([b"last"], [1], fail_on_error)
+        append(log, [b"last"], [1], fail_on_error)
         self.clock.pump()
         needs = Cursor(4)
         needs.ack(range(6, 18))

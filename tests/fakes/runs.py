@@ -1,0 +1,27 @@
+"""Runs of entries for a log, of a test instead of a producer."""
+
+from collections.abc import Sequence
+
+from magnetar_storage.log.log import Log, LogRun
+from magnetar_storage.log.positions import Position
+from magnetar_storage.world.runtime import Done
+
+
+class Run(LogRun):
+    """Entries, and what to call with their outcome."""
+
+    def __init__(self, payloads: Sequence[bytes], counts: Sequence[int], done: Done) -> None:
+        super().__init__()
+        self.payloads, self.counts = list(payloads), list(counts)
+        self.size = sum(map(len, payloads))
+        self._done = done
+
+    def stored(self, error: BaseException | None) -> None:
+        self._done(error)
+
+
+def append(log: Log, payloads: Sequence[bytes], counts: Sequence[int], done: Done) -> Position:
+    """Queue entries of `counts` messages each; returns the position of the first."""
+    run = Run(payloads, counts, done)
+    log.append(run)
+    return run.ledger, run.first_entry
