@@ -64,8 +64,8 @@ class FrameSocket:
         if not data:
             raise Closed("end of stream")
         frames = [
-            Received(kind, getattr(decode(buf, start, mid), FIELDS[kind]), buf[mid:end])
-            for kind, buf, start, mid, end in self._decoder.feed(data)
+            Received(kind, getattr(decode(buf, start, mid), FIELDS[kind]), payload)
+            for kind, buf, start, mid, payload in self._decoder.feed(data)
         ]
         assert self._decoder.error is None, self._decoder.error
         return frames

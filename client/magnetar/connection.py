@@ -209,10 +209,10 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._heard = True
         try:
-            for kind, buf, start, mid, end in self._decoder.feed(data):
+            for kind, buf, start, mid, payload in self._decoder.feed(data):
                 handler = self._HANDLERS.get(kind)
                 if handler is not None:
-                    handler(self, buf, start, mid, end)
+                    handler(self, buf, start, mid, payload)
             if self._decoder.error is not None:
                 raise self._decoder.error
         except ProtocolError as error:
@@ -241,26 +241,26 @@ class Connection(asyncio.Protocol):
 
     # -- frames: one small handler each
 
-    def _on_receipt(self, buf: bytes, start: int, mid: int, end: int) -> None:
+    def _on_receipt(self, buf: bytes, start: int, mid: int, payload: bytes) -> None:
         producer_id, sequence_id, _, ledger, entry = decode_receipt(buf, start, mid)
         producer = self._producers.get(producer_id)
         if producer is not None:
             producer.receipt_rcvd(self, sequence_id, ledger, entry)
 
-    def _on_message(self, buf: bytes, start: int, mid: int, end: int) -> None:
+    def _on_message(self, buf: bytes, start: int, mid: int, payload: bytes) -> None:
         delivery = decode_message(buf, start, mid)
         consumer = self._consumers.get(delivery.consumer_id)
         if consumer is not None:
-            consumer.entry_rcvd(delivery, buf[mid:end])
+            consumer.entry_rcvd(delivery, payload)
 
-    def _on_ping(self, buf: bytes, start: int, mid: int, end: int) -> None:
+    def _on_ping(self, buf: bytes, start: int, mid: int, payload: bytes) -> None:
         self.write(encode(pb.CommandPong()))
 
-    def _on_connected(self, buf: bytes, start: int, mid: int, end: int) -> None:
+    def _on_connected(self, buf: bytes, start: int, mid: int, payload: bytes) -> None:
         if not self._connected.done():
             self._connected.set_result(decode(buf, start, mid).connected)
 
-    def _on_answer(self, buf: bytes, start: int, mid: int, end: int) -> None:
+    def _on_answer(self, buf: bytes, start: int, mid: int, payload: bytes) -> None:
         command = decode(buf, start, mid)
         reply = _REPLY_OF[command.type](command)
         answer = self._answers.get(reply.request_id)
@@ -271,7 +271,7 @@ class Connection(asyncio.Protocol):
         else:
             answer.set_result(reply)
 
-    def _on_error(self, buf: bytes, start: int, mid: int, end: int) -> None:
+    def _on_error(self, buf: bytes, start: int, mid: int, payload: bytes) -> None:
         reply = decode(buf, start, mid).error
         error = broker_error(reply.error, reply.message)
         if reply.request_id == NO_REQUEST or not self._connected.done():
@@ -281,24 +281,24 @@ class Connection(asyncio.Protocol):
         if answer is not None and not answer.done():
             answer.set_exception(error)
 
-    def _on_send_error(self, buf: bytes, start: int, mid: int, end: int) -> None:
+    def _on_send_error(self, buf: bytes, start: int, mid: int, payload: bytes) -> None:
         error = decode(buf, start, mid).send_error
         producer = self._producers.get(error.producer_id)
         if producer is not None:
             producer.send_error_rcvd(self, error)
 
-    def _on_close_producer(self, buf: bytes, start: int, mid: int, end: int) -> None:
+    def _on_close_producer(self, buf: bytes, start: int, mid: int, payload: bytes) -> None:
         producer = self._producers.pop(decode(buf, start, mid).close_producer.producer_id, None)
         if producer is not None:
             producer.detached(self, ConnectionLost(f"{self.address} closed the producer"))
 
-    def _on_close_consumer(self, buf: bytes, start: int, mid: int, end: int) -> None:
+    def _on_close_consumer(self, buf: bytes, start: int, mid: int, payload: bytes) -> None:
         consumer = self._consumers.pop(decode(buf, start, mid).close_consumer.consumer_id, None)
         if consumer is not None:
             consumer.detached(self, ConnectionLost(f"{self.address} closed the consumer"))
 
     # Frames of other kinds are ignored.
-    _HANDLERS: ClassVar[dict[int, Callable[["Connection", bytes, int, int, int], None]]] = {
+    _HANDLERS: ClassVar[dict[int, Callable[["Connection", bytes, int, int, bytes], None]]] = {
         Kind.SEND_RECEIPT: _on_receipt,
         Kind.MESSAGE: _on_message,
         Kind.PING: _on_ping,

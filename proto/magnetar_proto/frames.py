@@ -14,9 +14,9 @@ from google.protobuf.message import DecodeError
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.errors import BadCommand, BadFrame, FrameTooLarge, RemoteError
 
-Frame = tuple[int, bytes, int, int, int]
-"""(kind, buf, start, mid, end): the command of type `kind` is buf[start:mid], its payload
-section buf[mid:end]."""
+Frame = tuple[int, bytes, int, int, bytes]
+"""(kind, buf, start, mid, payload): the command of type `kind` is buf[start:mid]; its payload
+section is bytes of its own."""
 
 FRAME_PADDING: Final = 10 * 1024
 """What a whole frame may have above the advertised maximal message size, in bytes."""
@@ -29,6 +29,8 @@ TYPE_TAG: Final = 0x08
 # A command has at least a type, which takes two bytes, behind its own size.
 SMALLEST_TOTAL: Final = SIZE.size + 2
 
+LARGE: Final = 16 << 10
+"""The payload section of a frame of so many bytes is copied once, from where it was received."""
 VIEW_FROM: Final = 4096
 """The start of a frame is kept as a view of the read it came in, if it has so many bytes."""
 MAX_PIECES: Final = 64
@@ -56,10 +58,10 @@ class FrameDecoder:
         self._have = 0  # bytes in the pieces
         self._need = 0  # size of that frame; 0 while unknown, for lack of its length word
 
-    def feed(self, data: bytes) -> list[Frame]:
+    def feed(self, data: bytes | memoryview) -> list[Frame]:
         """Take received bytes; return the frames that they complete, in order.
 
-        Frames that lie whole inside `data` point into it. On a malformed frame the good ones
+        The memory of a view may be used again on return. On a malformed frame the good ones
         before it are returned and `error` is set: the caller handles the frames, then closes the
         connection; later input is ignored.
         """
@@ -68,7 +70,12 @@ class FrameDecoder:
             return frames
         try:
             pos = self._complete(data, frames) if self._pieces else 0
-            self._scan(data, pos, frames)
+            if len(data) - pos >= LARGE:
+                pos = self._scan_large(data, pos, frames)
+            if isinstance(data, bytes):
+                self._scan(data, pos, frames)
+            elif pos < len(data):
+                self._scan(bytes(data[pos:]), 0, frames)
         except RemoteError as error:
             self.error = error
         return frames
@@ -78,6 +85,21 @@ class FrameDecoder:
         self._pieces.clear()
         self._have = self._need = 0
         self.error = None
+
+    def _scan_large(self, data: bytes | memoryview, pos: int, frames: list[Frame]) -> int:
+        """Append large frames while there are whole ones; returns where the first other begins."""
+        size = len(data)
+        while size - pos >= LARGE:
+            total, command, tag, kind = FRAME_HEAD.unpack_from(data, pos)
+            mid, end = pos + 8 + command, pos + 4 + total
+            # One that is wrong, or rare, is left to `_scan`.
+            if total < LARGE or end > size or mid > end or command < 2 or not _usual(tag, kind):
+                break
+            self._checked_total(data, pos)
+            command_bytes = bytes(data[pos + 8 : mid])
+            frames.append((kind, command_bytes, 0, command, bytes(data[mid:end])))
+            pos = end
+        return pos
 
     def _scan(self, data: bytes, pos: int, frames: list[Frame]) -> None:
         """Append the whole frames of data[pos:] and keep the rest."""
@@ -99,7 +121,7 @@ class FrameDecoder:
                 raise BadFrame(f"a command of {command} bytes in a frame of {total + 4}")
             if tag != TYPE_TAG or kind > 127:
                 kind = _find_kind(data, start, mid)
-            append((kind, data, start, mid, end))
+            append((kind, data, start, mid, data[mid:end]))
             pos = end
         if pos < size:
             self._keep(data, pos)
@@ -112,27 +134,28 @@ class FrameDecoder:
             self._need = SIZE.size + self._checked_total(data, pos)
         self._pieces.append(data[pos:] if self._have < VIEW_FROM else memoryview(data)[pos:])
 
-    def _complete(self, data: bytes, frames: list[Frame]) -> int:
+    def _complete(self, data: bytes | memoryview, frames: list[Frame]) -> int:
         """Add to the started frame what it lacks of `data`; return the bytes taken."""
         if not self._need:
-            head = b"".join(self._pieces) + data[: SIZE.size]
+            head = b"".join(self._pieces) + bytes(data[: SIZE.size])
             if len(head) < SIZE.size:
                 self._pieces, self._have = [head], len(head)
                 return len(data)
             self._need = SIZE.size + self._checked_total(head, 0)
         taken = min(self._need - self._have, len(data))
-        self._pieces.append(data[:taken])
         self._have += taken
         if self._have < self._need:
+            self._pieces.append(bytes(data[:taken]))
             if len(self._pieces) > MAX_PIECES:
                 self._pieces = [b"".join(self._pieces)]
             return taken
-        whole = b"".join(self._pieces)
-        self._pieces.clear()
-        self._scan(whole, 0, frames)
+        pieces, self._pieces = self._pieces, []
+        pieces.append(memoryview(data)[:taken])
+        if self._need < LARGE or not _join_large(pieces, frames):
+            self._scan(b"".join(pieces), 0, frames)
         return taken
 
-    def _checked_total(self, data: bytes, pos: int) -> int:
+    def _checked_total(self, data: bytes | memoryview, pos: int) -> int:
         total: int = SIZE.unpack_from(data, pos)[0]
         if not SMALLEST_TOTAL <= total <= self.max_frame - SIZE.size:
             raise self._bad_total(total)
@@ -142,6 +165,25 @@ class FrameDecoder:
         if total < SMALLEST_TOTAL:
             return BadFrame(f"a frame of {total + 4} bytes cannot hold a command")
         return FrameTooLarge(f"a frame of {total + 4} bytes, the limit is {self.max_frame}")
+
+
+def _usual(tag: int, kind: int) -> bool:
+    """Whether a command with these first two bytes begins with its type."""
+    return tag == TYPE_TAG and kind <= 127
+
+
+def _join_large(pieces: list[bytes | memoryview], frames: list[Frame]) -> bool:
+    """Append the frame that the pieces are; False if its command is rare, or not in the first."""
+    first = pieces[0]
+    if len(first) < FRAME_HEAD.size:
+        return False
+    _, command, tag, kind = FRAME_HEAD.unpack_from(first)
+    mid = SIZES.size + command
+    if mid > len(first) or command < 2 or not _usual(tag, kind):
+        return False
+    payload = b"".join((memoryview(first)[mid:], *pieces[1:]))
+    frames.append((kind, bytes(first[SIZES.size : mid]), 0, command, payload))
+    return True
 
 
 def _find_kind(buf: bytes, start: int, mid: int) -> int:

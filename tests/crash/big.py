@@ -91,8 +91,7 @@ class Counter:
     def _take(self, wire: Wire, frames: list[Frame]) -> None:
         self.first_at = self.first_at or time.monotonic()
         permits = 0
-        for _, buf, _, mid, end in frames:
-            entry = buf[mid:end]
+        for _, _, _, _, entry in frames:
             metadata, _ = parse_metadata(entry)
             if metadata.sequence_id != self.entries % RING:
                 self.problems.append(f"entry {self.entries} is {metadata.sequence_id} of {RING}")

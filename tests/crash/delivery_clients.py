@@ -195,10 +195,9 @@ class Consumer:
 
     def _take(self, frame: Frame) -> tuple[Message, Place, float]:
         """What came, where it is, and for how many seconds that is known."""
-        _, buf, start, mid, end = frame
+        _, buf, start, mid, entry = frame
         header = decode_message(buf, start, mid)
         place = header.ledger, header.entry
-        entry = buf[mid:end]
         if not verify_checksum(entry, 0, len(entry)):
             self._topic.alarm(f"{place} is damaged")
         metadata, _ = parse_metadata(entry)

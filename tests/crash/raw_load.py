@@ -182,10 +182,10 @@ class Consumer:
 
     def _take(self, frame: Frame) -> tuple[Place, int, int, bool]:
         """Where it is, how many messages came and which (a mask), and whether again."""
-        _, buf, start, mid, end = frame
+        _, buf, start, mid, entry = frame
         message = decode_message(buf, start, mid)
         place = message.ledger, message.entry
-        metadata, _ = parse_metadata(buf[mid : min(end, mid + METADATA_BYTES)])
+        metadata, _ = parse_metadata(entry[:METADATA_BYTES])
         unacked = (1 << (metadata.num_messages_in_batch or 1)) - 1
         if message.ack_set:
             unacked &= ack_set_to_mask(message.ack_set)
@@ -337,9 +337,8 @@ class Reading:
 
     def take(self, frames: list[Frame], wire: Wire) -> None:
         permits = 0
-        for _, buf, start, mid, end in frames:
+        for _, buf, start, mid, entry in frames:
             message = decode_message(buf, start, mid)
-            entry = buf[mid:end]
             metadata, at = parse_metadata(entry)
             name, number = metadata.producer_name, metadata.sequence_id
             messages = metadata.num_messages_in_batch or 1

@@ -195,10 +195,10 @@ class Soak:
         def messages(frames: list[Frame]) -> None:
             nonlocal used
             ids = []
-            for _, buf, start, mid, end in frames:
+            for _, buf, start, mid, entry in frames:
                 header = decode_message(buf, start, mid)
                 ids.append((header.ledger, header.entry, ()))
-                metadata, _ = parse_metadata(buf[mid : min(end, mid + 128)])
+                metadata, _ = parse_metadata(entry[:128])
                 used += metadata.num_messages_in_batch or 1
             if name in DURABLE:
                 self.acked[name] += len(ids)

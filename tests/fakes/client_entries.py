@@ -17,9 +17,9 @@ def stored(
 ) -> bytes:
     """What a broker stores for one SEND: the bytes behind the command."""
     frame = Sender(7, "p", compression).encode(messages, sequence_id, 1234, 5 * MIB)
-    [(kind, buf, _, mid, end)] = FrameDecoder(6 * MIB).feed(frame)
+    [(kind, _, _, _, entry)] = FrameDecoder(6 * MIB).feed(frame)
     assert kind == pb.BaseCommand.SEND
-    return buf[mid:end]
+    return entry
 
 
 def entry_of(

@@ -60,9 +60,9 @@ class RecordingConnection:
         return self.room
 
     def send(self, frames: bytes) -> None:
-        for kind, buf, start, mid, end in self._decoder.feed(frames):
+        for kind, buf, start, mid, payload in self._decoder.feed(frames):
             if kind == pb.BaseCommand.MESSAGE:
-                self.messages.append(Got(*decode_message(buf, start, mid), buf[mid:end]))
+                self.messages.append(Got(*decode_message(buf, start, mid), payload))
             else:
                 assert kind == pb.BaseCommand.SEND_RECEIPT
                 self.receipts.append(Receipt(*decode_receipt(buf, start, mid)))

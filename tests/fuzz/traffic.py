@@ -28,4 +28,4 @@ def commands() -> list[bytes]:
 
 def entries() -> list[bytes]:
     """Every different payload section."""
-    return sorted({buf[mid:end] for _, buf, _, mid, end in frames() if end > mid})
+    return sorted({payload for *_, payload in frames() if payload})

@@ -149,8 +149,8 @@ ORDERS = (
     Order(
         "world/native_file.py",
         "a file that was written directly is read directly",
-        "fcntl.fcntl(self._fd, fcntl.F_SETFL, cached)",
-        "pass",
+        "finally:\n                self._be_direct(False)",
+        "finally:\n                pass",
     ),
     Order(
         "world/pieces.py",

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.errors import BadCommand, BadFrame, FrameTooLarge, RemoteError
-from magnetar_proto.frames import FrameDecoder, encode_frame
+from magnetar_proto.frames import LARGE, FrameDecoder, encode_frame
 
 LIMIT = 400
+BIG_LIMIT = 4 * LARGE
 Parts = tuple[int, bytes, bytes]
 
 commands = st.tuples(st.integers(0, 127), st.binary(max_size=40)).map(
@@ -24,7 +25,7 @@ frames = st.builds(encode_frame, commands, st.binary(max_size=200))
 def parts(decoder: FrameDecoder, data: bytes) -> list[Parts]:
     """Feed, and copy out what the frames locate."""
     return [
-        (kind, buf[start:mid], buf[mid:end]) for kind, buf, start, mid, end in decoder.feed(data)
+        (kind, buf[start:mid], payload) for kind, buf, start, mid, payload in decoder.feed(data)
     ]
 
 
@@ -59,7 +60,54 @@ def test_any_chunking_reads_the_same(good: list[bytes], tail: bytes, places: lis
     assert len(whole[0]) >= len(good)
 
 
-def test_frames_inside_one_feed_are_not_copied() -> None:
+def decode_received(chunks: list[bytes]) -> tuple[list[Parts], str]:
+    """As a socket's reads: each chunk in the same memory."""
+    decoder, found = FrameDecoder(BIG_LIMIT), []
+    memory = bytearray(max(map(len, chunks), default=0))
+    for chunk in chunks:
+        memory[: len(chunk)] = chunk
+        with memoryview(memory)[: len(chunk)] as view:
+            frames = decoder.feed(view)
+        memory[:] = bytes(len(memory))
+        found += [(kind, buf[start:mid], payload) for kind, buf, start, mid, payload in frames]
+    return found, repr(decoder.error)
+
+
+@given(
+    st.lists(st.tuples(commands, st.sampled_from([0, 1, 100, LARGE - 8, LARGE, LARGE + 5000]))),
+    st.lists(st.integers(0, BIG_LIMIT), max_size=6),
+    st.sampled_from([b"", b"\x00", pack(">II", LARGE, 9) + bytes(20), pack(">IIH", LARGE, 0, 0)]),
+)
+def test_memory_that_is_used_again_reads_the_same(
+    made: list[tuple[bytes, int]], places: list[int], tail: bytes
+) -> None:
+    sent = [(command, bytes((n + 1,)) * size) for n, (command, size) in enumerate(made)]
+    data = b"".join(encode_frame(command, payload) for command, payload in sent) + tail
+    expected = [(command[1], command, payload) for command, payload in sent]
+    found, error = decode_in([data], BIG_LIMIT)
+    assert found == expected
+    for chunks in (cut(data, places), [data[i : i + 1000] for i in range(0, len(data), 1000)]):
+        pieces = [
+            chunk[i : i + BIG_LIMIT] for chunk in chunks for i in range(0, len(chunk), BIG_LIMIT)
+        ]
+        assert decode_received(pieces) == (expected, error)
+
+
+def test_a_large_frame_with_a_type_that_does_not_come_first_is_found() -> None:
+    ping = pb.CommandPing().SerializeToString()
+    command = b"\x92\x01" + bytes((len(ping),)) + ping + b"\x08\x12"
+    payload = bytes(LARGE)
+    data = encode_frame(command, payload)
+    expected = [(pb.BaseCommand.PING, command, payload)]
+    assert decode_in([data], BIG_LIMIT)[0] == expected
+    assert decode_received([data[:100], data[100:]])[0] == expected
+
+
+def test_a_large_frame_beyond_the_limit_is_refused() -> None:
+    assert "FrameTooLarge" in decode_in([encode_frame(b"\x08\x06", bytes(LARGE))], LARGE)[1]
+
+
+def test_commands_inside_one_feed_are_not_copied() -> None:
     data = encode_frame(b"\x08\x12\x92\x01\x00") * 3
     assert all(buf is data for _, buf, _, _, _ in FrameDecoder(LIMIT).feed(data))
 
@@ -140,9 +188,9 @@ def test_a_command_without_a_type_is_a_bad_command(command: bytes) -> None:
 def test_noise_is_accepted_or_refused(chunks: list[bytes], limit: int) -> None:
     decoder = FrameDecoder(limit)
     for chunk in chunks:
-        for _, buf, start, mid, end in decoder.feed(chunk):
-            assert start + 2 <= mid <= end <= len(buf)
-            assert end - start + 8 <= limit
+        for _, buf, start, mid, payload in decoder.feed(chunk):
+            assert start + 2 <= mid <= len(buf)
+            assert mid - start + len(payload) + 8 <= limit
     assert decoder.error is None or isinstance(decoder.error, RemoteError)
 
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from magnetar_broker.base.connection import Connection
 from magnetar_broker.base.errors import BrokerError
 from magnetar_broker.publishing.access import SHARED, Claim
+from magnetar_proto.entries import COPY_LIMIT
 from magnetar_proto.sends import Receipts, encode_receipts
 from magnetar_storage.log.log import LogRun
 from magnetar_storage.world.compiling import mypyc_attr
@@ -15,15 +16,26 @@ NO_ID = -(1 << 63)
 """Below every sequence id."""
 
 
-class PublishRules(NamedTuple):
+class PublishRules:
     """What a topic's policies and limits demand of every message."""
 
-    must_encrypt: bool = False
-    """Whether messages that are not encrypted are refused."""
-    max_message_size: int = 0
-    """Bytes of the largest entry that is accepted, chunks apart; 0 is no limit."""
-    max_delay_ms: int = 0
-    """How long after its publish time a message may be due; 0 is no limit."""
+    __slots__ = ("max_delay_ms", "max_message_size", "must_encrypt", "usual_size")
+
+    def __init__(
+        self, must_encrypt: bool = False, max_message_size: int = 0, max_delay_ms: int = 0
+    ) -> None:
+        self.must_encrypt = must_encrypt
+        """Whether messages that are not encrypted are refused."""
+        self.max_message_size = max_message_size
+        """Bytes of the largest entry that is accepted, chunks apart; 0 is no limit."""
+        self.max_delay_ms = max_delay_ms
+        """How long after its publish time a message may be due; 0 is no limit."""
+        self.usual_size = COPY_LIMIT
+        """Below this size an entry needs no other check than that of its checksum."""
+        if must_encrypt:
+            self.usual_size = 0
+        elif max_message_size > 0:
+            self.usual_size = min(COPY_LIMIT, max_message_size)
 
 
 class RunSink:

@@ -72,9 +72,11 @@ class _InProcessClient:
         self._flush()
 
     def _flush(self) -> None:
-        for kind, buf, start, mid, end in self._decoder.feed(b"".join(self._session.take_output())):
+        for kind, buf, start, mid, payload in self._decoder.feed(
+            b"".join(self._session.take_output())
+        ):
             command = getattr(decode(buf, start, mid), FIELDS[kind])
-            self._received.append(_Received(kind, command, buf[mid:end]))
+            self._received.append(_Received(kind, command, payload))
         self._session.wrote(peer_full=False)
         if self._received and self._arrival is not None and not self._arrival.done():
             self._arrival.set_result(None)

@@ -17,17 +17,25 @@ WRITE_BUFFER = 1 << 20
 """Bytes buffered for a socket above which the client counts as slow."""
 CLOSE_SECONDS = 5.0
 """How long a client that is being disconnected may take to read its remaining output."""
+RECEIVE_BYTES = 256 << 10
+"""The most that one read takes from a socket."""
 JOIN_BELOW = 64 * 1024
 """Buffers up to this size are joined into one write; larger ones are written without a copy."""
 
 
-class ClientConnection(asyncio.Protocol):
+class ClientConnection(asyncio.BufferedProtocol):
     """One client's socket; implements the session's `Outbox`."""
 
     def __init__(
-        self, broker: Broker, stretches: Stretches, connections: set["ClientConnection"]
+        self,
+        broker: Broker,
+        stretches: Stretches,
+        connections: set["ClientConnection"],
+        buffer: memoryview,
     ) -> None:
+        """`buffer` receives what comes; all connections share it."""
         self._broker = broker
+        self._buffer = buffer
         self._run = stretches.run
         self._connections = connections
         self._loop = asyncio.get_running_loop()
@@ -52,9 +60,12 @@ class ClientConnection(asyncio.Protocol):
         self.session = Session(self._broker, self, HANDLERS)
         self._schedule_tick()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, count: int) -> None:
         if not self._closing:
-            self._run("read", self.session.receive, data)
+            self._run("read", self.session.receive, self._buffer[:count])
 
     def pause_writing(self) -> None:
         self._full = True
@@ -133,7 +144,9 @@ class Listener:
     async def bind(self, host: str, port: int) -> int:
         """Open the port without accepting clients yet; returns its number."""
         loop = asyncio.get_running_loop()
-        connect = partial(ClientConnection, self._broker, self._stretches, self.connections)
+        # A read is handled before the next one begins, on whichever connection.
+        buffer = memoryview(bytearray(RECEIVE_BYTES))
+        connect = partial(ClientConnection, self._broker, self._stretches, self.connections, buffer)
         guarded = self._descriptors.guarded(connect)
         self._server = await loop.create_server(guarded, host, port, start_serving=False)
         return int(self._server.sockets[0].getsockname()[1])

@@ -11,7 +11,7 @@ from typing import Final
 from crc32c import crc32c
 
 from magnetar_broker.base.connection import Connection
-from magnetar_broker.publishing.producer import Producer, Sends
+from magnetar_broker.publishing.producer import Producer, PublishRules, Sends
 from magnetar_broker.publishing.publish_budget import PublishBudget
 from magnetar_broker.session.entry_checks import UNSUPPORTED, Refusal, refusal_of_entry
 from magnetar_broker.session.read_gate import Reading
@@ -22,7 +22,6 @@ from magnetar_proto.entries import (
     CHECKED_FROM,
     CHECKED_HEAD,
     CHECKED_MAGIC,
-    COPY_LIMIT,
     DELIVER_AT_TAG,
     METADATA_AT,
     deliver_at_ms,
@@ -55,9 +54,9 @@ class Publishing:
         """Handle the SENDs from `frames[at]` on; returns the index of the first other command."""
         runs: list[Sends] = []
         current_id = -1
-        must_encrypt, usual_size, largest, longest_ms = False, COPY_LIMIT, 0, 0
+        rules = PublishRules()
         head = CHECKED_HEAD.unpack_from
-        for kind, buf, start, mid, end in frames[at:] if at else frames:
+        for kind, buf, start, mid, entry in frames[at:] if at else frames:
             if kind != SEND:
                 break
             at += 1
@@ -72,26 +71,27 @@ class Publishing:
                 if found is None:
                     continue
                 run, current_id = found, producer_id
-                must_encrypt, largest, longest_ms = run.producer.rules
-                usual_size = min(COPY_LIMIT, largest) if largest > 0 else COPY_LIMIT
-            entry = buf[mid:end]
+                rules = run.producer.rules
+            entry_size = len(entry)
             # The usual message is checked here: a call for each would cost a tenth more.
             usual, refused = False, None
-            if METADATA_AT < end - mid < usual_size and not must_encrypt:
+            if METADATA_AT < entry_size < rules.usual_size:
                 magic, checksum, size = head(entry)
                 usual = (
                     magic == CHECKED_MAGIC
                     and crc32c(entry[CHECKED_FROM:]) == checksum
-                    and 0 < size <= end - mid - METADATA_AT
+                    and 0 < size <= entry_size - METADATA_AT
                 )
             if not usual:
-                refused = refusal_of_entry(entry, must_encrypt, largest if messages > 0 else 0)
+                refused = refusal_of_entry(
+                    entry, rules.must_encrypt, rules.max_message_size if messages > 0 else 0
+                )
                 if refused is None and deliver_at_ms(entry) is not None:
                     run.delayed = True
-                    refused = _check_delay(entry, longest_ms)
+                    refused = _check_delay(entry, rules.max_delay_ms)
             elif entry.find(DELIVER_AT_TAG, METADATA_AT, METADATA_AT + size) >= 0:
                 run.delayed = True
-                refused = _check_delay(entry, longest_ms) if longest_ms > 0 else None
+                refused = _check_delay(entry, rules.max_delay_ms)
             if refused is not None:
                 self._refuse(runs, run.producer, max(sequence_id, highest_id), refused)
                 current_id = -1
@@ -105,7 +105,7 @@ class Publishing:
                 run.counts.append(1)
                 run.chunked = True
             run.payloads.append(entry)
-            run.size += len(entry)
+            run.size += entry_size
         self._publish(runs)
         return at
 

@@ -112,8 +112,11 @@ class Session:
 
     # Input --------------------------------------------------------------------------
 
-    def receive(self, data: bytes) -> None:
-        """Handle received bytes; a peer that breaks the protocol is disconnected."""
+    def receive(self, data: bytes | memoryview) -> None:
+        """Handle received bytes; a peer that breaks the protocol is disconnected.
+
+        The memory of a view may be used again on return.
+        """
         self._liveness.received()
         frames = self._decoder.feed(data)
         if self._held:

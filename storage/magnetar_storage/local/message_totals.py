@@ -55,10 +55,14 @@ class MessageTotals:
 
     def add(self, counts: Sequence[int]) -> None:
         """Append entries that hold so many messages."""
-        if not self._later and counts.count(1) == len(counts):
-            self.add_plain(len(counts))
-        elif len(counts) == 1:
-            self._later.append(self.all + counts[0])
+        n = len(counts)
+        if n == 1:
+            if counts[0] == 1 and not self._later:
+                self._lone += 1
+            else:
+                self._later.append(self.all + counts[0])
+        elif not self._later and counts.count(1) == n:
+            self.add_plain(n)
         else:
             self.extend(list(accumulate(counts, initial=self.all))[1:])
 

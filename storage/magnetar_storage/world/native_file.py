@@ -44,6 +44,7 @@ class LinuxFile(LocalFile):
         self._synced_write = durable and hasattr(os, "RWF_DSYNC")
         # A direct write waits for the device, which is no loss where a sync follows anyway.
         self._direct_write = durable and hasattr(os, "O_DIRECT")
+        self._is_direct = False
 
     @classmethod
     def sync_data(cls, fd: int) -> None:
@@ -72,11 +73,16 @@ class LinuxFile(LocalFile):
         except IndexError:
             memory = mmap.mmap(-1, PIECE_BYTES)
         with explained("write", self._path), memoryview(memory) as room:
-            for piece in cut(offset, size, ALIGNMENT, PIECE_BYTES):
-                data = room[: piece.size]
-                source.copy(data)
-                written = self._write_directly(piece, data)
-                self._write_all(piece.at + written, data[written:])
+            try:
+                for piece in cut(offset, size, ALIGNMENT, PIECE_BYTES):
+                    data = room[: piece.size]
+                    source.copy(data)
+                    written = self._write_directly(piece, data)
+                    if written < piece.size:
+                        self._be_direct(False)
+                        self._write_all(piece.at + written, data[written:])
+            finally:
+                self._be_direct(False)
         self._pieces.append(memory)
 
     def _write_directly(self, piece: Piece, data: memoryview) -> int:
@@ -86,17 +92,25 @@ class LinuxFile(LocalFile):
         """
         if not (piece.aligned and self._direct_write):
             return 0
-        cached = fcntl.fcntl(self._fd, fcntl.F_GETFL)
         try:
-            fcntl.fcntl(self._fd, fcntl.F_SETFL, cached | os.O_DIRECT)
+            self._be_direct(True)
             return os.pwrite(self._fd, data, piece.at)
         except OSError as error:
             if error.errno not in UNSUPPORTED:
                 raise
             self._direct_write = False
             return 0
-        finally:
-            fcntl.fcntl(self._fd, fcntl.F_SETFL, cached)
+
+    def _be_direct(self, on: bool) -> None:
+        """Have writes go past the cache, or not.
+
+        Not for each piece: every call of the system gives up the interpreter, and the thread then
+        waits for the owner's to give it back.
+        """
+        if on != self._is_direct:
+            # The descriptor has no other flag that could be set.
+            fcntl.fcntl(self._fd, fcntl.F_SETFL, os.O_DIRECT if on else 0)
+            self._is_direct = on
 
     def write_through(self, offset: int, buffers: Sequence[bytes]) -> None:
         if self._direct_write and sum(map(len, buffers)) >= DIRECT_SYNC_FROM_BYTES:

@@ -14,9 +14,9 @@ from magnetar_proto.frames import FrameDecoder
 def read(buffers: list[bytes]) -> list[tuple[int, int | None, int, int, bytes]]:
     """Consumer id, epoch, ledger, entry and payload of each frame."""
     found = []
-    for _, buf, start, mid, end in FrameDecoder(1 << 24).feed(b"".join(buffers)):
+    for _, buf, start, mid, payload in FrameDecoder(1 << 24).feed(b"".join(buffers)):
         got = decode_message(buf, start, mid)
-        row = got.consumer_id, got.consumer_epoch, got.ledger, got.entry, buf[mid:end]
+        row = got.consumer_id, got.consumer_epoch, got.ledger, got.entry, payload
         assert (got.partition, got.redelivery_count, got.ack_set) == (3, 0, ())
         found.append(row)
     return found

@@ -35,8 +35,8 @@ def read(frames: bytes, body: bytes | None = None) -> list[tuple[pb.BaseCommand,
     decoder = FrameDecoder(1 << 20)
     found = decoder.feed(frames if body is None else frames + body)
     assert decoder.error is None
-    cut = [(pb.BaseCommand.FromString(b[start:mid]), b[mid:end]) for _, b, start, mid, end in found]
-    used = sum(len(b[start:end]) + 8 for _, b, start, _, end in found)
+    cut = [(pb.BaseCommand.FromString(b[start:mid]), entry) for _, b, start, mid, entry in found]
+    used = sum(mid - start + len(entry) + 8 for _, _, start, mid, entry in found)
     assert used == len(frames) + len(body or b""), "the sizes of the frames are wrong"
     return cut
 

@@ -46,9 +46,9 @@ def fed(stream: bytes, sizes: list[int]) -> tuple[list[Cut], type[RemoteError] |
         failed = decoder.error is not None
         frames = decoder.feed(stream[at : at + size])
         assert not (failed and frames), "frames come behind an error"
-        for kind, buf, start, mid, end in frames:
-            assert 0 <= start <= mid <= end <= len(buf)
-            cut.append((kind, buf[start:mid], buf[mid:end]))
+        for kind, buf, start, mid, payload in frames:
+            assert 0 <= start <= mid <= len(buf)
+            cut.append((kind, buf[start:mid], payload))
         if not frames:  # then all that came is kept, if anything is
             held = sum(sys.getsizeof(getattr(decoder, name)) for name in decoder.__slots__)
             assert held <= 4 * MAX_FRAME, f"{held} bytes are held for a frame of {MAX_FRAME}"

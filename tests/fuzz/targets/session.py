@@ -288,8 +288,8 @@ def seeds() -> Iterator[bytes]:
                 yield begin + bytes([number, *range(30)]) * 2
     for stream in traffic.streams():
         parts = []
-        for kind, buf, start, mid, end in FrameDecoder(1 << 20).feed(stream):
-            command, payload = buf[start:mid], buf[mid:end]
+        for kind, buf, start, mid, payload in FrameDecoder(1 << 20).feed(stream):
+            command = buf[start:mid]
             # Sent once already, and too long for a byte.
             if kind != pb.BaseCommand.CONNECT and max(len(command), len(payload)) < 255:
                 frame = bytes([len(command)]) + command + bytes([len(payload)]) + payload

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import random
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,23 @@ class DirectWrites:
 @pytest.fixture
 def direct(monkeypatch: pytest.MonkeyPatch) -> DirectWrites:
     return DirectWrites(monkeypatch)
+
+
+@linux_only
+@pytest.mark.parametrize("refusal", [None, errno.EIO, errno.EINVAL])
+def test_behind_an_aligned_direct_write_the_cache_is_used_again(
+    tmp_path: Path, direct: DirectWrites, refusal: int | None
+) -> None:
+    file = LocalDisk(str(tmp_path), files=LinuxFile).open("f", create=True)
+    file.write(0, [b"old"])
+    direct.refusal = refusal
+    with pytest.raises(Unavailable) if refusal == errno.EIO else nullcontext():
+        file.write_uncached(0, [bytes(2 * PIECE_BYTES)])
+    assert direct.count >= 1
+    assert not fcntl.fcntl(file.fileno(), fcntl.F_GETFL) & DIRECT
+    file.write(1, [b"new"])
+    assert file.read(1, 3) == b"new"
+    file.close()
 
 
 @linux_only
