@@ -1,6 +1,7 @@
 """A `magnetar_storage.world.runtime` without threads or waiting: the test moves it by hand."""
 
 import heapq
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, TypeVar
@@ -132,16 +133,17 @@ def _settle_by(
     return lambda: done(result, None)
 
 
-class _Worker:
+class _Worker(ABC):
     """`run` in terms of `submit`."""
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
 
+    @abstractmethod
     def submit(
         self, job: Callable[[], T], done: Callable[[Any, BaseException | None], None]
     ) -> None:
-        raise NotImplementedError
+        """As `Worker.submit`."""
 
     def run(self, job: Callable[[], T]) -> Awaitable[T]:
         promise = ManualPromise()
