@@ -33,12 +33,13 @@ from magnetar_storage.verify.verify import verify
 LIMITS = (
     Limits(
         journal_file_bytes=512, round_bytes=400, ahead_bytes=100, write_behind_bytes=300,
-        unwritten_bytes=4096, checkpoint_bytes=1500, index_bytes=1, slice_segments=1,
-        loaded_segments=2,
+        small_flush_bytes=0, unwritten_bytes=4096, checkpoint_bytes=1500, index_bytes=1,
+        slice_segments=1, loaded_segments=2,
     ),
     Limits(
-        journal_file_bytes=1500, round_bytes=700, write_behind_bytes=600, unwritten_bytes=8192,
-        checkpoint_bytes=5000, index_bytes=500, slice_segments=3, loaded_segments=3,
+        journal_file_bytes=1500, round_bytes=700, write_behind_bytes=600, small_flush_bytes=200,
+        unwritten_bytes=8192, checkpoint_bytes=5000, index_bytes=500, slice_segments=3,
+        loaded_segments=3,
     ),
     Limits(
         journal_file_bytes=900, round_bytes=500, ahead_bytes=250, write_behind_bytes=1 << 20,

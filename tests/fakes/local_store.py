@@ -19,6 +19,7 @@ TINY = Limits(
     round_bytes=400,
     ahead_bytes=200,
     write_behind_bytes=300,
+    small_flush_bytes=100,
     unwritten_bytes=4096,
     checkpoint_bytes=1500,
     index_bytes=200,

@@ -16,6 +16,9 @@ class Limits:
     be joined by more."""
     write_behind_bytes: int = 32 << 20
     """Records are written to segment files when more than this waits in memory."""
+    small_flush_bytes: int = 256 << 10
+    """While no segment has as much to write, records wait until there is twice as much of them:
+    each file is synced by itself, which costs as much as writing some hundred KB."""
     unwritten_bytes: int = 160 << 20
     """The journal pauses while more than this waits in memory.  Rounds that are under way then end,
     so that two more rounds may wait."""

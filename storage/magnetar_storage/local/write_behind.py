@@ -58,6 +58,7 @@ class WriteBehind:
         self._failed = failed
         self._doomed: set[SegmentId] = set()
         self._waiting_bytes = 0
+        self._flush_above = limits.write_behind_bytes
         self._journal_bytes = 0
         self._busy = False
         self._error: BaseException | None = None
@@ -108,7 +109,7 @@ class WriteBehind:
             return
         if self._waiters or self._journal_bytes > self._limits.checkpoint_bytes:
             self._begin_checkpoint()
-        elif self._waiting_bytes > self._limits.write_behind_bytes:
+        elif self._waiting_bytes > self._flush_above:
             self._begin_flush()
 
     def _begin_checkpoint(self) -> None:
@@ -152,9 +153,17 @@ class WriteBehind:
 
     def _begin_flush(self) -> None:
         """Write the segments with most to write, until half of the limit is left."""
-        excess = self._waiting_bytes - self._limits.write_behind_bytes // 2
+        limits, limit = self._limits, self._limits.write_behind_bytes
+        segments = sorted(self._segments.values(), key=_unwritten_bytes, reverse=True)
+        all_small = not segments or segments[0].unwritten_bytes < limits.small_flush_bytes
+        most = min(2 * limit, limits.unwritten_bytes // 2)  # long before the journal pauses
+        if all_small and self._flush_above == limit and self._waiting_bytes <= most:
+            self._flush_above = most
+            return
+        self._flush_above = limit
+        excess = self._waiting_bytes - limit // 2
         flushes: list[Flush] = []
-        for one in sorted(self._segments.values(), key=_unwritten_bytes, reverse=True):
+        for one in segments:
             work = one.flush(one.committed_blocks, one.sealed)
             if excess <= 0 or work is None or not work.records:
                 break

@@ -50,7 +50,8 @@ class Storage:
         Key(
             "magnetarWriteBehindSizeMB",
             Integer(1, 128),
-            "Memory of entries that are in the journal and not yet in their topic's files.",
+            "Memory of entries that are in the journal and not yet in their topic's files; up to "
+            "twice as much where many topics have little each.",
             unit="MB",
         ),
     ] = 32
