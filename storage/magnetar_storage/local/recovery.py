@@ -244,7 +244,7 @@ def _recover(disk: Disk, limits: Limits) -> Recovered:
     if position != start.position:
         rebuild.flush()
         if rebuild.deleted:
-            _sync_journal(disk, start.position.file)
+            _make_durable(disk, rounds.file_name(position.file - 1))
         for number in rebuild.deleted:
             disk.remove(segment.file_name(number))
         disk.sync_dir("segments")
@@ -255,18 +255,21 @@ def _recover(disk: Disk, limits: Limits) -> Recovered:
     return Recovered(start, finished, rebuild.findings, index_files)
 
 
-def _sync_journal(disk: Disk, first: int) -> None:
-    """Make durable what was read: after a kill the last round may not be.
+def _make_durable(disk: Disk, name: str) -> None:
+    """Write the last journal file again: its last round was read, but may not be on the disk.
 
-    A segment must not be deleted before the record that deletes it is durable."""
-    for name in disk.list("journal"):
-        number = rounds.file_number(name)
-        if number and number >= first:
-            file = disk.open(f"journal/{name}")
-            try:
-                file.sync()
-            finally:
-                file.close()
+    All rounds before it are, since each is written when the one before is durable.  To sync is not
+    enough: after a failed sync, which may be why the process was stopped, the system takes what
+    could not be written for written.  A segment must not be deleted before the record that deletes
+    it is durable.
+    """
+    data = read_file(disk, name)
+    file = disk.open(name)
+    try:
+        file.write(0, [data])
+        file.sync()
+    finally:
+        file.close()
 
 
 def _replay(disk: Disk, start: JournalPosition, rebuild: Rebuild) -> JournalPosition:
