@@ -42,9 +42,6 @@ class LoopTasks:
     def spawn(self, work: Coroutine[Any, Any, None], cause: Cause = "task") -> None:
         self._spawned.append(asyncio.create_task(work))
 
-    def start(self, work: Coroutine[Any, Any, None], cause: Cause = "task") -> None:
-        self.spawn(work)
-
     async def ended(self) -> None:
         """Wait for all that were spawned."""
         await asyncio.gather(*self._spawned)

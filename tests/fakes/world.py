@@ -254,10 +254,6 @@ class ManualTasks:
         self._not_begun.append(work)
         self._clock.soon(lambda: self._begin(work))
 
-    def start(self, work: Coroutine[Any, Any, None], cause: Cause = "task") -> None:
-        outcome = start(work)
-        outcome.when_done(outcome.result)
-
     def forget(self) -> None:
         """What has not begun will never be: its process is gone."""
         for work in self._not_begun:

@@ -29,14 +29,9 @@ class Stretches:
         finally:
             self.stats.observe(cause, self._timer() - began)
 
-    def measured(
-        self, cause: Cause, work: Coroutine[Any, Any, T], waits_for: object = None
-    ) -> Coroutine[Any, Any, T]:
-        """The same coroutine; what it does between two waits is one stretch.
-
-        One that has begun already comes with what it waits for.
-        """
-        return _Measured(cause, work, waits_for, self.stats.observe, self._timer)
+    def measured(self, cause: Cause, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+        """The same coroutine; what it does between two waits is one stretch."""
+        return _Measured(cause, work, self.stats.observe, self._timer)
 
     def watch_garbage(self) -> None:
         """Count collections of garbage, which stop the loop in whatever thread they begin."""
@@ -58,20 +53,15 @@ class _Measured(Coroutine[Any, Any, T]):
         self,
         cause: Cause,
         work: Coroutine[Any, Any, T],
-        waits_for: object,
         observe: Callable[[Cause, float], None],
         timer: Callable[[], float],
     ) -> None:
         self._cause = cause
         self._work = work
-        self._waits_for = waits_for
         self._observe = observe
         self._timer = timer
 
     def send(self, value: Any) -> Any:
-        if self._waits_for is not None:
-            waits_for, self._waits_for = self._waits_for, None
-            return waits_for
         began = self._timer()
         try:
             return self._work.send(value)

@@ -58,18 +58,7 @@ class LoopTasks:
 
     def spawn(self, work: Coroutine[Any, Any, None], cause: Cause = "task") -> None:
         """Run `work` as a task of its own."""
-        self._run(self._stretches.measured(cause, work))
-
-    def start(self, work: Coroutine[Any, Any, None], cause: Cause = "task") -> None:
-        """Run `work` now, and as a task from its first wait on."""
-        try:
-            waits_for = work.send(None)
-        except StopIteration:
-            return
-        self._run(self._stretches.measured(cause, work, waits_for))
-
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._loop.create_task(work)
+        task = self._loop.create_task(self._stretches.measured(cause, work))
         self._running.add(task)
         task.add_done_callback(self._ended)
 

@@ -62,7 +62,6 @@ class Session:
     def __init__(self, broker: Broker, outbox: Outbox, handlers: Mapping[int, Handler]) -> None:
         self.broker = broker
         self.clock = broker.engine.clock
-        self._tasks = broker.engine.tasks
         self._liveness = Liveness(
             self.clock,
             broker.settings.connection_liveness_check_timeout_millis / 1000,
@@ -133,7 +132,7 @@ class Session:
                 if frames[at][0] == pb.BaseCommand.SEND and self.connected:
                     at = self.publishing.receive(frames, at)
                 elif self._working < MAX_REQUESTS:
-                    self._command(frames[at], len(frames) == 1)
+                    self._command(frames[at])
                     at += 1
                 else:
                     self._held = frames[at:]
@@ -152,7 +151,7 @@ class Session:
             if not self._held:
                 self._requests.resume_reading()
 
-    def _command(self, frame: Frame, comes_alone: bool) -> None:
+    def _command(self, frame: Frame) -> None:
         kind, buf, start, mid, _ = frame
         if self.connected:
             if kind == pb.BaseCommand.ACK:
@@ -170,12 +169,10 @@ class Session:
         message = getattr(command, FIELDS[kind])
         work = handler(self, message)
         if work is not None:
-            # A request that comes alone need not wait for a turn of its own.  Others must: they
-            # begin in their order, and all that one read brings would keep the loop for long.
-            alone = comes_alone and not self._working
-            run = self._tasks.start if alone else self._tasks.spawn
             self._working += 1
-            run(self._guarded(work, getattr(message, "request_id", None)))
+            self.broker.engine.tasks.spawn(
+                self._guarded(work, getattr(message, "request_id", None))
+            )
 
     async def _guarded(self, work: Coroutine[Any, Any, None], request_id: int | None) -> None:
         """Run a handler: a refusal becomes an ERROR, a defect ends the connection."""

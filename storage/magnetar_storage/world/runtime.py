@@ -121,6 +121,3 @@ class Tasks(Protocol):
 
     def spawn(self, work: Coroutine[Any, Any, None], cause: Cause = "task") -> None:
         """Run `work` on its own; an exception it raises is reported as a defect."""
-
-    def start(self, work: Coroutine[Any, Any, None], cause: Cause = "task") -> None:
-        """The same, but up to its first wait it runs now, and what it raises is raised here."""

@@ -51,49 +51,6 @@ async def test_a_task_is_a_stretch_between_two_waits(stretches: Stretches) -> No
     assert times(stretches) == {"compaction": 3, "other": 2}
 
 
-async def test_a_task_that_starts_at_once_is_counted_from_its_first_wait_on(
-    stretches: Stretches,
-) -> None:
-    loop = asyncio.get_running_loop()
-    tasks, begun = LoopTasks(loop, stretches), list[str]()
-    first, second, ended = (loop.create_future() for _ in range(3))
-
-    async def work() -> None:
-        begun.append("work")
-        ended.set_result((await first, await second))
-
-    async def work_without_wait() -> None:
-        begun.append("without wait")
-
-    tasks.start(work())
-    tasks.start(work_without_wait())
-    assert begun == ["work", "without wait"]
-    assert times(stretches) == {}
-    first.set_result(1)
-    await asyncio.sleep(0)
-    second.set_result(2)
-    assert await ended == (1, 2)
-    assert times(stretches)["task"] > 0
-
-
-async def test_what_fails_before_its_first_wait_raises_at_once(stretches: Stretches) -> None:
-    async def fail() -> None:
-        raise ValueError("defect")
-
-    with pytest.raises(ValueError, match="defect"):
-        LoopTasks(asyncio.get_running_loop(), stretches).start(fail())
-
-
-async def test_a_task_that_has_begun_can_be_cancelled(stretches: Stretches) -> None:
-    work = _forever()
-    waiting = asyncio.get_running_loop().create_task(
-        stretches.measured("task", work, work.send(None))
-    )
-    waiting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
-
-
 async def test_a_failed_or_cancelled_task_is_counted_and_ends(stretches: Stretches) -> None:
     loop = asyncio.get_running_loop()
 
