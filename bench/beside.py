@@ -96,16 +96,18 @@ async def read_backlog(port: int, topic: str, count: int, batch: int, end: async
         number += 1
         async with connected(port) as connection:
             await open_consumer(connection, topic, f"again-{number}")
-            receiver = Receiver(connection, batch)
+            receiver, began = Receiver(connection, batch), time.perf_counter()
             if number == 1:
                 print("under way", flush=True)
             reading = asyncio.ensure_future(receiver.receive(count, LONGEST_SECONDS))
             ending = asyncio.ensure_future(end.wait())
             await asyncio.wait({reading, ending}, return_when=asyncio.FIRST_COMPLETED)
             ending.cancel()
+            if reading.done():
+                await reading  # it may have failed
             reading.cancel()
             received += receiver.entries
-            last, _ = receiver.arrivals[-1] if receiver.arrivals else (0.0, 0)
+            last, _ = receiver.arrivals[-1] if receiver.arrivals else (began, 0)
             if time.perf_counter() - last > STALLED_SECONDS:
                 raise LoadError(f"the reader of {topic} got {receiver.entries} entries, then none")
     return received

@@ -30,7 +30,8 @@ TYPE_TAG: Final = 0x08
 SMALLEST_TOTAL: Final = SIZE.size + 2
 
 LARGE: Final = 16 << 10
-"""The payload section of a frame of so many bytes is copied once, from where it was received."""
+"""The payload section of a frame of so many bytes is copied once, from where it was received, if
+the frame is whole in one read and only others of such size come before it there."""
 VIEW_FROM: Final = 4096
 """The start of a frame is kept as a view of the read it came in, if it has so many bytes."""
 MAX_PIECES: Final = 64

@@ -33,6 +33,9 @@ from magnetar_proto.sends import decode_send
 
 SEND: Final[int] = pb.BaseCommand.SEND
 
+NO_RULES: Final = PublishRules()
+"""Of no producer: every SEND finds the rules of its own first."""
+
 
 class Publishing:
     """One connection's producers, and the limit of their pending entries."""
@@ -54,7 +57,7 @@ class Publishing:
         """Handle the SENDs from `frames[at]` on; returns the index of the first other command."""
         runs: list[Sends] = []
         current_id = -1
-        rules = PublishRules()
+        rules = NO_RULES
         head = CHECKED_HEAD.unpack_from
         for kind, buf, start, mid, entry in frames[at:] if at else frames:
             if kind != SEND:

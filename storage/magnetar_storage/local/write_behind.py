@@ -58,7 +58,7 @@ class WriteBehind:
         self._failed = failed
         self._doomed: set[SegmentId] = set()
         self._waiting_bytes = 0
-        self._flush_above = limits.write_behind_bytes
+        self._flush_above = limits.write_behind_bytes  # more while all segments have little
         self._journal_bytes = 0
         self._busy = False
         self._error: BaseException | None = None
@@ -144,6 +144,7 @@ class WriteBehind:
                     self._failed(INDEX_FILES, kept.trouble)
                 self._doomed -= doomed
                 self._journal_bytes -= journal_bytes
+                self._flush_above = self._limits.write_behind_bytes
             self._written(flushes, waiters, error)
 
         spare_files = self._limits.spare_journal_files
@@ -152,7 +153,10 @@ class WriteBehind:
         self._worker.submit(job, written)
 
     def _begin_flush(self) -> None:
-        """Write the segments with most to write, until half of the limit is left."""
+        """Write the segments with most to write, until half of the limit is left.
+
+        If all have little to write, wait for more once.
+        """
         limits, limit = self._limits, self._limits.write_behind_bytes
         segments = sorted(self._segments.values(), key=_unwritten_bytes, reverse=True)
         all_small = not segments or segments[0].unwritten_bytes < limits.small_flush_bytes
