@@ -82,6 +82,8 @@ class Delays:
         while due := await index.release(until):
             early = [offset for offset in due if due_at(model.appended[offset][0]) > until]
             assert not early, f"{model.key}: {early} came before {until}"
+        if self._log.failed is not None:
+            return  # nothing is released any more: it is to be opened anew
         for start, stop in index.waiting:
             late = [o for o in range(start, stop) if due_at(model.appended[o][0]) <= until]
             assert not late, f"{model.key}: {late} wait after {until}"

@@ -154,17 +154,21 @@ class DelayIndex:
         """Make a run of the recent delays."""
         try:
             async with self._working.held():
-                while len(self._recent) > self._run and not self._closed:
-                    run = await self._write(self._recent.move())
-                    # The run is durable; until the change of `recent` is, a restart finds the
-                    # delays twice.
-                    self._set_runs([*self._runs, run])
-                    self._recent.moved()
-                    self._changed(None)
-        except StorageError as error:
-            self._log.fail(error)
+                try:
+                    await self._move_all()
+                except StorageError as error:
+                    # Before others may go on: the delays on their way to a run are in no place.
+                    self._log.fail(error)
         finally:
             self._moving = False
+
+    async def _move_all(self) -> None:
+        while len(self._recent) > self._run and not self._closed:
+            run = await self._write(self._recent.move())
+            # The run is durable; until the change of `recent` is, a restart finds the delays twice.
+            self._set_runs([*self._runs, run])
+            self._recent.moved()
+            self._changed(None)
 
     async def _write(self, parts: Sequence[Block]) -> DelayRun:
         """Write a new run of sorted blocks; it is listed first, so that a crash leaves no unknown
