@@ -363,6 +363,8 @@ def main(minutes: float) -> None:
     try:
         samples = uvloop.run(run(broker, minutes))
         alive = visitors.is_alive()
+        stop.set()
+        visitors.join()  # until its visit is over, there may be messages of it
         left = left_over(broker)
     finally:
         stop.set()
