@@ -1,15 +1,9 @@
 """The broker: composes its parts, and opens topics for sessions and HTTP handlers."""
 
 from collections import Counter
-from functools import partial
 from itertools import count
 
-from magnetar_broker.base.errors import (
-    AlreadyExists,
-    NamespaceMissing,
-    NotReady,
-    TopicMissing,
-)
+from magnetar_broker.base.errors import NamespaceMissing, NotReady, TopicMissing
 from magnetar_broker.base.periodic_jobs import PeriodicJobs
 from magnetar_broker.config import Settings
 from magnetar_broker.lifetime.orphans import present_segments, sweep_and_log
@@ -21,21 +15,24 @@ from magnetar_broker.names.catalogue import Catalogue
 from magnetar_broker.names.counts import TopicCounts
 from magnetar_broker.names.creation import Creation
 from magnetar_broker.names.deletion import DELETING, RETRY_SECONDS, Deletion
-from magnetar_broker.names.inactive import INACTIVE, Inactive
+from magnetar_broker.names.inactive import InactiveDeletion
 from magnetar_broker.names.namespaces import Namespaces
+from magnetar_broker.names.opening import Opening
 from magnetar_broker.names.ownership import Ownership
+from magnetar_broker.names.policy_enforcement import Enforcement, namespace_of
 from magnetar_broker.names.stored_names import StoredNames
 from magnetar_broker.names.tenants import Tenants
 from magnetar_broker.names.topic_events import TopicEvents
 from magnetar_broker.names.topic_lists import TopicLists
+from magnetar_broker.names.topic_locks import TopicLocks
 from magnetar_broker.policies.policy import Subject
 from magnetar_broker.policies.resolver import Policies
 from magnetar_broker.publishing.publish_budget import PublishBudget
 from magnetar_broker.schemas.service import Schemas, schema_limits
+from magnetar_broker.topic.inactive import INACTIVE, Inactive
 from magnetar_broker.topic.loaded_topics import AnyTopic, Topics
 from magnetar_broker.topic.non_persistent import NonPersistentTopic
-from magnetar_broker.topic.policy_enforcement import Enforcement, namespace_of
-from magnetar_broker.topic.topic import Topic
+from magnetar_broker.topic.residence import LocalResidence
 from magnetar_broker.watchdog import Watchdog
 from magnetar_proto.names import NamespaceName, TopicName
 from magnetar_storage.log.engine import Engine
@@ -73,13 +70,19 @@ class Broker:
         self.ready = False
         self.connections = self.connections_total = 0
         self._connections_from: Counter[str] = Counter()
-        self.topics = Topics(engine, settings.max_concurrent_topic_load_request)
+        self.topics = Topics(engine)
+        self._inactive = Inactive(settings, engine.clock, self.policies, self.topics)
+        self.residence = LocalResidence(
+            engine, self.topics, self._inactive, self.limits, self.shared_limits, self.policies
+        )
+        self.locks = TopicLocks(engine.clock)
         self.deletion = Deletion(
             engine,
             self.tenants,
             self.namespaces,
             self.catalogue,
-            self.topics,
+            self.residence,
+            self.locks,
             self.events,
             self._delete_belongings,
         )
@@ -89,13 +92,27 @@ class Broker:
             self.namespaces,
             self.catalogue,
             self.policies,
-            self.topics,
+            self.residence,
+            self.locks,
             self.events,
             TopicCounts(self.catalogue, self.events, engine.clock),
             self.deletion,
         )
+        self.opening = Opening(
+            engine.clock,
+            self.creation,
+            ownership,
+            self.residence,
+            self.locks,
+            settings.max_concurrent_topic_load_request,
+        )
         self.enforcement = Enforcement(
-            self.policies, self.topics, engine, self._require, self.catalogue.partitions
+            self.policies,
+            self.residence,
+            self.locks,
+            engine.clock,
+            self._require,
+            self.catalogue.partitions,
         )
         self._started_ms = engine.clock.now_ms()
         self.watchdog = Watchdog(engine, lambda: iter(self.topics))
@@ -106,13 +123,17 @@ class Broker:
 
     def _register_jobs(self) -> None:
         """Register every periodic job."""
-        settings, clock = self.settings, self.engine.clock
+        settings = self.settings
         self.jobs.every(RETRY_SECONDS, DELETING, self.deletion.resume)
-        inactive = Inactive(
-            settings, clock, self.policies, self.catalogue, self.topics, self.deletion
+        inactive = InactiveDeletion(
+            self.catalogue,
+            self.residence,
+            self.locks,
+            self.deletion.topics,
+            settings.broker_delete_inactive_partitioned_topic_metadata_enabled,
         )
         seconds = settings.broker_delete_inactive_topics_frequency_seconds
-        self.jobs.every(seconds, INACTIVE, inactive.look)
+        self.jobs.every(seconds, INACTIVE, lambda: self._inactive.look(inactive.delete))
         Maintenance(settings, self.engine, lambda: iter(self.topics)).register(self.jobs)
 
     async def start(self) -> None:
@@ -124,7 +145,7 @@ class Broker:
         await self.deletion.start()
         for name in (*SYSTEM_NAMESPACES, *self.settings.bootstrap_namespaces):
             await self.namespaces.ensure(NamespaceName.parse(name))
-        self.ready = self.topics.serving = True
+        self.ready = self.opening.serving = True
         self.jobs.start()
         self.watchdog.start()
         self.engine.tasks.spawn(sweep_and_log(self.engine, present, lambda: not self.ready))
@@ -134,6 +155,7 @@ class Broker:
         self.ready = False
         self.jobs.stop()
         self.watchdog.stop()
+        await self.opening.stop()
         await self.topics.close()
 
     def connected(self, host: str) -> None:
@@ -168,23 +190,8 @@ class Broker:
 
         Raises the `BrokerError` that PRODUCER and SUBSCRIBE are answered with.
         """
-        topic = self.topics.get(name)
-        if topic is not None:
-            return topic
-        await self.deletion.topics.settle(name)
-        return await self.topics.load(name, partial(self._open, name, create))
-
-    async def create_non_persistent(self, name: TopicName) -> None:
-        """Create a non-persistent topic; `AlreadyExists` if it is loaded."""
-        if name in self.topics:
-            raise AlreadyExists(f"{name} exists: choose another name")
-        await self.topics.load(name, partial(self._create_non_persistent, name))
-
-    async def _create_non_persistent(self, name: TopicName) -> AnyTopic:
-        await self.creation.check_name(name)
-        await self.policies.load(name)
-        topic = await self._load(name, create=True)
-        assert topic is not None
+        while (topic := self.topics.get(name)) is None:
+            await self.opening.open(name, create)
         return topic
 
     async def exists(self, name: TopicName) -> bool:
@@ -211,33 +218,6 @@ class Broker:
     async def partitions(self, name: TopicName, create: bool) -> int:
         """The number of partitions; 0 for a topic without.  See `Creation.partitions`."""
         return await self.creation.partitions(name, create)
-
-    async def _open(self, name: TopicName, create: bool) -> AnyTopic:
-        await self.creation.check_name(name)
-        if not await self.ownership.owns(name):
-            raise NotReady(f"{name} is not served by this broker: look it up again")
-        await self.policies.load(name)
-        async with self.creation.by_use(name, create) as may_create:
-            topic = await self._load(name, may_create)
-            if topic is None:
-                raise TopicMissing(
-                    f"topic {name} does not exist, and using it does not create it "
-                    "(allowAutoTopicCreation): create it first"
-                )
-            return topic
-
-    async def _load(self, name: TopicName, create: bool) -> AnyTopic | None:
-        engine = self.engine
-        if name.is_persistent:
-            return await Topic.open(
-                name, engine, create, self.limits, self.shared_limits, self.policies,
-                self.topics.drop,
-            )  # fmt: skip
-        if create:
-            return NonPersistentTopic(
-                name, self.limits, self.shared_limits, self.policies, engine.clock, engine.tasks
-            )
-        return None
 
     async def _delete_belongings(self, subject: Subject) -> None:
         """Delete the policies and schemas of a deleted topic or namespace."""

@@ -152,7 +152,9 @@ def test_a_namespace_is_needed() -> None:
 
 def test_topics_of_others_are_not_opened() -> None:
     world = BrokerWorld()
-    world.broker.ownership = NobodysOwner("pulsar://elsewhere:6650")
+    owner = NobodysOwner("pulsar://elsewhere:6650")
+    world.broker = Broker(world.settings, world.engine, owner)
+    world.do(world.broker.start())
     assert "look it up again" in world.refused(NAME, NotReady)
 
 

@@ -3,7 +3,7 @@
 from mutants.fault import Fault
 
 POLICIES = (
-    "tests/broker/topic/test_policy_enforcement.py",
+    "tests/broker/names/test_policy_enforcement.py",
     "tests/broker/policies/test_policies.py",
 )
 SCHEMAS = ("tests/broker/schemas/test_schema_registry.py",)
@@ -17,7 +17,7 @@ TOPIC_COMPACTION = "broker/magnetar_broker/compaction/topic_compaction.py"
 
 ADMIN_FAULTS: tuple[Fault, ...] = (
     Fault(
-        "broker/magnetar_broker/topic/policy_enforcement.py",
+        "broker/magnetar_broker/names/policy_enforcement.py",
         "loaded topics do not apply a new policy",
         "            await self._store(subject, values)\n"
         "            await self._enforce(subject)\n",
@@ -57,9 +57,9 @@ ADMIN_FAULTS: tuple[Fault, ...] = (
     Fault(
         "broker/magnetar_broker/names/topic_deletion.py",
         "a deletion ends before everything is deleted",
-        "            await for_each(self._engine, await self._catalogue.family(name),",
-        "            await self._pending.end(str(name))\n"
-        "            await for_each(self._engine, await self._catalogue.family(name),",
+        "        await for_each(self._engine, sorted({*members, *family}),",
+        "        await self._pending.end(str(name))\n"
+        "        await for_each(self._engine, sorted({*members, *family}),",
         DELETION,
     ),
     Fault(

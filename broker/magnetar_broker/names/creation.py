@@ -12,19 +12,16 @@ from magnetar_broker.names.catalogue import Catalogue, Partitioned
 from magnetar_broker.names.counts import TopicCounts
 from magnetar_broker.names.deletion import Deletion
 from magnetar_broker.names.namespaces import Namespace, Namespaces
+from magnetar_broker.names.residence import Residence
 from magnetar_broker.names.topic_events import TopicEvents
-from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR
+from magnetar_broker.names.topic_locks import TopicLocks
 from magnetar_broker.policies.policy import PolicyValues
 from magnetar_broker.policies.resolver import Policies
 from magnetar_broker.policies.table import AUTO_TOPIC_CREATION, MAX_TOPICS
-from magnetar_broker.topic.loaded_topics import Topics
-from magnetar_broker.topic.topic import Topic
 from magnetar_proto.names import NamespaceName, TopicName
-from magnetar_storage.cursors.cursor_log import CursorLog, read_cursors
 from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import ABSENT
 from magnetar_storage.log.engine import Engine
-from magnetar_storage.log.log import Log
 from magnetar_storage.log.log_record import LogRecord
 
 NEVER_PARTITIONED = ("-DLQ", "-RETRY")
@@ -40,7 +37,8 @@ class Creation:
     namespaces: Namespaces
     catalogue: Catalogue
     policies: Policies
-    topics: Topics
+    residence: Residence
+    locks: TopicLocks
     events: TopicEvents
     counts: TopicCounts
     deletion: Deletion
@@ -128,7 +126,7 @@ class Creation:
             partitions, exists = 0, name.partition < partitions
         else:
             exists = partitions > 0
-        if exists or name in self.topics or await self.catalogue.exists(name):
+        if exists or self.residence.is_loaded(name) or await self.catalogue.exists(name):
             return partitions
         await self.policies.load(name)
         if not (create and self.may_create(name)):
@@ -150,10 +148,14 @@ class Creation:
     async def plain(self, name: TopicName, properties: dict[str, str]) -> None:
         """Create a persistent topic without partitions; durable on return."""
         await self.deletion.topics.settle(name)
-        async with self.topics.locks.held(name):
+        async with self.locks.held(name):
             await self.check_name(name)
             await self.policies.load(name)
-            if name.partition >= 0 or name in self.topics or await self.catalogue.exists(name):
+            if (
+                name.partition >= 0
+                or self.residence.is_loaded(name)
+                or await self.catalogue.exists(name)
+            ):
                 raise AlreadyExists(f"topic {name} already exists")
             async with self._room(name, 1):
                 fields = LogRecord(properties=properties).encode()
@@ -163,11 +165,11 @@ class Creation:
     async def partitioned(self, name: TopicName, new: Partitioned) -> None:
         """Create a partitioned topic; `AlreadyExists` if there is one, or a plain topic."""
         await self.deletion.topics.settle(name)
-        async with self.topics.locks.family_held(name):
+        async with self.locks.family_held(name):
             await self.namespaces.require(name.namespace_name)
             self.deletion.pending.check(name)
             await self.policies.load(name)
-            if name in self.topics:
+            if self.residence.is_loaded(name):
                 raise AlreadyExists(f"{name} already exists and is not partitioned")
             async with self._room(name, new.partitions), self._listed(name):
                 await self.catalogue.create_partitioned(name, new)
@@ -179,7 +181,7 @@ class Creation:
         to them is missed.  The caller has checked that `partitions` exceeds the present number.
         """
         await self.deletion.topics.settle(name)
-        async with self.topics.locks.family_held(name):
+        async with self.locks.family_held(name):
             await self.namespaces.require(name.namespace_name)
             self.deletion.pending.check(name)
             await self.policies.load(name)
@@ -219,36 +221,9 @@ class Creation:
             self.events.notify(name, True)
 
     async def _copy_subscriptions(self, first: TopicName, new: list[TopicName]) -> None:
-        subscriptions = await self._subscriptions(first)
+        subscriptions = await self.residence.subscriptions_of(first)
 
         async def subscribe(partition: TopicName) -> None:
-            await self._subscribe(partition, subscriptions)
+            await self.residence.subscribe_unlisted(partition, subscriptions)
 
         await for_each(self.engine, new if subscriptions else (), subscribe)
-
-    async def _subscriptions(self, name: TopicName) -> list[str]:
-        """Names of a topic's durable subscriptions; the caller holds the topic's lock."""
-        topic = self.topics.get(name)
-        if isinstance(topic, Topic):
-            found = list(topic.cursors.cursors)
-        else:
-            stored = await self.engine.metadata.get(topic_key(name))
-            if stored is None:
-                return []
-            segment = LogRecord.decode(topic_key(name), stored.value).cursor_segment
-            if segment is None:
-                return []
-            cursors = await read_cursors(self.engine.store, segment, {})
-            found = [cursor.name for cursor in cursors.values()]
-        return [name for name in found if name != COMPACTION_CURSOR]
-
-    async def _subscribe(self, name: TopicName, subscriptions: list[str]) -> None:
-        """Create subscriptions, from its beginning, on a partition that clients cannot use yet."""
-        log = await Log.open(topic_key(name), self.engine, create=True)
-        assert log is not None
-        cursors = await CursorLog.open(log)
-        for subscription in subscriptions:
-            if subscription not in cursors.cursors:
-                await cursors.create(subscription, log.first_offset - 1, {})
-        await cursors.close()
-        await log.close()

@@ -15,10 +15,11 @@ from magnetar_broker.base.records import keys_under
 from magnetar_broker.names.catalogue import Catalogue
 from magnetar_broker.names.namespaces import Namespaces
 from magnetar_broker.names.pending_deletions import PendingDeletions
+from magnetar_broker.names.residence import Residence
 from magnetar_broker.names.tenants import Tenants
 from magnetar_broker.names.topic_deletion import DeleteAttached, TopicDeletion
 from magnetar_broker.names.topic_events import TopicEvents
-from magnetar_broker.topic.loaded_topics import Topics
+from magnetar_broker.names.topic_locks import TopicLocks
 from magnetar_proto.names import DOMAINS, TopicName
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log.engine import Engine
@@ -40,17 +41,21 @@ class Deletion:
         tenants: Tenants,
         namespaces: Namespaces,
         catalogue: Catalogue,
-        topics: Topics,
+        residence: Residence,
+        locks: TopicLocks,
         events: TopicEvents,
         delete_attached: DeleteAttached,
     ) -> None:
         self.pending = PendingDeletions(engine.metadata, events)
-        self.topics = TopicDeletion(engine, catalogue, topics, self.pending, delete_attached)
+        self.topics = TopicDeletion(
+            engine, catalogue, residence, locks, self.pending, delete_attached
+        )
         self._engine = engine
         self._tenants = tenants
         self._namespaces = namespaces
         self._catalogue = catalogue
-        self._topics = topics
+        self._residence = residence
+        self._locks = locks
         self._delete_attached = delete_attached
         self._one_namespace: KeyedMutex[str] = KeyedMutex(engine.clock)
         self._one_tenant = Mutex(engine.clock)
@@ -129,8 +134,8 @@ class Deletion:
             self._namespaces.reopen(name)
 
     async def _contents(self, namespace: str) -> list[TopicName]:
-        await self._topics.locks.settled(lambda topic: topic.namespace_name == namespace)
-        there = [topic.name for topic in self._topics.of_namespace(namespace)]
+        await self._locks.settled(lambda topic: topic.namespace_name == namespace)
+        there = self._residence.loaded(namespace)
         there += await self._catalogue.logs(namespace)
         for domain in DOMAINS:
             there += await self._catalogue.partitioned_topics(namespace, domain)
@@ -143,15 +148,11 @@ class Deletion:
             return False
         is_begun = await self.pending.is_begun(name)
         if is_begun:
-            await self._topics.locks.settled(lambda topic: topic.namespace_name == name)
+            await self._locks.settled(lambda topic: topic.namespace_name == name)
             if self.pending.listed(name) is None:
                 self.pending.remember(name, await self._catalogue.topics(name))
-            loaded = {topic.name for topic in self._topics.of_namespace(name)}
-            await for_each(
-                self._engine,
-                sorted(loaded.union(await self._catalogue.logs(name))),
-                self.topics.erase,
-            )
+            there = {*self._residence.loaded(name), *await self._catalogue.logs(name)}
+            await for_each(self._engine, sorted(there), self.topics.erase)
             keys = await keys_under(self._engine.metadata, policies_of_topics(name))
             topics = [topic_of_names(f"{name}/{key}") for key in keys]
             await for_each(self._engine, topics, self._delete_attached)

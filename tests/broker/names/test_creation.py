@@ -96,9 +96,9 @@ def test_a_topic_that_is_not_persistent_is_made_on_purpose() -> None:
     world = NamedWorld(allow_auto_topic_creation=False)
     name = named("fleeting", domain="non-persistent")
     refused(world, world.broker.topic(name, True), TopicMissing)
-    world.do(world.broker.create_non_persistent(name))
+    world.do(world.broker.opening.create_non_persistent(name))
     assert world.topic(name) is world.topic(name)
-    refused(world, world.broker.create_non_persistent(name), AlreadyExists)
+    refused(world, world.broker.opening.create_non_persistent(name), AlreadyExists)
 
 
 def test_listeners_are_notified_of_every_new_name() -> None:

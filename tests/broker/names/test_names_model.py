@@ -171,7 +171,7 @@ class Names(RuleBasedStateMachine):
 
     @rule(namespace=spaces, local=locals_)
     def unload(self, namespace: str, local: str) -> None:
-        self.world.do(self.world.broker.topics.unload(named(local, namespace)))
+        self.world.do(self.world.broker.opening.unload(named(local, namespace)))
 
     @rule()
     def restart(self) -> None:

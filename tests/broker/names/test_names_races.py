@@ -32,6 +32,7 @@ from magnetar_broker.lifetime.tidying import tidy, truncate
 from magnetar_broker.limits.topic_limits import limits_of
 from magnetar_broker.names.catalogue import Partitioned
 from magnetar_broker.names.namespaces import Namespace
+from magnetar_broker.names.residence import Condition
 from magnetar_broker.policies.policy import PolicyValues, Subject
 from magnetar_broker.policies.retention import Retention
 from magnetar_broker.policies.table import (
@@ -168,7 +169,7 @@ class Races(NamedWorld):
         await self.broker.deletion.topics.delete_partitioned(PARTED, self.happens(0.6))
 
     async def unload(self) -> None:
-        await self.broker.topics.unload(self.member())
+        await self.broker.opening.unload(self.member())
 
     async def skip(self) -> None:
         for topic in self.loaded(self.member()):
@@ -201,9 +202,7 @@ class Races(NamedWorld):
             await self.dice.choice(chores)(topic)
 
     async def delete_inactive(self) -> None:
-        await self.broker.deletion.topics.delete_inactive(
-            self.member(), lambda topic: not topic.in_use
-        )
+        await self.broker.deletion.topics.delete_loaded(self.member(), Condition.UNUSED)
 
     # All at once ------------------------------------------------------------------------------
 
@@ -297,7 +296,7 @@ class Races(NamedWorld):
                 self.do(broker.enforcement.set(subject, {}))
 
     async def come(self, name: TopicName) -> None:
-        async with self.broker.topics.locks.held_with_partitions(name):
+        async with self.broker.locks.held_with_partitions(name):
             pass
         with suppress(BrokerError):  # there is no such topic, and it may not be made
             await self.broker.topic(name, False)

@@ -20,9 +20,6 @@ class Ring:
         self.name = name
         self.itself = self
 
-    def disconnect(self) -> None:
-        """No client is connected."""
-
 
 class Scene:
     """Topics in memory, and what is left of those that ever were."""
@@ -30,23 +27,22 @@ class Scene:
     def __init__(self) -> None:
         self.world = NamedWorld()
         self.topics = Topics(self.world.engine)
-        self.topics.serving = True
         self.garbage = Garbage(self.topics)
         self.left: WeakSet[Any] = WeakSet()
 
     def open(self, count: int) -> list[TopicName]:
         names = [named(f"{len(self.left)}-{number}") for number in range(count)]
         for name in names:
-            self.world.do(self.topics.load(name, lambda name=name: self._made(name)))  # type: ignore[misc]
+            ring = Ring(name)
+            self.left.add(ring)
+            self.topics.add(cast(AnyTopic, ring))
         return names
 
-    async def _made(self, name: TopicName) -> AnyTopic:
-        ring = Ring(name)
-        self.left.add(ring)
-        return cast(AnyTopic, ring)
-
     def end(self, names: list[TopicName]) -> None:
-        self.topics.evict(names, lambda topic: True)
+        for name in names:
+            topic = self.topics.get(name)
+            assert topic is not None
+            self.topics.drop(topic)
 
     def look(self) -> None:
         self.world.do(self.garbage.collect_closed())

@@ -17,7 +17,7 @@ def test_clients_of_an_unloaded_topic_come_back_to_what_they_left() -> None:
     consuming, consumer = world.consumer(PLAIN)
     consumer.subscription.flow(consumer, 1)
     before = world.topic(PLAIN)
-    world.do(world.broker.topics.unload(PLAIN))
+    world.do(world.broker.opening.unload(PLAIN))
     assert PLAIN not in world.broker.topics
     assert producing.closed_producers == [1] and consuming.closed_consumers == [1]
     with pytest.raises(NotReady):
@@ -25,7 +25,7 @@ def test_clients_of_an_unloaded_topic_come_back_to_what_they_left() -> None:
     after = world.topic(PLAIN, create=False)
     assert after is not before and after.log.end == 2  # type: ignore[union-attr]
     assert list(after.subscriptions) == ["sub"]
-    world.do(world.broker.topics.unload(named("never loaded")))
+    world.do(world.broker.opening.unload(named("never loaded")))
 
 
 def test_a_topic_is_not_opened_before_it_was_closed() -> None:
@@ -39,7 +39,7 @@ def test_a_topic_is_not_opened_before_it_was_closed() -> None:
         return await put(*asked)  # type: ignore[arg-type]
 
     world.metadata.put = slowly  # type: ignore[assignment]
-    unloading = world.begin(world.broker.topics.unload(PLAIN))
+    unloading = world.begin(world.broker.opening.unload(PLAIN))
     coming = world.begin(world.broker.topic(PLAIN, create=False))
     world.clock.pump()
     assert not unloading.done() and not coming.done()
@@ -47,28 +47,6 @@ def test_a_topic_is_not_opened_before_it_was_closed() -> None:
     world.clock.pump()
     unloading.result()
     assert coming.result().log.end == 1
-
-
-def test_a_condition_of_unloading() -> None:
-    world = NamedWorld()
-    topic = world.topic(PLAIN)
-    world.do(world.broker.topics.unload(PLAIN, lambda _: False))
-    assert world.broker.topics.get(PLAIN) is topic
-
-
-def test_eviction_is_of_all_or_none() -> None:
-    world = NamedWorld()
-    other = named("other")
-    topics = [world.topic(PLAIN), world.topic(other)]
-    names = [PLAIN, other, named("not loaded")]
-    assert world.broker.topics.evict(names, lambda topic: topic.name == PLAIN) is None
-    assert len(world.broker.topics) == 2
-    assert world.broker.topics.evict(names, lambda _: True) == topics
-    assert len(world.broker.topics) == 0
-    for topic in topics:
-        with pytest.raises(NotReady):
-            topic.check_open()
-        world.do(topic.close())
 
 
 def test_a_stop_continues_where_one_topic_cannot_be_sealed(
@@ -84,7 +62,7 @@ def test_a_stop_continues_where_one_topic_cannot_be_sealed(
 
     first.close = fail  # type: ignore[method-assign]
     connection, _ = world.producer(named("other"))
-    world.do(world.broker.topics.close())
+    world.do(world.broker.close())
     assert "plain could not be sealed" in caplog.text
     assert connection.closed_producers == [1]
     with pytest.raises(NotReady, match="stopping"):
@@ -99,9 +77,10 @@ def test_the_loaded_topics_of_a_namespace() -> None:
         world.do(world.broker.topic(name, create=True))
     first, second, third = (topics.get(name) for name in names)
     assert topics.of_namespace(PLAIN.namespace_name) == [first, second, third]
-    world.do(topics.unload(names[0]))
+    world.do(world.broker.opening.unload(names[0]))
     assert topics.of_namespace(PLAIN.namespace_name) == [second, third]
-    topics.evict([names[1]], lambda topic: True)
+    assert second is not None
+    topics.drop(second)
     assert topics.of_namespace(PLAIN.namespace_name) == [third]
     assert third is not None
     topics.drop(third)

@@ -198,10 +198,7 @@ async def unload_bundle(site: Site, request: Request) -> Response:
 
 
 async def _unload(broker: Broker, names: list[TopicName]) -> None:
-    async def one(topic: TopicName) -> None:
-        await broker.topics.unload(topic)
-
-    await for_each(broker.engine, names, one)
+    await for_each(broker.engine, names, broker.opening.unload)
 
 
 def routes() -> Iterator[Route[Handler]]:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from magnetar_broker.broker import Broker
-from magnetar_broker.names.topic_properties import change_properties, of_users
 from magnetar_broker.server.admin.loading import loaded
 from magnetar_broker.server.admin.site import (
     TOPIC,
@@ -19,6 +18,7 @@ from magnetar_broker.server.admin.site import (
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
+from magnetar_broker.topic.topic_properties import change_properties, of_users
 from magnetar_proto.names import TopicName
 
 Properties = dict[str, str]

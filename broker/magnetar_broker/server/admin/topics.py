@@ -7,7 +7,6 @@ from typing import Any
 from magnetar_broker.base.errors import LimitReached
 from magnetar_broker.broker import Broker
 from magnetar_broker.names.catalogue import Partitioned
-from magnetar_broker.names.topic_properties import check_keys
 from magnetar_broker.server.admin.loading import partitions_of
 from magnetar_broker.server.admin.site import (
     DOMAIN,
@@ -28,6 +27,7 @@ from magnetar_broker.server.admin.site import (
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
+from magnetar_broker.topic.topic_properties import check_keys
 from magnetar_proto.names import TopicName
 
 MAX_PARTITIONS = 10_000
@@ -109,7 +109,7 @@ async def create(site: Site, request: Request) -> Response:
         except LimitReached as error:
             raise Refused(409, str(error)) from error  # 409, not 412 as for other limits
     else:
-        await broker.create_non_persistent(topic)
+        await broker.opening.create_non_persistent(topic)
     return Response(status=204)
 
 
@@ -226,7 +226,7 @@ async def unload(site: Site, request: Request) -> Response:
     """Close a topic, or all its partitions; their clients reconnect by themselves."""
     broker, topic = serving(site), await existing_topic(serving(site), request)
     for part in await partitions_of(broker, topic):
-        await broker.topics.unload(part)
+        await broker.opening.unload(part)
     return Response(status=204)
 
 

@@ -1,7 +1,7 @@
 """Locks of topics: one owner by name, families exclude their members."""
 
 from fakes.named_worlds import NamedWorld, named
-from magnetar_broker.topic.topic_locks import TopicLocks
+from magnetar_broker.names.topic_locks import TopicLocks
 from magnetar_proto.names import TopicName
 
 PLAIN, PARTED = named("plain"), named("parted")

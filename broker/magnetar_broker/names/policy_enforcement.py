@@ -1,22 +1,17 @@
 """Changes of policies: stored first, then applied by every loaded topic, then answered."""
 
 from collections.abc import Awaitable, Callable
-from itertools import count
 from typing import TypeVar
 
-from magnetar_broker.base.parallel import for_each
+from magnetar_broker.names.residence import Residence
+from magnetar_broker.names.topic_locks import TopicLocks
 from magnetar_broker.policies.policy import Policy, PolicyValues, Subject
 from magnetar_broker.policies.resolver import Policies
-from magnetar_broker.topic.loaded_topics import AnyTopic, Topics
 from magnetar_proto.names import TopicName
-from magnetar_storage.errors import StorageError
-from magnetar_storage.log.engine import Engine
 from magnetar_storage.world.mutex import KeyedMutex
-from magnetar_storage.world.runtime import yield_turn
+from magnetar_storage.world.runtime import Clock
 
 T = TypeVar("T")
-TOPICS_A_TURN = 2
-"""Topics that each of the `WIDTH` workers changes in one turn of the loop: a few milliseconds."""
 
 
 class Enforcement:
@@ -29,21 +24,21 @@ class Enforcement:
     def __init__(
         self,
         policies: Policies,
-        topics: Topics,
-        engine: Engine,
+        residence: Residence,
+        locks: TopicLocks,
+        clock: Clock,
         require: Callable[[Subject], Awaitable[None]],
         partitions: Callable[[TopicName], Awaitable[int]],
     ) -> None:
         self._policies = policies
-        self._topics = topics
-        self._engine = engine
+        self._residence = residence
+        self._locks = locks
         self._require = require
         self._partitions = partitions
-        self._changing: KeyedMutex[str] = KeyedMutex(engine.clock)
+        self._changing: KeyedMutex[str] = KeyedMutex(clock)
         """By namespace: held until all topics have applied a change."""
-        self._storing: KeyedMutex[Subject] = KeyedMutex(engine.clock)
+        self._storing: KeyedMutex[Subject] = KeyedMutex(clock)
         """By subject: held until a change is stored."""
-        self._changes = count(1)
 
     async def set(self, subject: Subject, values: PolicyValues) -> None:
         """Set policies of a namespace or topic; durable and applied on return.
@@ -81,27 +76,9 @@ class Enforcement:
             await self._policies.set(subject, values)
 
     async def _enforce(self, subject: Subject) -> None:
-        """Concurrently: some topics write, and share a sync."""
-        await self._topics.locks.settled(_members(subject))
-        await for_each(self._engine, await self._loaded(subject), self._changed)
-
-    async def _loaded(self, subject: Subject) -> list[AnyTopic]:
-        """The loaded topics to which policies of a subject apply."""
-        if isinstance(subject, str):
-            return self._topics.of_namespace(subject)
-        base, partitions = subject.base, await self._partitions(subject)
-        names = [base, *(base.with_partition(index) for index in range(partitions))]
-        return [topic for name in names if (topic := self._topics.get(name)) is not None]
-
-    async def _changed(self, topic: AnyTopic) -> None:
-        try:
-            await topic.policies_changed()
-        except StorageError:
-            if self._topics.get(topic.name) is topic:
-                raise
-            # It has ended meanwhile, and applies the policies when it is loaded again.
-        if next(self._changes) % TOPICS_A_TURN == 0:
-            await yield_turn(self._engine.clock)
+        await self._locks.settled(_members(subject))
+        partitions = 0 if isinstance(subject, str) else await self._partitions(subject)
+        await self._residence.apply(subject, partitions)
 
 
 def namespace_of(subject: Subject) -> str:

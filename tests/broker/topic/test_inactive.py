@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from fakes.named_worlds import NamedWorld, named
 from magnetar_broker.base.metadata_keys import topic_policies_key
 from magnetar_broker.config.domains import InactiveMode
-from magnetar_broker.names.inactive import INACTIVE, Use, is_over
 from magnetar_broker.policies.retention import Retention
 from magnetar_broker.policies.table import INACTIVE_TOPICS, RETENTION
 from magnetar_broker.policies.values import InactiveTopics
 from magnetar_broker.subscribing.subscription import Subscription
+from magnetar_broker.topic.inactive import INACTIVE, Use, is_over
 
 UNUSED = Use(producers=False, subscriptions=False, behind=False, entries=True)
 WITHOUT, CAUGHT_UP = InactiveMode.NO_SUBSCRIPTIONS, InactiveMode.CAUGHT_UP
@@ -155,7 +155,7 @@ def test_a_consumer_that_joins_during_the_decision_keeps_it() -> None:
     gate = world.clock.promise()
 
     async def hold() -> None:
-        async with world.broker.topics.locks.held(PLAIN):
+        async with world.broker.locks.held(PLAIN):
             await gate
 
     world.begin(hold())

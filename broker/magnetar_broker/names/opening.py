@@ -1,0 +1,88 @@
+"""Opening topics for their first use, and closing them; one at a time for each name."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from magnetar_broker.base.errors import AlreadyExists, NotReady, TopicMissing
+from magnetar_broker.base.semaphore import Semaphore
+from magnetar_broker.names.creation import Creation
+from magnetar_broker.names.ownership import Ownership
+from magnetar_broker.names.residence import Residence
+from magnetar_broker.names.topic_locks import TopicLocks
+from magnetar_proto.names import TopicName
+from magnetar_storage.world.runtime import Clock
+
+
+class Opening:
+    """One per broker."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        creation: Creation,
+        ownership: Ownership,
+        residence: Residence,
+        locks: TopicLocks,
+        loads: int,
+    ) -> None:
+        """`loads` is how many topics are opened concurrently at most; 0 is no limit."""
+        self.serving = False
+        """Whether topics are opened; False while the broker starts and stops."""
+        self._creation = creation
+        self._ownership = ownership
+        self._residence = residence
+        self._locks = locks
+        self._loads = Semaphore(clock, loads)
+
+    async def open(self, name: TopicName, create: bool) -> None:
+        """Load a topic; created if `create` is set and policies allow it.
+
+        Raises the `BrokerError` that PRODUCER and SUBSCRIBE are answered with.
+        """
+        await self._creation.deletion.topics.settle(name)
+        await self._locked(name, partial(self._open, name, create))
+
+    async def create_non_persistent(self, name: TopicName) -> None:
+        """Create a non-persistent topic; `AlreadyExists` if it is loaded."""
+        if self._residence.is_loaded(name):
+            raise AlreadyExists(f"{name} exists: choose another name")
+        await self._locked(name, partial(self._create, name))
+
+    async def unload(self, name: TopicName) -> None:
+        """Close a topic, if it is loaded; its clients reconnect, which opens it again."""
+        async with self._locks.held(name):
+            await self._residence.unload(name)
+
+    async def stop(self) -> None:
+        """Open no topic from now on; whatever was being opened or closed has been on return."""
+        self.serving = False
+        await self._locks.settled(lambda name: True)
+
+    async def _locked(self, name: TopicName, opening: Callable[[], Awaitable[None]]) -> None:
+        async with self._locks.held(name):
+            if self._residence.is_loaded(name):
+                return
+            if not self.serving:
+                raise NotReady("the broker is starting or stopping; try again")
+            await self._loads.acquire()
+            try:
+                await opening()
+            finally:
+                self._loads.release()
+
+    async def _open(self, name: TopicName, create: bool) -> None:
+        await self._creation.check_name(name)
+        if not await self._ownership.owns(name):
+            raise NotReady(f"{name} is not served by this broker: look it up again")
+        await self._creation.policies.load(name)
+        async with self._creation.by_use(name, create) as may_create:
+            if not await self._residence.load(name, may_create):
+                raise TopicMissing(
+                    f"topic {name} does not exist, and using it does not create it "
+                    "(allowAutoTopicCreation): create it first"
+                )
+
+    async def _create(self, name: TopicName) -> None:
+        await self._creation.check_name(name)
+        await self._creation.policies.load(name)
+        await self._residence.load(name, create=True)

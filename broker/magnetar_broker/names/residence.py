@@ -1,0 +1,66 @@
+"""What the directory of names needs of loaded topics, wherever these are loaded."""
+
+from enum import Enum
+from typing import Protocol
+
+from magnetar_broker.policies.policy import Subject
+from magnetar_proto.names import TopicName
+
+
+class Condition(Enum):
+    """When a loaded topic may be evicted."""
+
+    ANYWAY = "anyway"
+    UNUSED = "unused"
+    """No client is connected to it."""
+    INACTIVE = "inactive"
+    """It has been idle for long enough (`inactiveTopicPolicies`)."""
+
+
+class Residence(Protocol):
+    """The loaded topics.  Arguments and results are values that another process could be sent.
+
+    Whoever loads, evicts, unloads or erases a topic, or subscribes to it, holds its lock
+    (`TopicLocks`).
+    """
+
+    def is_loaded(self, name: TopicName) -> bool:
+        """Whether a topic is loaded now."""
+
+    def loaded(self, namespace: str) -> list[TopicName]:
+        """The topics of a namespace that are loaded now."""
+
+    async def load(self, name: TopicName, create: bool) -> bool:
+        """Load a topic, whose policies are in memory; False if it does not exist.
+
+        With `create` it is created if it does not exist.
+        """
+
+    async def evict(self, names: list[TopicName], condition: Condition) -> bool:
+        """Disconnect the clients of those that are loaded; they are not loaded any more.
+
+        The caller erases or unloads each of them.  False, and nothing is done, if one does not
+        meet the condition.
+        """
+
+    async def unload(self, name: TopicName) -> None:
+        """Close a topic if it is loaded or was evicted; its clients reconnect by themselves."""
+
+    async def erase(self, name: TopicName) -> None:
+        """Delete all that a topic has stored, whether or not it is loaded; durable on return.
+
+        A topic that has stored nothing is no error.
+        """
+
+    async def apply(self, subject: Subject, partitions: int) -> None:
+        """Have the loaded topics of a namespace, or a topic and its partitions, apply the policies
+        as they are now; done on return.
+
+        `StorageError` if one cannot: all others have applied them.
+        """
+
+    async def subscriptions_of(self, name: TopicName) -> list[str]:
+        """The durable subscriptions of a topic, whether or not it is loaded."""
+
+    async def subscribe_unlisted(self, name: TopicName, subscriptions: list[str]) -> None:
+        """Create subscriptions, from its beginning, on a partition that clients cannot use yet."""

@@ -1,0 +1,115 @@
+"""Finds topics that have been inactive for long enough (`inactiveTopicPolicies`).
+
+Idle time is the sum of the intervals between two checks that found the topic inactive: neither a
+changed clock nor time in which the topic was not loaded counts.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from magnetar_broker.base.periodic_jobs import each
+from magnetar_broker.config import Settings
+from magnetar_broker.config.domains import InactiveMode
+from magnetar_broker.policies.resolver import Policies
+from magnetar_broker.policies.retention import Retention
+from magnetar_broker.policies.table import INACTIVE_TOPICS, RETENTION
+from magnetar_broker.policies.values import InactiveTopics
+from magnetar_broker.topic.loaded_topics import AnyTopic, Topics
+from magnetar_broker.topic.topic import Topic
+from magnetar_proto.names import TopicName
+from magnetar_storage.world.runtime import Clock
+
+INACTIVE = "deletion of inactive topics"
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What a topic is used for, as far as that keeps it."""
+
+    producers: bool
+    subscriptions: bool
+    behind: bool
+    """Whether a subscription has something to consume."""
+    entries: bool
+    """Whether anything is stored."""
+
+    def is_none(self, mode: InactiveMode) -> bool:
+        """Whether the topic is inactive."""
+        kept = self.subscriptions if mode is InactiveMode.NO_SUBSCRIPTIONS else self.behind
+        return not (self.producers or kept)
+
+
+def is_over(idle_seconds: float, use: Use, rule: InactiveTopics, retention: Retention) -> bool:
+    """Whether to delete a topic that was idle for so long; not while retention keeps entries."""
+    if not rule.delete or not use.is_none(rule.mode) or idle_seconds < rule.seconds:
+        return False
+    # A topic is not deleted with entries that retention still promises; negative is for ever.
+    retained = use.entries and (retention.minutes < 0 or idle_seconds < retention.minutes * 60)
+    return not retained
+
+
+def use_of(topic: AnyTopic) -> Use:
+    """The present use of a loaded topic."""
+    producers = bool(topic.producers) or bool(topic.producers.waiting)
+    if not isinstance(topic, Topic):
+        return Use(producers, bool(topic.subscriptions), bool(topic.subscriptions), False)
+    end = topic.log.end
+    behind = any(one.next_unacked() < end for one in topic.subscriptions.values())
+    return Use(producers, bool(topic.subscriptions), behind, end > topic.log.first_offset)
+
+
+class Inactive:
+    """The idle times of loaded topics; one per broker."""
+
+    def __init__(
+        self, settings: Settings, clock: Clock, policies: Policies, topics: Topics
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._policies = policies
+        self._topics = topics
+        self._idle: dict[AnyTopic, tuple[float, int]] = {}
+        """Idle seconds of inactive topics, and the number of messages published by then."""
+
+    async def look(self, delete: Callable[[TopicName], Awaitable[None]]) -> None:
+        """Count the idle time of loaded topics, and have those deleted whose time is over."""
+        seconds = self._settings.broker_delete_inactive_topics_frequency_seconds
+        present = list(self._topics)
+        over: list[AnyTopic] = []
+
+        async def count(topic: AnyTopic) -> None:
+            if self._counted(topic, seconds):
+                over.append(topic)
+
+        await each(self._clock, present, count, "cannot determine whether %s is inactive: %s")
+        # Topics that were unloaded begin again at 0 when they are loaded.
+        for topic in self._idle.keys() - set(present):
+            del self._idle[topic]
+
+        async def end(topic: AnyTopic) -> None:
+            await delete(topic.name)
+
+        await each(self._clock, over, end, "inactive %s was not deleted: %s")
+
+    def _counted(self, topic: AnyTopic, seconds: float) -> bool:
+        """Add to the idle time; returns whether it is over."""
+        rule = self._policies.value(INACTIVE_TOPICS, topic.name)
+        # System topics are never deleted for being idle, as in Pulsar: the broker uses them rarely.
+        kept = topic.producers or not rule.delete or topic.name.is_system
+        if kept or not use_of(topic).is_none(rule.mode):
+            self._idle.pop(topic, None)
+            return False
+        # The first check that finds it idle counts as 0: since when it is idle is not known.  A
+        # producer may have come, published and left between two checks, which begins again.
+        idle, messages = self._idle.get(topic, (-seconds, topic.appender.messages_in))
+        idle = idle + seconds if messages == topic.appender.messages_in else 0
+        self._idle[topic] = idle, topic.appender.messages_in
+        return self.is_over(topic)
+
+    def is_over(self, topic: AnyTopic) -> bool:
+        """Whether a topic has been idle for long enough, and still is."""
+        idle, messages = self._idle.get(topic, (0, 0))
+        rule = self._policies.value(INACTIVE_TOPICS, topic.name)
+        retention = self._policies.value(RETENTION, topic.name)
+        published = messages != topic.appender.messages_in
+        return not published and is_over(idle, use_of(topic), rule, retention)

@@ -1,0 +1,160 @@
+"""The loaded topics of this process, as the directory of names uses them."""
+
+from itertools import count
+
+from magnetar_broker.base.metadata_keys import topic_key
+from magnetar_broker.base.parallel import for_each
+from magnetar_broker.limits.shared_limits import SharedLimits
+from magnetar_broker.limits.topic_limits import TopicLimits
+from magnetar_broker.names.residence import Condition
+from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR
+from magnetar_broker.policies.policy import Subject
+from magnetar_broker.policies.resolver import Policies
+from magnetar_broker.topic.inactive import Inactive
+from magnetar_broker.topic.loaded_topics import AnyTopic, Topics
+from magnetar_broker.topic.non_persistent import NonPersistentTopic
+from magnetar_broker.topic.topic import Topic
+from magnetar_proto.names import TopicName
+from magnetar_storage.cursors.cursor_log import CursorLog, read_cursors
+from magnetar_storage.errors import StorageError
+from magnetar_storage.log.engine import Engine
+from magnetar_storage.log.log import Log
+from magnetar_storage.log.log_record import LogRecord
+from magnetar_storage.world.runtime import yield_turn
+
+TOPICS_A_TURN = 2
+"""Topics that each of the `WIDTH` workers changes in one turn of the loop: a few milliseconds."""
+
+
+class LocalResidence:
+    """The `Residence` of a broker that is one process."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        topics: Topics,
+        inactive: Inactive,
+        limits: TopicLimits,
+        shared: SharedLimits,
+        policies: Policies,
+    ) -> None:
+        self._engine = engine
+        self._topics = topics
+        self._inactive = inactive
+        self._limits = limits
+        self._shared = shared
+        self._policies = policies
+        self._evicted: dict[TopicName, AnyTopic] = {}
+        """Those that are still to be closed or deleted."""
+        self._changes = count(1)
+
+    def is_loaded(self, name: TopicName) -> bool:
+        return name in self._topics
+
+    def loaded(self, namespace: str) -> list[TopicName]:
+        return [topic.name for topic in self._topics.of_namespace(namespace)]
+
+    # Loading and unloading -------------------------------------------------------------------
+
+    async def load(self, name: TopicName, create: bool) -> bool:
+        topic = await self._open(name, create)
+        if topic is not None:
+            self._topics.add(topic)
+        return topic is not None
+
+    async def _open(self, name: TopicName, create: bool) -> AnyTopic | None:
+        engine = self._engine
+        if name.is_persistent:
+            return await Topic.open(
+                name, engine, create, self._limits, self._shared, self._policies, self._topics.drop
+            )
+        if create:
+            return NonPersistentTopic(
+                name, self._limits, self._shared, self._policies, engine.clock, engine.tasks
+            )
+        return None
+
+    async def evict(self, names: list[TopicName], condition: Condition) -> bool:
+        # One step: no other coroutine runs in between, and no client can connect.
+        loaded = [topic for name in names if (topic := self._topics.get(name)) is not None]
+        if not all(self._meets(topic, condition) for topic in loaded):
+            return False
+        for topic in loaded:
+            self._topics.drop(topic)
+            topic.disconnect()
+            self._evicted[topic.name] = topic
+        return True
+
+    def _meets(self, topic: AnyTopic, condition: Condition) -> bool:
+        match condition:
+            case Condition.ANYWAY:
+                return True
+            case Condition.UNUSED:
+                return not topic.in_use
+            case Condition.INACTIVE:
+                return self._inactive.is_over(topic)
+
+    async def unload(self, name: TopicName) -> None:
+        await self.evict([name], Condition.ANYWAY)
+        topic = self._evicted.pop(name, None)
+        if topic is not None:
+            await topic.close()
+
+    async def erase(self, name: TopicName) -> None:
+        await self.evict([name], Condition.ANYWAY)
+        topic = self._evicted.pop(name, None)
+        if topic is not None:
+            await topic.delete()
+        if name.is_persistent:
+            await Log.remove(topic_key(name), self._engine)
+
+    # Policies --------------------------------------------------------------------------------
+
+    async def apply(self, subject: Subject, partitions: int) -> None:
+        # Concurrently: some topics write, and share a sync.
+        await for_each(self._engine, self._subjects(subject, partitions), self._changed)
+
+    def _subjects(self, subject: Subject, partitions: int) -> list[AnyTopic]:
+        """The loaded topics to which policies of a subject apply."""
+        if isinstance(subject, str):
+            return self._topics.of_namespace(subject)
+        base = subject.base
+        names = [base, *(base.with_partition(index) for index in range(partitions))]
+        return [topic for name in names if (topic := self._topics.get(name)) is not None]
+
+    async def _changed(self, topic: AnyTopic) -> None:
+        try:
+            await topic.policies_changed()
+        except StorageError:
+            if self._topics.get(topic.name) is topic:
+                raise
+            # It has ended meanwhile, and applies the policies when it is loaded again.
+        if next(self._changes) % TOPICS_A_TURN == 0:
+            await yield_turn(self._engine.clock)
+
+    # Subscriptions ---------------------------------------------------------------------------
+
+    async def subscriptions_of(self, name: TopicName) -> list[str]:
+        topic = self._topics.get(name)
+        if isinstance(topic, Topic):
+            found = list(topic.cursors.cursors)
+        else:
+            stored = await self._engine.metadata.get(topic_key(name))
+            if stored is None:
+                return []
+            segment = LogRecord.decode(topic_key(name), stored.value).cursor_segment
+            if segment is None:
+                return []
+            cursors = await read_cursors(self._engine.store, segment, {})
+            found = [cursor.name for cursor in cursors.values()]
+        return [name for name in found if name != COMPACTION_CURSOR]
+
+    async def subscribe_unlisted(self, name: TopicName, subscriptions: list[str]) -> None:
+        log = await Log.open(topic_key(name), self._engine, create=True)
+        assert log is not None
+        cursors = await CursorLog.open(log)
+        for subscription in subscriptions:
+            if subscription not in cursors.cursors:
+                await cursors.create(subscription, log.first_offset - 1, {})
+        await cursors.close()
+        await log.close()
