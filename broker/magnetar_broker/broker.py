@@ -26,7 +26,7 @@ from magnetar_broker.names.topic_events import TopicEvents
 from magnetar_broker.names.topic_lists import TopicLists
 from magnetar_broker.names.topic_locks import TopicLocks
 from magnetar_broker.policies.policy import Subject
-from magnetar_broker.policies.resolver import Policies
+from magnetar_broker.policies.stored import Policies
 from magnetar_broker.publishing.publish_budget import PublishBudget
 from magnetar_broker.schemas.service import Schemas, schema_limits
 from magnetar_broker.topic.inactive import INACTIVE, Inactive

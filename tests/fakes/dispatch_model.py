@@ -122,9 +122,10 @@ class DispatchModel(Oracle):
         """So many messages a second from now on; 0: as many as can be sent."""
         if rate != self.pace.rate:
             self.pace = Pace(rate, self.world.clock.now_ms())
-        policies = self.world.topic.policies
         setting = DispatchRate(rate, -1, 1, False) if rate else None
-        self.world.do(policies.set(self.world.name, {SUBSCRIPTION_DISPATCH_RATE: setting}))
+        self.world.do(
+            self.world.policies.set(self.world.name, {SUBSCRIPTION_DISPATCH_RATE: setting})
+        )
         self.world.do(self.world.topic.policies_changed())
         self.check()
 

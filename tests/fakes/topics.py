@@ -10,7 +10,7 @@ from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
 from magnetar_broker.limits.shared_limits import SharedLimits, shared_limits
 from magnetar_broker.limits.topic_limits import TopicLimits
-from magnetar_broker.policies.resolver import Policies
+from magnetar_broker.policies.stored import Policies
 from magnetar_broker.publishing.producer import Producer, ProducerRequest, Sends
 from magnetar_broker.subscribing.subscription import Subscription
 from magnetar_broker.topic.topic import Topic
@@ -67,7 +67,7 @@ class TopicWorld(LogWorld):
         self.reload()
 
     def reload(self) -> Topic:
-        policies = Policies(self.engine.metadata, self.settings)
+        self.policies = policies = Policies(self.engine.metadata, self.settings)
         self.do(policies.load(self.name))
         opening = Topic.open(
             self.name, self.engine, True, self.limits, self.shared, policies, self.dropped.append

@@ -25,10 +25,10 @@ ADMIN_FAULTS: tuple[Fault, ...] = (
         POLICIES,
     ),
     Fault(
-        "broker/magnetar_broker/policies/resolver.py",
+        "broker/magnetar_broker/policies/stored.py",
         "a policy is in effect before it is durable",
         "                version = await self._put(key, changed, stored)\n",
-        "                self._learn(subject, StoredPolicies(key, changed, stored.version))\n"
+        "                self.learn(subject, StoredPolicies(key, changed, stored.version))\n"
         "                version = await self._put(key, changed, stored)\n",
         POLICIES,
     ),

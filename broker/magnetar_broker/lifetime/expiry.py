@@ -5,8 +5,8 @@ from typing import Protocol
 
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR
-from magnetar_broker.policies.resolver import Policies
 from magnetar_broker.policies.table import SUBSCRIPTION_EXPIRATION
+from magnetar_broker.policies.view import PolicyView
 from magnetar_broker.subscribing.finding import first_since
 from magnetar_broker.subscribing.idleness import Idleness
 from magnetar_broker.subscribing.skipping import expire_before
@@ -27,7 +27,7 @@ class Expiring(Protocol):
     log: Log
     cursors: CursorLog
     limits: TopicLimits
-    policies: Policies
+    policies: PolicyView
     idleness: Idleness | None
 
     @property

@@ -15,9 +15,9 @@ from magnetar_broker.dispatch.base import Delays
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR
 from magnetar_broker.policies.policy import Policy
-from magnetar_broker.policies.resolver import Policies
 from magnetar_broker.policies.table import BACKLOG_QUOTA_AGE, BACKLOG_QUOTA_SIZE
 from magnetar_broker.policies.values import BacklogQuota
+from magnetar_broker.policies.view import PolicyView
 from magnetar_broker.publishing.producers import Producers
 from magnetar_broker.subscribing.finding import first_since
 from magnetar_broker.subscribing.skipping import skip_runs
@@ -44,7 +44,7 @@ class Bounded(Protocol):
     name: TopicName
     log: Log
     limits: TopicLimits
-    policies: Policies
+    policies: PolicyView
     producers: Producers
 
     @property

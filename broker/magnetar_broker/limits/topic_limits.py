@@ -13,7 +13,6 @@ from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.policies.compaction_rules import CompactionRules
 from magnetar_broker.policies.effective import EffectivePolicies
 from magnetar_broker.policies.policy import Origin, Policy
-from magnetar_broker.policies.resolver import Policies
 from magnetar_broker.policies.retention import Retention
 from magnetar_broker.policies.table import (
     AUTO_SUBSCRIPTION_CREATION,
@@ -33,6 +32,7 @@ from magnetar_broker.policies.table import (
     SUBSCRIPTION_TYPES,
 )
 from magnetar_broker.policies.values import BacklogQuota
+from magnetar_broker.policies.view import PolicyView
 from magnetar_broker.publishing.deduplication import DeduplicationRules
 from magnetar_proto.names import TopicName
 
@@ -193,7 +193,7 @@ MAX_INTERNED = 1000
 _interned: dict[TopicLimits, TopicLimits] = {}
 
 
-def limits_of(base: TopicLimits, policies: Policies, topic: TopicName) -> TopicLimits:
+def limits_of(base: TopicLimits, policies: PolicyView, topic: TopicName) -> TopicLimits:
     """The limits of a topic whose policies are loaded: `base` where they are unset.
 
     Topics with the same limits share them.

@@ -9,7 +9,6 @@ from magnetar_broker.base.errors import NotAllowed
 from magnetar_broker.base.meter import Meter
 from magnetar_broker.dispatch.consumer import SubscribeRequest
 from magnetar_broker.policies.effective import EffectivePolicies
-from magnetar_broker.policies.resolver import Policies
 from magnetar_broker.policies.table import (
     DISPATCH_RATE,
     PUBLISH_RATE,
@@ -18,6 +17,7 @@ from magnetar_broker.policies.table import (
     SUBSCRIPTION_DISPATCH_RATES,
 )
 from magnetar_broker.policies.values import DispatchRate, SubscribeRate
+from magnetar_broker.policies.view import PolicyView
 from magnetar_broker.rates.bucket import Bucket
 from magnetar_broker.rates.rate_limit import BrokerRates, Rate, RateLimit
 from magnetar_proto.names import TopicName
@@ -163,7 +163,7 @@ def _all_of(*limits: RateLimit | None) -> tuple[RateLimit, ...]:
 
 def topic_rates(
     topic: TopicName,
-    policies: Policies,
+    policies: PolicyView,
     shared: BrokerRates,
     meter: Meter,
     clock: Clock,

@@ -16,7 +16,7 @@ from magnetar_broker.names.residence import Residence
 from magnetar_broker.names.topic_events import TopicEvents
 from magnetar_broker.names.topic_locks import TopicLocks
 from magnetar_broker.policies.policy import PolicyValues
-from magnetar_broker.policies.resolver import Policies
+from magnetar_broker.policies.stored import Policies
 from magnetar_broker.policies.table import AUTO_TOPIC_CREATION, MAX_TOPICS
 from magnetar_proto.names import NamespaceName, TopicName
 from magnetar_storage.errors import StorageError

@@ -6,7 +6,7 @@ from typing import TypeVar
 from magnetar_broker.names.residence import Residence
 from magnetar_broker.names.topic_locks import TopicLocks
 from magnetar_broker.policies.policy import Policy, PolicyValues, Subject
-from magnetar_broker.policies.resolver import Policies
+from magnetar_broker.policies.stored import Policies
 from magnetar_proto.names import TopicName
 from magnetar_storage.world.mutex import KeyedMutex
 from magnetar_storage.world.runtime import Clock

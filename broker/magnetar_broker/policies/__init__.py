@@ -1,1 +1,1 @@
-"""Policies: their declarations (`table.py`), stored values and effective values (`resolver.py`)."""
+"""Policies: declarations (`table.py`), stored (`stored.py`) and effective values (`view.py`)."""

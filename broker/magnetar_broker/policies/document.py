@@ -5,7 +5,7 @@ from typing import Any
 
 from magnetar_broker.policies import table
 from magnetar_broker.policies.policy import Member, Policy, PolicyValues
-from magnetar_broker.policies.resolver import Policies
+from magnetar_broker.policies.stored import Policies
 
 QUOTAS = "backlog_quota_map"
 QUOTA_TYPES: dict[str, Policy[Any]] = {

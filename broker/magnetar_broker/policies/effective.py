@@ -53,7 +53,7 @@ class StoredPolicies:
 class EffectivePolicies:
     """The values in effect for one topic, or for all topics of a namespace without explicit values.
 
-    Immutable: when a value changes, `Policies` hands out another object.
+    Immutable: when a value changes, `PolicyView` hands out another object.
     """
 
     __slots__ = ("_namespace", "_resolved", "_settings", "_topic", "derived")

@@ -4,7 +4,7 @@ from typing import Any
 
 from magnetar_broker.config.settings import KEYS
 from magnetar_broker.policies.policy import Origin, Policy, Resolved, Subject
-from magnetar_broker.policies.resolver import Policies
+from magnetar_broker.policies.stored import Policies
 from magnetar_broker.policies.table import TABLE
 
 

@@ -8,12 +8,12 @@ from typing import Final, NamedTuple
 from magnetar_broker.base.errors import SchemaRefused
 from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import SchemaCompatibility
-from magnetar_broker.policies.resolver import Policies
 from magnetar_broker.policies.table import (
     SCHEMA_AUTO_UPDATE,
     SCHEMA_COMPATIBILITY,
     SCHEMA_VALIDATION_ENFORCED,
 )
+from magnetar_broker.policies.view import PolicyView
 from magnetar_broker.schemas.compatibility import (
     FOR_CONSUMERS,
     FOR_PRODUCERS,
@@ -67,7 +67,7 @@ class Schemas:
     """One per broker.  The policies of a topic asked for must be loaded."""
 
     def __init__(
-        self, metadata: MetadataStore, clock: Clock, policies: Policies, limits: SchemaLimits
+        self, metadata: MetadataStore, clock: Clock, policies: PolicyView, limits: SchemaLimits
     ) -> None:
         self._registry = Registry(metadata, clock)
         self._policies = policies

@@ -46,7 +46,7 @@ async def _create(session: Session, topic_name: TopicName, command: pb.CommandPr
     topic.producers.check_room(name)
     if isinstance(topic, Topic):
         await admit_producer(topic)
-    if session.broker.policies.value(ENCRYPTION_REQUIRED, topic_name) and not command.encrypted:
+    if topic.policies.value(ENCRYPTION_REQUIRED, topic_name) and not command.encrypted:
         raise MetadataTrouble(
             f"{topic_name} accepts encrypted messages only (encryptionRequired): encrypt them"
         )

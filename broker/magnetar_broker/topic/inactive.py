@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from magnetar_broker.base.periodic_jobs import each
 from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import InactiveMode
-from magnetar_broker.policies.resolver import Policies
 from magnetar_broker.policies.retention import Retention
 from magnetar_broker.policies.table import INACTIVE_TOPICS, RETENTION
 from magnetar_broker.policies.values import InactiveTopics
+from magnetar_broker.policies.view import PolicyView
 from magnetar_broker.topic.loaded_topics import AnyTopic, Topics
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto.names import TopicName
@@ -62,7 +62,7 @@ class Inactive:
     """The idle times of loaded topics; one per broker."""
 
     def __init__(
-        self, settings: Settings, clock: Clock, policies: Policies, topics: Topics
+        self, settings: Settings, clock: Clock, policies: PolicyView, topics: Topics
     ) -> None:
         self._settings = settings
         self._clock = clock

@@ -11,8 +11,8 @@ from magnetar_broker.base.meter import Meter
 from magnetar_broker.limits.shared_limits import SharedLimits
 from magnetar_broker.limits.topic_limits import TopicLimits, limits_of
 from magnetar_broker.limits.topic_rates import topic_rates
-from magnetar_broker.policies.resolver import Policies
 from magnetar_broker.policies.table import ENCRYPTION_REQUIRED
+from magnetar_broker.policies.view import PolicyView
 from magnetar_broker.publishing.producer import Producer, PublishRules
 from magnetar_broker.publishing.producers import Producers
 from magnetar_broker.topic.non_persistent_appender import NonPersistentAppender
@@ -47,7 +47,7 @@ class NonPersistentTopic:
         name: TopicName,
         limits: TopicLimits,
         shared: SharedLimits,
-        policies: Policies,
+        policies: PolicyView,
         clock: Clock,
         tasks: Tasks,
     ) -> None:

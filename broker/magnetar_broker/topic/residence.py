@@ -9,7 +9,7 @@ from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.names.residence import Condition
 from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR
 from magnetar_broker.policies.policy import Subject
-from magnetar_broker.policies.resolver import Policies
+from magnetar_broker.policies.view import PolicyView
 from magnetar_broker.topic.inactive import Inactive
 from magnetar_broker.topic.loaded_topics import AnyTopic, Topics
 from magnetar_broker.topic.non_persistent import NonPersistentTopic
@@ -36,7 +36,7 @@ class LocalResidence:
         inactive: Inactive,
         limits: TopicLimits,
         shared: SharedLimits,
-        policies: Policies,
+        policies: PolicyView,
     ) -> None:
         self._engine = engine
         self._topics = topics

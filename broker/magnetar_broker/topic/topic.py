@@ -15,13 +15,13 @@ from magnetar_broker.limits.shared_limits import SharedLimits
 from magnetar_broker.limits.topic_limits import TopicLimits, limits_of
 from magnetar_broker.limits.topic_rates import topic_rates
 from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR
-from magnetar_broker.policies.resolver import Policies
 from magnetar_broker.policies.table import (
     COMPACTION_THRESHOLD,
     DEDUPLICATION,
     DELAYED_DELIVERY,
     ENCRYPTION_REQUIRED,
 )
+from magnetar_broker.policies.view import PolicyView
 from magnetar_broker.publishing.admission import Admission
 from magnetar_broker.publishing.appender import Appender
 from magnetar_broker.publishing.deduplication import Deduplication
@@ -60,7 +60,7 @@ class Topic:
         sequences: Sequences,
         limits: TopicLimits,
         shared: SharedLimits,
-        policies: Policies,
+        policies: PolicyView,
         dropped: Callable[["Topic"], None],
     ) -> None:
         clock, tasks = entries.engine.clock, entries.engine.tasks
@@ -105,7 +105,7 @@ class Topic:
         create: bool,
         limits: TopicLimits,
         shared: SharedLimits,
-        policies: Policies,
+        policies: PolicyView,
         dropped: Callable[["Topic"], None],
     ) -> "Topic | None":
         """Load the topic; None if it does not exist and `create` is not set.

@@ -41,9 +41,8 @@ class Delayed(TopicWorld):
         return list(self.topic.delays.waiting)
 
     def policy(self, active: bool = True, tick_ms: int = TICK, max_delay_ms: int = 0) -> None:
-        policies = self.topic.policies
         wanted = DelayedDelivery(active, tick_ms, max_delay_ms)
-        self.do(policies.set(self.name, {DELAYED_DELIVERY: wanted}))
+        self.do(self.policies.set(self.name, {DELAYED_DELIVERY: wanted}))
         self.do(self.topic.policies_changed())
         self.clock.pump()
 

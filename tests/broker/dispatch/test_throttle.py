@@ -27,7 +27,7 @@ ALL_TYPES = (EXCLUSIVE, FAILOVER, SHARED, KEY_SHARED)
 
 def set_policy(world: TopicWorld, policy: Policy[Any], value: Any) -> None:
     """Set a policy of the topic, and apply it."""
-    world.do(world.topic.policies.set(world.name, {policy: value}))
+    world.do(world.policies.set(world.name, {policy: value}))
     world.do(world.topic.policies_changed())
     world.clock.pump()
 

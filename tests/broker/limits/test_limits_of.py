@@ -27,14 +27,14 @@ from magnetar_proto.names import TopicName
 
 def set_policy(world: TopicWorld, policy: Policy[Any], value: Any) -> None:
     """Set a policy of the topic, and apply it."""
-    world.do(world.topic.policies.set(world.name, {policy: value}))
+    world.do(world.policies.set(world.name, {policy: value}))
     world.do(world.topic.policies_changed())
     world.clock.pump()
 
 
 def test_topics_with_the_same_limits_share_them() -> None:
     world = TopicWorld()
-    policies, base = world.topic.policies, TopicLimits()
+    policies, base = world.policies, TopicLimits()
     other = TopicName.parse("persistent://public/default/other")
     assert limits_of(base, policies, world.name) is base
     for name in (world.name, other):
@@ -49,7 +49,7 @@ def test_topics_with_the_same_limits_share_them() -> None:
 def test_the_broker_s_own_clients_are_never_too_many() -> None:
     world = TopicWorld()
     system = TopicName.parse("persistent://public/default/__change_events")
-    world.do(world.topic.policies.set("public/default", {MAX_PRODUCERS: 1}))
+    world.do(world.policies.set("public/default", {MAX_PRODUCERS: 1}))
     limits = limits_of(TopicLimits(max_subscriptions=1), world.topic.policies, system)
     assert (limits.max_producers, limits.max_subscriptions, limits.max_consumers) == (0, 0, 0)
 

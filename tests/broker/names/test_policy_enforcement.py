@@ -17,7 +17,7 @@ from magnetar_broker.base.parallel import WIDTH
 from magnetar_broker.config import Settings
 from magnetar_broker.names.catalogue import Partitioned
 from magnetar_broker.policies.policy import Subject
-from magnetar_broker.policies.resolver import Policies
+from magnetar_broker.policies.stored import Policies
 from magnetar_broker.policies.table import (
     DEDUPLICATION,
     ENCRYPTION_REQUIRED,

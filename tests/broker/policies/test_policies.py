@@ -16,7 +16,7 @@ from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import SchemaCompatibility
 from magnetar_broker.policies.explain import explained
 from magnetar_broker.policies.policy import Origin, Policy, Resolved, Subject
-from magnetar_broker.policies.resolver import Policies
+from magnetar_broker.policies.stored import Policies
 from magnetar_broker.policies.table import (
     DEDUPLICATION,
     ENCRYPTION_REQUIRED,

@@ -20,7 +20,7 @@ from magnetar_broker.policies.document import (
     values_in_policies_json,
 )
 from magnetar_broker.policies.policy import Policy
-from magnetar_broker.policies.resolver import Policies
+from magnetar_broker.policies.stored import Policies
 from magnetar_broker.policies.table import BACKLOG_QUOTA_AGE, DISPATCH_RATE, MESSAGE_TTL, TABLE
 from magnetar_broker.policies.values import BacklogQuota
 

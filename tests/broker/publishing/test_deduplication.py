@@ -240,7 +240,7 @@ def test_time_stores_what_few_entries_do_not() -> None:
 def test_a_policy_sets_the_snapshot_interval(interval_seconds: int, unwritten: int) -> None:
     world = deduplicating()
     topic = world.topic
-    world.do(topic.policies.set(topic.name, {DEDUPLICATION_SNAPSHOT_INTERVAL: interval_seconds}))
+    world.do(world.policies.set(topic.name, {DEDUPLICATION_SNAPSHOT_INTERVAL: interval_seconds}))
     world.do(topic.policies_changed())
     send(world.producer(), 0)
     world.clock.pump()
@@ -326,7 +326,7 @@ def test_a_topic_that_fails_while_it_is_loaded_is_not_there(
 def switch(world: TopicWorld, on: bool | None) -> None:
     """The topic's own policy, enforced."""
     topic = world.topic
-    world.do(topic.policies.set(topic.name, {DEDUPLICATION: on}))
+    world.do(world.policies.set(topic.name, {DEDUPLICATION: on}))
     world.do(topic.policies_changed())
 
 

@@ -1,12 +1,9 @@
-"""Explicit and effective policies of namespaces and topics.
+"""Explicit policies of namespaces and topics, as the metadata store has them.
 
-Precedence, for each policy by itself: the topic's value, else its namespace's, else the settings'.
-The partitions of a topic share its policies.
-
-The metadata store has one JSON object for each namespace or topic with explicit values.  Their
-keys are listed once.  From then on the values of namespaces are in memory; a topic's values are
-read when the topic is loaded.  So effective values are available without waiting, and a topic
-without explicit values costs no memory.
+The store has one JSON object for each namespace or topic with explicit values.  Their keys are
+listed once.  From then on the values of namespaces are in memory; a topic's values are read when
+the topic is loaded.  So effective values are available without waiting, and a topic without
+explicit values costs no memory.
 """
 
 import json
@@ -19,70 +16,33 @@ from magnetar_broker.base.metadata_keys import (
     topic_policies_key,
 )
 from magnetar_broker.config import Settings
-from magnetar_broker.policies.effective import EffectivePolicies, StoredPolicies
+from magnetar_broker.policies.effective import StoredPolicies
 from magnetar_broker.policies.policy import Policy, PolicyValues, Resolved, Subject
+from magnetar_broker.policies.view import PolicyView
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import BadVersion, StorageError, Unavailable
 from magnetar_storage.interfaces import ABSENT, MetadataStore, Version
 
 T = TypeVar("T")
-K = TypeVar("K")
 PAGE = 1000
 
 
-class Policies:
-    """The policies of all namespaces and topics; one per broker.
+class Policies(PolicyView):
+    """The policies of all namespaces and topics, and the view of those that were read.
 
-    The methods without `async` need the values in memory: call `load` for the topic before.
+    One per broker.  The methods without `async` need the values in memory: call `load` for the
+    topic before.
     """
 
     def __init__(self, metadata: MetadataStore, settings: Settings) -> None:
-        self.settings = settings
+        super().__init__(settings)
         self._metadata = metadata
-        self._namespaces: dict[str, StoredPolicies] = {}
-        self._topics: dict[TopicName, StoredPolicies] = {}
-        self._of_namespaces: dict[str, EffectivePolicies] = {}
-        """By namespace: the effective values of all its topics without explicit values."""
         self._unread: set[str] | None = None
         """Keys in the store that have not been read yet; None until they are listed."""
-
-    @property
-    def known(self) -> int:
-        """How many namespaces and topics with explicit values are in memory."""
-        return len(self._namespaces) + len(self._topics)
-
-    # Effective values -----------------------------------------------------------------------
 
     async def load(self, topic: TopicName) -> None:
         """Read the policies of a topic and its namespace into memory."""
         await self._load(topic)
-
-    def effective_policies(self, topic: TopicName) -> EffectivePolicies:
-        """All effective values of a loaded topic, as of now."""
-        own = self._topics.get(topic.base) if self._topics else None
-        if own is None:
-            return self._of_namespace(topic.namespace_name)
-        return EffectivePolicies(own, self._namespaces.get(topic.namespace_name), self.settings)
-
-    def _of_namespace(self, namespace: str) -> EffectivePolicies:
-        effective = self._of_namespaces.get(namespace)
-        if effective is None:
-            stored = self._namespaces.get(namespace)
-            effective = EffectivePolicies(None, stored, self.settings)
-            self._of_namespaces[namespace] = effective
-        return effective
-
-    def resolve(self, policy: Policy[T], topic: TopicName) -> Resolved[T]:
-        """The effective value of a loaded topic, and its source."""
-        return self.effective_policies(topic).resolve(policy)
-
-    def value(self, policy: Policy[T], topic: TopicName) -> T:
-        """The effective value of a loaded topic."""
-        return self.effective_policies(topic).resolve(policy).value
-
-    def of_namespace(self, policy: Policy[T], namespace: str) -> Resolved[T]:
-        """The effective value of a namespace, and its source; any subject was loaded before."""
-        return self._of_namespace(namespace).resolve(policy)
 
     async def effective(self, policy: Policy[T], subject: Subject) -> Resolved[T]:
         """The effective value of a topic or namespace, and its source; loads it if necessary."""
@@ -115,7 +75,7 @@ class Policies:
             except StorageError:
                 self._mark_unread(key)
                 raise
-            self._learn(subject, StoredPolicies(key, changed, version))
+            self.learn(subject, StoredPolicies(key, changed, version))
             return
 
     async def _put(self, key: str, values: dict[str, Any], before: StoredPolicies) -> Version:
@@ -136,7 +96,7 @@ class Policies:
 
     def has_explicit(self, subject: Subject) -> bool:
         """Whether the store may have values of a subject; any subject was loaded before."""
-        return self._known(subject) is not None or _key_of(subject) in (self._unread or ())
+        return self._explicit(subject) is not None or _key_of(subject) in (self._unread or ())
 
     async def delete(self, subject: Subject) -> None:
         """Delete all explicit values of a topic or namespace that is deleted; durable on return."""
@@ -144,10 +104,10 @@ class Policies:
         try:
             await self._metadata.delete(key)
         except StorageError:
-            self._learn(subject, None)
+            self.learn(subject, None)
             self._mark_unread(key)
             raise
-        self._learn(subject, None)
+        self.learn(subject, None)
 
     # The store --------------------------------------------------------------------------------
 
@@ -172,8 +132,8 @@ class Policies:
             stored = await self._read(_key_of(subject))
             # Ask again: a concurrent call may have read, set or deleted it during the await.
             if self._is_unread(subject):
-                self._learn(subject, stored)
-        return self._known(subject)
+                self.learn(subject, stored)
+        return self._explicit(subject)
 
     def _mark_unread(self, key: str) -> None:
         """A write failed: only the store knows whether it took place, so read it again."""
@@ -191,27 +151,11 @@ class Policies:
             return StoredPolicies(key, {}, None)
         return StoredPolicies(key, json.loads(found.value), found.version)
 
-    def _known(self, subject: Subject) -> StoredPolicies | None:
-        if isinstance(subject, str):
-            return self._namespaces.get(subject)
-        return self._topics.get(subject.base)
-
-    def _learn(self, subject: Subject, stored: StoredPolicies | None) -> None:
+    def learn(self, subject: Subject, stored: StoredPolicies | None) -> None:
         """Keep in memory what the store has; None if the subject was deleted."""
-        if isinstance(subject, str):
-            _put(self._namespaces, subject, stored)
-            self._of_namespaces.pop(subject, None)
-        else:
-            _put(self._topics, subject.base, stored)
+        super().learn(subject, stored)
         if self._unread:
             self._unread.discard(_key_of(subject))
-
-
-def _put(known: dict[K, StoredPolicies], key: K, stored: StoredPolicies | None) -> None:
-    if stored is None:
-        known.pop(key, None)
-    else:
-        known[key] = stored
 
 
 def _key_of(subject: Subject) -> str:
