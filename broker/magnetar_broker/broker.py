@@ -31,7 +31,6 @@ from magnetar_broker.publishing.publish_budget import PublishBudget
 from magnetar_broker.schemas.service import Schemas, schema_limits
 from magnetar_broker.topic.inactive import INACTIVE, Inactive
 from magnetar_broker.topic.loaded_topics import AnyTopic, Topics
-from magnetar_broker.topic.non_persistent import NonPersistentTopic
 from magnetar_broker.topic.residence import LocalResidence
 from magnetar_broker.watchdog import Watchdog
 from magnetar_proto.names import NamespaceName, TopicName
@@ -197,7 +196,7 @@ class Broker:
     async def exists(self, name: TopicName) -> bool:
         """Whether the topic exists, partitioned or not, loaded or not."""
         return (
-            name in self.topics
+            self.residence.is_loaded(name)
             or await self.catalogue.exists(name)
             or await self.catalogue.partitions(name) > 0
         )
@@ -231,7 +230,7 @@ class Broker:
         """Whether a topic of this name exists in the other domain: the two share one schema."""
         domain = "non-persistent" if name.is_persistent else "persistent"
         twin = TopicName(domain, name.tenant, name.namespace, name.local)
-        if twin in self.topics or await self.catalogue.partitions(twin):
+        if self.residence.is_loaded(twin) or await self.catalogue.partitions(twin):
             return True
         return twin.is_persistent and await self.catalogue.exists(twin)
 
@@ -243,7 +242,7 @@ class Broker:
     def non_persistent_names(self, namespace: str) -> list[str]:
         """The loaded non-persistent topics of a namespace, sorted."""
         return sorted(
-            str(topic.name)
-            for topic in self.topics.of_namespace(namespace)
-            if isinstance(topic, NonPersistentTopic) and not topic.name.is_system
+            str(name)
+            for name in self.residence.loaded(namespace)
+            if not (name.is_persistent or name.is_system)
         )

@@ -26,7 +26,7 @@ from magnetar_broker.server.admin.site import (
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
-from magnetar_proto.names import NamespaceName, TopicName
+from magnetar_proto.names import NamespaceName
 
 NOT_BUILT = {
     "clusterDispatchRate": {},
@@ -177,7 +177,7 @@ async def unload(site: Site, request: Request) -> Response:
     """Close all topics of a namespace; their clients reconnect by themselves."""
     broker = serving(site)
     name = await existing_namespace(broker, request)
-    await _unload(broker, [topic.name for topic in broker.topics.of_namespace(name)])
+    await for_each(broker.engine, broker.residence.loaded(name), broker.opening.unload)
     return Response(status=204)
 
 
@@ -192,13 +192,9 @@ async def unload_bundle(site: Site, request: Request) -> Response:
         raise Refused(400, f"{bundle} is not a bundle: expected a range such as {bundles.first}")
     if bundle not in bundles:
         raise Refused(412, f"{name} has no bundle {bundle}: GET .../bundles lists them")
-    names = [topic.name for topic in broker.topics.of_namespace(name)]
-    await _unload(broker, [topic for topic in names if bundles.of(topic) == bundle])
-    return Response(status=204)
-
-
-async def _unload(broker: Broker, names: list[TopicName]) -> None:
+    names = [topic for topic in broker.residence.loaded(name) if bundles.of(topic) == bundle]
     await for_each(broker.engine, names, broker.opening.unload)
+    return Response(status=204)
 
 
 def routes() -> Iterator[Route[Handler]]:
