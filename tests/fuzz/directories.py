@@ -25,6 +25,7 @@ SMALL: Final = Limits(
     journal_file_bytes=700,
     round_bytes=400,
     write_behind_bytes=300,
+    small_flush_bytes=0,
     unwritten_bytes=4096,
     checkpoint_bytes=1500,
     loaded_segments=2,
