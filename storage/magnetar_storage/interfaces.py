@@ -12,7 +12,7 @@ conformance suite (`tests/storage/test_conformance.py`) runs against every drive
 7. a `seal` whose outcome is unknown is settled by `recover`.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol
@@ -106,7 +106,10 @@ class SegmentStore(Protocol):
         """Delete the segment; a segment that does not exist is no error."""
 
     def segments(self) -> AsyncIterator[SegmentId]:
-        """All segments of the store, for finding orphans."""
+        """All segments that this process may find to be orphans."""
+
+    async def missing(self, segments: Collection[SegmentId]) -> list[SegmentId]:
+        """Those of the segments that do not exist."""
 
     async def close(self) -> None:
         """Make everything durable, checkpoint, and release the data directory."""

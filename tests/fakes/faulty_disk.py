@@ -392,7 +392,7 @@ class FaultyDisk:
         self.look("list", directory)
         prefix = f"{directory}/" if directory else ""
         inside = [name[len(prefix) :] for name in self._names if name.startswith(prefix)]
-        return sorted(name for name in inside if "/" not in name)
+        return sorted({name.partition("/")[0] for name in inside})
 
     def make_dir(self, directory: str) -> None:
         """Directories exist by themselves."""

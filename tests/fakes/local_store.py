@@ -9,6 +9,7 @@ from fakes.faulty_disk import FaultyDisk
 from fakes.world import InlineWorkers, ManualClock, QueuedWorkers, run
 from magnetar_storage.errors import NoSegment, StorageError
 from magnetar_storage.interfaces import Run, SegmentWriter
+from magnetar_storage.local import directories
 from magnetar_storage.local.limits import Limits
 from magnetar_storage.local.store import LocalStore
 
@@ -42,9 +43,12 @@ class Truth:
 class Machine:
     """A store, its disk and its world; `restart` after a crash or a stop."""
 
-    def __init__(self, disk: FaultyDisk | None = None, limits: Limits = TINY) -> None:
+    def __init__(
+        self, disk: FaultyDisk | None = None, limits: Limits = TINY, directory: int = 0
+    ) -> None:
         self.disk = disk or FaultyDisk()
         self.limits = limits
+        self.directory = directory
         self.truths: dict[int, Truth] = {}
         self.writers: dict[int, SegmentWriter] = {}
         self._start()
@@ -56,7 +60,10 @@ class Machine:
     def open(self) -> LocalStore:
         self._start()
         self.writers = {}
-        self.store = self.do(LocalStore.open(self.disk, self.workers, self.clock, self.limits))
+        disk = directories.disk_of(self.disk, self.directory)
+        self.store = self.do(
+            LocalStore.open(disk, self.workers, self.clock, self.limits, directory=self.directory)
+        )
         return self.store
 
     def do(self, coro: Coroutine[Any, Any, T]) -> T:

@@ -20,7 +20,7 @@ PAGE = 1000
 
 
 async def present_segments(engine: Engine) -> set[SegmentId]:
-    """All segments of the store; to be called before topics are opened."""
+    """The segments that this process may sweep; to be called before topics are opened."""
     return {segment async for segment in engine.store.segments()}
 
 
@@ -35,7 +35,7 @@ async def sweep(engine: Engine, candidates: set[SegmentId]) -> list[SegmentId]:
     unlisted, cursors = await _look_up(engine, candidates)
     if not unlisted:
         return []
-    complete = cursors <= await present_segments(engine)
+    complete = not await engine.store.missing(cursors)
     kept = []
     for segment in sorted(unlisted):
         with suppress(NoSegment):  # then a log has deleted it meanwhile

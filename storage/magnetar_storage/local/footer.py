@@ -33,7 +33,7 @@ from magnetar_storage.local.segment_file import (
     records_of,
     scan,
 )
-from magnetar_storage.world.disk import Disk, File
+from magnetar_storage.world.disk import File, ReadableDisk
 
 TRAILER_MAGIC = b"MAGNSEAL"
 TRAILER = Struct("<8sIIQQQQQ")
@@ -103,7 +103,7 @@ def decode_index(data: bytes, record: Record) -> Index | None:
     return index
 
 
-def load(disk: Disk, segment: SegmentId) -> tuple[Index, str | None]:
+def load(disk: ReadableDisk, segment: SegmentId) -> tuple[Index, str | None]:
     """The index of a sealed segment, and what is wrong with its footer, if anything.
 
     Raises `NoSegment`, and `Corrupt` if the end of the segment is unknown.

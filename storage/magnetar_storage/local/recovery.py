@@ -11,7 +11,7 @@ from typing import NamedTuple
 from magnetar_storage.errors import Corrupt, DiskFull
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.local import checkpoint as checkpoints
-from magnetar_storage.local import index_file, rounds
+from magnetar_storage.local import index_file, rounds, segment_ids
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.checkpoint import Checkpoint, Flush, Row
 from magnetar_storage.local.journal import JournalPosition
@@ -99,7 +99,7 @@ class Rebuild:
             self.flush()
 
     def _take(self, data: bytes, record: Record) -> None:
-        self.next_segment = max(self.next_segment, record.segment + 1)
+        self.next_segment = max(self.next_segment, segment_ids.following(record.segment))
         APPLY[record.kind](self, data, record)
 
     def _is_live(self, stray: Record) -> bool:
@@ -166,7 +166,7 @@ class Rebuild:
     def _damaged(self, name: str, data: bytes, place: Place) -> None:
         """Copy the damaged bytes to the segment as they are: a hole, which fails its checksum."""
         number = place.segment
-        self.next_segment = max(self.next_segment, number + 1)
+        self.next_segment = max(self.next_segment, segment_ids.following(number))
         if number not in self.rows and number not in self.files:
             self.rows[number] = Row()
         row = self.rows.get(number)
@@ -188,7 +188,11 @@ class Rebuild:
         for row in self.rows.values():
             if not row.sealed:
                 row.suspect = text
-        self.next_segment += IDS_SKIPPED
+        self.skip_ids()
+
+    def skip_ids(self) -> None:
+        """Leave out the ids of segments that a lost round may have created."""
+        self.next_segment = segment_ids.following(self.next_segment, IDS_SKIPPED)
 
     def _find(
         self,
@@ -213,17 +217,18 @@ APPLY = {
 }
 
 
-def recover(disk: Disk, limits: Limits) -> Recovered:
+def recover(disk: Disk, limits: Limits, directory: int = 0) -> Recovered:
     """Apply the journal and write a checkpoint; may be interrupted and repeated.
 
-    If there is no room, spare journal files are removed.
+    `directory` is the number of the store directory.  If there is no room, spare journal files are
+    removed.
     """
     try:
-        return _recover(disk, limits)
+        return _recover(disk, limits, directory)
     except DiskFull:
         if not _remove_spares(disk):
             raise
-        return _recover(disk, limits)
+        return _recover(disk, limits, directory)
 
 
 def _remove_spares(disk: Disk) -> bool:
@@ -234,8 +239,9 @@ def _remove_spares(disk: Disk) -> bool:
     return bool(spares)
 
 
-def _recover(disk: Disk, limits: Limits) -> Recovered:
+def _recover(disk: Disk, limits: Limits, directory: int) -> Recovered:
     start = checkpoints.read_newest(disk)
+    _check_directory(start, directory)
     names = disk.list("segments")
     files = {number for name in names if (number := segment.segment_of(name)) is not None}
     index_files = {number for name in names if (number := index_file.segment_of(name)) is not None}
@@ -253,6 +259,18 @@ def _recover(disk: Disk, limits: Limits) -> Recovered:
         checkpoints.write(disk, start, limits.spare_journal_files)
     finished = files - set(start.rows) - rebuild.deleted
     return Recovered(start, finished, rebuild.findings, index_files)
+
+
+def _check_directory(start: Checkpoint, directory: int) -> None:
+    """Refuse a store directory that is in the place of another one."""
+    found = segment_ids.directory_of(start.next_segment)
+    if found != directory:
+        raise Corrupt(
+            checkpoints.file_name(start.number),
+            0,
+            f"this is store directory {found}, in the place of {directory}: move it back to where "
+            "it was",
+        )
 
 
 def _make_durable(disk: Disk, name: str) -> None:
@@ -301,7 +319,7 @@ def _replay(disk: Disk, start: JournalPosition, rebuild: Rebuild) -> JournalPosi
         if scan.torn_at is not None:
             rebuild.findings.append(_save_torn(disk, name, data, scan.torn_at))
     if not ended:
-        rebuild.next_segment += IDS_SKIPPED
+        rebuild.skip_ids()
     return JournalPosition(files[-1] + 1, 0, last_round) if files else start
 
 

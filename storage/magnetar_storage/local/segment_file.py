@@ -26,7 +26,7 @@ from magnetar_storage.local.record import (
     record_at,
     take_entries,
 )
-from magnetar_storage.world.disk import Disk, File
+from magnetar_storage.world.disk import Disk, File, ReadableDisk
 
 FILE_MAGIC = b"MAGNSEGM"
 FILE_VERSION = 1
@@ -122,7 +122,7 @@ def load_unfinished(
         file.close()
 
 
-def open_segment(disk: Disk, segment: SegmentId) -> File:
+def open_segment(disk: ReadableDisk, segment: SegmentId) -> File:
     try:
         return disk.open(file_name(segment))
     except FileNotFoundError:
@@ -270,7 +270,7 @@ class Blocks(NamedTuple):
         )
 
 
-def read_blocks(disk: Disk, blocks: Blocks) -> bytes:
+def read_blocks(disk: ReadableDisk, blocks: Blocks) -> bytes:
     """The bytes of the blocks, for `take_run`."""
     size = blocks.offsets[-1] - blocks.offsets[0]
     if not size:

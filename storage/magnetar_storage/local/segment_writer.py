@@ -11,7 +11,7 @@ from magnetar_storage.local.checkpoint import Flush, Row
 from magnetar_storage.local.journal import Journal, JournaledSegment
 from magnetar_storage.local.record import Buffers, encode_entries, flat
 from magnetar_storage.local.segment_file import Blocks, Index, read_blocks, take_run
-from magnetar_storage.world.disk import Disk
+from magnetar_storage.world.disk import ReadableDisk
 from magnetar_storage.world.runtime import Clock, Done, Worker
 
 
@@ -134,7 +134,7 @@ class LocalWriter:
 class LocalReader:
     """The `SegmentReader` of a `LocalStore`."""
 
-    def __init__(self, segment: LocalSegment, disk: Disk, worker: Worker) -> None:
+    def __init__(self, segment: LocalSegment, disk: ReadableDisk, worker: Worker) -> None:
         self._segment = segment
         self._disk = disk
         self._worker = worker
@@ -172,6 +172,6 @@ class LocalReader:
         return max(block + 1, min(by_entries, by_bytes - 1, blocks))
 
 
-def _read(disk: Disk, blocks: Blocks, first: int, max_entries: int, max_bytes: int) -> Run:
+def _read(disk: ReadableDisk, blocks: Blocks, first: int, max_entries: int, max_bytes: int) -> Run:
     data = read_blocks(disk, blocks)
     return take_run(data, blocks, first, max_entries, max_bytes)

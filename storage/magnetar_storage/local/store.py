@@ -8,17 +8,17 @@ its file), `_rows` (unfinished, of an earlier process, index not read yet), `_fi
 has a footer), and of the finished ones the recently used in `_loaded`, with their index.
 """
 
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import replace
 from functools import partial
 
 from magnetar_storage.errors import Corrupt, Fenced, NoSegment, StorageError, Unavailable
 from magnetar_storage.interfaces import Sealed, SegmentId
-from magnetar_storage.local import footer, index_file, layout, recovery
+from magnetar_storage.local import index_file, layout, recovery, segment_ids
 from magnetar_storage.local import limits as sizes
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.checkpoint import Row
+from magnetar_storage.local.finished_segments import FinishedSegments
 from magnetar_storage.local.journal import Journal, JournalFiles, Observe
 from magnetar_storage.local.limits import Limits
 from magnetar_storage.local.open_indexes import OpenIndexes
@@ -29,13 +29,14 @@ from magnetar_storage.local.segment_writer import LocalReader, LocalSegment, Loc
 from magnetar_storage.local.spare_segments import Made, SpareSegments
 from magnetar_storage.local.write_behind import WriteBehind
 from magnetar_storage.world.disk import Disk, Lock
+from magnetar_storage.world.mutex import Mutex
 from magnetar_storage.world.runtime import Clock, Done, Workers, settling
 
 Report = Callable[[Finding], None]
 
 
 class LocalStore:
-    """The `SegmentStore` of one data directory; create it with `open`."""
+    """The `SegmentStore` of one store directory; create it with `open`."""
 
     def __init__(
         self,
@@ -43,6 +44,7 @@ class LocalStore:
         workers: Workers,
         clock: Clock,
         limits: Limits,
+        directory: int,
         recovered: Recovered,
         lock: Lock,
         observe: Observe | None,
@@ -58,14 +60,19 @@ class LocalStore:
         self._clock = clock
         self._lock = lock
         self._observe = observe
+        self._directory = directory
         self._next = start.next_segment
+        self._passed = start.next_segment - 1
+        """Ids up to here are not handed out: a restart knows of them, whatever it loses."""
+        self._passing = Mutex(clock)
         self._changes_size = 0
         """Bytes of the records of this round that are not entries."""
-        self._loaded_limit = limits.loaded_segments
         self._finished = recovered.finished
         self._rows = start.rows
         self._segments: dict[SegmentId, LocalSegment] = {}
-        self._loaded: OrderedDict[SegmentId, LocalSegment] = OrderedDict()
+        self._loaded = FinishedSegments(
+            disk, workers.reads, limits.loaded_segments, self._add_finding
+        )
         self._files = JournalFiles(
             disk, start.position, limits.journal_file_bytes, salt=clock.now_ms()
         )
@@ -89,14 +96,20 @@ class LocalStore:
         observe: Observe | None = None,
         timer: Callable[[], float] | None = None,
         report: Report | None = None,
+        directory: int = 0,
+        lock: Lock | None = None,
     ) -> "LocalStore":
         """Lock the directory and replay the journal; the caller must check `findings` then.
 
         `report` is called with damage that is found later.  `observe` is called for every
         commit round; `timer` is a monotonic clock for it, called in the journal's thread.
+        `directory` is the number of the store directory, whose root is that of `disk`.  A caller
+        that has locked it already passes the `lock`, which the store closes.
         """
-        lock, recovered = await workers.background.run(partial(_open, disk, limits))
-        return cls(disk, workers, clock, limits, recovered, lock, observe, timer, report)
+        held, recovered = await workers.background.run(
+            partial(_open, disk, limits, directory, lock)
+        )
+        return cls(disk, workers, clock, limits, directory, recovered, held, observe, timer, report)
 
     @property
     def trouble(self) -> StorageError | None:
@@ -112,6 +125,9 @@ class LocalStore:
             # the journal, so the caller gets the error here and not with its first append.
             self._spares.drop()
         made = await self._spares.take()
+        while made.id <= self._passed:  # it was on its way when `advance_beyond` was called
+            self._remove(made)
+            made = await self._spares.take()
         return LocalWriter(made, self._journal, self._clock, self._seal)
 
     async def recover(self, segment: SegmentId) -> Sealed:
@@ -134,10 +150,47 @@ class LocalStore:
             return
         await self._commit(DELETE, segment, b"", lambda: self._deleted(segment))
 
+    async def missing(self, segments: Collection[SegmentId]) -> list[SegmentId]:
+        return [number for number in segments if not self._is_present(number)]
+
     async def segments(self) -> AsyncIterator[SegmentId]:
         present = self._finished | set(self._rows) | set(self._segments)
         for number in sorted(present - self._spares.ids):
             yield number
+
+    @property
+    def last_id(self) -> SegmentId:
+        """No segment of this directory has, or had, a larger id."""
+        return self._next - 1
+
+    async def advance_beyond(self, segment: SegmentId) -> None:
+        """Give only ids above `segment` from now on; durable on return.
+
+        For a topic that had its segments in another directory: clients compare ledger ids, so its
+        next one must be the largest.  The ids that follow name this directory.
+        """
+        async with self._passing.held():
+            if segment <= self._passed:
+                return
+            skipped = segment_ids.first_above(max(segment, self.last_id), self._directory)
+            self._next = segment_ids.following(skipped)
+            # A segment that never was is deleted, because recovery counts ids from any record.
+            # Without it a start that has lost the last round would not know how far ids have come.
+            await self._commit(DELETE, skipped, b"", lambda: None)
+            self._passed = skipped
+
+    async def finish(self, segment: SegmentId) -> None:
+        """`recover` the segment, and have its file complete and durable on return.
+
+        From then on other processes may read the file until the segment is deleted.
+        """
+        await self.recover(segment)
+        if segment in self._rows:
+            await self._find(segment)  # a checkpoint writes the footers of segments in memory
+        if segment not in self._finished:
+            await self.checkpoint()
+        if segment not in self._finished:
+            raise NoSegment(f"segment {segment} was deleted")
 
     async def checkpoint(self) -> None:
         """Bring segment files up to date and drop the journal before now."""
@@ -164,7 +217,7 @@ class LocalStore:
 
     def _make(self, call: Made) -> None:
         """Journal a new segment; `call` gets it when it is durable, or the error."""
-        number, self._next = self._next, self._next + 1
+        number, self._next = self._next, segment_ids.following(self._next)
         made = LocalSegment(number, Index(), 0)
 
         def done(error: BaseException | None) -> None:
@@ -217,9 +270,9 @@ class LocalStore:
         """The segment with its index, which is read unless it is in memory."""
         if number in self._segments:
             return self._segments[number]
-        if number in self._loaded:
-            self._loaded.move_to_end(number)
-            return self._loaded[number]
+        loaded = self._loaded.present(number)
+        if loaded is not None:
+            return loaded
         if number in self._rows:
             return await self._load_row(number, self._rows[number])
         if number in self._finished:
@@ -242,14 +295,11 @@ class LocalStore:
         return await self._find(number)
 
     async def _load_finished(self, number: SegmentId) -> LocalSegment:
-        index, trouble = await self._workers.reads.run(partial(footer.load, self._disk, number))
+        loaded = await self._loaded.load(number)
         if number not in self._finished:
+            self._loaded.pop(number)
             raise NoSegment(f"segment {number} was deleted")
-        if trouble is not None:
-            self._add_finding(Finding(segment.file_name(number), 0, trouble, number))
-        if number not in self._loaded:
-            self._keep(LocalSegment(number, index, index.offsets[-1], index.sealed()))
-        return self._loaded[number]
+        return loaded
 
     def _refuse_suspect(self, number: SegmentId, row: Row) -> None:
         if row.suspect:
@@ -284,7 +334,7 @@ class LocalStore:
         self._journal.append(record, len(record), number, 0, None, counted)
 
     def _deleted(self, number: SegmentId) -> None:
-        deleted = self._segments.pop(number, None) or self._loaded.pop(number, None)
+        deleted = self._segments.pop(number, None) or self._loaded.pop(number)
         if deleted is not None:
             deleted.deleted = True
         self._rows.pop(number, None)
@@ -295,12 +345,10 @@ class LocalStore:
         """The segment's file has its footer: its index need not stay in memory."""
         del self._segments[one.id]
         self._finished.add(one.id)
-        self._keep(one)
+        self._loaded.keep(one)
 
-    def _keep(self, one: LocalSegment) -> None:
-        self._loaded[one.id] = one
-        if len(self._loaded) > self._loaded_limit:
-            self._loaded.popitem(last=False)
+    def _is_present(self, number: SegmentId) -> bool:
+        return number in self._finished or number in self._segments or number in self._rows
 
     def _describe(self) -> tuple[SegmentId, dict[SegmentId, Row]]:
         return self._next, dict(self._rows)
@@ -320,11 +368,11 @@ def _settle(one: LocalSegment, sealed: Sealed) -> None:
     one.sealed = sealed
 
 
-def _open(disk: Disk, limits: Limits) -> tuple[Lock, Recovered]:
-    lock = disk.lock(layout.LOCK_FILE)
+def _open(disk: Disk, limits: Limits, directory: int, lock: Lock | None) -> tuple[Lock, Recovered]:
+    lock = lock or disk.lock(layout.LOCK_FILE)
     try:
-        layout.prepare(disk)
-        return lock, recovery.recover(disk, limits)
+        layout.prepare(disk, directory)
+        return lock, recovery.recover(disk, limits, directory)
     except BaseException:
         lock.close()
         raise

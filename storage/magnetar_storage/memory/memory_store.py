@@ -4,7 +4,7 @@
 """
 
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from itertools import accumulate, islice
 
 from magnetar_storage.errors import Fenced, NoSegment, StorageError, WriterFailed
@@ -130,6 +130,9 @@ class MemoryStore:
     async def segments(self) -> AsyncIterator[SegmentId]:
         for segment in sorted(self._segments):
             yield segment
+
+    async def missing(self, segments: Collection[SegmentId]) -> list[SegmentId]:
+        return [segment for segment in segments if segment not in self._segments]
 
     async def close(self) -> None:
         for content in self._segments.values():

@@ -1,0 +1,65 @@
+"""The store directories of a data directory: number 0 is its root, number n is `workers/<n>`."""
+
+from magnetar_storage.errors import Corrupt, Unavailable
+from magnetar_storage.local import layout
+from magnetar_storage.local.segment_ids import DIRECTORIES
+from magnetar_storage.world.disk import Disk, ReadableDisk
+from magnetar_storage.world.subtree import Subtree
+
+WORKERS = "workers"
+
+
+def name_of(directory: int) -> str:
+    """The name of a store directory within the data directory; empty for its root."""
+    return f"{WORKERS}/{directory}" if directory else ""
+
+
+def disk_of(disk: Disk, directory: int) -> Disk:
+    """The disk for the files of one store directory, from that of the data directory."""
+    return Subtree(disk, name_of(directory)) if directory else disk
+
+
+def present(disk: ReadableDisk) -> list[int]:
+    """The numbers of the store directories, in order; other names in `workers` are ignored."""
+    numbers = range(1, DIRECTORIES)
+    names = set(disk.list(WORKERS))
+    return [0, *(number for number in numbers if str(number) in names)]
+
+
+def check(disk: ReadableDisk, found: list[int]) -> None:
+    """Refuse a data directory whose format is that of a single store directory, but which has more.
+
+    An earlier release would use it, and know nothing of the others.
+    """
+    if len(found) > 1 and layout.format_of(disk) == layout.ALONE:
+        raise Corrupt(
+            layout.FORMAT_FILE,
+            0,
+            f"it says that all data is here, but {name_of(found[1])} exists: restore the file from "
+            "a copy",
+        )
+
+
+def prepare(disk: Disk, workers: int) -> list[int]:
+    """Have a store directory for each of so many workers; returns all that there are.
+
+    The caller holds the lock of the data directory, and nothing has it open.  With one worker a
+    new data directory has a single store directory.
+    """
+    if workers > DIRECTORIES:
+        raise Unavailable(f"{workers} workers: a data directory has room for {DIRECTORIES}")
+    layout.prepare(disk)
+    found = present(disk)
+    check(disk, found)
+    missing = [number for number in range(1, workers) if number not in found]
+    if missing:
+        if layout.format_of(disk) == layout.ALONE:
+            # Before there is another directory, so that earlier releases refuse from then on.
+            layout.write_format(disk, layout.SEVERAL)
+        for number in missing:
+            disk.make_dir(name_of(number))
+        disk.sync_dir(WORKERS)
+        disk.sync_dir("")
+        for number in missing:
+            layout.prepare(disk_of(disk, number), number)
+    return sorted({*found, *missing})
