@@ -19,7 +19,6 @@ from magnetar_broker.base.errors import (
     TooManyRequests,
     TopicMissing,
 )
-from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings, TopicType
 from magnetar_broker.config.listeners import ListenerUrls
 from magnetar_broker.dispatch.consumer import SubscribeRequest
@@ -27,6 +26,7 @@ from magnetar_broker.limits.topic_limits import topic_limits
 from magnetar_broker.names.catalogue import Partitioned
 from magnetar_broker.names.ownership import Owner, SoleOwner
 from magnetar_broker.publishing.producer import ProducerRequest, Sends
+from magnetar_broker.standalone import standalone
 from magnetar_broker.topic.non_persistent import NonPersistentTopic
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto.names import TopicName
@@ -57,7 +57,9 @@ class BrokerWorld(LogWorld):
         self.start()
 
     def start(self) -> None:
-        self.broker = Broker(self.settings, self.engine, SoleOwner("pulsar://here:6650"))
+        self.directory, self.broker = standalone(
+            self.settings, self.engine, SoleOwner("pulsar://here:6650")
+        )
         self.do(self.broker.start())
         self.clock.pump()
 
@@ -153,14 +155,14 @@ def test_a_namespace_is_needed() -> None:
 def test_topics_of_others_are_not_opened() -> None:
     world = BrokerWorld()
     owner = NobodysOwner("pulsar://elsewhere:6650")
-    world.broker = Broker(world.settings, world.engine, owner)
+    world.directory, world.broker = standalone(world.settings, world.engine, owner)
     world.do(world.broker.start())
     assert "look it up again" in world.refused(NAME, NotReady)
 
 
 def test_partitions_are_opened_and_their_parent_is_not() -> None:
     world = BrokerWorld(allow_auto_topic_creation=False)
-    world.do(world.broker.catalogue.create_partitioned(NAME, Partitioned(2)))
+    world.do(world.directory.catalogue.create_partitioned(NAME, Partitioned(2)))
     assert "one of its 2 partitions" in world.refused(NAME, NotAllowed)
     world.topic(NAME.with_partition(1), create=False)
     assert "has 2" in world.refused(NAME.with_partition(2), TopicMissing)
@@ -174,7 +176,7 @@ def test_volatile_topics_need_permission_too() -> None:
     assert world.do(world.broker.topic(VOLATILE, False)) is topic
     strict = BrokerWorld(allow_auto_topic_creation=False)
     strict.refused(VOLATILE, TopicMissing)
-    strict.do(strict.broker.catalogue.create_partitioned(VOLATILE, Partitioned(2)))
+    strict.do(strict.directory.catalogue.create_partitioned(VOLATILE, Partitioned(2)))
     partition = strict.do(strict.broker.topic(VOLATILE.with_partition(1), False))
     assert isinstance(partition, NonPersistentTopic)
 
@@ -183,7 +185,7 @@ def test_volatile_topics_need_permission_too() -> None:
 
 
 def partitions(world: BrokerWorld, name: TopicName, create: bool) -> int:
-    return world.do(world.broker.partitions(name, create))
+    return world.do(world.directory.partitions(name, create))
 
 
 def test_partitions_of_what_exists() -> None:
@@ -191,7 +193,7 @@ def test_partitions_of_what_exists() -> None:
     world.topic()
     assert partitions(world, NAME, False) == 0
     other = TopicName.parse("persistent://public/default/parted")
-    world.do(world.broker.catalogue.create_partitioned(other, Partitioned(3)))
+    world.do(world.directory.catalogue.create_partitioned(other, Partitioned(3)))
     assert partitions(world, other, False) == 3
     assert partitions(world, other.with_partition(2), False) == 0
     with pytest.raises(TopicMissing):
@@ -212,7 +214,7 @@ def test_partitioned_topics_are_made_when_that_is_the_rule() -> None:
     world = BrokerWorld(
         allow_auto_topic_creation_type=TopicType.PARTITIONED, default_num_partitions=4
     )
-    asking = [world.begin(world.broker.partitions(NAME, True)) for _ in range(2)]
+    asking = [world.begin(world.directory.partitions(NAME, True)) for _ in range(2)]
     world.clock.pump()
     assert [one.result() for one in asking] == [4, 4]
     for suffix in ("-DLQ", "-RETRY"):
@@ -225,7 +227,7 @@ def test_a_topic_that_is_loaded_is_not_made_a_partitioned_one(name: TopicName) -
     world = BrokerWorld()
     world.do(world.broker.topic(name, True))
     with pytest.raises(AlreadyExists, match="not partitioned"):
-        world.do(world.broker.creation.partitioned(name, Partitioned(3)))
+        world.do(world.directory.creation.partitioned(name, Partitioned(3)))
     assert partitions(world, name, False) == 0
 
 
@@ -237,7 +239,7 @@ def test_of_a_plain_and_a_partitioned_topic_made_at_once_the_first_one_wins(
         world = BrokerWorld()
         plain, parted = (
             world.broker.topic(name, True),
-            world.broker.creation.partitioned(name, Partitioned(3)),
+            world.directory.creation.partitioned(name, Partitioned(3)),
         )
         gate = world.clock.promise()
         world.metadata.put = slow(world.metadata.put, gate)  # type: ignore[assignment]
@@ -257,20 +259,20 @@ def test_names_are_what_is_stored_and_what_is_loaded() -> None:
     world.topic(TopicName.parse("persistent://public/default/__change_events"))
 
     def names(persistent: bool, volatile: bool) -> list[str]:
-        return world.do(world.broker.names("public/default", persistent, volatile))
+        return world.do(world.directory.names("public/default", persistent, volatile))
 
     assert names(True, False) == [str(NAME)]
     assert names(False, True) == [str(VOLATILE)]
     assert names(True, True) == sorted([str(NAME), str(VOLATILE)])
-    assert world.do(world.broker.names("public/other", True, True)) == []
+    assert world.do(world.directory.names("public/other", True, True)) == []
 
 
 def test_lookups_are_limited() -> None:
     world = BrokerWorld(max_concurrent_lookup_request=2)
-    lookup = world.broker.lookup
+    lookup = world.directory.lookup
     with lookup(), lookup(), pytest.raises(TooManyRequests), lookup():
         pass
-    with world.broker.lookup():
+    with world.directory.lookup():
         pass
 
 

@@ -9,13 +9,13 @@ import pytest
 from fakes.connection import RecordingConnection
 from fakes.logs import BY_THREE, LogWorld
 from fakes.topics import TopicWorld, entry
-from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
 from magnetar_broker.maintenance import QUOTAS
 from magnetar_broker.names.ownership import SoleOwner
 from magnetar_broker.policies.retention import Retention
 from magnetar_broker.policies.table import MESSAGE_TTL, RETENTION
 from magnetar_broker.publishing.producer import ProducerRequest
+from magnetar_broker.standalone import standalone
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import DiskFull
@@ -29,7 +29,7 @@ class Kept(LogWorld):
 
     def __init__(self, topics: int = 1, **settings: Any) -> None:
         super().__init__(BY_THREE)
-        self.broker = Broker(
+        self.directory, self.broker = standalone(
             replace(Settings(), **settings), self.engine, SoleOwner("pulsar://x:1")
         )
         self.do(self.broker.start())
@@ -67,7 +67,7 @@ def test_a_ttl_is_in_effect_when_setting_it_returns() -> None:
     world = Kept()
     world.publish(world.topic, 2)
     world.clock.advance(2 * MINUTE)
-    world.do(world.broker.enforcement.set(NAMESPACE, {MESSAGE_TTL: 60}))
+    world.do(world.directory.enforcement.set(NAMESPACE, {MESSAGE_TTL: 60}))
     assert world.unacked(world.topic) == 0
 
 
@@ -81,12 +81,12 @@ def test_what_expires_is_deleted() -> None:
 
 def test_retention_that_is_set_applies_to_the_next_round() -> None:
     world = Kept(retention_check_interval_in_seconds=10)
-    world.do(world.broker.enforcement.set(NAMESPACE, {RETENTION: Retention(-1, -1)}))
+    world.do(world.directory.enforcement.set(NAMESPACE, {RETENTION: Retention(-1, -1)}))
     world.publish(world.topic, 3)
     world.topic.subscriptions["sub"].skip(range(3))
     world.clock.advance(30)
     assert world.topic.log.first_offset == 0
-    world.do(world.broker.enforcement.set(world.topic.name, {RETENTION: Retention(0, 0)}))
+    world.do(world.directory.enforcement.set(world.topic.name, {RETENTION: Retention(0, 0)}))
     world.clock.advance(10)
     assert world.topic.log.first_offset == 3
 

@@ -7,12 +7,12 @@ from typing import Any
 from fakes.connection import RecordingConnection
 from fakes.logs import LogWorld
 from magnetar_broker.base.metadata_keys import TOPICS
-from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
 from magnetar_broker.names.catalogue import Partitioned
 from magnetar_broker.names.ownership import SoleOwner
 from magnetar_broker.publishing.producer import Producer, ProducerRequest, Sends
+from magnetar_broker.standalone import standalone
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import Unavailable
@@ -58,7 +58,9 @@ class NamedWorld(LogWorld):
 
     def start(self) -> None:
         self.writes_left, self.writes = None, 0
-        self.broker = Broker(self.settings, self.engine, SoleOwner("pulsar://here:6650"))
+        self.directory, self.broker = standalone(
+            self.settings, self.engine, SoleOwner("pulsar://here:6650")
+        )
         self.do(self.broker.start())
         self.clock.pump()
 
@@ -70,7 +72,7 @@ class NamedWorld(LogWorld):
         return self.do(self.broker.topic(name, create))
 
     def part(self, name: TopicName, partitions: int) -> None:
-        self.do(self.broker.creation.partitioned(name, Partitioned(partitions)))
+        self.do(self.directory.creation.partitioned(name, Partitioned(partitions)))
 
     def producer(self, name: TopicName) -> tuple[RecordingConnection, Producer]:
         connection = RecordingConnection()
@@ -103,7 +105,7 @@ class NamedWorld(LogWorld):
 
     def names(self, namespace: str = NAMESPACE) -> list[str]:
         """Local names of what there is."""
-        found = self.do(self.broker.names(namespace, True, True))
+        found = self.do(self.directory.names(namespace, True, True))
         return [TopicName.parse(name).local for name in found]
 
     def stored(self, prefix: str = TOPICS) -> list[str]:

@@ -4,11 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 from fakes.logs import LogWorld
-from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
 from magnetar_broker.names.ownership import SoleOwner
 from magnetar_broker.session.handlers import HANDLERS
 from magnetar_broker.session.session import Session
+from magnetar_broker.standalone import standalone
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import FIELDS, PROTOCOL_VERSION, decode, encode
@@ -75,7 +75,9 @@ class SessionWorld(LogWorld):
     def __init__(self, cache_bytes: int = 1 << 20, **settings: Any) -> None:
         super().__init__(cache_bytes=cache_bytes)
         owner = SoleOwner("pulsar://here:6650")
-        self.broker = Broker(replace(Settings(), **settings), self.engine, owner)
+        self.directory, self.broker = standalone(
+            replace(Settings(), **settings), self.engine, owner
+        )
         self.do(self.broker.start())
         self.clock.pump()
         self._clients = 0

@@ -57,9 +57,9 @@ ADMIN_FAULTS: tuple[Fault, ...] = (
     Fault(
         "broker/magnetar_broker/names/topic_deletion.py",
         "a deletion ends before everything is deleted",
-        "        await for_each(self._engine, sorted({*members, *family}),",
+        "        await for_each(self._runtime, sorted({*members, *family}),",
         "        await self._pending.end(str(name))\n"
-        "        await for_each(self._engine, sorted({*members, *family}),",
+        "        await for_each(self._runtime, sorted({*members, *family}),",
         DELETION,
     ),
     Fault(

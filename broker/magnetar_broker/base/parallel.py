@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Collection
 from typing import TypeVar
 
-from magnetar_storage.log.engine import Engine
+from magnetar_broker.base.runtime import Runtime
 from magnetar_storage.world.runtime import Promise, settling
 
 T = TypeVar("T")
@@ -11,7 +11,7 @@ WIDTH = 64
 
 
 async def for_each(
-    engine: Engine, things: Collection[T], work: Callable[[T], Awaitable[None]]
+    runtime: Runtime, things: Collection[T], work: Callable[[T], Awaitable[None]]
 ) -> None:
     """Do `work` for each; of several errors one is raised, after all have been tried."""
     left = iter(things)
@@ -27,9 +27,9 @@ async def for_each(
         finally:
             settling(ended)(None)  # not one whose waiter was cancelled, as at the broker's end
 
-    workers = [engine.clock.promise() for _ in range(min(WIDTH, len(things)))]
+    workers = [runtime.clock.promise() for _ in range(min(WIDTH, len(things)))]
     for ended in workers:
-        engine.tasks.spawn(worker(ended))
+        runtime.tasks.spawn(worker(ended))
     for ended in workers:
         await ended
     if errors:

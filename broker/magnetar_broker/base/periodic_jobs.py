@@ -4,9 +4,9 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol, TypeVar
 
+from magnetar_broker.base.runtime import Runtime
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import StorageError
-from magnetar_storage.log.engine import Engine
 from magnetar_storage.world.mutex import Mutex
 from magnetar_storage.world.runtime import Clock, Timer, yield_turn
 
@@ -29,15 +29,15 @@ class PeriodicJobs:
     """The jobs of a broker.  The rounds of a job never overlap; the next one comes whatever
     happened to the last."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
         self._jobs: dict[str, _Job] = {}
         self._running = False
 
     def every(self, seconds: float, name: str, work: Callable[[], Awaitable[None]]) -> None:
         """Do `work` again and again, `seconds` after its last end; never by itself if 0 or less."""
         assert name not in self._jobs
-        job = self._jobs[name] = _Job(self._engine, seconds, name, work)
+        job = self._jobs[name] = _Job(self._runtime, seconds, name, work)
         if self._running:
             job.schedule()
 
@@ -59,23 +59,23 @@ class PeriodicJobs:
 
 
 class _Job:
-    __slots__ = ("_engine", "_name", "_one_at_a_time", "_seconds", "_stopped", "_timer", "_work")
+    __slots__ = ("_name", "_one_at_a_time", "_runtime", "_seconds", "_stopped", "_timer", "_work")
 
     def __init__(
-        self, engine: Engine, seconds: float, name: str, work: Callable[[], Awaitable[None]]
+        self, runtime: Runtime, seconds: float, name: str, work: Callable[[], Awaitable[None]]
     ) -> None:
-        self._engine = engine
+        self._runtime = runtime
         self._seconds = seconds
         self._name = name
         self._work = work
-        self._one_at_a_time = Mutex(engine.clock)
+        self._one_at_a_time = Mutex(runtime.clock)
         self._timer: Timer | None = None
         self._stopped = True
 
     def schedule(self) -> None:
         self._stopped = False
         if self._seconds > 0:
-            spawn, later = self._engine.tasks.spawn, self._engine.clock.later
+            spawn, later = self._runtime.tasks.spawn, self._runtime.clock.later
             self._timer = later(self._seconds, lambda: spawn(self._round()))
 
     def stop(self) -> None:

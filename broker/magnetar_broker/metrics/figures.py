@@ -170,10 +170,13 @@ def max_or_none(values: Iterable[Number | None], least: Number) -> Number | None
     return largest
 
 
-async def gather(broker: Broker, is_wanted: Callable[[], bool] = lambda: True) -> Figures:
+async def gather(
+    broker: Broker, service_url: str, is_wanted: Callable[[], bool] = lambda: True
+) -> Figures:
     """Take the figures.  The loop is yielded in between, so topics differ slightly in time.
 
-    Topics that were not looked at are left out once `is_wanted` answers False.
+    `service_url` is the address that the broker advertises.  Topics that were not looked at are
+    left out once `is_wanted` answers False.
     """
     topics: list[TopicFigures] = []
     since_yield = 0
@@ -187,7 +190,7 @@ async def gather(broker: Broker, is_wanted: Callable[[], bool] = lambda: True) -
                 break
     return Figures(
         cluster=broker.settings.cluster_name,
-        broker=urlsplit(broker.ownership.service_url).hostname or "",
+        broker=urlsplit(service_url).hostname or "",
         connections=broker.connections,
         connections_total=broker.connections_total,
         publish_pending_bytes=broker.publishes.used,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from magnetar_broker.base.errors import AlreadyExists, BrokerError, NotAllowed, TopicMissing
 from magnetar_broker.base.metadata_keys import topic_key
 from magnetar_broker.base.parallel import for_each
+from magnetar_broker.base.runtime import MetadataRuntime
 from magnetar_broker.config import Settings
 from magnetar_broker.names.catalogue import Catalogue, Partitioned
 from magnetar_broker.names.counts import TopicCounts
@@ -21,7 +22,6 @@ from magnetar_broker.policies.table import AUTO_TOPIC_CREATION, MAX_TOPICS
 from magnetar_proto.names import NamespaceName, TopicName
 from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import ABSENT
-from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log_record import LogRecord
 
 NEVER_PARTITIONED = ("-DLQ", "-RETRY")
@@ -33,7 +33,7 @@ class Creation:
     """One per broker."""
 
     settings: Settings
-    engine: Engine
+    runtime: MetadataRuntime
     namespaces: Namespaces
     catalogue: Catalogue
     policies: Policies
@@ -160,7 +160,7 @@ class Creation:
             async with self._room(name, 1):
                 fields = LogRecord(properties=properties).encode()
                 async with self._listed(name):
-                    await self.engine.metadata.put(topic_key(name), fields, ABSENT)
+                    await self.runtime.metadata.put(topic_key(name), fields, ABSENT)
 
     async def partitioned(self, name: TopicName, new: Partitioned) -> None:
         """Create a partitioned topic; `AlreadyExists` if there is one, or a plain topic."""
@@ -226,4 +226,4 @@ class Creation:
         async def subscribe(partition: TopicName) -> None:
             await self.residence.subscribe_unlisted(partition, subscriptions)
 
-        await for_each(self.engine, new if subscriptions else (), subscribe)
+        await for_each(self.runtime, new if subscriptions else (), subscribe)

@@ -12,6 +12,7 @@ from magnetar_broker.base.errors import AlreadyExists, BrokerError, NamespaceMis
 from magnetar_broker.base.metadata_keys import policies_of_topics, topic_of_names
 from magnetar_broker.base.parallel import for_each
 from magnetar_broker.base.records import keys_under
+from magnetar_broker.base.runtime import MetadataRuntime
 from magnetar_broker.names.catalogue import Catalogue
 from magnetar_broker.names.namespaces import Namespaces
 from magnetar_broker.names.pending_deletions import PendingDeletions
@@ -22,7 +23,6 @@ from magnetar_broker.names.topic_events import TopicEvents
 from magnetar_broker.names.topic_locks import TopicLocks
 from magnetar_proto.names import DOMAINS, TopicName
 from magnetar_storage.errors import StorageError
-from magnetar_storage.log.engine import Engine
 from magnetar_storage.world.mutex import KeyedMutex, Mutex
 
 logger = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class Deletion:
 
     def __init__(
         self,
-        engine: Engine,
+        runtime: MetadataRuntime,
         tenants: Tenants,
         namespaces: Namespaces,
         catalogue: Catalogue,
@@ -46,19 +46,19 @@ class Deletion:
         events: TopicEvents,
         delete_attached: DeleteAttached,
     ) -> None:
-        self.pending = PendingDeletions(engine.metadata, events)
+        self.pending = PendingDeletions(runtime.metadata, events)
         self.topics = TopicDeletion(
-            engine, catalogue, residence, locks, self.pending, delete_attached
+            runtime, catalogue, residence, locks, self.pending, delete_attached
         )
-        self._engine = engine
+        self._runtime = runtime
         self._tenants = tenants
         self._namespaces = namespaces
         self._catalogue = catalogue
         self._residence = residence
         self._locks = locks
         self._delete_attached = delete_attached
-        self._one_namespace: KeyedMutex[str] = KeyedMutex(engine.clock)
-        self._one_tenant = Mutex(engine.clock)
+        self._one_namespace: KeyedMutex[str] = KeyedMutex(runtime.clock)
+        self._one_tenant = Mutex(runtime.clock)
 
     # Interrupted deletions --------------------------------------------------------------------
 
@@ -152,10 +152,10 @@ class Deletion:
             if self.pending.listed(name) is None:
                 self.pending.remember(name, await self._catalogue.topics(name))
             there = {*self._residence.loaded(name), *await self._catalogue.logs(name)}
-            await for_each(self._engine, sorted(there), self.topics.erase)
-            keys = await keys_under(self._engine.metadata, policies_of_topics(name))
+            await for_each(self._runtime, sorted(there), self.topics.erase)
+            keys = await keys_under(self._runtime.metadata, policies_of_topics(name))
             topics = [topic_of_names(f"{name}/{key}") for key in keys]
-            await for_each(self._engine, topics, self._delete_attached)
+            await for_each(self._runtime, topics, self._delete_attached)
             for domain in DOMAINS:
                 for topic in await self._catalogue.partitioned_topics(name, domain):
                     await self._catalogue.delete_partitioned(topic)

@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Callable
 
 from magnetar_broker.base.errors import AlreadyExists, InUse, TopicMissing
 from magnetar_broker.base.parallel import for_each
+from magnetar_broker.base.runtime import Runtime
 from magnetar_broker.names.catalogue import Catalogue
 from magnetar_broker.names.pending_deletions import PendingDeletions
 from magnetar_broker.names.residence import Condition, Residence
 from magnetar_broker.names.topic_locks import TopicLocks
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import StorageError
-from magnetar_storage.log.engine import Engine
 
 DeleteAttached = Callable[[str | TopicName], Awaitable[None]]
 """Deletes the policies and schemas of a topic or namespace; repeating it is safe."""
@@ -21,14 +21,14 @@ class TopicDeletion:
 
     def __init__(
         self,
-        engine: Engine,
+        runtime: Runtime,
         catalogue: Catalogue,
         residence: Residence,
         locks: TopicLocks,
         pending: PendingDeletions,
         delete_attached: DeleteAttached,
     ) -> None:
-        self._engine = engine
+        self._runtime = runtime
         self._catalogue = catalogue
         self._residence = residence
         self._locks = locks
@@ -100,7 +100,7 @@ class TopicDeletion:
         try:
             await self._pending.begin(str(name))
         except StorageError:
-            await for_each(self._engine, members, self._residence.unload)
+            await for_each(self._runtime, members, self._residence.unload)
             raise
         await self._finish(name)
 
@@ -121,7 +121,7 @@ class TopicDeletion:
         if self._pending.listed(str(name)) is None:
             self._pending.remember(str(name), members)
         family = await self._catalogue.family(name) if name.is_persistent else []
-        await for_each(self._engine, sorted({*members, *family}), self._residence.erase)
+        await for_each(self._runtime, sorted({*members, *family}), self._residence.erase)
         await self._delete_attached(name)
         await self._catalogue.delete_partitioned(name)
         self._pending.announce(str(name))

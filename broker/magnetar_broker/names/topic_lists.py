@@ -68,6 +68,10 @@ class TopicList:
             self._notify_all()
         self.watchers.add(watcher)
 
+    def remove(self, watcher: Watcher) -> None:
+        """Notify it no more; safe if it was not added."""
+        self.watchers.discard(watcher)
+
     def fill(self, names: list[str]) -> None:
         """The namespace has been read: set `names`, then apply the changes that came meanwhile."""
         self.names = sorted(names)

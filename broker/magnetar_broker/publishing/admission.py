@@ -3,14 +3,12 @@
 from collections.abc import Callable
 
 from magnetar_broker.base.errors import NotReady, TopicTerminated
+from magnetar_broker.base.topic_properties import EPOCH
 from magnetar_broker.publishing.appender import Appender
 from magnetar_broker.publishing.deduplication import Deduplication
 from magnetar_broker.publishing.producer import Producer
 from magnetar_proto.names import TopicName
 from magnetar_storage.log.log import Log
-
-EPOCH = "topicEpoch"
-"""The property of its log that holds a topic's epoch."""
 
 
 class Admission:

@@ -9,7 +9,6 @@ import time
 from contextlib import suppress
 
 from magnetar_broker.base.version import VERSION
-from magnetar_broker.broker import Broker
 from magnetar_broker.config import Durability, Settings
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.names.ownership import SoleOwner
@@ -21,6 +20,7 @@ from magnetar_broker.server.http_server import HttpServer
 from magnetar_broker.server.listener import Listener
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.world import LoopClock, LoopTasks, ThreadWorkers
+from magnetar_broker.standalone import standalone
 from magnetar_proto.build import KIND
 from magnetar_storage.local.limits import Limits
 from magnetar_storage.local.recovery import Finding
@@ -108,12 +108,13 @@ class Daemon:
         """
         settings = self.settings
         ownership = SoleOwner("")
-        broker = Broker(settings, engine, ownership)
+        halves = standalone(settings, engine, ownership)
+        broker = halves.broker
         descriptors = Descriptors()
         listener = Listener(broker, self._stretches, descriptors)
         garbage = Garbage(broker.topics)
         broker.jobs.every(CHECK_SECONDS, CLOSED_TOPICS, garbage.collect_closed)
-        http = HttpServer(broker, self._journal_stats, self._stretches, descriptors)
+        http = HttpServer(halves, self._journal_stats, self._stretches, descriptors)
         port = await listener.bind(settings.bind_address, settings.broker_service_port)
         default, listeners = advertised(settings, port)
         ownership.announce(default, listeners)

@@ -128,6 +128,9 @@ class HealthCheck:
 
     async def check(self) -> None:
         """Return when a message was delivered; else raise `Unhealthy`, within the limit."""
+        trouble = self._broker.engine.store.trouble
+        if trouble is not None:
+            raise Unhealthy(f"nothing can be stored: {trouble}")
         outcome = self._broker.engine.clock.promise()
         self._waiting.append(outcome)
         timer = self._broker.engine.clock.later(LIMIT_SECONDS, lambda: self._expire(outcome))

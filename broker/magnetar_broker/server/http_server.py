@@ -3,9 +3,9 @@
 import asyncio
 from dataclasses import replace
 
-from magnetar_broker.broker import Broker
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.server.admin.metrics_page import MetricsPage
+from magnetar_broker.server.admin.owners import SoleProcess
 from magnetar_broker.server.admin.routes import ROUTES
 from magnetar_broker.server.admin.site import Site
 from magnetar_broker.server.descriptors import Descriptors
@@ -14,6 +14,7 @@ from magnetar_broker.server.http.connection import HttpConnection
 from magnetar_broker.server.http.errors import refusal_of
 from magnetar_broker.server.http.messages import Request, Response
 from magnetar_broker.server.stretches import Stretches
+from magnetar_broker.standalone import Standalone
 
 MAX_CONNECTIONS = 1024
 STOP_SECONDS = 1.0
@@ -32,13 +33,14 @@ class HttpServer:
 
     def __init__(
         self,
-        broker: Broker,
+        halves: Standalone,
         journal: JournalStats,
         stretches: Stretches,
         descriptors: Descriptors,
     ) -> None:
-        page = MetricsPage(broker, journal, stretches.stats)
-        self._site = Site(broker, page, HealthCheck(broker))
+        directory, broker = halves
+        page = MetricsPage(broker, directory.ownership, journal, stretches.stats)
+        self._site = Site(directory, SoleProcess(broker), page, HealthCheck(broker))
         self._stretches = stretches
         self._descriptors = descriptors
         self._listener: asyncio.Server | None = None

@@ -49,9 +49,7 @@ async def _join(session: Session, topic_name: TopicName, command: pb.CommandSubs
     # AUTO_CONSUME is a wish to decode with whatever schema the topic has, so there is nothing to
     # compare, and it is never stored.
     if schema is not None and not takes_any(schema):
-        await session.broker.schemas.for_consumer(
-            topic_name, schema, is_idle(topic), topic.check_open
-        )
+        await session.broker.names.check_consumer_schema(topic_name, schema, is_idle(topic))
     _check_type_and_name(session, topic_name, topic.limits, command)
     consumer = await topic.subscriptions.subscribe(session, request)
     consumer.takes_any_schema = takes_any(schema)

@@ -16,10 +16,10 @@ async def on_partitioned_metadata(
     """How many partitions a topic has; 0 if it is not partitioned."""
     answer = pb.CommandPartitionedTopicMetadataResponse(request_id=command.request_id)
     try:
-        with session.broker.lookup():
+        with session.broker.names.lookup():
             topic = TopicName.parse(command.topic)
             create = command.metadata_auto_creation_enabled
-            answer.partitions = await session.broker.partitions(topic, create)
+            answer.partitions = await session.broker.names.partitions(topic, create)
         answer.response = pb.CommandPartitionedTopicMetadataResponse.Success
     except Exception as error:
         refusal = refusal_of(error, MetadataTrouble)
@@ -32,10 +32,9 @@ async def on_lookup(session: Session, command: pb.CommandLookupTopic) -> None:
     """Which broker serves a topic, which need not exist."""
     answer = pb.CommandLookupTopicResponse(request_id=command.request_id)
     try:
-        with session.broker.lookup():
+        with session.broker.names.lookup():
             topic = TopicName.parse(command.topic)
-            await session.broker.namespaces.require(topic.namespace_name)
-            owner = await session.broker.ownership.locate(topic, command.authoritative)
+            owner = await session.broker.names.locate(topic, command.authoritative)
         urls = owner.urls_of(command.advertised_listener_name)
         if urls.pulsar:
             answer.brokerServiceUrl = urls.pulsar

@@ -51,9 +51,7 @@ async def _create(session: Session, topic_name: TopicName, command: pb.CommandPr
             f"{topic_name} accepts encrypted messages only (encryptionRequired): encrypt them"
         )
     # After all refusals that cost nothing: this may store a new schema version.
-    version = await session.broker.schemas.for_producer(
-        topic_name, sent_schema(command), topic.check_open
-    )
+    version = await session.broker.names.producer_schema(topic_name, sent_schema(command))
     if command.initial_subscription_name:
         await topic.subscriptions.ensure(command.initial_subscription_name)
     # Sent by an exclusive producer that reconnects: it is fenced if another one has had the topic

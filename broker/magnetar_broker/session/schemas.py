@@ -43,7 +43,7 @@ async def on_get_schema(session: Session, command: pb.CommandGetSchema) -> None:
     try:
         topic = TopicName.parse(command.topic)
         number = _number(command) if command.HasField("schema_version") else None
-        found = await session.broker.schemas.get(topic, number)
+        found = await session.broker.names.schema(topic, number)
         if found is None:
             missing = "schema" if number is None else f"schema version {number}"
             raise TopicMissing(f"{topic} has no {missing}")
@@ -78,12 +78,10 @@ async def on_get_or_create_schema(session: Session, command: pb.CommandGetOrCrea
     answer = pb.CommandGetOrCreateSchemaResponse(request_id=command.request_id)
     try:
         topic = TopicName.parse(command.topic)
-        loaded = await session.broker.topic(topic, create=False)
+        await session.broker.topic(topic, create=False)
         schema = schema_of(command.schema)
         brought = None if schema.type is SchemaType.NONE else schema
-        answer.schema_version = await session.broker.schemas.for_producer(
-            topic, brought, loaded.check_open
-        )
+        answer.schema_version = await session.broker.names.producer_schema(topic, brought)
     except Exception as error:
         _refuse(answer, error)
     session.reply(answer)

@@ -1,7 +1,5 @@
 """GET_TOPICS_OF_NAMESPACE and WATCH_TOPIC_LIST."""
 
-from collections.abc import Sequence
-
 from magnetar_broker.base.errors import LimitReached, MetadataTrouble, NotAllowed
 from magnetar_broker.names.topic_pattern import (
     BadPattern,
@@ -13,33 +11,32 @@ from magnetar_broker.session.refusals import storage_errors_as
 from magnetar_broker.session.session import Session
 from magnetar_broker.session.topic_watcher import TopicWatcher
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.hashes import topics_hash
 from magnetar_proto.names import NamespaceName
 
 Mode = pb.CommandGetTopicsOfNamespace.Mode
+MODES = {
+    Mode.PERSISTENT: (True, False),
+    Mode.NON_PERSISTENT: (False, True),
+    Mode.ALL: (True, True),
+}
+"""Whether persistent topics are listed, and whether non-persistent ones are."""
 
 
 async def on_topics_of_namespace(session: Session, command: pb.CommandGetTopicsOfNamespace) -> None:
     """List topics, filtered by the pattern if the broker evaluates it (`filtered`)."""
-    with storage_errors_as(MetadataTrouble), session.broker.lookup():
+    names = session.broker.names
+    with storage_errors_as(MetadataTrouble), names.lookup():
         namespace = str(NamespaceName.parse(command.namespace))
         pattern = _pattern_of(session, command)
-        names: Sequence[str] = []
-        digest: str | None = None
-        if command.mode != Mode.NON_PERSISTENT:
-            listed = await session.broker.lists.of(namespace, pattern)
-            names, digest = listed.names, listed.hash
-        if command.mode != Mode.PERSISTENT:
-            loaded = session.broker.non_persistent_names(namespace)
-            names = sorted([*names, *(n for n in loaded if pattern is None or pattern.matches(n))])
-            digest = topics_hash(names)
-    changed = not command.HasField("topics_hash") or command.topics_hash != digest
+        persistent, non_persistent = MODES[command.mode]
+        listed = await names.topics(namespace, pattern, persistent, non_persistent)
+    changed = not command.HasField("topics_hash") or command.topics_hash != listed.hash
     session.reply(
         pb.CommandGetTopicsOfNamespaceResponse(
             request_id=command.request_id,
-            topics=names if changed else [],
+            topics=listed.names if changed else [],
             filtered=pattern is not None,
-            topics_hash=digest,
+            topics_hash=listed.hash,
             changed=changed,
         )
     )
@@ -64,7 +61,7 @@ def _pattern_of(session: Session, command: pb.CommandGetTopicsOfNamespace) -> To
 
 async def on_watch_topics(session: Session, command: pb.CommandWatchTopicList) -> None:
     """List the topics of a pattern now, and send every change from now on."""
-    settings, watchers = session.broker.settings, session.watchers
+    settings, names, watchers = session.broker.settings, session.broker.names, session.watchers
     if not settings.enable_broker_topic_list_watcher:
         raise NotAllowed(
             "topic list watchers are disabled on this broker (enableBrokerTopicListWatcher=false): "
@@ -75,20 +72,23 @@ async def on_watch_topics(session: Session, command: pb.CommandWatchTopicList) -
             f"the pattern exceeds {settings.subscription_pattern_max_length} characters "
             "(subscriptionPatternMaxLength): list topics instead"
         )
-    with storage_errors_as(MetadataTrouble), session.broker.lookup():
+    with storage_errors_as(MetadataTrouble), names.lookup():
         namespace = str(NamespaceName.parse(command.namespace))
         pattern = TopicPattern(command.topics_pattern)
-        listed = await session.broker.lists.of(namespace, pattern)
+        listed = await names.watch(namespace, pattern)
+    watcher = TopicWatcher(session, command.watcher_id, listed)
     if session.is_over:
+        watcher.end()
         return
     limit = settings.magnetar_max_topic_watchers_per_connection
     if command.watcher_id not in watchers and 0 < limit <= len(watchers):
+        watcher.end()
         raise LimitReached(
             f"this connection has {limit} topic list watchers, which is the limit "
             "(magnetarMaxTopicWatchersPerConnection): close one, or list topics instead"
         )
     unwatch(session, command.watcher_id)
-    watchers[command.watcher_id] = TopicWatcher(session, command.watcher_id, listed)
+    watchers[command.watcher_id] = watcher
     known = command.HasField("topics_hash") and command.topics_hash == listed.hash
     session.reply(
         pb.CommandWatchTopicListSuccess(

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from magnetar_broker.names.topic_lists import Change, TopicList
+from magnetar_broker.names.interface import WatchedTopics
+from magnetar_broker.names.topic_lists import Change
 from magnetar_proto import PulsarApi_pb2 as pb
 
 
@@ -24,7 +25,7 @@ class TopicWatcher:
     is dropped, so that there are never more names than in the client's list and the broker's.
     """
 
-    def __init__(self, session: Recipient, watcher_id: int, watched: TopicList) -> None:
+    def __init__(self, session: Recipient, watcher_id: int, watched: WatchedTopics) -> None:
         self._session = session
         self._id = watcher_id
         self._list = watched
@@ -61,4 +62,4 @@ class TopicWatcher:
 
     def end(self) -> None:
         """Send nothing any more."""
-        self._list.watchers.discard(self)
+        self._list.remove(self)

@@ -4,8 +4,9 @@ from itertools import count
 
 from magnetar_broker.base.metadata_keys import topic_key
 from magnetar_broker.base.parallel import for_each
-from magnetar_broker.limits.shared_limits import SharedLimits
-from magnetar_broker.limits.topic_limits import TopicLimits
+from magnetar_broker.config import Settings
+from magnetar_broker.limits.shared_limits import shared_limits
+from magnetar_broker.limits.topic_limits import topic_limits
 from magnetar_broker.names.residence import Condition
 from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR
 from magnetar_broker.policies.policy import Subject
@@ -27,46 +28,43 @@ TOPICS_A_TURN = 2
 
 
 class LocalResidence:
-    """The `Residence` of a broker that is one process."""
+    """The `Residence` of the one process that serves topics, or of one of several."""
 
     def __init__(
         self,
+        settings: Settings,
         engine: Engine,
-        topics: Topics,
-        inactive: Inactive,
-        limits: TopicLimits,
-        shared: SharedLimits,
         policies: PolicyView,
     ) -> None:
+        self.topics = Topics(engine)
+        self.inactive = Inactive(settings, engine.clock, policies, self.topics)
         self._engine = engine
-        self._topics = topics
-        self._inactive = inactive
-        self._limits = limits
-        self._shared = shared
+        self._limits = topic_limits(settings)
+        self._shared = shared_limits(settings)
         self._policies = policies
         self._evicted: dict[TopicName, AnyTopic] = {}
         """Those that are still to be closed or deleted."""
         self._changes = count(1)
 
     def is_loaded(self, name: TopicName) -> bool:
-        return name in self._topics
+        return name in self.topics
 
     def loaded(self, namespace: str) -> list[TopicName]:
-        return [topic.name for topic in self._topics.of_namespace(namespace)]
+        return [topic.name for topic in self.topics.of_namespace(namespace)]
 
     # Loading and unloading -------------------------------------------------------------------
 
     async def load(self, name: TopicName, create: bool) -> bool:
         topic = await self._open(name, create)
         if topic is not None:
-            self._topics.add(topic)
+            self.topics.add(topic)
         return topic is not None
 
     async def _open(self, name: TopicName, create: bool) -> AnyTopic | None:
         engine = self._engine
         if name.is_persistent:
             return await Topic.open(
-                name, engine, create, self._limits, self._shared, self._policies, self._topics.drop
+                name, engine, create, self._limits, self._shared, self._policies, self.topics.drop
             )
         if create:
             return NonPersistentTopic(
@@ -76,11 +74,11 @@ class LocalResidence:
 
     async def evict(self, names: list[TopicName], condition: Condition) -> bool:
         # One step: no other coroutine runs in between, and no client can connect.
-        loaded = [topic for name in names if (topic := self._topics.get(name)) is not None]
+        loaded = [topic for name in names if (topic := self.topics.get(name)) is not None]
         if not all(self._meets(topic, condition) for topic in loaded):
             return False
         for topic in loaded:
-            self._topics.drop(topic)
+            self.topics.drop(topic)
             topic.disconnect()
             self._evicted[topic.name] = topic
         return True
@@ -92,7 +90,7 @@ class LocalResidence:
             case Condition.UNUSED:
                 return not topic.in_use
             case Condition.INACTIVE:
-                return self._inactive.is_over(topic)
+                return self.inactive.is_over(topic)
 
     async def unload(self, name: TopicName) -> None:
         await self.evict([name], Condition.ANYWAY)
@@ -117,16 +115,16 @@ class LocalResidence:
     def _subjects(self, subject: Subject, partitions: int) -> list[AnyTopic]:
         """The loaded topics to which policies of a subject apply."""
         if isinstance(subject, str):
-            return self._topics.of_namespace(subject)
+            return self.topics.of_namespace(subject)
         base = subject.base
         names = [base, *(base.with_partition(index) for index in range(partitions))]
-        return [topic for name in names if (topic := self._topics.get(name)) is not None]
+        return [topic for name in names if (topic := self.topics.get(name)) is not None]
 
     async def _changed(self, topic: AnyTopic) -> None:
         try:
             await topic.policies_changed()
         except StorageError:
-            if self._topics.get(topic.name) is topic:
+            if self.topics.get(topic.name) is topic:
                 raise
             # It has ended meanwhile, and applies the policies when it is loaded again.
         if next(self._changes) % TOPICS_A_TURN == 0:
@@ -135,7 +133,7 @@ class LocalResidence:
     # Subscriptions ---------------------------------------------------------------------------
 
     async def subscriptions_of(self, name: TopicName) -> list[str]:
-        topic = self._topics.get(name)
+        topic = self.topics.get(name)
         if isinstance(topic, Topic):
             found = list(topic.cursors.cursors)
         else:

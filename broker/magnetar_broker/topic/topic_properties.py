@@ -1,26 +1,9 @@
-"""The properties that users set on topics, stored beside those that the broker needs itself."""
+"""Changes of the properties that users set on topics."""
 
 from collections.abc import Callable
 
-from magnetar_broker.base.errors import InvalidName
-from magnetar_broker.publishing.admission import EPOCH
+from magnetar_broker.base.topic_properties import INTERNAL, Properties, check_keys, of_users
 from magnetar_broker.topic.topic import Topic
-
-Properties = dict[str, str]
-
-INTERNAL = frozenset((EPOCH,))
-
-
-def check_keys(properties: Properties) -> Properties:
-    """The properties; `InvalidName` if a key is the broker's own."""
-    for key in INTERNAL.intersection(properties):
-        raise InvalidName(f"{key} is a property that the broker uses itself: use another key")
-    return properties
-
-
-def of_users(properties: Properties) -> Properties:
-    """The properties without the broker's own."""
-    return {key: value for key, value in properties.items() if key not in INTERNAL}
 
 
 async def change_properties(topic: Topic, change: Callable[[Properties], Properties]) -> None:

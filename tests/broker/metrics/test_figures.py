@@ -8,11 +8,11 @@ from fakes.connection import RecordingConnection
 from fakes.runs import append
 from fakes.topics import EXCLUSIVE, SHARED, entry
 from fakes.world import ManualClock, ManualTasks, run, start
-from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.consumer import Backlog, SubscribeRequest
 from magnetar_broker.metrics.figures import PAUSE_EVERY, Figures, gather
 from magnetar_broker.names.ownership import SoleOwner
+from magnetar_broker.standalone import standalone
 from magnetar_broker.subscribing.subscription import Subscription
 from magnetar_broker.topic.topic import Topic
 from magnetar_broker.watchdog import Stalls
@@ -22,6 +22,8 @@ from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.memory.memory_store import MemoryStore
+
+SERVICE_URL = "pulsar://host.test:6650"
 
 
 async def unreadable() -> Backlog:
@@ -41,7 +43,9 @@ class World:
             self.clock,
             ManualTasks(self.clock),
         )
-        self.broker = Broker(Settings(**settings), engine, SoleOwner("pulsar://host.test:6650"))
+        self.directory, self.broker = standalone(
+            Settings(**settings), engine, SoleOwner(SERVICE_URL)
+        )
         run(self.broker.start(), self.clock)
         self.clock.pump()
 
@@ -61,7 +65,7 @@ class World:
         assert errors == [None]
 
     def figures(self) -> Figures:
-        return run(gather(self.broker), self.clock)
+        return run(gather(self.broker, SERVICE_URL), self.clock)
 
 
 def test_an_idle_broker() -> None:
@@ -166,7 +170,7 @@ def test_counting_much_yields_to_other_work() -> None:
     for number in range(PAUSE_EVERY):
         world.topic(f"persistent://public/default/t{number}")
     turns: list[int] = []
-    outcome = start(gather(world.broker))
+    outcome = start(gather(world.broker, SERVICE_URL))
     assert not outcome.done()
     world.clock.soon(lambda: turns.append(1))
     world.clock.pump()
@@ -178,7 +182,10 @@ def test_no_more_topics_are_counted_once_the_figures_are_not_wanted() -> None:
     world = World()
     for number in range(2 * PAUSE_EVERY):
         world.topic(f"persistent://public/default/t{number}")
-    assert len(run(gather(world.broker, lambda: False), world.clock).topics) == PAUSE_EVERY
+    assert (
+        len(run(gather(world.broker, SERVICE_URL, lambda: False), world.clock).topics)
+        == PAUSE_EVERY
+    )
 
 
 def test_namespaces_only_when_the_settings_enable_them() -> None:

@@ -35,15 +35,15 @@ def filled(**settings: Any) -> NamedWorld:
     for name in (PLAIN, PARTED.with_partition(0), PARTED.with_partition(2)):
         world.publish(name, b"a", b"b")
         world.subscribe(name)
-        world.do(world.broker.enforcement.set(name.base, {RETENTION: Retention(1, 1)}))
+        world.do(world.directory.enforcement.set(name.base, {RETENTION: Retention(1, 1)}))
     return world
 
 
 def delete(world: NamedWorld, name: Any, force: bool = False) -> None:
-    of = world.broker.deletion
+    of = world.directory.deletion
     if isinstance(name, str):
         world.do(of.namespace(name, force) if "/" in name else of.tenant(name, force))
-    elif world.do(world.broker.catalogue.partitions(name)) and name.partition < 0:
+    elif world.do(world.directory.catalogue.partitions(name)) and name.partition < 0:
         world.do(of.topics.delete_partitioned(name, force))
     else:
         world.do(of.topics.delete(name, force))
@@ -54,9 +54,11 @@ def test_a_topic_is_deleted_with_all_that_it_had() -> None:
     others = world.store.ids()
     world.publish(named("more"), b"c")
     world.subscribe(named("more"))
-    world.do(world.broker.enforcement.set(named("more"), {MAX_PRODUCERS: 3}))
+    world.do(world.directory.enforcement.set(named("more"), {MAX_PRODUCERS: 3}))
     received: list[tuple[str, bool]] = []
-    world.broker.events.watch(NAMESPACE, lambda name, there: received.append((name.local, there)))
+    world.directory.events.watch(
+        NAMESPACE, lambda name, there: received.append((name.local, there))
+    )
     delete(world, named("more"))
     assert world.store.ids() == others
     assert "more" not in str(world.stored("/"))
@@ -68,7 +70,9 @@ def test_a_topic_is_deleted_with_all_that_it_had() -> None:
 def test_a_partitioned_topic_goes_with_its_partitions() -> None:
     world = filled()
     received: list[tuple[str, bool]] = []
-    world.broker.events.watch(NAMESPACE, lambda name, there: received.append((name.local, there)))
+    world.directory.events.watch(
+        NAMESPACE, lambda name, there: received.append((name.local, there))
+    )
     delete(world, PARTED)
     assert "parted" not in str(world.stored("/"))
     assert world.names() == ["plain"]
@@ -81,13 +85,13 @@ def test_a_partitioned_topic_goes_with_its_partitions() -> None:
 def test_each_kind_is_deleted_in_its_own_way() -> None:
     world = filled()
     with pytest.raises(AlreadyExists, match="is a partitioned topic"):
-        world.do(world.broker.deletion.topics.delete(PARTED, force=True))
+        world.do(world.directory.deletion.topics.delete(PARTED, force=True))
     with pytest.raises(AlreadyExists, match="is not partitioned"):
-        world.do(world.broker.deletion.topics.delete_partitioned(PLAIN, force=True))
+        world.do(world.directory.deletion.topics.delete_partitioned(PLAIN, force=True))
     with pytest.raises(TopicMissing):
-        world.do(world.broker.deletion.topics.delete_partitioned(named("nothing"), force=True))
+        world.do(world.directory.deletion.topics.delete_partitioned(named("nothing"), force=True))
     with pytest.raises(TopicMissing):
-        world.do(world.broker.deletion.topics.delete(PARTED.with_partition(3), force=True))
+        world.do(world.directory.deletion.topics.delete(PARTED.with_partition(3), force=True))
 
 
 def test_what_a_partition_holds_is_deleted_alone() -> None:
@@ -97,7 +101,7 @@ def test_what_a_partition_holds_is_deleted_alone() -> None:
     assert len(world.names()) == 4
     assert world.topic(PARTED.with_partition(0)).subscriptions == {}
     assert list(world.topic(PARTED.with_partition(2)).subscriptions) == ["sub"]
-    assert world.do(world.broker.policies.explicit(RETENTION, PARTED)) == Retention(1, 1)  # type: ignore[arg-type]
+    assert world.do(world.directory.policies.explicit(RETENTION, PARTED)) == Retention(1, 1)  # type: ignore[arg-type]
 
 
 def test_clients_are_in_the_way_unless_it_is_by_force() -> None:
@@ -125,7 +129,7 @@ def test_a_client_that_reconnects_finds_an_empty_topic() -> None:
         return await put(*asked)
 
     world.metadata.put = slowly  # type: ignore[assignment]
-    deleting = world.begin(world.broker.deletion.topics.delete(PLAIN, force=True))
+    deleting = world.begin(world.directory.deletion.topics.delete(PLAIN, force=True))
     coming = world.begin(world.broker.topic(PLAIN, create=True))
     world.clock.pump()
     assert not coming.done()
@@ -160,7 +164,7 @@ def test_a_topic_that_is_not_persistent() -> None:
         before.check_open()
     world.part(name, 2)
     delete(world, name)
-    assert world.do(world.broker.catalogue.partitions(name)) == 0
+    assert world.do(world.directory.catalogue.partitions(name)) == 0
 
 
 def test_a_damaged_topic_can_be_deleted() -> None:
@@ -180,7 +184,7 @@ def test_a_damaged_topic_can_be_deleted() -> None:
 def test_a_namespace_with_topics_goes_only_by_force() -> None:
     world = filled()
     world.part(named("also", domain="non-persistent"), 2)
-    world.do(world.broker.enforcement.set(NAMESPACE, {MAX_PRODUCERS: 3}))
+    world.do(world.directory.enforcement.set(NAMESPACE, {MAX_PRODUCERS: 3}))
     connection, _ = world.producer(PLAIN)
     with pytest.raises(NotEmpty, match="by force"):
         delete(world, NAMESPACE)
@@ -195,14 +199,14 @@ def test_a_namespace_with_topics_goes_only_by_force() -> None:
 
 def test_an_empty_namespace_goes() -> None:
     world = NamedWorld(allow_auto_namespace_creation=False)
-    world.do(world.broker.namespaces.ensure(NamespaceName.parse("tenant/space")))
-    world.do(world.broker.enforcement.set("tenant/space", {MAX_PRODUCERS: 3}))
+    world.do(world.directory.namespaces.ensure(NamespaceName.parse("tenant/space")))
+    world.do(world.directory.enforcement.set("tenant/space", {MAX_PRODUCERS: 3}))
     delete(world, "tenant/space")
     assert "tenant/space" not in str(world.stored("/"))
     with pytest.raises(NamespaceMissing):
         world.topic(named("late", "tenant/space"))
-    world.do(world.broker.namespaces.ensure(NamespaceName.parse("tenant/space")))
-    assert world.do(world.broker.policies.explicit(MAX_PRODUCERS, "tenant/space")) is None  # type: ignore[arg-type]
+    world.do(world.directory.namespaces.ensure(NamespaceName.parse("tenant/space")))
+    assert world.do(world.directory.policies.explicit(MAX_PRODUCERS, "tenant/space")) is None  # type: ignore[arg-type]
 
 
 def test_no_topics_are_created_in_a_namespace_that_is_being_deleted() -> None:
@@ -215,12 +219,12 @@ def test_no_topics_are_created_in_a_namespace_that_is_being_deleted() -> None:
         return await put(*asked)
 
     world.metadata.put = slowly  # type: ignore[assignment]
-    deleting = world.begin(world.broker.deletion.namespace(NAMESPACE, force=True))
+    deleting = world.begin(world.directory.deletion.namespace(NAMESPACE, force=True))
     world.metadata.put = put  # type: ignore[method-assign]
     for refused in (
         world.broker.topic(named("new"), create=True),
-        world.broker.creation.plain(named("new"), {}),
-        world.broker.partitions(named("new"), create=True),
+        world.directory.creation.plain(named("new"), {}),
+        world.directory.partitions(named("new"), create=True),
     ):
         with pytest.raises(NamespaceMissing, match="deleted"):
             world.do(refused)
@@ -241,11 +245,11 @@ def test_upkeep_and_others_wait_for_a_deletion_that_is_under_way() -> None:
         await delete_key(*asked)
 
     world.metadata.delete = slowly  # type: ignore[assignment]
-    jobs = [world.begin(world.broker.deletion.namespace(NAMESPACE, force=True))]
+    jobs = [world.begin(world.directory.deletion.namespace(NAMESPACE, force=True))]
     world.clock.pump()
-    jobs.append(world.begin(world.broker.jobs.run("deleting")))
-    second = world.begin(world.broker.deletion.namespace(NAMESPACE, force=True))
-    growing = world.begin(world.broker.creation.grow(PARTED, 5))
+    jobs.append(world.begin(world.directory.jobs.run("deleting")))
+    second = world.begin(world.directory.deletion.namespace(NAMESPACE, force=True))
+    growing = world.begin(world.directory.creation.grow(PARTED, 5))
     gate.set_result(None)
     world.clock.pump()
     for job in jobs:
@@ -277,7 +281,7 @@ def whole(world: NamedWorld) -> bool:
         topic = world.topic(name, create=False)
         assert topic.log.end == 2  # type: ignore[union-attr]
         assert list(topic.subscriptions) == ["sub"]
-        assert world.do(world.broker.policies.explicit(RETENTION, name)) == Retention(1, 1)  # type: ignore[arg-type]
+        assert world.do(world.directory.policies.explicit(RETENTION, name)) == Retention(1, 1)  # type: ignore[arg-type]
     return True
 
 
@@ -333,7 +337,7 @@ def test_what_a_failing_disk_interrupts_continues_at_the_next_use() -> None:
     with pytest.raises(Unavailable):
         world.topic(PLAIN)
     with pytest.raises(Unavailable):
-        world.do(world.broker.creation.plain(PLAIN, {}))
+        world.do(world.directory.creation.plain(PLAIN, {}))
     world.writes_left = None
     assert world.topic(PLAIN).log.end == 0  # type: ignore[union-attr]
     assert world.stored(DELETIONS) == []
@@ -349,7 +353,7 @@ def test_a_mark_that_was_not_stored_deletes_nothing() -> None:
     world.writes_left = None
     with pytest.raises(NamespaceMissing):
         world.topic(PLAIN, create=False)
-    world.do(world.broker.jobs.run("deleting"))
+    world.do(world.directory.jobs.run("deleting"))
     assert whole(world)
 
 
@@ -357,7 +361,7 @@ def test_a_mark_that_was_stored_although_it_seemed_not_counts() -> None:
     world = filled()
     with world.failing_metadata(lands=True), pytest.raises(Unavailable):
         delete(world, PARTED)
-    assert world.do(world.broker.partitions(PARTED, create=True)) == 0
+    assert world.do(world.directory.partitions(PARTED, create=True)) == 0
     assert "parted" not in str(world.stored("/"))
 
 
@@ -368,7 +372,7 @@ def test_upkeep_continues_the_deletion_of_a_namespace() -> None:
         delete(world, NAMESPACE, force=True)
     with pytest.raises(NamespaceMissing, match="being created or deleted"):
         world.topic(PLAIN)
-    world.do(world.broker.jobs.run("deleting"))  # logged, and tried again
+    world.do(world.directory.jobs.run("deleting"))  # logged, and tried again
     world.writes_left = None
     delete(world, NAMESPACE, force=True)
     assert "default" not in str(world.stored("/"))
@@ -396,18 +400,18 @@ def test_no_namespace_is_left_without_its_tenant(
     is_made_first: bool, force: bool, by_use: bool, steps: int
 ) -> None:
     world = NamedWorld(allow_auto_namespace_creation=True)
-    broker, name = world.broker, NamespaceName.parse("tenant/space")
-    world.do(broker.tenants.ensure("tenant"))
+    directory, name = world.directory, NamespaceName.parse("tenant/space")
+    world.do(directory.tenants.ensure("tenant"))
     for method in ("get", "put", "delete", "list"):
         setattr(world.metadata, method, slow(world, getattr(world.metadata, method)))
 
     def make() -> Any:
         if by_use:
-            return world.begin(broker.namespaces.require(str(name)))
-        return world.begin(broker.namespaces.create(name, Namespace()))
+            return world.begin(directory.namespaces.require(str(name)))
+        return world.begin(directory.namespaces.create(name, Namespace()))
 
     def end() -> Any:
-        return world.begin(broker.deletion.tenant("tenant", force))
+        return world.begin(directory.deletion.tenant("tenant", force))
 
     one, two = (make, end) if is_made_first else (end, make)
     begun = [one()]
@@ -418,42 +422,42 @@ def test_no_namespace_is_left_without_its_tenant(
     for promise in begun:
         with suppress(NamespaceMissing, NotEmpty, TenantMissing):
             promise.result()
-    tenants = world.do(broker.tenants.names())
-    assert not world.do(broker.namespaces.has(str(name))) or "tenant" in tenants
-    world.do(broker.namespaces.ensure(NamespaceName.parse("tenant/later")))
-    assert world.do(broker.namespaces.has("tenant/later")), "it is closed no more"
+    tenants = world.do(directory.tenants.names())
+    assert not world.do(directory.namespaces.has(str(name))) or "tenant" in tenants
+    world.do(directory.namespaces.ensure(NamespaceName.parse("tenant/later")))
+    assert world.do(directory.namespaces.has("tenant/later")), "it is closed no more"
 
 
 def test_a_tenant_that_is_being_deleted_is_not_made_anew() -> None:
     world = NamedWorld()
-    broker = world.broker
-    world.do(broker.namespaces.ensure(NamespaceName.parse("tenant/space")))
+    directory = world.directory
+    world.do(directory.namespaces.ensure(NamespaceName.parse("tenant/space")))
     world.writes_left = world.writes + 1  # the mark
     with pytest.raises(Unavailable):
         delete(world, "tenant", force=True)
     with pytest.raises(AlreadyExists, match="being deleted"):
-        world.do(broker.tenants.create("tenant", Tenant()))
+        world.do(directory.tenants.create("tenant", Tenant()))
     with pytest.raises(TenantMissing, match="being deleted"):
-        world.do(broker.namespaces.create(NamespaceName.parse("tenant/new"), Namespace()))
+        world.do(directory.namespaces.create(NamespaceName.parse("tenant/new"), Namespace()))
     world.writes_left = None
-    world.do(broker.deletion.resume())
-    assert "tenant" not in world.do(broker.tenants.names())
-    world.do(broker.tenants.create("tenant", Tenant()))
-    world.do(broker.namespaces.create(NamespaceName.parse("tenant/new"), Namespace()))
+    world.do(directory.deletion.resume())
+    assert "tenant" not in world.do(directory.tenants.names())
+    world.do(directory.tenants.create("tenant", Tenant()))
+    world.do(directory.namespaces.create(NamespaceName.parse("tenant/new"), Namespace()))
 
 
 def test_a_deletion_that_is_refused_when_continued_stops_no_other(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     world = NamedWorld()
-    broker = world.broker
+    directory = world.directory
     for name in ("refused", "willing"):
-        world.do(broker.namespaces.ensure(NamespaceName.parse(f"{name}/space")))
+        world.do(directory.namespaces.ensure(NamespaceName.parse(f"{name}/space")))
         world.writes_left = world.writes + 1  # the mark
         with pytest.raises(Unavailable):
             delete(world, name, force=True)
         world.writes_left = None
-    delete_tenant = broker.tenants.delete
+    delete_tenant = directory.tenants.delete
 
     async def refuse(name: str) -> None:
         if name == "refused":
@@ -461,28 +465,28 @@ def test_a_deletion_that_is_refused_when_continued_stops_no_other(
         await delete_tenant(name)
 
     with monkeypatch.context() as patch:
-        patch.setattr(broker.tenants, "delete", refuse)
-        world.do(broker.deletion.resume())
+        patch.setattr(directory.tenants, "delete", refuse)
+        world.do(directory.deletion.resume())
     assert [one.getMessage() for one in caplog.records if one.levelname == "WARNING"] == [
         "the deletion of refused failed and will be retried: there is something still"
     ]
-    assert "willing" not in world.do(broker.tenants.names())
-    world.do(broker.deletion.resume())
-    assert "refused" not in world.do(broker.tenants.names())
+    assert "willing" not in world.do(directory.tenants.names())
+    world.do(directory.deletion.resume())
+    assert "refused" not in world.do(directory.tenants.names())
 
 
 @pytest.mark.parametrize("steps", range(0, 24, 3))
 def test_a_tenant_goes_although_a_namespace_of_it_goes_by_itself(steps: int) -> None:
     world = NamedWorld()
-    broker = world.broker
+    directory = world.directory
     for space in ("one", "two"):
-        world.do(broker.namespaces.ensure(NamespaceName.parse(f"tenant/{space}")))
+        world.do(directory.namespaces.ensure(NamespaceName.parse(f"tenant/{space}")))
     for method in ("get", "put", "delete", "list"):
         setattr(world.metadata, method, slow(world, getattr(world.metadata, method)))
-    namespace = world.begin(broker.deletion.namespace("tenant/two", force=False))
+    namespace = world.begin(directory.deletion.namespace("tenant/two", force=False))
     for _ in range(steps):
         world.clock.step()
-    tenant = world.begin(broker.deletion.tenant("tenant", force=True))
+    tenant = world.begin(directory.deletion.tenant("tenant", force=True))
     world.clock.pump()
     namespace.result()
     tenant.result()
@@ -498,7 +502,7 @@ def test_a_tenant_goes_although_a_namespace_of_it_goes_by_itself(steps: int) -> 
 def test_what_is_deleted_in_several_attempts_is_not_listed_any_more(name: Any, writes: int) -> None:
     world = NamedWorld()
     namespace = name if isinstance(name, str) else NAMESPACE
-    world.do(world.broker.namespaces.ensure(NamespaceName.parse(namespace)))
+    world.do(world.directory.namespaces.ensure(NamespaceName.parse(namespace)))
     world.topic(named("plain", namespace))
     world.part(named("parted", namespace), 3)
     world.topic(named("parted-partition-1", namespace))
@@ -509,9 +513,9 @@ def test_what_is_deleted_in_several_attempts_is_not_listed_any_more(name: Any, w
     world.writes_left = None
     with suppress(NamespaceMissing, TopicMissing):
         delete(world, name, force=True)
-    world.do(world.broker.deletion.resume())
+    world.do(world.directory.deletion.resume())
     assert world.stored(DELETIONS) == []
-    world.do(world.broker.namespaces.ensure(NamespaceName.parse(namespace)))
+    world.do(world.directory.namespaces.ensure(NamespaceName.parse(namespace)))
     kept = [] if isinstance(name, str) else [one for one in before if name.local not in one]
     assert world.names(namespace) == kept
 

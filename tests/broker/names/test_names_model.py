@@ -71,9 +71,9 @@ class Names(RuleBasedStateMachine):
 
     @rule(namespace=spaces)
     def create_namespace(self, namespace: str) -> None:
-        self.world.do(self.world.broker.tenants.ensure("here"))
+        self.world.do(self.world.directory.tenants.ensure("here"))
         new = Namespace(Bundles.even(2), {"its": namespace})
-        work = self.world.broker.namespaces.create(NamespaceName.parse(namespace), new)
+        work = self.world.directory.namespaces.create(NamespaceName.parse(namespace), new)
         self.tried(work, namespace not in self.namespaces)
         self.namespaces.add(namespace)
 
@@ -81,7 +81,7 @@ class Names(RuleBasedStateMachine):
     def delete_namespace(self, namespace: str, force: bool) -> None:
         there = namespace in self.namespaces
         allowed = there and (force or not self.shown(namespace))
-        self.tried(self.world.broker.deletion.namespace(namespace, force), allowed)
+        self.tried(self.world.directory.deletion.namespace(namespace, force), allowed)
         if allowed:
             self.gone(namespace)
 
@@ -94,7 +94,7 @@ class Names(RuleBasedStateMachine):
             and name.partition < 0
             and self.room(namespace, 1)
         )
-        self.tried(self.world.broker.creation.plain(name, {}), allowed)
+        self.tried(self.world.directory.creation.plain(name, {}), allowed)
         if allowed:
             self.topics[name] = 0
 
@@ -106,7 +106,7 @@ class Names(RuleBasedStateMachine):
             and name not in self.topics
             and self.room(namespace, partitions)
         )
-        work = self.world.broker.creation.partitioned(name, Partitioned(partitions))
+        work = self.world.directory.creation.partitioned(name, Partitioned(partitions))
         self.tried(work, allowed)
         if allowed:
             self.topics[name] = partitions
@@ -116,7 +116,7 @@ class Names(RuleBasedStateMachine):
         name = named(local, namespace)
         present = self.topics.get(name, 0)
         allowed = present > 0 and self.room(namespace, max(partitions - present, 0))
-        self.tried(self.world.broker.creation.grow(name, partitions), allowed)
+        self.tried(self.world.directory.creation.grow(name, partitions), allowed)
         if allowed:
             first = self.subs.get(name.with_partition(0), set())
             for index in range(present, partitions):
@@ -152,7 +152,7 @@ class Names(RuleBasedStateMachine):
         if there and connected:
             _, producer = self.world.producer(name)
         allowed = there and (force or not connected)
-        self.tried(self.world.broker.deletion.topics.delete(name, force), allowed)
+        self.tried(self.world.directory.deletion.topics.delete(name, force), allowed)
         if there and connected and not allowed:
             producer.close()
         if allowed:
@@ -164,14 +164,14 @@ class Names(RuleBasedStateMachine):
     def delete_partitioned(self, namespace: str, local: str) -> None:
         name = named(local, namespace)
         allowed = self.topics.get(name, 0) > 0
-        self.tried(self.world.broker.deletion.topics.delete_partitioned(name, False), allowed)
+        self.tried(self.world.directory.deletion.topics.delete_partitioned(name, False), allowed)
         if allowed:
             for index in range(self.topics.pop(name)):
                 self.subs.pop(name.with_partition(index), None)
 
     @rule(namespace=spaces, local=locals_)
     def unload(self, namespace: str, local: str) -> None:
-        self.world.do(self.world.broker.opening.unload(named(local, namespace)))
+        self.world.do(self.world.directory.opening.unload(named(local, namespace)))
 
     @rule()
     def restart(self) -> None:
@@ -181,21 +181,21 @@ class Names(RuleBasedStateMachine):
     def lose_power_while_a_namespace_goes(self, namespace: str, writes: int) -> None:
         self.world.writes, self.world.writes_left = 0, writes
         with suppress(Unavailable, BrokerError):  # whether it was deleted is known after the start
-            self.world.do(self.world.broker.deletion.namespace(namespace, force=True))
+            self.world.do(self.world.directory.deletion.namespace(namespace, force=True))
         self.world.start()
-        if not self.world.do(self.world.broker.namespaces.has(namespace)):
+        if not self.world.do(self.world.directory.namespaces.has(namespace)):
             self.gone(namespace)
 
     # What must be so ------------------------------------------------------------------------
 
     @invariant()
     def the_same_is_there(self) -> None:
-        broker, do = self.world.broker, self.world.do
-        assert set(do(broker.namespaces.of_tenant("here"))) == self.namespaces
+        directory, do = self.world.directory, self.world.do
+        assert set(do(directory.namespaces.of_tenant("here"))) == self.namespaces
         for namespace in self.namespaces:
-            assert do(broker.names(namespace, True, True)) == self.shown(namespace)
-            parted = do(broker.catalogue.partitioned_topics(namespace, "persistent"))
-            assert {name: do(broker.catalogue.partitions(name)) for name in parted} == {
+            assert do(directory.names(namespace, True, True)) == self.shown(namespace)
+            parted = do(directory.catalogue.partitioned_topics(namespace, "persistent"))
+            assert {name: do(directory.catalogue.partitions(name)) for name in parted} == {
                 name: partitions
                 for name, partitions in self.topics.items()
                 if partitions and name.namespace_name == namespace
@@ -209,7 +209,7 @@ class Names(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Everything can be deleted, and nothing is left then."""
         for namespace in sorted(self.namespaces):
-            self.world.do(self.world.broker.deletion.namespace(namespace, force=True))
+            self.world.do(self.world.directory.deletion.namespace(namespace, force=True))
         left = [key for key in self.world.stored("/") if "/here/" in key]
         assert left == [] and self.world.store.ids() == set()
 

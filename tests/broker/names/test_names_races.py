@@ -29,7 +29,7 @@ from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
 from magnetar_broker.lifetime.expiry import expire_messages, expire_subscriptions
 from magnetar_broker.lifetime.quotas import enforce_quotas
 from magnetar_broker.lifetime.tidying import tidy, truncate
-from magnetar_broker.limits.topic_limits import limits_of
+from magnetar_broker.limits.topic_limits import limits_of, topic_limits
 from magnetar_broker.names.catalogue import Partitioned
 from magnetar_broker.names.namespaces import Namespace
 from magnetar_broker.names.residence import Condition
@@ -73,8 +73,8 @@ class Races(NamedWorld):
             allow_auto_namespace_creation=self.happens(0.5),
             broker_deduplication_enabled=self.happens(0.3),
         )
-        self.do(self.broker.namespaces.ensure(NamespaceName.parse(NAMESPACE)))
-        self.do(self.broker.lists.of(NAMESPACE))
+        self.do(self.directory.namespaces.ensure(NamespaceName.parse(NAMESPACE)))
+        self.do(self.directory.lists.of(NAMESPACE))
         self.failing = False
         self.clients: list[tuple[Producer | Consumer, AnyTopic]] = []
         """All that are there, or were closed, and the topic that each came to."""
@@ -135,12 +135,12 @@ class Races(NamedWorld):
             client.close()
 
     async def look_up(self) -> None:
-        await self.broker.partitions(self.dice.choice(NAMES), self.happens(0.7))
+        await self.directory.partitions(self.dice.choice(NAMES), self.happens(0.7))
 
     # Administrators ---------------------------------------------------------------------------
 
     async def set_policies(self) -> None:
-        await self.broker.enforcement.set(self.dice.choice(SUBJECTS), self._some_policies())
+        await self.directory.enforcement.set(self.dice.choice(SUBJECTS), self._some_policies())
 
     def _some_policies(self) -> PolicyValues:
         choices: list[PolicyValues] = [
@@ -153,23 +153,23 @@ class Races(NamedWorld):
         return self.dice.choice(choices)
 
     async def create(self) -> None:
-        await self.broker.creation.plain(self.dice.choice(NAMES), {})
+        await self.directory.creation.plain(self.dice.choice(NAMES), {})
 
     async def create_partitioned(self) -> None:
         new = Partitioned(self.dice.randrange(1, PARTITIONS + 1))
-        await self.broker.creation.partitioned(PARTED, new)
+        await self.directory.creation.partitioned(PARTED, new)
 
     async def grow(self) -> None:
-        await self.broker.creation.grow(PARTED, PARTITIONS)
+        await self.directory.creation.grow(PARTED, PARTITIONS)
 
     async def delete(self) -> None:
-        await self.broker.deletion.topics.delete(self.member(), self.happens(0.6))
+        await self.directory.deletion.topics.delete(self.member(), self.happens(0.6))
 
     async def delete_partitioned(self) -> None:
-        await self.broker.deletion.topics.delete_partitioned(PARTED, self.happens(0.6))
+        await self.directory.deletion.topics.delete_partitioned(PARTED, self.happens(0.6))
 
     async def unload(self) -> None:
-        await self.broker.opening.unload(self.member())
+        await self.directory.opening.unload(self.member())
 
     async def skip(self) -> None:
         for topic in self.loaded(self.member()):
@@ -177,16 +177,16 @@ class Races(NamedWorld):
                 await skip_all(subscription)
 
     async def create_namespace(self) -> None:
-        await self.broker.namespaces.create(NamespaceName.parse(NAMESPACE), Namespace())
+        await self.directory.namespaces.create(NamespaceName.parse(NAMESPACE), Namespace())
 
     async def delete_namespace(self) -> None:
-        await self.broker.deletion.namespace(NAMESPACE, self.happens(0.7))
+        await self.directory.deletion.namespace(NAMESPACE, self.happens(0.7))
 
     async def create_tenant(self) -> None:
-        await self.broker.tenants.ensure(TENANT)
+        await self.directory.tenants.ensure(TENANT)
 
     async def delete_tenant(self) -> None:
-        await self.broker.deletion.tenant(TENANT, True)
+        await self.directory.deletion.tenant(TENANT, True)
 
     # Maintenance ----------------------------------------------------------------------------
 
@@ -202,7 +202,7 @@ class Races(NamedWorld):
             await self.dice.choice(chores)(topic)
 
     async def delete_inactive(self) -> None:
-        await self.broker.deletion.topics.delete_loaded(self.member(), Condition.UNUSED)
+        await self.directory.deletion.topics.delete_loaded(self.member(), Condition.UNUSED)
 
     # All at once ------------------------------------------------------------------------------
 
@@ -240,7 +240,7 @@ class Races(NamedWorld):
             with suppress(*refusals):  # others were faster, or it could not be stored
                 answer.result()
         self.failing = False
-        self.do(self.broker.deletion.resume())
+        self.do(self.directory.deletion.resume())
         self.clock.pump()
 
     # What holds then --------------------------------------------------------------------------
@@ -254,12 +254,12 @@ class Races(NamedWorld):
         self.check_policies()
 
     def check_loaded(self) -> None:
-        broker = self.broker
+        directory, limits = self.directory, topic_limits(self.settings)
         for topic in self.loaded(*MEMBERS):
             assert not topic.closed and topic.log.failed is None
-            assert topic.limits == limits_of(broker.limits, broker.policies, topic.name)
-            assert topic.deduplication.on == broker.policies.value(DEDUPLICATION, topic.name)
-            assert self.do(broker.catalogue.exists(topic.name)), "it has no log"
+            assert topic.limits == limits_of(limits, directory.policies, topic.name)
+            assert topic.deduplication.on == directory.policies.value(DEDUPLICATION, topic.name)
+            assert self.do(directory.catalogue.exists(topic.name)), "it has no log"
             assert set(topic.subscriptions) >= set(topic.cursors.cursors)
 
     def check_clients(self) -> None:
@@ -268,35 +268,35 @@ class Races(NamedWorld):
 
     def check_stored(self) -> None:
         assert self.stored(DELETIONS) == [], "something is half deleted"
-        listed = self.do(self.broker.lists.of(NAMESPACE)).names
-        assert listed == sorted(map(str, self.do(self.broker.catalogue.topics(NAMESPACE))))
-        if self.do(self.broker.namespaces.has(NAMESPACE)):
-            assert TENANT in self.do(self.broker.tenants.names())
+        listed = self.do(self.directory.lists.of(NAMESPACE)).names
+        assert listed == sorted(map(str, self.do(self.directory.catalogue.topics(NAMESPACE))))
+        if self.do(self.directory.namespaces.has(NAMESPACE)):
+            assert TENANT in self.do(self.directory.tenants.names())
         else:
             assert not [key for key in self.stored("/") if f"/{NAMESPACE}" in key]
 
     def check_gone(self) -> None:
         """What does not exist has left nothing behind."""
         for name in NAMES:
-            if not self.do(self.broker.exists(name)):
+            if not self.do(self.directory.exists(name)):
                 left = set(self.stored("/"))
                 assert left.isdisjoint((topic_policies_key(name), partitions_key(name)))
                 assert name == PARTED or topic_key(name) not in left
 
     def check_free(self) -> None:
         """No lock stays held that a later request needs."""
-        broker = self.broker
-        assert not broker.namespaces.is_closed(NAMESPACE)
-        assert not broker.tenants.is_closed(TENANT) and not broker.tenants.is_used(TENANT)
+        directory = self.directory
+        assert not directory.namespaces.is_closed(NAMESPACE)
+        assert not directory.tenants.is_closed(TENANT) and not directory.tenants.is_used(TENANT)
         for name in MEMBERS:
-            broker.deletion.pending.check(name)
+            directory.deletion.pending.check(name)
             self.do(self.come(name))
         for subject in SUBJECTS:
             with suppress(BrokerError):  # there is no such topic or namespace
-                self.do(broker.enforcement.set(subject, {}))
+                self.do(directory.enforcement.set(subject, {}))
 
     async def come(self, name: TopicName) -> None:
-        async with self.broker.locks.held_with_partitions(name):
+        async with self.directory.locks.held_with_partitions(name):
             pass
         with suppress(BrokerError):  # there is no such topic, and it may not be made
             await self.broker.topic(name, False)
@@ -308,7 +308,7 @@ class Races(NamedWorld):
         assert self.policies_read() == known
 
     def policies_read(self) -> list[dict[str, Any]]:
-        return [self.do(self.broker.policies.values_of(subject)) for subject in SUBJECTS]
+        return [self.do(self.directory.policies.values_of(subject)) for subject in SUBJECTS]
 
 
 @pytest.mark.parametrize("failing", [False, True], ids=["slow", "failing"])

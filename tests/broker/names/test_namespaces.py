@@ -153,8 +153,8 @@ def test_a_namespace_that_is_being_deleted_is_not_used_or_created() -> None:
 @pytest.mark.parametrize("steps", range(0, 20, 2))
 def test_a_namespace_that_is_deleted_while_it_is_asked_for_is_not_remembered(steps: int) -> None:
     world = NamedWorld(allow_auto_namespace_creation=False)
-    broker = world.broker
-    world.do(broker.namespaces.ensure(NamespaceName.parse("tenant/space")))
+    directory = world.directory
+    world.do(directory.namespaces.ensure(NamespaceName.parse("tenant/space")))
     listing = world.metadata.list
     gate = world.clock.promise()
 
@@ -163,11 +163,11 @@ def test_a_namespace_that_is_deleted_while_it_is_asked_for_is_not_remembered(ste
         await gate
         return found
 
-    deleting = world.begin(broker.deletion.namespace("tenant/space", force=True))
+    deleting = world.begin(directory.deletion.namespace("tenant/space", force=True))
     for _ in range(steps):
         world.clock.step()
     world.metadata.list = late  # type: ignore[method-assign]
-    asking = world.begin(broker.namespaces.require("tenant/space"))
+    asking = world.begin(directory.namespaces.require("tenant/space"))
     world.metadata.list = listing  # type: ignore[method-assign]
     world.clock.pump()
     deleting.result()
@@ -176,4 +176,4 @@ def test_a_namespace_that_is_deleted_while_it_is_asked_for_is_not_remembered(ste
     with pytest.raises(NamespaceMissing):
         asking.result()
     with pytest.raises(NamespaceMissing):
-        world.do(broker.topic(named("topic", "tenant/space"), create=True))
+        world.do(world.broker.topic(named("topic", "tenant/space"), create=True))

@@ -40,18 +40,18 @@ PARTITION = NAME.with_partition(0)
 def test_loaded_topics_apply_a_policy_before_it_is_answered() -> None:
     world = SessionWorld(bootstrap_namespaces=("public/other",))
     topic, other = world.topic(), world.topic("persistent://public/other/topic")
-    world.do(world.broker.enforcement.set(NAMESPACE, {DEDUPLICATION: True}))
+    world.do(world.directory.enforcement.set(NAMESPACE, {DEDUPLICATION: True}))
     assert topic.deduplication.on and not other.deduplication.on
-    world.do(world.broker.enforcement.set(NAME, {DEDUPLICATION: False}))
+    world.do(world.directory.enforcement.set(NAME, {DEDUPLICATION: False}))
     assert not topic.deduplication.on
 
 
 def test_policies_of_a_topic_apply_to_its_partitions_only() -> None:
     world = SessionWorld()
-    world.do(world.broker.catalogue.create_partitioned(NAME, Partitioned(2)))
+    world.do(world.directory.catalogue.create_partitioned(NAME, Partitioned(2)))
     partition = world.topic(str(PARTITION))
     others = [world.topic(f"{TOPIC}{suffix}") for suffix in ("-partition-", "2", "-2")]
-    world.do(world.broker.enforcement.set(PARTITION, {MAX_PRODUCERS: 1}))
+    world.do(world.directory.enforcement.set(PARTITION, {MAX_PRODUCERS: 1}))
     assert partition.limits.max_producers == 1
     assert [topic.limits.max_producers for topic in others] == [10_000] * 3
 
@@ -66,7 +66,7 @@ def test_setting_a_policy_costs_no_more_where_there_are_many_topics(
         raise AssertionError("others were asked")
 
     monkeypatch.setattr(Topics, "__iter__", look_at_all)
-    world.do(world.broker.enforcement.set(NAME, {MAX_PRODUCERS: 1}))
+    world.do(world.directory.enforcement.set(NAME, {MAX_PRODUCERS: 1}))
     assert topic.limits.max_producers == 1
 
 
@@ -75,7 +75,7 @@ def test_a_topic_that_is_being_loaded_keeps_to_it_as_well() -> None:
     world.topic()
     gate = world.store.create_gate = world.clock.promise()
     loading = world.begin(world.broker.topic(TopicName.parse(TOPIC + "-2"), create=True))
-    setting = world.begin(world.broker.enforcement.set(NAMESPACE, {DEDUPLICATION: True}))
+    setting = world.begin(world.directory.enforcement.set(NAMESPACE, {DEDUPLICATION: True}))
     gate.set_result(None)
     world.clock.pump()
     setting.result()
@@ -87,7 +87,7 @@ def test_a_topic_that_fails_meanwhile_keeps_no_other_one_from_it() -> None:
     failing, other = world.topic(), world.topic(TOPIC + "-2")
     world.do(other.subscriptions.ensure("sub"))  # it can write without a new segment
     world.store.create_failure = DiskFull("no room")
-    world.do(world.broker.enforcement.set(NAMESPACE, {DEDUPLICATION: True}))
+    world.do(world.directory.enforcement.set(NAMESPACE, {DEDUPLICATION: True}))
     assert failing.closed and other.deduplication.on
     world.store.create_failure = None
     assert world.topic() is not failing and world.topic().deduplication.on
@@ -104,7 +104,7 @@ def test_a_topic_that_cannot_apply_a_policy_fails_the_request_after_all_others(
 
     monkeypatch.setattr(failing, "policies_changed", fail)
     with pytest.raises(Unavailable, match="not now"):
-        world.do(world.broker.enforcement.set(NAMESPACE, {MAX_PRODUCERS: 1}))
+        world.do(world.directory.enforcement.set(NAMESPACE, {MAX_PRODUCERS: 1}))
     assert other.limits.max_producers == 1
 
 
@@ -112,10 +112,10 @@ def test_what_could_not_be_stored_changes_nothing() -> None:
     world = SessionWorld()
     topic = world.topic()
     with world.failing_metadata(), pytest.raises(Unavailable):
-        world.do(world.broker.enforcement.set(NAMESPACE, {MAX_PRODUCERS: 1}))
+        world.do(world.directory.enforcement.set(NAMESPACE, {MAX_PRODUCERS: 1}))
     assert topic.limits.max_producers == 10_000
     assert topic.policies.value(MAX_PRODUCERS, NAME) == 10_000
-    world.do(world.broker.enforcement.set(NAMESPACE, {MAX_PRODUCERS: 2}))
+    world.do(world.directory.enforcement.set(NAMESPACE, {MAX_PRODUCERS: 2}))
     assert topic.limits.max_producers == 2
 
 
@@ -123,7 +123,7 @@ def test_many_topics_leave_the_loop_to_others_in_between() -> None:
     world = SessionWorld()
     a_turn = WIDTH * TOPICS_A_TURN
     topics = [world.topic(f"{TOPIC}-{number}") for number in range(3 * a_turn)]
-    setting = world.begin(world.broker.enforcement.set(NAMESPACE, {MAX_PRODUCERS: 1}))
+    setting = world.begin(world.directory.enforcement.set(NAMESPACE, {MAX_PRODUCERS: 1}))
     changed: list[int] = []
 
     def look() -> None:
@@ -143,7 +143,7 @@ def test_encryption_that_becomes_required_sends_plain_producers_away(topic: str)
     world = SessionWorld()
     client = world.client()
     client.ask(produce(1, topic=topic))
-    world.do(world.broker.enforcement.set(NAMESPACE, {ENCRYPTION_REQUIRED: True}))
+    world.do(world.directory.enforcement.set(NAMESPACE, {ENCRYPTION_REQUIRED: True}))
     (notice,) = client.received()
     assert isinstance(notice, pb.CommandCloseProducer)
 
@@ -192,7 +192,9 @@ def test_the_last_that_is_stored_is_kept_to(
     topic = world.topic()
     release = _delaying(world, order)
     changes = [
-        world.begin(world.broker.enforcement.set(subject, {DEDUPLICATION: value, MAX_PRODUCERS: n}))
+        world.begin(
+            world.directory.enforcement.set(subject, {DEDUPLICATION: value, MAX_PRODUCERS: n})
+        )
         for n, (subject, value) in enumerate(sayings, 1)
     ]
     release()
@@ -215,14 +217,14 @@ def test_changes_of_one_value_are_all_there() -> None:
 
     changes = [
         world.begin(
-            world.broker.enforcement.update(NAME, SUBSCRIPTION_DISPATCH_RATES, adding(name))
+            world.directory.enforcement.update(NAME, SUBSCRIPTION_DISPATCH_RATES, adding(name))
         )
         for name in "abc"
     ]
     release()
     for one in changes:
         one.result()
-    rates = world.broker.policies.value(SUBSCRIPTION_DISPATCH_RATES, NAME)
+    rates = world.directory.policies.value(SUBSCRIPTION_DISPATCH_RATES, NAME)
     assert rates == dict.fromkeys("abc", rate)
 
 
@@ -234,8 +236,8 @@ def test_a_deleted_topic_leaves_no_policies(late: list[bool]) -> None:
     world = SessionWorld()
     world.topic()
     release = _delaying(world, list(late))
-    setting = world.begin(world.broker.enforcement.set(NAME, {MAX_PRODUCERS: 1}))
-    deleting = world.begin(world.broker.deletion.topics.delete(NAME, force=True))
+    setting = world.begin(world.directory.enforcement.set(NAME, {MAX_PRODUCERS: 1}))
+    deleting = world.begin(world.directory.deletion.topics.delete(NAME, force=True))
     release()
     assert setting.done() and deleting.done()
     with suppress(TopicMissing, NotReady):
@@ -249,17 +251,17 @@ def test_a_deleted_topic_leaves_no_policies(late: list[bool]) -> None:
 def test_policies_of_what_does_not_exist_are_refused() -> None:
     world = SessionWorld()
     with pytest.raises(TopicMissing):
-        world.do(world.broker.enforcement.set(NAME, {MAX_PRODUCERS: 1}))
+        world.do(world.directory.enforcement.set(NAME, {MAX_PRODUCERS: 1}))
     with pytest.raises(NamespaceMissing):
-        world.do(world.broker.enforcement.set("public/missing", {MAX_PRODUCERS: 1}))
-    assert world.broker.policies.known == 0
+        world.do(world.directory.enforcement.set("public/missing", {MAX_PRODUCERS: 1}))
+    assert world.directory.policies.known == 0
 
 
 def test_what_was_forgotten_although_that_seemed_to_fail_is_forgotten() -> None:
     world = SessionWorld()
     world.topic()
-    policies, delete = world.broker.policies, world.metadata.delete
-    world.do(world.broker.enforcement.set(NAME, {MAX_PRODUCERS: 1}))
+    policies, delete = world.directory.policies, world.metadata.delete
+    world.do(world.directory.enforcement.set(NAME, {MAX_PRODUCERS: 1}))
 
     async def delete_and_fail(*asked: Any) -> None:
         await delete(*asked)

@@ -32,7 +32,7 @@ class CountingEvents(TopicEvents):
 def test_a_failed_listing_leaves_no_listener(monkeypatch: pytest.MonkeyPatch) -> None:
     world, events = NamedWorld(), CountingEvents()
     world.topic(named("one"))
-    counts = TopicCounts(world.broker.catalogue, events, world.clock)
+    counts = TopicCounts(world.directory.catalogue, events, world.clock)
 
     async def room(limit: int) -> None:
         async with counts.room(NAMESPACE, 1, limit):

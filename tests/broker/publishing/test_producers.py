@@ -304,7 +304,7 @@ def test_a_waiting_producer_must_meet_requirements_set_meanwhile(topic: str) -> 
     holder.ask(asks(1, pb.Exclusive, topic=topic, encrypted=True))
     client.ask(asks(1, pb.WaitForExclusive, topic=topic, encrypted=True))
     namespace = world.topic().name.namespace_name
-    world.do(world.broker.enforcement.set(namespace, {ENCRYPTION_REQUIRED: True}))
+    world.do(world.directory.enforcement.set(namespace, {ENCRYPTION_REQUIRED: True}))
     holder.ask(close_producer(2))
     assert [answer.producer_ready for answer in client.received()] == [True]
     client.send_bytes(send_frame(0, b"plain"))

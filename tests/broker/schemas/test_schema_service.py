@@ -143,16 +143,16 @@ def test_a_schema_that_two_domains_share_goes_with_the_last_of_both() -> None:
         client = world.client()
         client.ask(produce(1, 1, topic=gone, schema=avro(A)))
         client.ask(produce(2, 2, topic=left, schema=avro(A)))
-        world.do(world.broker.deletion.topics.delete(TopicName.parse(gone), force=True))
-        assert world.do(world.broker.schemas.has(TopicName.parse(left)))
-    world.do(world.broker.deletion.topics.delete(NAME, force=True))
-    assert not world.do(world.broker.schemas.has(NAME))
+        world.do(world.directory.deletion.topics.delete(TopicName.parse(gone), force=True))
+        assert world.do(world.directory.schemas.has(TopicName.parse(left)))
+    world.do(world.directory.deletion.topics.delete(NAME, force=True))
+    assert not world.do(world.directory.schemas.has(NAME))
 
 
 def test_what_is_deleted_with_a_topic_and_with_a_namespace() -> None:
     world = SessionWorld()
     client = opened(world)
-    schemas = world.broker.schemas
+    schemas = world.directory.schemas
     registered(client, avro(A))
     run(schemas.delete(NAME), world.clock)
     assert run(schemas.get(NAME), world.clock) is None
@@ -166,7 +166,7 @@ def test_a_topic_that_is_deleted_meanwhile_gets_no_schema(
 ) -> None:
     world = SessionWorld()
     client, topic = opened(world), world.topic()
-    registry = world.broker.schemas._registry
+    registry = world.directory.schemas._registry
     history, gate = registry.history, world.clock.promise()
 
     async def slow_history(name: str) -> History:
@@ -177,11 +177,11 @@ def test_a_topic_that_is_deleted_meanwhile_gets_no_schema(
     monkeypatch.setattr(registry, "history", slow_history)
     client.send(produce(2, 2, schema=avro(A)))
     world.clock.pump()
-    world.do(world.broker.deletion.topics.delete(topic.name, force=True))
+    world.do(world.directory.deletion.topics.delete(topic.name, force=True))
     gate.set_result(None)
     (answer,) = [one for one in client.received() if isinstance(one, pb.CommandError)]
     refused(answer, pb.ServiceNotReady)
-    assert world.do(world.broker.schemas.get(topic.name)) is None
+    assert world.do(world.directory.schemas.get(topic.name)) is None
 
 
 @pytest.mark.parametrize("limit", ["MAX_UNDERSTOOD", "MAX_UNDERSTOOD_BYTES"])
@@ -191,12 +191,12 @@ def test_meanings_that_are_forgotten(monkeypatch: pytest.MonkeyPatch, limit: str
     client = opened(world)
     numbers = [registered(client, external(b"%d" % number)) for number in range(9)]
     assert numbers == list(range(9))
-    assert len(world.broker.schemas._understood) == 3
+    assert len(world.directory.schemas._understood) == 3
     assert registered(client, external(b"0")) == 0
 
 
 def test_a_topic_without_a_schema_keeps_nothing() -> None:
     world = SessionWorld()
     opened(world)
-    registry = world.broker.schemas._registry
+    registry = world.directory.schemas._registry
     assert not registry._known and not registry._writing.keys()

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings, SubscriptionType
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.names.ownership import SoleOwner
@@ -20,6 +19,7 @@ from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.http_server import HttpServer
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.world import LoopClock, LoopTasks
+from magnetar_broker.standalone import Standalone, standalone
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.interfaces import Versioned
@@ -56,8 +56,12 @@ class Port:
         clock = LoopClock(loop)
         self.store, self.metadata = MemoryStore(clock), Metadata(clock)
         engine = Engine(self.store, self.metadata, EntryCache(1 << 20), clock, LoopTasks(loop))
-        self.broker = Broker(Settings(**settings), engine, SoleOwner("pulsar://127.0.0.1:6650"))
-        self.server = HttpServer(self.broker, JournalStats(), Stretches(), Descriptors())
+        self.directory, self.broker = standalone(
+            Settings(**settings), engine, SoleOwner("pulsar://127.0.0.1:6650")
+        )
+        self.server = HttpServer(
+            Standalone(self.directory, self.broker), JournalStats(), Stretches(), Descriptors()
+        )
         self.port: int | None = None
 
     async def get(self, path: str) -> tuple[int, str]:
@@ -266,7 +270,7 @@ async def test_too_many_lookups_are_refused() -> None:
         await port.broker.start()
         with contextlib.ExitStack() as busy:
             for _ in range(port.broker.settings.max_concurrent_lookup_request):
-                busy.enter_context(port.broker.lookup())
+                busy.enter_context(port.directory.lookup())
             for path in (LIST, LOOKUP, PARTITIONS):
                 assert (await port.refusal(path))[0] == 503, path
         assert (await port.get(LOOKUP))[0] == 200

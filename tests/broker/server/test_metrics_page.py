@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from fakes.world import ManualClock, start
-from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.metrics.loop import LoopStats
@@ -19,6 +18,7 @@ from magnetar_broker.server.admin.metrics_page import (
 )
 from magnetar_broker.server.http.messages import Request
 from magnetar_broker.server.world import LoopClock, LoopTasks
+from magnetar_broker.standalone import standalone
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
@@ -38,9 +38,9 @@ async def page() -> AsyncIterator[MetricsPage]:
     clock = LoopClock(loop)
     store, metadata = MemoryStore(clock), MemoryMetadata(clock)
     engine = Engine(store, metadata, EntryCache(1 << 20), clock, LoopTasks(loop))
-    broker = Broker(Settings(), engine, SoleOwner("pulsar://127.0.0.1:6650"))
+    directory, broker = standalone(Settings(), engine, SoleOwner("pulsar://127.0.0.1:6650"))
     await broker.start()
-    yield MetricsPage(broker, JournalStats(), LoopStats())
+    yield MetricsPage(broker, directory.ownership, JournalStats(), LoopStats())
     await broker.close()
 
 

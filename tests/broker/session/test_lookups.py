@@ -13,7 +13,7 @@ OUTSIDE = ListenerUrls("pulsar://localhost:16650", "pulsar+ssl://localhost:16651
 
 def look_up(**fields: Any) -> pb.CommandLookupTopicResponse:
     world = SessionWorld()
-    owner = world.broker.ownership
+    owner = world.directory.ownership
     assert isinstance(owner, SoleOwner)
     owner.announce(INSIDE, {"inside": INSIDE, "outside": OUTSIDE})
     answer = world.client().ask(pb.CommandLookupTopic(topic=TOPIC, request_id=7, **fields))

@@ -38,7 +38,7 @@ def test_a_new_topic_is_reported_before_its_producer_may_publish() -> None:
 
 def test_a_client_that_does_not_read_is_sent_the_outcome() -> None:
     world = SessionWorld()
-    client, events = watching(world), world.broker.events
+    client, events = watching(world), world.directory.events
     names = [TopicName.parse(name) for name in (ONE, TWO)]
     client.session.wrote(peer_full=True)
     for name in names:
@@ -54,7 +54,7 @@ def test_a_client_that_does_not_read_is_sent_the_outcome() -> None:
 
 def test_a_topic_that_is_created_again_is_first_reported_as_deleted() -> None:
     world = SessionWorld()
-    events, name = world.broker.events, TopicName.parse(ONE)
+    events, name = world.directory.events, TopicName.parse(ONE)
     events.notify(name, True)
     world.client().ask(produce(1, topic=ONE))
     client = watching(world)
@@ -82,13 +82,13 @@ def test_there_are_so_many_watchers_a_connection() -> None:
 def test_a_client_that_has_gone_watches_nothing() -> None:
     world = SessionWorld()
     client, late = watching(world), world.client()
-    (listed,) = world.broker.lists._lists.values()
+    (listed,) = world.directory.lists._lists.values()
     assert len(listed.watchers) == 1
     client.session.lost()
     late.send(watch(pattern=".*/a"))
     late.session.lost()
     world.clock.pump()
-    assert [one.watchers for one in world.broker.lists._lists.values()] == [set(), set()]
+    assert [one.watchers for one in world.directory.lists._lists.values()] == [set(), set()]
 
 
 def test_patterns_are_left_to_clients_where_that_is_wanted() -> None:

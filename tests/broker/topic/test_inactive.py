@@ -86,7 +86,7 @@ def test_what_is_retained_keeps_its_topic() -> None:
     world.publish(PLAIN, b"a")
     world.topic(named("empty"))
     for name in (PLAIN, named("empty")):
-        world.do(world.broker.enforcement.set(name, {RETENTION: Retention(3, -1)}))
+        world.do(world.directory.enforcement.set(name, {RETENTION: Retention(3, -1)}))
     assert look(world, 2) == ["plain"]
     assert look(world) == ["plain"]
     assert look(world) == []
@@ -98,7 +98,7 @@ def test_policies_and_settings_switch_it_off_and_on() -> None:
     world.topic(named("other"))
     assert look(world, 3) == ["other", "plain"]
     rule = InactiveTopics(True, WITHOUT, 1)
-    world.do(world.broker.enforcement.set(PLAIN, {INACTIVE_TOPICS: rule}))
+    world.do(world.directory.enforcement.set(PLAIN, {INACTIVE_TOPICS: rule}))
     assert look(world, 2) == ["other"]
 
 
@@ -122,7 +122,7 @@ def test_system_topics_stay() -> None:
     world = NamedWorld()
     world.topic(named("__change_events"))
     look(world, 3)
-    assert world.do(world.broker.catalogue.exists(named("__change_events")))
+    assert world.do(world.directory.catalogue.exists(named("__change_events")))
 
 
 def test_a_topic_that_is_not_persistent_is_dropped() -> None:
@@ -141,11 +141,11 @@ def test_the_last_partition_takes_its_topic_along_where_that_is_wanted(parent_to
     world.publish(PARTED.with_partition(0), b"a")
     _, producer = world.producer(PARTED.with_partition(1))
     look(world, 2)
-    assert not world.do(world.broker.catalogue.exists(PARTED.with_partition(0)))
-    assert world.do(world.broker.catalogue.partitions(PARTED)) == 2
+    assert not world.do(world.directory.catalogue.exists(PARTED.with_partition(0)))
+    assert world.do(world.directory.catalogue.partitions(PARTED)) == 2
     producer.close()
     look(world, 2)
-    assert world.do(world.broker.catalogue.partitions(PARTED)) == (0 if parent_too else 2)
+    assert world.do(world.directory.catalogue.partitions(PARTED)) == (0 if parent_too else 2)
 
 
 def test_a_consumer_that_joins_during_the_decision_keeps_it() -> None:
@@ -155,7 +155,7 @@ def test_a_consumer_that_joins_during_the_decision_keeps_it() -> None:
     gate = world.clock.promise()
 
     async def hold() -> None:
-        async with world.broker.locks.held(PLAIN):
+        async with world.directory.locks.held(PLAIN):
             await gate
 
     world.begin(hold())

@@ -17,7 +17,7 @@ def test_clients_of_an_unloaded_topic_come_back_to_what_they_left() -> None:
     consuming, consumer = world.consumer(PLAIN)
     consumer.subscription.flow(consumer, 1)
     before = world.topic(PLAIN)
-    world.do(world.broker.opening.unload(PLAIN))
+    world.do(world.directory.opening.unload(PLAIN))
     assert PLAIN not in world.broker.topics
     assert producing.closed_producers == [1] and consuming.closed_consumers == [1]
     with pytest.raises(NotReady):
@@ -25,7 +25,7 @@ def test_clients_of_an_unloaded_topic_come_back_to_what_they_left() -> None:
     after = world.topic(PLAIN, create=False)
     assert after is not before and after.log.end == 2  # type: ignore[union-attr]
     assert list(after.subscriptions) == ["sub"]
-    world.do(world.broker.opening.unload(named("never loaded")))
+    world.do(world.directory.opening.unload(named("never loaded")))
 
 
 def test_a_topic_is_not_opened_before_it_was_closed() -> None:
@@ -39,7 +39,7 @@ def test_a_topic_is_not_opened_before_it_was_closed() -> None:
         return await put(*asked)  # type: ignore[arg-type]
 
     world.metadata.put = slowly  # type: ignore[assignment]
-    unloading = world.begin(world.broker.opening.unload(PLAIN))
+    unloading = world.begin(world.directory.opening.unload(PLAIN))
     coming = world.begin(world.broker.topic(PLAIN, create=False))
     world.clock.pump()
     assert not unloading.done() and not coming.done()
@@ -77,7 +77,7 @@ def test_the_loaded_topics_of_a_namespace() -> None:
         world.do(world.broker.topic(name, create=True))
     first, second, third = (topics.get(name) for name in names)
     assert topics.of_namespace(PLAIN.namespace_name) == [first, second, third]
-    world.do(world.broker.opening.unload(names[0]))
+    world.do(world.directory.opening.unload(names[0]))
     assert topics.of_namespace(PLAIN.namespace_name) == [second, third]
     assert second is not None
     topics.drop(second)

@@ -21,6 +21,7 @@ from magnetar_broker.server.http.connection import HttpConnection
 from magnetar_broker.server.http.messages import Request, Response, text_response
 from magnetar_broker.server.http_server import HttpServer
 from magnetar_broker.server.stretches import Stretches
+from magnetar_broker.standalone import Standalone
 
 LONGEST: Final = 1024
 MOST_REQUESTS: Final = 64
@@ -86,7 +87,8 @@ async def talk(stream: bytes, splits: list[int]) -> tuple[bytes, list[str]]:
     that were asked for."""
     methods: list[str] = []
     world = SessionWorld()
-    server = HttpServer(world.broker, JournalStats(), Stretches(), Descriptors())
+    halves = Standalone(world.directory, world.broker)
+    server = HttpServer(halves, JournalStats(), Stretches(), Descriptors())
 
     async def answer(request: Request) -> Response:
         methods.append(request.method)

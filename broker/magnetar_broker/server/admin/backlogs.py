@@ -2,22 +2,22 @@
 
 from collections.abc import Iterator
 
-from magnetar_broker.broker import Broker
+from magnetar_broker.names.directory import Directory
+from magnetar_broker.server.admin.operations import subscriptions
+from magnetar_broker.server.admin.operations.messages import skip_everything
+from magnetar_broker.server.admin.refusals import no_namespace
 from magnetar_broker.server.admin.site import (
     NAMESPACE,
     Handler,
     Site,
     namespace_of,
-    no_namespace,
     parts_of,
     serving,
 )
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response
 from magnetar_broker.server.http.table import Route
-from magnetar_broker.subscribing.skipping import skip_all
-from magnetar_broker.subscribing.subscription import Subscription
-from magnetar_broker.topic.topic import Topic
+from magnetar_proto.names import TopicName
 
 
 async def clear(site: Site, request: Request) -> Response:
@@ -27,51 +27,50 @@ async def clear(site: Site, request: Request) -> Response:
         (name,) = parts_of(request, "subscription")
         namespace = namespace_of(request)
         raise Refused(404, f"no topic of {namespace} has a subscription {name}: check the name")
-    for subscription in found:
-        await skip_all(subscription)
+    for topic, name, _ in found:
+        await site.owners.ask(skip_everything, topic, name)
     return Response(status=204)
 
 
 async def unsubscribe(site: Site, request: Request) -> Response:
     """Delete the subscriptions of one name; none of them if any has a consumer."""
     found = await _subscriptions(site, request)
-    for subscription in found:
-        if subscription.consumers:
+    for topic, name, consumers in found:
+        if consumers:
             raise Refused(
                 412,
-                f"subscription {subscription.name} of {subscription.topic.name} has "
-                f"{len(subscription.consumers)} connected consumers: close them, then retry",
+                f"subscription {name} of {topic} has {consumers} connected consumers: close them, "
+                "then retry",
             )
-    for subscription in found:
-        await subscription.delete()
+    for topic, name, _ in found:
+        await site.owners.ask(subscriptions.delete, topic, name, False)
     return Response(status=204)
 
 
-async def _subscriptions(site: Site, request: Request) -> list[Subscription]:
-    """The durable subscriptions that the path names; their topics are loaded."""
-    broker = serving(site)
+async def _subscriptions(site: Site, request: Request) -> list[tuple[TopicName, str, int]]:
+    """The durable subscriptions that the path names, with their numbers of consumers."""
+    directory = serving(site)
     wanted = parts_of(request, "subscription") if "subscription" in request.parameters else None
     return [
-        subscription
-        for topic in await _topics(broker, request)
-        for subscription in topic.subscriptions.values()
-        if subscription.durable and (wanted is None or subscription.name in wanted)
+        (topic, name, consumers)
+        for topic in await _topics(directory, request)
+        for name, consumers in (await site.owners.ask(subscriptions.durable, topic)).items()
+        if wanted is None or name in wanted
     ]
 
 
-async def _topics(broker: Broker, request: Request) -> list[Topic]:
+async def _topics(directory: Directory, request: Request) -> list[TopicName]:
     namespace = namespace_of(request)
-    if not await broker.namespaces.has(namespace):
+    if not await directory.namespaces.has(namespace):
         raise no_namespace(namespace)
-    names = [name for name in await broker.catalogue.topics(namespace) if not name.is_system]
+    names = [name for name in await directory.catalogue.topics(namespace) if not name.is_system]
     if "bundle" in request.parameters:
         (bundle,) = parts_of(request, "bundle")
-        bundles = (await broker.namespaces.get(namespace)).bundles
+        bundles = (await directory.namespaces.get(namespace)).bundles
         if bundles is None or bundle not in bundles:
             raise Refused(412, f"{namespace} has no bundle {bundle}: GET .../bundles lists them")
         names = [name for name in names if bundles.of(name) == bundle]
-    topics = [await broker.topic(name, create=False) for name in names]
-    return [topic for topic in topics if isinstance(topic, Topic)]
+    return names
 
 
 def routes() -> Iterator[Route[Handler]]:

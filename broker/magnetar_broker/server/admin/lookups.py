@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from magnetar_broker.broker import Broker
+from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.site import TOPIC, Handler, Site, http_url, serving, topic_of
 from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
 from magnetar_broker.server.http.table import Route
@@ -11,12 +11,12 @@ from magnetar_proto.names import TopicName
 
 async def lookup(site: Site, request: Request) -> Response:
     """The broker that serves a topic; 404 if there is no topic, and use would not create it."""
-    broker, topic = serving(site), topic_of(request)
-    with broker.lookup():
-        await broker.namespaces.require(topic.namespace_name)
-        await _require_topic(broker, topic)
+    directory, topic = serving(site), topic_of(request)
+    with directory.lookup():
+        await directory.namespaces.require(topic.namespace_name)
+        await _require_topic(directory, topic)
         authoritative = request.query.get("authoritative") == "true"
-        owner = await broker.ownership.locate(topic, authoritative)
+        owner = await directory.ownership.locate(topic, authoritative)
         urls = owner.urls_of(_listener_of(request))
     return json_response(
         {
@@ -35,18 +35,18 @@ def _listener_of(request: Request) -> str:
     return request.query.get("listenerName") or request.headers.get("x-pulsar-listenername", "")
 
 
-async def _require_topic(broker: Broker, topic: TopicName) -> None:
-    await broker.policies.load(topic)
-    if not topic.is_persistent or broker.creation.may_create(topic):
+async def _require_topic(directory: Directory, topic: TopicName) -> None:
+    await directory.policies.load(topic)
+    if not topic.is_persistent or directory.creation.may_create(topic):
         return
-    if not 0 <= topic.partition < await broker.catalogue.partitions(topic):
-        await broker.partitions(topic, create=False)
+    if not 0 <= topic.partition < await directory.catalogue.partitions(topic):
+        await directory.partitions(topic, create=False)
 
 
 async def bundle(site: Site, request: Request) -> Response:
     """The bundle of a topic, whether or not the topic exists."""
-    broker, topic = serving(site), topic_of(request)
-    bundles = (await broker.namespaces.get(topic.namespace_name)).bundles
+    directory, topic = serving(site), topic_of(request)
+    bundles = (await directory.namespaces.get(topic.namespace_name)).bundles
     assert bundles is not None  # a stored namespace has its bundles
     return text_response(bundles.of(topic))
 

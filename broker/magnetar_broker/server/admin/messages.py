@@ -5,30 +5,15 @@ A 204 means that the change is on disk and that connected consumers follow it.
 
 from collections.abc import Iterator
 
-from magnetar_broker.base.errors import UnknownTrouble
-from magnetar_broker.lifetime.expiry import expire_older, expiring_subscriptions
-from magnetar_broker.lifetime.tidying import tidy, truncate
-from magnetar_broker.maintenance import QUOTAS
-from magnetar_broker.server.admin.explaining import explained
-from magnetar_broker.server.admin.loading import loaded, partitions_of
+from magnetar_broker.server.admin.operations import messages as operations
+from magnetar_broker.server.admin.operations.loading import load, require_subscription
 from magnetar_broker.server.admin.positions import place_of
-from magnetar_broker.server.admin.site import (
-    TOPIC,
-    Handler,
-    Site,
-    no_subscription,
-    no_topic,
-    parts_of,
-    serving,
-    topic_of,
-)
+from magnetar_broker.server.admin.refusals import no_topic
+from magnetar_broker.server.admin.site import TOPIC, Handler, Site, parts_of, serving, topic_of
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
-from magnetar_broker.subscribing.finding import first_since
-from magnetar_broker.subscribing.skipping import expire_through, place_in, skip_all, skip_messages
-from magnetar_broker.subscribing.subscription import Subscription
-from magnetar_broker.topic.topic import Topic
+from magnetar_proto.names import TopicName
 
 SUBSCRIPTION = f"/admin/v2/{TOPIC}/subscription/{{subscription}}"
 INT = 31
@@ -38,35 +23,38 @@ LONG = 63
 # What a request names ----------------------------------------------------------------
 
 
-async def _topics(site: Site, request: Request, refused: int = 405) -> list[Topic]:
-    """The topic of the path, or its partitions; status `refused` if it is not persistent."""
-    broker, name = serving(site), topic_of(request)
+async def _topics(site: Site, request: Request, refused: int = 405) -> list[TopicName]:
+    """The topic of the path, or its partitions, loaded; status `refused` if not persistent."""
+    directory, name = serving(site), topic_of(request)
     if not name.is_persistent:
         raise Refused(refused, f"{name} is not persistent: it stores no messages")
-    parts = await partitions_of(broker, name)
-    if parts == [name] and name.partition < 0 and not await broker.exists(name):
+    parts = await directory.parts(name)
+    if parts == [name] and name.partition < 0 and not await directory.exists(name):
         raise no_topic(name)
-    return [await loaded(broker, part) for part in parts]
+    for part in parts:
+        await site.owners.ask(load, part)
+    return parts
 
 
-async def _topic(site: Site, request: Request, what: str) -> Topic:
+async def _topic(site: Site, request: Request, what: str) -> TopicName:
     """The topic of the path, which must not be partitioned."""
-    broker, name = serving(site), topic_of(request)
-    if name.partition < 0 and await broker.catalogue.partitions(name):
+    directory, name = serving(site), topic_of(request)
+    if name.partition < 0 and await directory.catalogue.partitions(name):
         raise Refused(405, f"{name} is partitioned: {what} on each partition")
     return (await _topics(site, request))[0]
 
 
-async def _subscriptions(site: Site, request: Request) -> list[Subscription]:
-    """The subscription of the path, on the topic or on each of its partitions."""
-    return [_subscription(topic, request) for topic in await _topics(site, request)]
+async def _subscribed(site: Site, request: Request) -> list[TopicName]:
+    """The topic of the path, or its partitions; 404 unless each has the subscription."""
+    topics = await _topics(site, request)
+    for topic in topics:
+        await site.owners.ask(require_subscription, topic, _subscription(request))
+    return topics
 
 
-def _subscription(topic: Topic, request: Request) -> Subscription:
+def _subscription(request: Request) -> str:
     (name,) = parts_of(request, "subscription")
-    if name not in topic.subscriptions:
-        raise no_subscription(name, topic.name)
-    return topic.subscriptions[name]
+    return name
 
 
 def _number(request: Request, name: str, bits: int) -> int:
@@ -95,52 +83,44 @@ async def skip(site: Site, request: Request) -> Response:
     """Skip a number of messages of a subscription, the oldest first."""
     messages = _count(request, "messages")
     topic = await _topic(site, request, "skip messages")
-    await skip_messages(_subscription(topic, request), messages)
+    await site.owners.ask(operations.skip, topic, _subscription(request), messages)
     return Response(status=204)
 
 
 async def skip_everything(site: Site, request: Request) -> Response:
     """Skip all messages of a subscription."""
-    for subscription in await _subscriptions(site, request):
-        await skip_all(subscription)
+    for topic in await _subscribed(site, request):
+        await site.owners.ask(operations.skip_everything, topic, _subscription(request))
     return Response(status=204)
 
 
 async def expire(site: Site, request: Request) -> Response:
     """Skip the messages of a subscription that are older than a number of seconds."""
-    seconds = _count(request, "seconds")
-    topics = await _topics(site, request)
-    await _expire(seconds, [(topic, [_subscription(topic, request)]) for topic in topics])
-    return Response(status=204)
+    return await _expire(site, request, _subscription(request))
 
 
 async def expire_for_all(site: Site, request: Request) -> Response:
     """Skip the messages of all subscriptions that are older than a number of seconds."""
+    return await _expire(site, request, None)
+
+
+async def _expire(site: Site, request: Request, subscription: str | None) -> Response:
     seconds = _count(request, "seconds")
-    topics = await _topics(site, request)
-    await _expire(seconds, [(topic, expiring_subscriptions(topic)) for topic in topics])
-    return Response(status=204)
-
-
-async def _expire(seconds: int, chosen: list[tuple[Topic, list[Subscription]]]) -> None:
-    waiting = [one for topic, some in chosen for one in some if one.next_unacked() < topic.log.end]
-    if not waiting and any(some for _, some in chosen):
+    topics, ask = await _topics(site, request), site.owners.ask
+    found = [await ask(operations.expirable, topic, subscription) for topic in topics]
+    behind = [is_behind for of_topic in found for _, is_behind in of_topic]
+    if behind and not any(behind):
         raise Refused(409, "nothing to expire: every message is acknowledged")
-    for topic, subscriptions in chosen:
-        await expire_older(topic, seconds, subscriptions)
+    for topic in topics:
+        await ask(operations.expire, topic, subscription, seconds)
+    return Response(status=204)
 
 
 async def expire_to_message(site: Site, request: Request) -> Response:
     """Skip the messages of a subscription up to one, that included unless it is `excluded`."""
     topic = await _topic(site, request, "expire messages by id")
-    place, subscription = place_of(request), _subscription(topic, request)
-    message = place.message
-    if topic.log.seek(message.ledger, message.entry) >= topic.log.end:
-        raise Refused(
-            409,
-            f"{topic.name} has no message {message.ledger}:{message.entry}: name an earlier one",
-        )
-    await expire_through(subscription, await place_in(topic.log, message, not place.excluded))
+    place, name = place_of(request), _subscription(request)
+    await site.owners.ask(operations.expire_to_message, topic, name, *place)
     return Response(status=204)
 
 
@@ -149,50 +129,44 @@ async def expire_to_message(site: Site, request: Request) -> Response:
 
 async def reset_to_time(site: Site, request: Request) -> Response:
     """Move a subscription to the first message published at or after a time."""
-    timestamp_ms = _number(request, "timestamp", LONG)
-    for subscription in await _subscriptions(site, request):
-        await _moved(subscription, await first_since(subscription.topic.log, timestamp_ms))
+    timestamp_ms, name = _number(request, "timestamp", LONG), _subscription(request)
+    for topic in await _subscribed(site, request):
+        await site.owners.ask(operations.reset_to_time, topic, name, timestamp_ms)
     return Response(status=204)
 
 
 async def reset_to_message(site: Site, request: Request) -> Response:
     """Move a subscription to a message, or behind it if it is `excluded`."""
     topic = await _topic(site, request, "reset the cursor to a message")
-    place, subscription = place_of(request), _subscription(topic, request)
-    await _moved(subscription, *await place_in(topic.log, place.message, place.excluded))
+    place, name = place_of(request), _subscription(request)
+    await site.owners.ask(operations.reset_to_message, topic, name, *place)
     return Response(status=204)
-
-
-async def _moved(subscription: Subscription, offset: int, left: int | None = None) -> None:
-    try:
-        await subscription.seek(offset, left)
-    except UnknownTrouble as error:
-        raise Refused(412, f"{error}: retry when that has ended") from error
 
 
 async def truncate_topic(site: Site, request: Request) -> Response:
     """Skip every message for all subscriptions, and delete all closed segments."""
     for topic in await _topics(site, request, refused=412):
-        await truncate(topic)
+        await site.owners.ask(operations.truncate_topic, topic)
     return Response(status=204)
 
 
 async def trim(site: Site, request: Request) -> Response:
     """Delete consumed segments now that retention does not keep, instead of at the next check."""
     for topic in await _topics(site, request):
-        await tidy(topic)
+        await site.owners.ask(operations.trim, topic)
     return Response()
 
 
 async def explain(site: Site, request: Request) -> Response:
     """When messages are deleted, and the source of each policy that decides it."""
     topic = await _topic(site, request, "ask about retention")
-    return json_response(explained(topic))
+    return json_response(await site.owners.ask(operations.explain, topic))
 
 
 async def check_quotas(site: Site, request: Request) -> Response:
     """Check all backlog quotas now, instead of at the next check."""
-    await serving(site).jobs.run(QUOTAS)
+    serving(site)
+    await site.owners.ask_all(operations.check_quotas)
     return Response(status=204)
 
 

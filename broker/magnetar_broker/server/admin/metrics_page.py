@@ -9,6 +9,7 @@ from magnetar_broker.broker import Broker
 from magnetar_broker.metrics.figures import Figures, gather
 from magnetar_broker.metrics.journal import JournalFigures, JournalStats
 from magnetar_broker.metrics.loop import LoopFigures, LoopStats
+from magnetar_broker.names.ownership import Ownership
 from magnetar_broker.server.http.messages import Request
 from magnetar_storage.world.runtime import Clock
 
@@ -38,8 +39,11 @@ class _Scrape:
 class MetricsPage:
     """One page is made at a time, and all requests that come meanwhile share the next one."""
 
-    def __init__(self, broker: Broker, journal: JournalStats, loop: LoopStats) -> None:
+    def __init__(
+        self, broker: Broker, ownership: Ownership, journal: JournalStats, loop: LoopStats
+    ) -> None:
         self._broker = broker
+        self._ownership = ownership
         self._journal = journal
         self._loop = loop
         self._turn = asyncio.Lock()
@@ -58,7 +62,7 @@ class MetricsPage:
 
     async def _make(self, is_wanted: Wanted) -> Page | None:
         broker, clock = self._broker, self._broker.engine.clock
-        figures = await gather(broker, is_wanted)
+        figures = await gather(broker, self._ownership.service_url, is_wanted)
         topics = list(figures.topics)
         journal, loop = self._journal.figures(), self._loop.figures()
         parts, process = await asyncio.to_thread(_begin, figures, journal, loop)

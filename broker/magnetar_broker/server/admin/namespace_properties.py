@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
+from magnetar_broker.server.admin.refusals import bounded
 from magnetar_broker.server.admin.site import (
     NAMESPACE,
     Handler,
     Site,
-    bounded,
     existing_namespace,
     parts_of,
     properties_of,
@@ -18,49 +18,49 @@ from magnetar_broker.server.http.table import Route
 
 async def properties(site: Site, request: Request) -> Response:
     """All properties of a namespace."""
-    broker = serving(site)
-    stored = await broker.namespaces.get(await existing_namespace(broker, request))
+    directory = serving(site)
+    stored = await directory.namespaces.get(await existing_namespace(directory, request))
     return json_response(stored.properties)
 
 
 async def add_properties(site: Site, request: Request) -> Response:
     """Add properties; those that exist get the new values."""
-    broker = serving(site)
-    name = await existing_namespace(broker, request)
+    directory = serving(site)
+    name = await existing_namespace(directory, request)
     new = properties_of(request)
-    await broker.namespaces.change_properties(name, lambda old: bounded(old | new))
+    await directory.namespaces.change_properties(name, lambda old: bounded(old | new))
     return Response(status=204)
 
 
 async def clear_properties(site: Site, request: Request) -> Response:
     """Remove all properties."""
-    broker = serving(site)
-    name = await existing_namespace(broker, request)
-    await broker.namespaces.change_properties(name, lambda _: {})
+    directory = serving(site)
+    name = await existing_namespace(directory, request)
+    await directory.namespaces.change_properties(name, lambda _: {})
     return Response(status=204)
 
 
 async def property_(site: Site, request: Request) -> Response:
     """The value of one property as plain text; empty if it is not set."""
-    broker = serving(site)
-    stored = await broker.namespaces.get(await existing_namespace(broker, request))
+    directory = serving(site)
+    stored = await directory.namespaces.get(await existing_namespace(directory, request))
     (key,) = parts_of(request, "key")
     return _text(stored.properties.get(key, ""))
 
 
 async def set_property(site: Site, request: Request) -> Response:
     """Set one property."""
-    broker = serving(site)
-    name = await existing_namespace(broker, request)
+    directory = serving(site)
+    name = await existing_namespace(directory, request)
     key, value = parts_of(request, "key", "value")
-    await broker.namespaces.change_properties(name, lambda old: bounded({**old, key: value}))
+    await directory.namespaces.change_properties(name, lambda old: bounded({**old, key: value}))
     return Response(status=204)
 
 
 async def remove_property(site: Site, request: Request) -> Response:
     """Remove one property; answers its former value, empty if it was not set."""
-    broker = serving(site)
-    name = await existing_namespace(broker, request)
+    directory = serving(site)
+    name = await existing_namespace(directory, request)
     (key,) = parts_of(request, "key")
     had: list[str] = []
 
@@ -68,7 +68,7 @@ async def remove_property(site: Site, request: Request) -> Response:
         had[:] = [old.get(key, "")]
         return {name: value for name, value in old.items() if name != key}
 
-    await broker.namespaces.change_properties(name, without)
+    await directory.namespaces.change_properties(name, without)
     return _text(had[0])
 
 

@@ -4,17 +4,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from magnetar_broker.base.parallel import for_each
-from magnetar_broker.broker import Broker
 from magnetar_broker.names.bundles import Bundles, is_range
+from magnetar_broker.names.directory import Directory
 from magnetar_broker.names.namespaces import Namespace, is_name
 from magnetar_broker.policies.codecs import OutOfRange
 from magnetar_broker.policies.document import policies_json, values_in_policies_json
 from magnetar_broker.policies.policy import PolicyValues
+from magnetar_broker.server.admin.refusals import bounded
 from magnetar_broker.server.admin.site import (
     NAMESPACE,
     Handler,
     Site,
-    bounded,
     checked_properties,
     existing_namespace,
     flag_of,
@@ -43,20 +43,20 @@ NOT_BUILT = {
 
 async def namespaces(site: Site, request: Request) -> Response:
     """The namespaces of a tenant."""
-    broker = serving(site)
+    directory = serving(site)
     (tenant,) = parts_of(request, "tenant")
     if not is_name(tenant):
         raise Refused(412, f"tenant name {tenant!r}: expected letters, digits and -=:._")
-    await broker.tenants.get(tenant)
-    return json_response(await broker.namespaces.of_tenant(tenant))
+    await directory.tenants.get(tenant)
+    return json_response(await directory.namespaces.of_tenant(tenant))
 
 
 async def namespace(site: Site, request: Request) -> Response:
     """A namespace with its bundles, properties and policies."""
-    broker = serving(site)
-    name = await existing_namespace(broker, request)
-    stored = await broker.namespaces.get(name)
-    cluster = broker.settings.cluster_name
+    directory = serving(site)
+    name = await existing_namespace(directory, request)
+    stored = await directory.namespaces.get(name)
+    cluster = directory.settings.cluster_name
     document = {
         "auth_policies": {
             "namespace_auth": {},
@@ -69,7 +69,7 @@ async def namespace(site: Site, request: Request) -> Response:
         "bundles": _bundles_json(stored),
         "properties": stored.properties,
         **NOT_BUILT,
-        **await policies_json(broker.policies, name, cluster),
+        **await policies_json(directory.policies, name, cluster),
     }
     return json_response(document)
 
@@ -79,21 +79,21 @@ async def namespace(site: Site, request: Request) -> Response:
 
 async def create(site: Site, request: Request) -> Response:
     """Create one with the policies in the body; it cannot be used before all of it is stored."""
-    broker, name = serving(site), NamespaceName.parse(namespace_of(request))
+    directory, name = serving(site), NamespaceName.parse(namespace_of(request))
     document = json_of(request) if request.body.strip() else None
     document = {} if document is None else document
     if not isinstance(document, dict):
         raise Refused(
             400, "the body is not an object: expected an object with policies, or an empty body"
         )
-    if await broker.namespaces.has(str(name)):
+    if await directory.namespaces.has(str(name)):
         raise Refused(409, f"namespace {name} exists: change it, or delete it first")
-    await _check_clusters(broker, name, document.get("replication_clusters"))
+    await _check_clusters(directory, name, document.get("replication_clusters"))
     properties = bounded(checked_properties(document.get("properties") or {}))
     permissions = _permissions_of(document.get("auth_policies"))
     new = Namespace(_bundles_of(document.get("bundles")), properties, permissions)
-    explicit = _policies_of(broker, document)
-    await broker.creation.namespace(name, new, explicit)
+    explicit = _policies_of(directory, document)
+    await directory.creation.namespace(name, new, explicit)
     return Response(status=204)
 
 
@@ -105,12 +105,12 @@ def _permissions_of(value: object) -> dict[str, Any]:
     return {kind: part for kind, part in value.items() if part}
 
 
-async def _check_clusters(broker: Broker, name: NamespaceName, clusters: object) -> None:
+async def _check_clusters(directory: Directory, name: NamespaceName, clusters: object) -> None:
     if clusters is None:
         return
     if not isinstance(clusters, list):
         raise Refused(400, "replication_clusters: expected a list of cluster names")
-    allowed = (await broker.tenants.get(name.tenant)).allowed_clusters
+    allowed = (await directory.tenants.get(name.tenant)).allowed_clusters
     for cluster in clusters:
         if cluster not in allowed:
             raise Refused(
@@ -135,9 +135,9 @@ def _bundles_of(value: Any) -> Bundles | None:
         raise Refused(412, str(error)) from error
 
 
-def _policies_of(broker: Broker, document: dict[str, Any]) -> PolicyValues:
+def _policies_of(directory: Directory, document: dict[str, Any]) -> PolicyValues:
     try:
-        return values_in_policies_json(document, broker.settings.cluster_name)
+        return values_in_policies_json(document, directory.settings.cluster_name)
     except OutOfRange as error:
         raise Refused(412, str(error)) from error
     except ValueError as error:
@@ -146,14 +146,14 @@ def _policies_of(broker: Broker, document: dict[str, Any]) -> PolicyValues:
 
 async def delete(site: Site, request: Request) -> Response:
     """Delete a namespace; with `force` its topics too, if the settings allow that."""
-    broker, name = serving(site), namespace_of(request)
+    directory, name = serving(site), namespace_of(request)
     force = flag_of(request, "force")
-    if force and not broker.settings.force_delete_namespace_allowed:
+    if force and not directory.settings.force_delete_namespace_allowed:
         raise Refused(
             405,
             "force is not allowed: set forceDeleteNamespaceAllowed=true, or delete topics first",
         )
-    await broker.deletion.namespace(name, force)
+    await directory.deletion.namespace(name, force)
     return Response(status=204)
 
 
@@ -162,8 +162,8 @@ async def delete(site: Site, request: Request) -> Response:
 
 async def bundles(site: Site, request: Request) -> Response:
     """The boundaries of a namespace's bundles."""
-    broker = serving(site)
-    stored = await broker.namespaces.get(await existing_namespace(broker, request))
+    directory = serving(site)
+    stored = await directory.namespaces.get(await existing_namespace(directory, request))
     return json_response(_bundles_json(stored))
 
 
@@ -175,25 +175,25 @@ def _bundles_json(namespace: Namespace) -> dict[str, Any]:
 
 async def unload(site: Site, request: Request) -> Response:
     """Close all topics of a namespace; their clients reconnect by themselves."""
-    broker = serving(site)
-    name = await existing_namespace(broker, request)
-    await for_each(broker.engine, broker.residence.loaded(name), broker.opening.unload)
+    directory = serving(site)
+    name = await existing_namespace(directory, request)
+    await for_each(directory.runtime, directory.residence.loaded(name), directory.opening.unload)
     return Response(status=204)
 
 
 async def unload_bundle(site: Site, request: Request) -> Response:
     """Close the topics of one bundle; their clients reconnect by themselves."""
-    broker = serving(site)
-    name = await existing_namespace(broker, request)
+    directory = serving(site)
+    name = await existing_namespace(directory, request)
     (bundle,) = parts_of(request, "bundle")
-    bundles = (await broker.namespaces.get(name)).bundles
+    bundles = (await directory.namespaces.get(name)).bundles
     assert bundles is not None
     if not is_range(bundle):
         raise Refused(400, f"{bundle} is not a bundle: expected a range such as {bundles.first}")
     if bundle not in bundles:
         raise Refused(412, f"{name} has no bundle {bundle}: GET .../bundles lists them")
-    names = [topic for topic in broker.residence.loaded(name) if bundles.of(topic) == bundle]
-    await for_each(broker.engine, names, broker.opening.unload)
+    names = [topic for topic in directory.residence.loaded(name) if bundles.of(topic) == bundle]
+    await for_each(directory.runtime, names, directory.opening.unload)
     return Response(status=204)
 
 

@@ -38,12 +38,8 @@ async def metrics(site: Site, request: Request) -> Response:
 
 async def health(site: Site, request: Request) -> Response:
     """`ok` if the broker is ready and the health check's message was delivered; else 503."""
-    broker = site.broker
-    if not broker.ready:
+    if not site.directory.ready:
         return refusal(503, "the broker is starting or stopping: retry")
-    trouble = broker.engine.store.trouble
-    if trouble is not None:
-        return refusal(503, f"nothing can be stored: {trouble}")
     try:
         await site.health.check()
     except Unhealthy as error:
@@ -53,7 +49,7 @@ async def health(site: Site, request: Request) -> Response:
 
 async def ready(site: Site, request: Request) -> Response:
     """`ok` from the end of the start to the beginning of the stop; sends no message."""
-    if not site.broker.ready:
+    if not site.directory.ready:
         return refusal(500, "the broker is starting or stopping: retry")
     return text_response("ok")
 

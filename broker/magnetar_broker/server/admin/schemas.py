@@ -8,18 +8,18 @@ from contextlib import contextmanager
 from typing import Any
 
 from magnetar_broker.base.errors import SchemaRefused
-from magnetar_broker.broker import Broker
+from magnetar_broker.names.directory import Directory
 from magnetar_broker.schemas import key_value
 from magnetar_broker.schemas.registry import Registered
 from magnetar_broker.schemas.service import SchemaInvalid
 from magnetar_broker.schemas.types import InvalidSchema, Schema, SchemaType, type_named
+from magnetar_broker.server.admin.refusals import no_namespace
 from magnetar_broker.server.admin.site import (
     NAMESPACE,
     Handler,
     Site,
     json_of,
     namespace_of,
-    no_namespace,
     parts_of,
     serving,
 )
@@ -46,8 +46,8 @@ async def version(site: Site, request: Request) -> Response:
 
 
 async def _version(site: Site, request: Request, number: int | None) -> Response:
-    broker, topic = serving(site), _topic(request)
-    found = await broker.schemas.get(topic, number)
+    directory, topic = serving(site), _topic(request)
+    found = await directory.schemas.get(topic, number)
     if found is None:
         which = "no schema" if number is None else f"no schema version {number}"
         raise Refused(404, f"{topic} has {which}: GET .../schemas lists its versions")
@@ -71,39 +71,39 @@ async def metadata(site: Site, request: Request) -> Response:
 
 async def post(site: Site, request: Request) -> Response:
     """Add a version if it is compatible; a schema that is registered keeps its number."""
-    broker, topic = serving(site), _topic(request)
-    await _require_namespace(broker, request)
-    await broker.policies.load(topic)
+    directory, topic = serving(site), _topic(request)
+    await _require_namespace(directory, request)
+    await directory.policies.load(topic)
     with _refusals():
-        number = await broker.schemas.register(topic, _sent(request))
+        number = await directory.schemas.register(topic, _sent(request))
     return json_response({"version": {"version": number}})
 
 
 async def delete(site: Site, request: Request) -> Response:
     """Delete the schema.  Numbers of later versions continue, but restart after `force=true`."""
-    broker, topic = serving(site), _topic(request)
-    await _require_namespace(broker, request)
+    directory, topic = serving(site), _topic(request)
+    await _require_namespace(directory, request)
     if request.query.get("force") == "true":
-        await broker.schemas.delete(topic)
+        await directory.schemas.delete(topic)
         return json_response({"version": UNKNOWN_VERSION})
-    return json_response({"version": await broker.schemas.remove(topic)})
+    return json_response({"version": await directory.schemas.remove(topic)})
 
 
 async def compatibility(site: Site, request: Request) -> Response:
     """Check a schema against the strategy, without adding it."""
-    broker, topic = serving(site), _topic(request)
-    await broker.policies.load(topic)
+    directory, topic = serving(site), _topic(request)
+    await directory.policies.load(topic)
     with _refusals():
-        await broker.schemas.check(topic, _sent(request))
-    strategy = broker.schemas.strategy(topic)
+        await directory.schemas.check(topic, _sent(request))
+    strategy = directory.schemas.strategy(topic)
     return json_response({"schemaCompatibilityStrategy": strategy, "compatibility": True}, 202)
 
 
 async def number(site: Site, request: Request) -> Response:
     """The number of the version with the same schema, -1 if there is none."""
-    broker, topic = serving(site), _topic(request)
+    directory, topic = serving(site), _topic(request)
     with _refusals():
-        found = await broker.schemas.number_of(topic, _sent(request))
+        found = await directory.schemas.number_of(topic, _sent(request))
     return json_response({"version": UNKNOWN_VERSION if found is None else found})
 
 
@@ -136,9 +136,9 @@ def _topic(request: Request) -> TopicName:
     return TopicName.parse(f"persistent://{tenant}/{namespace}/{local}")
 
 
-async def _require_namespace(broker: Broker, request: Request) -> None:
+async def _require_namespace(directory: Directory, request: Request) -> None:
     namespace = namespace_of(request)
-    if not await broker.namespaces.has(namespace):
+    if not await directory.namespaces.has(namespace):
         raise no_namespace(namespace)
 
 

@@ -7,8 +7,10 @@ from typing import Any
 from urllib.parse import unquote_plus, urlsplit
 
 from magnetar_broker.base.errors import InvalidName, NotReady
-from magnetar_broker.broker import Broker
+from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.metrics_page import MetricsPage
+from magnetar_broker.server.admin.owners import Owners
+from magnetar_broker.server.admin.refusals import no_namespace, no_topic
 from magnetar_broker.server.health import HealthCheck
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response
@@ -23,22 +25,20 @@ TOPIC = f"{DOMAIN}/{NAMESPACE}/{{topic}}"
 class Site:
     """The context of all handlers."""
 
-    broker: Broker
+    directory: Directory
+    owners: Owners
     page: MetricsPage
     health: HealthCheck
 
 
-MAX_PROPERTIES = 64 * 1024
-"""Limit of the characters in all names and values together."""
 Handler = Callable[[Site, Request], Awaitable[Response]]
 
 
-def serving(site: Site) -> Broker:
-    """The broker; 503 while it starts or stops."""
-    broker = site.broker
-    if not broker.ready:
+def serving(site: Site) -> Directory:
+    """The directory of names; 503 while the broker starts or stops."""
+    if not site.directory.ready:
         raise NotReady("the broker is starting or stopping: retry")
-    return broker
+    return site.directory
 
 
 def topic_of(request: Request) -> TopicName:
@@ -67,24 +67,24 @@ def namespace_of(request: Request) -> str:
     return str(NamespaceName.parse("/".join(parts_of(request, "tenant", "namespace"))))
 
 
-async def existing_namespace(broker: Broker, request: Request) -> str:
+async def existing_namespace(directory: Directory, request: Request) -> str:
     """The namespace that the path names; 404 if it does not exist."""
     namespace = namespace_of(request)
-    if not await broker.namespaces.has(namespace) or broker.namespaces.is_closed(namespace):
+    if not await directory.namespaces.has(namespace) or directory.namespaces.is_closed(namespace):
         raise no_namespace(namespace)
     return namespace
 
 
-async def existing_topic(broker: Broker, request: Request) -> TopicName:
+async def existing_topic(directory: Directory, request: Request) -> TopicName:
     """The topic that the path names, partitioned or not; 404 if it does not exist."""
-    await existing_namespace(broker, request)
+    await existing_namespace(directory, request)
     topic = topic_of(request)
-    await broker.deletion.topics.settle(topic)
-    if 0 <= topic.partition < await broker.catalogue.partitions(topic):
+    await directory.deletion.topics.settle(topic)
+    if 0 <= topic.partition < await directory.catalogue.partitions(topic):
         return topic
-    if topic.partition >= 0 and await broker.catalogue.partitions(topic):
+    if topic.partition >= 0 and await directory.catalogue.partitions(topic):
         raise no_topic(topic)
-    if not await broker.exists(topic):
+    if not await directory.exists(topic):
         raise no_topic(topic)
     return topic
 
@@ -107,35 +107,9 @@ def checked_properties(value: Any) -> dict[str, str]:
     return value
 
 
-def bounded(properties: dict[str, str]) -> dict[str, str]:
-    """The properties; 412 if they exceed `MAX_PROPERTIES`."""
-    size = sum(len(key) + len(value) for key, value in properties.items())
-    if size > MAX_PROPERTIES:
-        raise Refused(412, f"properties have {size} characters: the limit is {MAX_PROPERTIES}")
-    return properties
-
-
 def json_of(request: Request) -> Any:
     """The body as JSON; 400 if it is not."""
     try:
         return json.loads(request.body)
     except (ValueError, RecursionError) as error:
         raise Refused(400, f"the body is not valid JSON: {error}") from error
-
-
-def no_namespace(namespace: str) -> Refused:
-    """The refusal for a namespace that does not exist."""
-    create = f"create it with PUT /admin/v2/namespaces/{namespace}"
-    return Refused(404, f"namespace {namespace} does not exist: {create}")
-
-
-def no_topic(topic: TopicName) -> Refused:
-    """The refusal for a topic, or a partition, that does not exist."""
-    if topic.partition >= 0:
-        return Refused(404, f"{topic} does not exist: {topic.base} has no such partition")
-    return Refused(404, f"topic {topic} does not exist: check the name, or create it")
-
-
-def no_subscription(name: str, topic: TopicName) -> Refused:
-    """The refusal for a subscription that does not exist."""
-    return Refused(404, f"{topic} has no subscription {name}: check the name, or create it")

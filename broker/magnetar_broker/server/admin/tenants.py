@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from magnetar_broker.broker import Broker
+from magnetar_broker.names.directory import Directory
 from magnetar_broker.names.namespaces import is_name
 from magnetar_broker.names.tenants import Tenant
 from magnetar_broker.server.admin.site import (
@@ -32,28 +32,28 @@ async def tenant(site: Site, request: Request) -> Response:
 
 async def create(site: Site, request: Request) -> Response:
     """Create a tenant."""
-    broker, name = serving(site), _name(request)
-    await broker.tenants.create(name, _tenant(broker, request))
+    directory, name = serving(site), _name(request)
+    await directory.tenants.create(name, _tenant(directory, request))
     return Response(status=204)
 
 
 async def change(site: Site, request: Request) -> Response:
     """Replace a tenant's admin roles and allowed clusters."""
-    broker, name = serving(site), _name(request)
-    await broker.tenants.change(name, _tenant(broker, request))
+    directory, name = serving(site), _name(request)
+    await directory.tenants.change(name, _tenant(directory, request))
     return Response(status=204)
 
 
 async def delete(site: Site, request: Request) -> Response:
     """Delete a tenant; with `force` its namespaces too, if the settings allow that."""
-    broker, name = serving(site), _name(request)
+    directory, name = serving(site), _name(request)
     force = flag_of(request, "force")
-    if force and not broker.settings.force_delete_tenant_allowed:
+    if force and not directory.settings.force_delete_tenant_allowed:
         raise Refused(
             405,
             "force is not allowed: set forceDeleteTenantAllowed=true, or delete namespaces first",
         )
-    await broker.deletion.tenant(name, force)
+    await directory.deletion.tenant(name, force)
     return Response(status=204)
 
 
@@ -64,7 +64,7 @@ def _name(request: Request) -> str:
     return name
 
 
-def _tenant(broker: Broker, request: Request) -> Tenant:
+def _tenant(directory: Directory, request: Request) -> Tenant:
     body = json_of(request) if request.body.strip() else None
     if body is None:
         raise Refused(412, "the body is empty: expected adminRoles and allowedClusters")
@@ -74,7 +74,7 @@ def _tenant(broker: Broker, request: Request) -> Tenant:
     for texts in (roles, clusters or []):
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             raise Refused(400, "adminRoles and allowedClusters: expected lists of strings")
-    own = broker.settings.cluster_name
+    own = directory.settings.cluster_name
     if not clusters:
         raise Refused(412, f"allowedClusters is empty: expected {own}, the only cluster")
     unknown = [cluster for cluster in clusters if cluster != own]
@@ -93,16 +93,16 @@ def _tenant(broker: Broker, request: Request) -> Tenant:
 
 async def clusters(site: Site, request: Request) -> Response:
     """The names of all clusters: the broker's own."""
-    return json_response([site.broker.settings.cluster_name])
+    return json_response([site.directory.settings.cluster_name])
 
 
 async def cluster(site: Site, request: Request) -> Response:
     """The addresses of the cluster."""
-    broker = serving(site)
+    directory = serving(site)
     (name,) = parts_of(request, "cluster")
-    if name != broker.settings.cluster_name:
-        raise _no_cluster(name, broker.settings.cluster_name)
-    service_url = broker.ownership.service_url
+    if name != directory.settings.cluster_name:
+        raise _no_cluster(name, directory.settings.cluster_name)
+    service_url = directory.ownership.service_url
     return json_response(
         {
             "serviceUrl": http_url(request, service_url),
@@ -117,7 +117,7 @@ async def cluster(site: Site, request: Request) -> Response:
 async def no_cluster(site: Site, request: Request) -> Response:
     """Refuse every change: the settings name the one cluster."""
     (name,) = parts_of(request, "cluster")
-    own = site.broker.settings.cluster_name
+    own = site.directory.settings.cluster_name
     if name == own and request.method == "PUT":
         raise Refused(409, f"cluster {name} exists: it is this broker's own")
     if name != own and request.method != "PUT":

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from magnetar_broker.broker import Broker
-from magnetar_broker.server.admin.loading import loaded, partitions_of
-from magnetar_broker.server.admin.site import TOPIC, Handler, Site, no_topic, serving, topic_of
+from magnetar_broker.server.admin.operations import topics
+from magnetar_broker.server.admin.refusals import no_topic
+from magnetar_broker.server.admin.site import TOPIC, Handler, Site, serving, topic_of
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
@@ -14,32 +14,25 @@ from magnetar_proto.names import TopicName
 
 async def terminate(site: Site, request: Request) -> Response:
     """Terminate a topic or a partition, durably; answers the id of its last message."""
-    broker, name = serving(site), _persistent_of(request)
-    if name.partition < 0 and await broker.catalogue.partitions(name):
+    directory, name = serving(site), _persistent_of(request)
+    if name.partition < 0 and await directory.catalogue.partitions(name):
         raise Refused(405, f"{name} is partitioned: use POST .../terminate/partitions")
-    return json_response(await _terminated(broker, name))
+    return json_response(await _terminated(site, name))
 
 
 async def terminate_partitions(site: Site, request: Request) -> Response:
     """Terminate all partitions of a topic; answers the id of the last message of each."""
-    broker, name = serving(site), _persistent_of(request)
-    parts = await partitions_of(broker, name)
+    directory, name = serving(site), _persistent_of(request)
+    parts = await directory.parts(name)
     if parts == [name]:
         raise Refused(405, f"{name} is not partitioned: use POST .../terminate")
-    return json_response({str(part.partition): await _terminated(broker, part) for part in parts})
+    return json_response({str(part.partition): await _terminated(site, part) for part in parts})
 
 
-async def _terminated(broker: Broker, name: TopicName) -> dict[str, Any]:
-    if not await broker.exists(name):
+async def _terminated(site: Site, name: TopicName) -> dict[str, Any]:
+    if not await site.directory.exists(name):
         raise no_topic(name)
-    last = await (await loaded(broker, name)).terminate()
-    return {
-        "ledgerId": last.ledger,
-        "entryId": last.entry,
-        "partitionIndex": -1,
-        "batchIndex": -1,
-        "batchSize": 0,
-    }
+    return await site.owners.ask(topics.terminate, name)
 
 
 def _persistent_of(request: Request) -> TopicName:

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from magnetar_broker.broker import Broker
-from magnetar_broker.server.admin.loading import loaded
+from magnetar_broker.server.admin.operations import topics
+from magnetar_broker.server.admin.refusals import bounded
 from magnetar_broker.server.admin.site import (
     TOPIC,
     Handler,
     Site,
-    bounded,
     existing_topic,
     properties_of,
     serving,
@@ -18,7 +17,6 @@ from magnetar_broker.server.admin.site import (
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
-from magnetar_broker.topic.topic_properties import change_properties, of_users
 from magnetar_proto.names import TopicName
 
 Properties = dict[str, str]
@@ -26,18 +24,21 @@ Properties = dict[str, str]
 
 async def properties(site: Site, request: Request) -> Response:
     """All properties of a topic."""
-    broker, topic = serving(site), await _persistent(site, request)
-    found = await broker.catalogue.partitioned(topic) if topic.partition < 0 else None
+    directory, topic = serving(site), await _persistent(site, request)
+    found = await directory.catalogue.partitioned(topic) if topic.partition < 0 else None
     if found is not None:
         return json_response(found.properties)
-    return json_response(of_users((await loaded(broker, topic)).log.record.properties))
+    return json_response(await site.owners.ask(topics.properties, topic))
 
 
 async def add_properties(site: Site, request: Request) -> Response:
     """Add properties; those that exist get the new values."""
     topic = await _persistent(site, request)
     new = properties_of(request)
-    await _change(serving(site), topic, lambda old: bounded(old | new))
+    if await _is_partitioned(site, topic):
+        await _change(site, topic, lambda old: bounded(old | new))
+    else:
+        await site.owners.ask(topics.add_properties, topic, new)
     return Response(status=204)
 
 
@@ -45,11 +46,10 @@ async def remove_property(site: Site, request: Request) -> Response:
     """Remove the property whose `key` is in the query; it need not exist."""
     topic = await _persistent(site, request)
     key = request.query.get("key")
-    await _change(
-        serving(site),
-        topic,
-        lambda old: {name: value for name, value in old.items() if name != key},
-    )
+    if await _is_partitioned(site, topic):
+        await _change(site, topic, lambda old: {k: value for k, value in old.items() if k != key})
+    else:
+        await site.owners.ask(topics.remove_property, topic, key)
     return Response(status=204)
 
 
@@ -59,15 +59,14 @@ async def _persistent(site: Site, request: Request) -> TopicName:
     return await existing_topic(serving(site), request)
 
 
-async def _change(
-    broker: Broker, topic: TopicName, change: Callable[[Properties], Properties]
-) -> None:
-    if topic.partition < 0 and await broker.catalogue.partitions(topic):
-        await broker.catalogue.change_partitioned(
-            topic, lambda old: replace(old, properties=change(old.properties))
-        )
-    else:
-        await change_properties(await loaded(broker, topic), change)
+async def _is_partitioned(site: Site, topic: TopicName) -> bool:
+    return topic.partition < 0 and await site.directory.catalogue.partitions(topic) > 0
+
+
+async def _change(site: Site, topic: TopicName, change: Callable[[Properties], Properties]) -> None:
+    await site.directory.catalogue.change_partitioned(
+        topic, lambda old: replace(old, properties=change(old.properties))
+    )
 
 
 def routes() -> Iterator[Route[Handler]]:

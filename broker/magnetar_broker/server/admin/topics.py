@@ -5,16 +5,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from magnetar_broker.base.errors import LimitReached
-from magnetar_broker.broker import Broker
+from magnetar_broker.base.topic_properties import check_keys
 from magnetar_broker.names.catalogue import Partitioned
-from magnetar_broker.server.admin.loading import partitions_of
+from magnetar_broker.names.directory import Directory
+from magnetar_broker.server.admin.refusals import bounded
 from magnetar_broker.server.admin.site import (
     DOMAIN,
     NAMESPACE,
     TOPIC,
     Handler,
     Site,
-    bounded,
     checked_properties,
     existing_namespace,
     existing_topic,
@@ -27,7 +27,6 @@ from magnetar_broker.server.admin.site import (
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
-from magnetar_broker.topic.topic_properties import check_keys
 from magnetar_proto.names import TopicName
 
 MAX_PARTITIONS = 10_000
@@ -39,13 +38,13 @@ MAX_PARTITIONS = 10_000
 
 async def topics(site: Site, request: Request) -> Response:
     """The topics of a namespace, with each partition; only those of `bundle` if that is given."""
-    broker = serving(site)
-    namespace = await existing_namespace(broker, request)
+    directory = serving(site)
+    namespace = await existing_namespace(directory, request)
     persistent = request.parameters["domain"] == "persistent"
-    with broker.lookup():
-        names = await _names(broker, request, namespace, persistent, not persistent)
+    with directory.lookup():
+        names = await _names(directory, request, namespace, persistent, not persistent)
     if "bundle" in request.query:
-        bundles = (await broker.namespaces.get(namespace)).bundles
+        bundles = (await directory.namespaces.get(namespace)).bundles
         assert bundles is not None  # a stored namespace has its bundles
         wanted = request.query["bundle"]
         names = [name for name in names if bundles.of(TopicName.parse(name)) == wanted]
@@ -54,34 +53,34 @@ async def topics(site: Site, request: Request) -> Response:
 
 async def topics_of_namespace(site: Site, request: Request) -> Response:
     """The topics of a namespace by `mode`: PERSISTENT (default), NON_PERSISTENT or ALL."""
-    broker = serving(site)
+    directory = serving(site)
     mode = request.query.get("mode", "PERSISTENT")
     if mode not in ("PERSISTENT", "NON_PERSISTENT", "ALL"):
         raise Refused(404, f"mode is {mode}: expected PERSISTENT, NON_PERSISTENT or ALL")
-    namespace = await existing_namespace(broker, request)
-    with broker.lookup():
+    namespace = await existing_namespace(directory, request)
+    with directory.lookup():
         names = await _names(
-            broker, request, namespace, mode != "NON_PERSISTENT", mode != "PERSISTENT"
+            directory, request, namespace, mode != "NON_PERSISTENT", mode != "PERSISTENT"
         )
     return json_response(names)
 
 
 async def _names(
-    broker: Broker, request: Request, namespace: str, persistent: bool, non_persistent: bool
+    directory: Directory, request: Request, namespace: str, persistent: bool, non_persistent: bool
 ) -> list[str]:
-    names = await broker.names(namespace, persistent, non_persistent)
+    names = await directory.names(namespace, persistent, non_persistent)
     if persistent and flag_of(request, "includeSystemTopic"):
-        stored = await broker.catalogue.topics(namespace)
+        stored = await directory.catalogue.topics(namespace)
         names = sorted([*names, *(str(topic) for topic in stored if topic.is_system)])
     return names
 
 
 async def partitioned_topics(site: Site, request: Request) -> Response:
     """The partitioned topics of a namespace, without their partitions."""
-    broker = serving(site)
-    namespace = await existing_namespace(broker, request)
+    directory = serving(site)
+    namespace = await existing_namespace(directory, request)
     domain = request.parameters["domain"]
-    names = await broker.catalogue.partitioned_topics(namespace, domain)
+    names = await directory.catalogue.partitioned_topics(namespace, domain)
     system = flag_of(request, "includeSystemTopic")
     return json_response([str(name) for name in names if system or not name.is_system])
 
@@ -91,25 +90,25 @@ async def partitioned_topics(site: Site, request: Request) -> Response:
 
 async def create(site: Site, request: Request) -> Response:
     """Create a topic without partitions; durable when answered."""
-    broker, topic = serving(site), topic_of(request)
-    await existing_namespace(broker, request)
+    directory, topic = serving(site), topic_of(request)
+    await existing_namespace(directory, request)
     _check_new(topic)
     properties = bounded(check_keys(properties_of(request)))
-    if topic.partition >= 0 and topic.partition >= await broker.catalogue.partitions(topic):
+    if topic.partition >= 0 and topic.partition >= await directory.catalogue.partitions(topic):
         raise Refused(
             412,
             f"{topic} is the name of a partition, and {topic.base} has no such partition: "
             "choose a name that does not end in -partition-<number>",
         )
-    if topic.partition < 0 and await broker.catalogue.partitions(topic):
+    if topic.partition < 0 and await directory.catalogue.partitions(topic):
         raise Refused(409, f"{topic} exists, as a partitioned topic: choose another name")
     if topic.is_persistent:
         try:
-            await broker.creation.plain(topic, properties)
+            await directory.creation.plain(topic, properties)
         except LimitReached as error:
             raise Refused(409, str(error)) from error  # 409, not 412 as for other limits
     else:
-        await broker.opening.create_non_persistent(topic)
+        await directory.opening.create_non_persistent(topic)
     return Response(status=204)
 
 
@@ -120,20 +119,20 @@ def _check_new(topic: TopicName) -> None:
 
 async def create_partitioned(site: Site, request: Request) -> Response:
     """Create a partitioned topic; durable when answered."""
-    broker, topic = serving(site), topic_of(request)
-    await existing_namespace(broker, request)
+    directory, topic = serving(site), topic_of(request)
+    await existing_namespace(directory, request)
     _check_base(topic)
     _check_new(topic)
     new = _partitioned_of(request)
-    most = _most(broker)
+    most = _most(directory)
     if not 0 < new.partitions <= most:
         raise Refused(406, f"partitions is {new.partitions}: expected 1 to {most}")
-    await broker.creation.partitioned(topic, new)
+    await directory.creation.partitioned(topic, new)
     return Response(status=204)
 
 
-def _most(broker: Broker) -> int:
-    limit = broker.settings.max_num_partitions_per_partitioned_topic or MAX_PARTITIONS
+def _most(directory: Directory) -> int:
+    limit = directory.settings.max_num_partitions_per_partitioned_topic or MAX_PARTITIONS
     return min(limit, MAX_PARTITIONS)
 
 
@@ -161,40 +160,40 @@ def _partitioned_of(request: Request) -> Partitioned:
 
 async def partitions(site: Site, request: Request) -> Response:
     """The number of partitions, 0 for none; `checkAllowAutoCreation` may create the topic."""
-    broker, topic = serving(site), topic_of(request)
+    directory, topic = serving(site), topic_of(request)
     create_it = flag_of(request, "checkAllowAutoCreation")
     if not create_it:
-        await existing_namespace(broker, request)
-    with broker.lookup():
-        count = await broker.partitions(topic, create_it)
-    found = await broker.catalogue.partitioned(topic) if count else None
+        await existing_namespace(directory, request)
+    with directory.lookup():
+        count = await directory.partitions(topic, create_it)
+    found = await directory.catalogue.partitioned(topic) if count else None
     properties = {"properties": found.properties} if found and found.properties else {}
     return json_response({"partitions": count, "deleted": False, **properties})
 
 
 async def grow(site: Site, request: Request) -> Response:
     """Add partitions to a topic; durable when answered."""
-    broker, topic = serving(site), topic_of(request)
+    directory, topic = serving(site), topic_of(request)
     _check_base(topic)
     wanted = _partitioned_of(request).partitions
-    present = await broker.catalogue.partitions(topic)
+    present = await directory.catalogue.partitions(topic)
     if not present:
         raise Refused(409, f"{topic} is not a partitioned topic: create it as one first")
     if wanted < present:
         raise Refused(
             422, f"partitions is {wanted}: {topic} has {present}, and partitions cannot be removed"
         )
-    most = _most(broker)
+    most = _most(directory)
     if wanted > most:
         raise Refused(406, f"partitions is {wanted}: the limit is {most}")
-    await broker.creation.grow(topic, wanted)
+    await directory.creation.grow(topic, wanted)
     return Response(status=204)
 
 
 async def create_missed_partitions(site: Site, request: Request) -> Response:
     """Nothing to do: all partitions exist with their topic."""
-    broker, topic = serving(site), await existing_topic(serving(site), request)
-    if topic.partition >= 0 or not await broker.catalogue.partitions(topic):
+    directory, topic = serving(site), await existing_topic(serving(site), request)
+    if topic.partition >= 0 or not await directory.catalogue.partitions(topic):
         raise Refused(404, f"{topic} is not a partitioned topic: name one")
     return Response(status=204)
 
@@ -204,10 +203,10 @@ async def create_missed_partitions(site: Site, request: Request) -> Response:
 
 async def delete(site: Site, request: Request) -> Response:
     """Delete a topic that is not partitioned; with `force` also while clients are connected."""
-    broker, topic = serving(site), topic_of(request)
-    if topic.is_persistent or await broker.exists(topic):
-        await existing_topic(broker, request)
-        await broker.deletion.topics.delete(topic, flag_of(request, "force"))
+    directory, topic = serving(site), topic_of(request)
+    if topic.is_persistent or await directory.exists(topic):
+        await existing_topic(directory, request)
+        await directory.deletion.topics.delete(topic, flag_of(request, "force"))
     return Response(
         status=204
     )  # a non-persistent topic may have ended with its last client: no error
@@ -215,18 +214,18 @@ async def delete(site: Site, request: Request) -> Response:
 
 async def delete_partitioned(site: Site, request: Request) -> Response:
     """Delete a partitioned topic with its partitions; with `force` also while in use."""
-    broker, topic = serving(site), topic_of(request)
+    directory, topic = serving(site), topic_of(request)
     _check_base(topic)
-    await existing_namespace(broker, request)
-    await broker.deletion.topics.delete_partitioned(topic, flag_of(request, "force"))
+    await existing_namespace(directory, request)
+    await directory.deletion.topics.delete_partitioned(topic, flag_of(request, "force"))
     return Response(status=204)
 
 
 async def unload(site: Site, request: Request) -> Response:
     """Close a topic, or all its partitions; their clients reconnect by themselves."""
-    broker, topic = serving(site), await existing_topic(serving(site), request)
-    for part in await partitions_of(broker, topic):
-        await broker.opening.unload(part)
+    directory, topic = serving(site), await existing_topic(serving(site), request)
+    for part in await directory.parts(topic):
+        await directory.opening.unload(part)
     return Response(status=204)
 
 

@@ -18,17 +18,17 @@ from magnetar_broker.server.http.table import Route
 
 async def of_topic(site: Site, request: Request) -> Response:
     """Answer all effective policies of a topic, each with its source."""
-    broker = serving(site)
+    directory = serving(site)
     return json_response(
-        await explained(broker.policies, await topic_with_policies(broker, request))
+        await explained(directory.policies, await topic_with_policies(directory, request))
     )
 
 
 async def of_namespace(site: Site, request: Request) -> Response:
     """Answer all effective policies of a namespace, each with its source."""
-    broker = serving(site)
-    namespace = await existing_namespace(broker, request)
-    return json_response(await explained(broker.policies, namespace))
+    directory = serving(site)
+    namespace = await existing_namespace(directory, request)
+    return json_response(await explained(directory.policies, namespace))
 
 
 def routes() -> Iterator[Route[Handler]]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from magnetar_broker.broker import Broker
+from magnetar_broker.names.directory import Directory
 from magnetar_broker.policies.codecs import Codec, OutOfRange
 from magnetar_broker.policies.policy import Policy, RestPath, Subject
 from magnetar_broker.server.admin.site import (
@@ -30,7 +30,7 @@ from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
 T = TypeVar("T")
-Check = Callable[[Broker, Subject, T], Awaitable[None]]
+Check = Callable[[Directory, Subject, T], Awaitable[None]]
 """Refuses a value that contradicts other policies of the subject."""
 
 
@@ -50,20 +50,20 @@ class Line(Generic[T]):
             return Response(status=204) if self.path.unset_status == 204 else text_response("")
         return json_response(self.policy.codec.encode(value))
 
-    async def set(self, broker: Broker, subject: Subject, request: Request) -> Response:
+    async def set(self, directory: Directory, subject: Subject, request: Request) -> Response:
         """Set the policy of a subject to the value in the request."""
         value = self._value(request)
         if value is not None and self.policy.check is not None:
             with refusing():
-                self.policy.check(broker.settings, value)
+                self.policy.check(directory.settings, value)
         if value is not None and self.check is not None:
-            await self.check(broker, subject, value)
-        await broker.enforcement.set(subject, {self.policy: value})
+            await self.check(directory, subject, value)
+        await directory.enforcement.set(subject, {self.policy: value})
         return Response(status=204)
 
-    async def delete(self, broker: Broker, subject: Subject) -> Response:
+    async def delete(self, directory: Directory, subject: Subject) -> Response:
         """Delete the policy of a subject."""
-        await broker.enforcement.set(subject, {self.policy: None})
+        await directory.enforcement.set(subject, {self.policy: None})
         return Response(status=204)
 
     def _value(self, request: Request) -> T | None:
@@ -83,20 +83,20 @@ class NamespaceLine(Line[T]):
 
     async def on_get(self, site: Site, request: Request) -> Response:
         """Answer the explicit value."""
-        broker = serving(site)
-        namespace = await existing_namespace(broker, request)
-        value: T | None = await broker.policies.explicit(self.policy, namespace)
+        directory = serving(site)
+        namespace = await existing_namespace(directory, request)
+        value: T | None = await directory.policies.explicit(self.policy, namespace)
         return self.answer(value)
 
     async def on_set(self, site: Site, request: Request) -> Response:
         """Set it."""
-        broker = serving(site)
-        return await self.set(broker, await existing_namespace(broker, request), request)
+        directory = serving(site)
+        return await self.set(directory, await existing_namespace(directory, request), request)
 
     async def on_delete(self, site: Site, request: Request) -> Response:
         """Delete it."""
-        broker = serving(site)
-        return await self.delete(broker, await existing_namespace(broker, request))
+        directory = serving(site)
+        return await self.delete(directory, await existing_namespace(directory, request))
 
     def routes(self) -> Iterator[Route[Handler]]:
         """The handlers of the path."""
@@ -112,22 +112,22 @@ class TopicLine(Line[T]):
 
     async def on_get(self, site: Site, request: Request) -> Response:
         """Answer the explicit value, or with `?applied=true` the effective one."""
-        broker = serving(site)
-        topic = await topic_with_policies(broker, request)
+        directory = serving(site)
+        topic = await topic_with_policies(directory, request)
         if flag_of(request, "applied"):
-            return self.answer((await broker.policies.effective(self.policy, topic)).value)
-        value: T | None = await broker.policies.explicit(self.policy, topic)
+            return self.answer((await directory.policies.effective(self.policy, topic)).value)
+        value: T | None = await directory.policies.explicit(self.policy, topic)
         return self.answer(value)
 
     async def on_set(self, site: Site, request: Request) -> Response:
         """Set it."""
-        broker = serving(site)
-        return await self.set(broker, await topic_with_policies(broker, request), request)
+        directory = serving(site)
+        return await self.set(directory, await topic_with_policies(directory, request), request)
 
     async def on_delete(self, site: Site, request: Request) -> Response:
         """Delete it."""
-        broker = serving(site)
-        return await self.delete(broker, await topic_with_policies(broker, request))
+        directory = serving(site)
+        return await self.delete(directory, await topic_with_policies(directory, request))
 
     def routes(self) -> Iterator[Route[Handler]]:
         """The handlers of the path."""
@@ -138,14 +138,14 @@ class TopicLine(Line[T]):
             yield Route("DELETE", path, self.on_delete)
 
 
-async def topic_with_policies(broker: Broker, request: Request) -> TopicName:
+async def topic_with_policies(directory: Directory, request: Request) -> TopicName:
     """The existing topic of the path; 412 for a partition, which has no policies of its own."""
     topic = topic_of(request)
     if topic.partition >= 0:
         raise Refused(412, f"{topic} is a partition and has no policies: use those of {topic.base}")
     if flag_of(request, "isGlobal"):
         raise Refused(400, "isGlobal: this broker has no global policies; leave the parameter out")
-    return await existing_topic(broker, request)
+    return await existing_topic(directory, request)
 
 
 def decoded(codec: Codec[T], value: Any, bad_status: int = 400) -> T:

@@ -7,7 +7,7 @@ refused.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from magnetar_broker.broker import Broker
+from magnetar_broker.names.directory import Directory
 from magnetar_broker.policies.document import QUOTA_TYPES, quota_json
 from magnetar_broker.policies.policy import Origin, Policy, Subject
 from magnetar_broker.policies.retention import Retention
@@ -42,26 +42,26 @@ def shown(quotas: Quotas) -> dict[str, Any]:
 
 
 async def check_namespace_retention(
-    broker: Broker, namespace: Subject, retention: Retention
+    directory: Directory, namespace: Subject, retention: Retention
 ) -> None:
     """412 unless a namespace's retention exceeds its explicit quotas."""
     for policy in TYPES.values():
-        quota = await broker.policies.explicit(policy, namespace)
+        quota = await directory.policies.explicit(policy, namespace)
         if quota is not None and _is_bounded(retention):
             _check(policy, quota, retention)
 
 
-async def check_topic_retention(broker: Broker, topic: Subject, retention: Retention) -> None:
+async def check_topic_retention(directory: Directory, topic: Subject, retention: Retention) -> None:
     """412 unless a topic's retention exceeds its effective quotas."""
     for policy in TYPES.values():
-        quota = (await broker.policies.effective(policy, topic)).value
+        quota = (await directory.policies.effective(policy, topic)).value
         _check(policy, quota, retention)
 
 
 async def _check_quota(
-    broker: Broker, subject: Subject, policy: Policy[BacklogQuota], quota: BacklogQuota
+    directory: Directory, subject: Subject, policy: Policy[BacklogQuota], quota: BacklogQuota
 ) -> None:
-    retention = (await broker.policies.effective(RETENTION, subject)).value
+    retention = (await directory.policies.effective(RETENTION, subject)).value
     if not isinstance(subject, str) or _is_bounded(retention):
         _check(policy, quota, retention)
 
@@ -86,10 +86,10 @@ def _check(policy: Policy[BacklogQuota], quota: BacklogQuota, retention: Retenti
 # Paths --------------------------------------------------------------------------------------------
 
 
-async def _subject(broker: Broker, request: Request) -> Subject:
+async def _subject(directory: Directory, request: Request) -> Subject:
     if "topic" in request.parameters:
-        return await topic_with_policies(broker, request)
-    return await existing_namespace(broker, request)
+        return await topic_with_policies(directory, request)
+    return await existing_namespace(directory, request)
 
 
 def _policy(request: Request) -> Policy[BacklogQuota]:
@@ -101,9 +101,9 @@ def _policy(request: Request) -> Policy[BacklogQuota]:
 
 async def on_get(site: Site, request: Request) -> Response:
     """Answer the explicit quotas, or with `?applied=true` the effective ones of a topic."""
-    broker = serving(site)
-    subject = await _subject(broker, request)
-    policies = broker.policies
+    directory = serving(site)
+    subject = await _subject(directory, request)
+    policies = directory.policies
     if not flag_of(request, "applied"):
         explicit: dict[Policy[BacklogQuota], BacklogQuota | None] = {}
         for policy in TYPES.values():
@@ -117,24 +117,24 @@ async def on_get(site: Site, request: Request) -> Response:
 
 async def on_set(site: Site, request: Request) -> Response:
     """Set one of them; an empty body deletes that of a topic."""
-    broker = serving(site)
+    directory = serving(site)
     policy = _policy(request)
-    subject = await _subject(broker, request)
+    subject = await _subject(directory, request)
     value = json_of(request) if request.body.strip() else None
     if value is None and isinstance(subject, str):
         raise Refused(400, "the body is empty: expected limitSize or limitTime, and policy")
     quota = None if value is None else decoded(policy.codec, value)
     if quota is not None:
-        await _check_quota(broker, subject, policy, quota)
-    await broker.enforcement.set(subject, {policy: quota})
+        await _check_quota(directory, subject, policy, quota)
+    await directory.enforcement.set(subject, {policy: quota})
     return Response(status=204)
 
 
 async def on_delete(site: Site, request: Request) -> Response:
     """Delete one of them."""
-    broker = serving(site)
+    directory = serving(site)
     policy = _policy(request)
-    await broker.enforcement.set(await _subject(broker, request), {policy: None})
+    await directory.enforcement.set(await _subject(directory, request), {policy: None})
     return Response(status=204)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from magnetar_broker.broker import Broker
+from magnetar_broker.names.directory import Directory
 from magnetar_broker.policies.table import SUBSCRIPTION_DISPATCH_RATE, SUBSCRIPTION_DISPATCH_RATES
 from magnetar_broker.policies.values import DispatchRate
 from magnetar_broker.server.admin.policies.line import decoded, topic_with_policies
@@ -25,44 +25,44 @@ CODEC = SUBSCRIPTION_DISPATCH_RATE.codec
 
 async def on_get(site: Site, request: Request) -> Response:
     """Answer the explicit rate, or with `?applied=true` the effective one."""
-    broker = serving(site)
-    topic = await topic_with_policies(broker, request)
-    rate = (await _explicit(broker, topic)).get(_subscription(request))
+    directory = serving(site)
+    topic = await topic_with_policies(directory, request)
+    rate = (await _explicit(directory, topic)).get(_subscription(request))
     if rate is None and flag_of(request, "applied"):
-        rate = (await broker.policies.effective(SUBSCRIPTION_DISPATCH_RATE, topic)).value
+        rate = (await directory.policies.effective(SUBSCRIPTION_DISPATCH_RATE, topic)).value
     return text_response("") if rate is None else json_response(CODEC.encode(rate))
 
 
 async def on_set(site: Site, request: Request) -> Response:
     """Set it; an empty body deletes it."""
-    broker = serving(site)
-    topic = await topic_with_policies(broker, request)
+    directory = serving(site)
+    topic = await topic_with_policies(directory, request)
     value = json_of(request) if request.body.strip() else None
     return await _set(
-        broker, topic, _subscription(request), None if value is None else decoded(CODEC, value)
+        directory, topic, _subscription(request), None if value is None else decoded(CODEC, value)
     )
 
 
 async def on_delete(site: Site, request: Request) -> Response:
     """Delete it."""
-    broker = serving(site)
+    directory = serving(site)
     return await _set(
-        broker, await topic_with_policies(broker, request), _subscription(request), None
+        directory, await topic_with_policies(directory, request), _subscription(request), None
     )
 
 
-async def _explicit(broker: Broker, topic: TopicName) -> dict[str, DispatchRate]:
-    return await broker.policies.explicit(SUBSCRIPTION_DISPATCH_RATES, topic) or {}
+async def _explicit(directory: Directory, topic: TopicName) -> dict[str, DispatchRate]:
+    return await directory.policies.explicit(SUBSCRIPTION_DISPATCH_RATES, topic) or {}
 
 
 async def _set(
-    broker: Broker, topic: TopicName, subscription: str, rate: DispatchRate | None
+    directory: Directory, topic: TopicName, subscription: str, rate: DispatchRate | None
 ) -> Response:
     def changed(rates: dict[str, DispatchRate] | None) -> dict[str, DispatchRate]:
         others = {name: one for name, one in (rates or {}).items() if name != subscription}
         return others if rate is None else {**others, subscription: rate}
 
-    await broker.enforcement.update(topic, SUBSCRIPTION_DISPATCH_RATES, changed)
+    await directory.enforcement.update(topic, SUBSCRIPTION_DISPATCH_RATES, changed)
     return Response(status=204)
 
 

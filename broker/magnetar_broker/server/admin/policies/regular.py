@@ -35,9 +35,9 @@ OF_TOPICS: tuple[TopicLine[Any], ...] = tuple(
 
 async def delete_all(site: Site, request: Request) -> Response:
     """Delete all policies of a topic."""
-    broker = serving(site)
-    topic = await topic_with_policies(broker, request)
-    await broker.enforcement.set(topic, dict.fromkeys(TABLE.values()))
+    directory = serving(site)
+    topic = await topic_with_policies(directory, request)
+    await directory.enforcement.set(topic, dict.fromkeys(TABLE.values()))
     return Response(status=204)
 
 

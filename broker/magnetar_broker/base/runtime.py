@@ -1,0 +1,36 @@
+"""What rooms need of an `Engine`, where they do not need the whole of it."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from magnetar_storage.interfaces import MetadataStore
+from magnetar_storage.world.runtime import Clock, Tasks
+
+
+class Runtime(Protocol):
+    """Time, and work beside other work."""
+
+    @property
+    def clock(self) -> Clock:
+        """Now, timers and promises."""
+
+    @property
+    def tasks(self) -> Tasks:
+        """Runs coroutines."""
+
+
+class MetadataRuntime(Runtime, Protocol):
+    """A `Runtime` with the metadata store."""
+
+    @property
+    def metadata(self) -> MetadataStore:
+        """Names, policies, schemas, and the records of logs."""
+
+
+@dataclass(frozen=True)
+class NamesRuntime:
+    """The `MetadataRuntime` of a process that stores no messages."""
+
+    metadata: MetadataStore
+    clock: Clock
+    tasks: Tasks

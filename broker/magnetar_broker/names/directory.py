@@ -1,0 +1,265 @@
+"""The directory of names: which tenants, namespaces and topics exist, and what applies to them."""
+
+from collections.abc import Iterable
+from functools import partial
+
+from magnetar_broker.base.errors import NamespaceMissing, NotReady, TopicMissing
+from magnetar_broker.base.periodic_jobs import PeriodicJobs
+from magnetar_broker.base.runtime import MetadataRuntime
+from magnetar_broker.config import Settings
+from magnetar_broker.names.catalogue import Catalogue
+from magnetar_broker.names.counts import TopicCounts
+from magnetar_broker.names.creation import Creation
+from magnetar_broker.names.deletion import DELETING, RETRY_SECONDS, Deletion
+from magnetar_broker.names.inactive import InactiveDeletion
+from magnetar_broker.names.interface import Listing
+from magnetar_broker.names.lookup_limit import LookupLimit
+from magnetar_broker.names.namespaces import Namespaces
+from magnetar_broker.names.opening import Opening
+from magnetar_broker.names.ownership import Owner, Ownership
+from magnetar_broker.names.policy_enforcement import Enforcement, namespace_of
+from magnetar_broker.names.residence import Residence
+from magnetar_broker.names.stored_names import StoredNames
+from magnetar_broker.names.tenants import Tenants
+from magnetar_broker.names.topic_events import TopicEvents
+from magnetar_broker.names.topic_lists import TopicList, TopicLists
+from magnetar_broker.names.topic_locks import TopicLocks
+from magnetar_broker.names.topic_pattern import TopicPattern
+from magnetar_broker.policies.policy import Subject
+from magnetar_broker.policies.stored import Policies
+from magnetar_broker.schemas.registry import Registered
+from magnetar_broker.schemas.service import Schemas, schema_limits
+from magnetar_broker.schemas.types import Schema
+from magnetar_proto.hashes import topics_hash
+from magnetar_proto.names import NamespaceName, TopicName
+
+SYSTEM_NAMESPACES = ("public/default", "pulsar/system")
+
+
+class Directory:
+    """One for all processes that serve topics; it implements `Names` for those in its process.
+
+    It reaches loaded topics only through `residence`.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        runtime: MetadataRuntime,
+        ownership: Ownership,
+        residence: Residence,
+        policies: Policies,
+    ) -> None:
+        self.settings = settings
+        self.runtime = runtime
+        self.ownership = ownership
+        self.residence = residence
+        self.policies = policies
+        self.tenants = Tenants(runtime.metadata, settings.cluster_name, settings.max_tenants)
+        self.namespaces = Namespaces(
+            runtime.metadata,
+            self.tenants,
+            settings.allow_auto_namespace_creation,
+            settings.default_number_of_namespace_bundles,
+            settings.max_namespaces_per_tenant,
+        )
+        self.catalogue = Catalogue(runtime.metadata)
+        self.schemas = Schemas(runtime.metadata, runtime.clock, policies, schema_limits(settings))
+        self.events = TopicEvents()
+        self.lists = TopicLists(
+            self.events, StoredNames(runtime.metadata, self.catalogue).of, runtime.clock
+        )
+        self.locks = TopicLocks(runtime.clock)
+        self.deletion = Deletion(
+            runtime,
+            self.tenants,
+            self.namespaces,
+            self.catalogue,
+            residence,
+            self.locks,
+            self.events,
+            self._delete_belongings,
+        )
+        self.creation = Creation(
+            settings,
+            runtime,
+            self.namespaces,
+            self.catalogue,
+            policies,
+            residence,
+            self.locks,
+            self.events,
+            TopicCounts(self.catalogue, self.events, runtime.clock),
+            self.deletion,
+        )
+        self.opening = Opening(
+            runtime.clock,
+            self.creation,
+            ownership,
+            residence,
+            self.locks,
+            settings.max_concurrent_topic_load_request,
+        )
+        self.enforcement = Enforcement(
+            policies,
+            residence,
+            self.locks,
+            runtime.clock,
+            self._require,
+            self.catalogue.partitions,
+        )
+        self._inactive = InactiveDeletion(
+            self.catalogue,
+            residence,
+            self.locks,
+            self.deletion.topics,
+            settings.broker_delete_inactive_partitioned_topic_metadata_enabled,
+        )
+        self._lookups = LookupLimit(settings.max_concurrent_lookup_request)
+        self.jobs = PeriodicJobs(runtime)
+        self.jobs.every(RETRY_SECONDS, DELETING, self.deletion.resume)
+
+    # Start and stop ---------------------------------------------------------------------
+
+    @property
+    def ready(self) -> bool:
+        """Whether names can be used, and topics are loaded."""
+        return self.opening.serving
+
+    async def start(self) -> None:
+        """Load what is kept in memory, and create missing namespaces."""
+        await self.namespaces.start()
+        await self.policies.start()
+        await self.deletion.start()
+        for name in (*SYSTEM_NAMESPACES, *self.settings.bootstrap_namespaces):
+            await self.namespaces.ensure(NamespaceName.parse(name))
+        self.opening.serving = True
+        self.jobs.start()
+
+    async def stop(self) -> None:
+        """Have no topic loaded any more; those that were being loaded have been on return."""
+        self.jobs.stop()
+        await self.opening.stop()
+
+    def lookup(self) -> LookupLimit:
+        """A context that counts a lookup; entering it raises `TooManyRequests` at the limit."""
+        return self._lookups
+
+    # Topics -----------------------------------------------------------------------------
+
+    async def open(self, name: TopicName, create: bool) -> None:
+        """Have a topic loaded by its owner; see `Opening.open`."""
+        await self.opening.open(name, create)
+
+    async def locate(self, name: TopicName, authoritative: bool) -> Owner:
+        """Who serves a topic, which need not exist; its namespace must, or is created by use."""
+        await self.namespaces.require(name.namespace_name)
+        return await self.ownership.locate(name, authoritative)
+
+    async def partitions(self, name: TopicName, create: bool) -> int:
+        """The number of partitions; 0 for a topic without.  See `Creation.partitions`."""
+        return await self.creation.partitions(name, create)
+
+    async def delete_inactive(self, name: TopicName) -> None:
+        """Delete a loaded topic if it is still inactive once it is locked."""
+        await self._inactive.delete(name)
+
+    async def exists(self, name: TopicName) -> bool:
+        """Whether the topic exists, partitioned or not, loaded or not."""
+        return (
+            self.residence.is_loaded(name)
+            or await self.catalogue.exists(name)
+            or await self.catalogue.partitions(name) > 0
+        )
+
+    async def parts(self, name: TopicName) -> list[TopicName]:
+        """The partitions of a partitioned topic; any other topic alone."""
+        count = 0 if name.partition >= 0 else await self.catalogue.partitions(name)
+        return [name.with_partition(index) for index in range(count)] or [name]
+
+    async def _require(self, subject: Subject) -> None:
+        """Raise the refusal for a topic or namespace that does not exist or is being deleted."""
+        namespace = namespace_of(subject)
+        if self.namespaces.is_closed(namespace):
+            raise NotReady(f"namespace {namespace} is being created or deleted: retry")
+        if isinstance(subject, str):
+            if not await self.namespaces.has(namespace):
+                raise NamespaceMissing(f"namespace {namespace} does not exist: create it first")
+        else:
+            self.deletion.pending.check(subject)
+            if not await self.exists(subject):
+                raise TopicMissing(f"topic {subject} does not exist: check the name, or create it")
+
+    # Lists ------------------------------------------------------------------------------
+
+    async def topics(
+        self, namespace: str, pattern: TopicPattern | None, persistent: bool, non_persistent: bool
+    ) -> Listing:
+        """The stored topics of a namespace, the loaded non-persistent ones, or both."""
+        if not persistent:
+            names = _matching(self._volatile(namespace), pattern)
+            return Listing(names, topics_hash(names))
+        stored = await self.lists.of(namespace, pattern)
+        if not non_persistent:
+            return Listing(stored.names, stored.hash)
+        names = sorted([*stored.names, *_matching(self._volatile(namespace), pattern)])
+        return Listing(names, topics_hash(names))
+
+    async def watch(self, namespace: str, pattern: TopicPattern) -> TopicList:
+        """The stored topics of a namespace; the caller adds a watcher, or removes it, at once."""
+        return await self.lists.of(namespace, pattern)
+
+    async def names(self, namespace: str, persistent: bool, non_persistent: bool) -> list[str]:
+        """The topics of a namespace: loaded non-persistent ones, then stored ones."""
+        stored = (await self.lists.of(namespace)).names if persistent else []
+        return [*(self._volatile(namespace) if non_persistent else ()), *stored]
+
+    def _volatile(self, namespace: str) -> list[str]:
+        """The loaded non-persistent topics of a namespace, sorted."""
+        return sorted(
+            str(name)
+            for name in self.residence.loaded(namespace)
+            if not (name.is_persistent or name.is_system)
+        )
+
+    # Schemas ----------------------------------------------------------------------------
+
+    async def schema(self, name: TopicName, number: int | None) -> Registered | None:
+        """A version of a topic's schema, or the latest one; None if there is none."""
+        return await self.schemas.get(name, number)
+
+    async def producer_schema(self, name: TopicName, schema: Schema | None) -> bytes:
+        """The version that a producer of a loaded topic publishes.  See `Schemas.for_producer`."""
+        return await self.schemas.for_producer(name, schema, partial(self._check_loaded, name))
+
+    async def check_consumer_schema(self, name: TopicName, schema: Schema, idle: bool) -> None:
+        """Make sure that a consumer can read a loaded topic.  See `Schemas.for_consumer`."""
+        check_loaded = partial(self._check_loaded, name)
+        await self.schemas.for_consumer(name, schema, idle, check_loaded)
+
+    def _check_loaded(self, name: TopicName) -> None:
+        """A topic that is deleted is not loaded from before its schema is deleted."""
+        if not self.residence.is_loaded(name):
+            raise NotReady(f"{name} is being closed on this broker; try again")
+
+    # What belongs to a deleted name -----------------------------------------------------
+
+    async def _delete_belongings(self, subject: Subject) -> None:
+        """Delete the policies and schemas of a deleted topic or namespace."""
+        await self.enforcement.delete(subject)
+        if isinstance(subject, str):
+            await self.schemas.delete_namespace(subject)
+        elif not await self._has_twin(subject):
+            await self.schemas.delete(subject)
+
+    async def _has_twin(self, name: TopicName) -> bool:
+        """Whether a topic of this name exists in the other domain: the two share one schema."""
+        domain = "non-persistent" if name.is_persistent else "persistent"
+        twin = TopicName(domain, name.tenant, name.namespace, name.local)
+        if self.residence.is_loaded(twin) or await self.catalogue.partitions(twin):
+            return True
+        return twin.is_persistent and await self.catalogue.exists(twin)
+
+
+def _matching(names: Iterable[str], pattern: TopicPattern | None) -> list[str]:
+    return [name for name in names if pattern is None or pattern.matches(name)]

@@ -1,0 +1,91 @@
+"""What serving topics asks of the directory of names, in this process or in another one."""
+
+from typing import NamedTuple, Protocol
+
+from magnetar_broker.names.lookup_limit import LookupLimit
+from magnetar_broker.names.ownership import Owner
+from magnetar_broker.names.topic_lists import Watcher
+from magnetar_broker.names.topic_pattern import TopicPattern
+from magnetar_broker.schemas.registry import Registered
+from magnetar_broker.schemas.types import Schema
+from magnetar_proto.names import TopicName
+
+
+class Listing(NamedTuple):
+    """Topics of a namespace as they are now."""
+
+    names: list[str]
+    """Sorted full names; not to be changed."""
+    hash: str
+    """What clients compare."""
+
+
+class WatchedTopics(Protocol):
+    """A list of topics that follows their creation and deletion."""
+
+    @property
+    def names(self) -> list[str]:
+        """Sorted full names; not to be changed."""
+
+    @property
+    def hash(self) -> str:
+        """What clients compare, of the list as the watcher knows it."""
+
+    def add(self, watcher: Watcher) -> None:
+        """Notify the one watcher of every change since the list was asked for."""
+
+    def remove(self, watcher: Watcher) -> None:
+        """End it; safe if it was not added."""
+
+
+class Names(Protocol):
+    """The directory of names as a process that serves topics uses it.
+
+    Arguments and results are values that another process could be sent.  Every method raises the
+    `BrokerError` that a client is answered with, and `StorageError` if metadata cannot be read or
+    written.
+    """
+
+    async def start(self) -> None:
+        """To be called once; names can be used, and topics are loaded, on return."""
+
+    async def stop(self) -> None:
+        """Have no topic loaded any more; those that were being loaded have been on return."""
+
+    def lookup(self) -> LookupLimit:
+        """A context that counts a lookup; entering it raises `TooManyRequests` at the limit."""
+
+    # Topics -----------------------------------------------------------------------------
+
+    async def open(self, name: TopicName, create: bool) -> None:
+        """Have a topic loaded here; created if `create` is set and policies allow it."""
+
+    async def locate(self, name: TopicName, authoritative: bool) -> Owner:
+        """Who serves a topic, which need not exist; its namespace must, or is created by use."""
+
+    async def partitions(self, name: TopicName, create: bool) -> int:
+        """The number of partitions; 0 for a topic without.  See `Creation.partitions`."""
+
+    async def delete_inactive(self, name: TopicName) -> None:
+        """Delete a loaded topic if it is still inactive once it is locked."""
+
+    # Lists ------------------------------------------------------------------------------
+
+    async def topics(
+        self, namespace: str, pattern: TopicPattern | None, persistent: bool, non_persistent: bool
+    ) -> Listing:
+        """The stored topics of a namespace, the loaded non-persistent ones, or both."""
+
+    async def watch(self, namespace: str, pattern: TopicPattern) -> WatchedTopics:
+        """The stored topics of a namespace; the caller adds a watcher, or removes it, at once."""
+
+    # Schemas ----------------------------------------------------------------------------
+
+    async def schema(self, name: TopicName, number: int | None) -> Registered | None:
+        """A version of a topic's schema, or the latest one; None if there is none."""
+
+    async def producer_schema(self, name: TopicName, schema: Schema | None) -> bytes:
+        """The version that a producer of a loaded topic publishes.  See `Schemas.for_producer`."""
+
+    async def check_consumer_schema(self, name: TopicName, schema: Schema, idle: bool) -> None:
+        """Make sure that a consumer can read a loaded topic.  See `Schemas.for_consumer`."""

@@ -1,0 +1,32 @@
+"""The topic that an operation names, loaded."""
+
+from magnetar_broker.broker import Broker
+from magnetar_broker.server.admin.refusals import no_subscription
+from magnetar_broker.subscribing.subscription import Subscription
+from magnetar_broker.topic.topic import Topic
+from magnetar_proto.names import TopicName
+
+
+async def loaded(broker: Broker, name: TopicName, create: bool = False) -> Topic:
+    """A persistent topic that is not partitioned; raises the refusal if it cannot be opened."""
+    topic = await broker.topic(name, create)
+    assert isinstance(topic, Topic)
+    return topic
+
+
+async def subscription_of(broker: Broker, name: TopicName, subscription: str) -> Subscription:
+    """A subscription of a persistent topic; 404 if there is none."""
+    topic = await loaded(broker, name)
+    if subscription not in topic.subscriptions:
+        raise no_subscription(subscription, name)
+    return topic.subscriptions[subscription]
+
+
+async def load(broker: Broker, name: TopicName) -> None:
+    """Make sure that a persistent topic can be used."""
+    await loaded(broker, name)
+
+
+async def require_subscription(broker: Broker, name: TopicName, subscription: str) -> None:
+    """Make sure that a persistent topic has a subscription; 404 if it has none."""
+    await subscription_of(broker, name, subscription)

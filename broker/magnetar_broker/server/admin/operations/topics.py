@@ -1,0 +1,56 @@
+"""One persistent topic as a whole: compaction, termination, properties."""
+
+from typing import Any
+
+from magnetar_broker.base.topic_properties import of_users
+from magnetar_broker.broker import Broker
+from magnetar_broker.server.admin.operations.loading import loaded
+from magnetar_broker.server.admin.refusals import bounded
+from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.topic.topic_properties import change_properties
+from magnetar_proto.names import TopicName
+
+Properties = dict[str, str]
+
+
+async def start_compaction(broker: Broker, name: TopicName) -> None:
+    """Start it; 409 if it is already running."""
+    topic = await loaded(broker, name)
+    if not await topic.compaction.start():
+        raise Refused(409, f"{name} is being compacted: retry when that has ended")
+
+
+async def compaction_status(broker: Broker, name: TopicName) -> dict[str, Any]:
+    """The status of the last compaction since the topic was loaded, as JSON."""
+    compaction = (await loaded(broker, name)).compaction
+    return {"status": str(compaction.status), "lastError": compaction.last_error}
+
+
+async def terminate(broker: Broker, name: TopicName) -> dict[str, int]:
+    """Terminate it, durably; the id of its last message, as JSON."""
+    last = await (await loaded(broker, name)).terminate()
+    return {
+        "ledgerId": last.ledger,
+        "entryId": last.entry,
+        "partitionIndex": -1,
+        "batchIndex": -1,
+        "batchSize": 0,
+    }
+
+
+async def properties(broker: Broker, name: TopicName) -> Properties:
+    """The properties that users have set."""
+    return of_users((await loaded(broker, name)).log.record.properties)
+
+
+async def add_properties(broker: Broker, name: TopicName, new: Properties) -> None:
+    """Add properties; those that exist get the new values."""
+    await change_properties(await loaded(broker, name), lambda old: bounded(old | new))
+
+
+async def remove_property(broker: Broker, name: TopicName, key: str | None) -> None:
+    """Remove one property; it need not exist."""
+    await change_properties(
+        await loaded(broker, name),
+        lambda old: {name: value for name, value in old.items() if name != key},
+    )

@@ -1,0 +1,26 @@
+"""A broker that is one process: the directory of names, and the broker that serves all topics."""
+
+from typing import NamedTuple
+
+from magnetar_broker.broker import Broker
+from magnetar_broker.config import Settings
+from magnetar_broker.names.directory import Directory
+from magnetar_broker.names.ownership import Ownership
+from magnetar_broker.policies.stored import Policies
+from magnetar_broker.topic.residence import LocalResidence
+from magnetar_storage.log.engine import Engine
+
+
+class Standalone(NamedTuple):
+    """The two halves; starting and closing the broker starts and stops the directory."""
+
+    directory: Directory
+    broker: Broker
+
+
+def standalone(settings: Settings, engine: Engine, ownership: Ownership) -> Standalone:
+    """Both halves on one engine; they call each other directly."""
+    policies = Policies(engine.metadata, settings)
+    residence = LocalResidence(settings, engine, policies)
+    directory = Directory(settings, engine, ownership, residence, policies)
+    return Standalone(directory, Broker(settings, engine, residence, directory))
