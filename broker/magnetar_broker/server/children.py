@@ -1,0 +1,113 @@
+"""Child processes: how one is forked, and what it has when it begins."""
+
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from socket import socket
+from typing import NoReturn
+
+from magnetar_broker.config.load import ConfigError
+from magnetar_broker.server.control import Control, Failed
+from magnetar_broker.server.logs import log_to_stderr
+from magnetar_storage.errors import StorageError
+
+logger = logging.getLogger(__name__)
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+"""They ask the supervisor to stop.  Children ignore them, because a terminal and a service manager
+send them to every process at once, and the supervisor asks the children in order."""
+HANDLED_SIGNALS = (*STOP_SIGNALS, signal.SIGCHLD)
+"""The signals that the supervisor handles."""
+EXPECTED_ERRORS = (ConfigError, StorageError, OSError)
+"""Errors whose text is all that a person needs; others are defects, and logged with a traceback."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a child process begins with.  It has no event loop and no thread, and the garbage
+    collector is in the state that the supervisor left it in."""
+
+    worker: int | None
+    """The number of this worker, from 0; None is the controller."""
+    workers: int
+    """The number of workers."""
+    generation: int
+    """How many times this process was started, this one included."""
+    control: Control
+    """Brings a `Peer` for each other process, at the start and whenever one is started again, and
+    `Stop`.  The child sends `Ready` when it serves."""
+    sockets: Sequence[socket]
+    """Bound sockets to accept connections from, shared with the processes that do the same work;
+    they queue connections from the first `listen` on, whichever process calls it."""
+
+    @property
+    def name(self) -> str:
+        return name_of(self.worker)
+
+
+Run = Callable[[Context], None]
+"""The work of a process: returns after `Stop`; an error that it raises ends the process."""
+
+
+def name_of(worker: int | None) -> str:
+    """The name of a process in logs."""
+    return "controller" if worker is None else f"worker-{worker}"
+
+
+def fork(context: Context, run: Run, release: Callable[[], None]) -> int:
+    """Fork a process that calls `run`, and return its id.
+
+    The child first calls `release`, which closes what belongs to other processes.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # A signal that comes between the fork and the new handlers must not reach the child's copy of
+    # the supervisor's wakeup descriptor.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED_SIGNALS)
+    try:
+        pid = os.fork()
+        if pid == 0:
+            _live(context, run, release, before)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return pid
+
+
+def _live(
+    context: Context, run: Run, release: Callable[[], None], mask: set[signal.Signals | int]
+) -> NoReturn:
+    """The whole life of the child; the frames below belong to the supervisor and never go on."""
+    code = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for number in STOP_SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        release()
+        log_to_stderr(context.name)
+        code = _exit_code(context, run)
+    finally:
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _exit_code(context: Context, run: Run) -> int:
+    """0 if `run` returns; else 1, with the error sent to the supervisor."""
+    try:
+        run(context)
+    except Exception as error:
+        text = str(error)
+        if not isinstance(error, EXPECTED_ERRORS):
+            logger.exception("the process ends because of an error; this is a defect")
+            text = f"{type(error).__name__}: {error}"
+        with suppress(OSError):  # nobody listens any more
+            context.control.send(Failed(text))
+        return 1
+    return 0

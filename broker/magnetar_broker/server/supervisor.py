@@ -1,0 +1,334 @@
+"""The supervisor: starts the controller and the workers, restarts workers, stops all in order.
+
+It has no thread and no event loop, because processes are forked from it for as long as it runs.
+"""
+
+import logging
+import math
+import os
+import selectors
+import signal
+import socket
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+
+from magnetar_broker.server.children import (
+    HANDLED_SIGNALS,
+    STOP_SIGNALS,
+    Context,
+    Run,
+    fork,
+    name_of,
+)
+from magnetar_broker.server.control import Control, Failed, Message, Peer, Ready, Stop, control_pair
+
+logger = logging.getLogger(__name__)
+
+SHORT_LIFE_SECONDS = 10.0
+"""A process that ends sooner than this after its start counts as one that may do so again."""
+FIRST_PAUSE_SECONDS = 0.1
+MAX_PAUSE_SECONDS = 5.0
+HASTE = 2
+"""From so many requests to stop on, children are killed instead of waited for."""
+
+
+class StartFailed(Exception):
+    """A process could not start; the text says why."""
+
+
+@dataclass(frozen=True)
+class Role:
+    """What one kind of process does, and the bound sockets that it accepts connections from."""
+
+    run: Run
+    sockets: Sequence[socket.socket] = ()
+
+
+@dataclass
+class Pauses:
+    """How long to wait before a process that ended is started again."""
+
+    short_lives: int = 0
+
+    def after(self, lived_seconds: float) -> float:
+        """0 at first and after a long life; then more for each short life in succession."""
+        self.short_lives = self.short_lives + 1 if lived_seconds < SHORT_LIFE_SECONDS else 0
+        doublings = min(self.short_lives - 2, 10)
+        if doublings < 0:
+            return 0.0
+        return min(FIRST_PAUSE_SECONDS * 2.0**doublings, MAX_PAUSE_SECONDS)
+
+
+@dataclass
+class Child:
+    """One of the processes, over all its starts."""
+
+    worker: int | None
+    role: Role
+    generation: int = 0
+    pid: int | None = None
+    """None while it does not run."""
+    control: Control = field(init=False)
+    ready: bool = False
+    failure: str = ""
+    """The error that it reported in this life."""
+    exit_code: int = 0
+    """Of its last life; a signal's number is negative."""
+    started_at: float = 0.0
+    restart_at: float = 0.0
+    pauses: Pauses = field(default_factory=Pauses)
+
+    @property
+    def name(self) -> str:
+        return name_of(self.worker)
+
+    @property
+    def runs(self) -> bool:
+        return self.pid is not None
+
+    def kill(self) -> None:
+        """Send SIGKILL if it runs."""
+        if self.pid is not None:
+            os.kill(self.pid, signal.SIGKILL)
+
+    @property
+    def how_it_ended(self) -> str:
+        """For people: with which exit code or signal, and the error that it reported."""
+        how = f"ended with exit code {self.exit_code}"
+        if self.exit_code < 0:
+            number = -self.exit_code
+            how = f"was ended by signal {number} ({signal.strsignal(number)})"
+        return f"{self.name} {how}{': ' if self.failure else ''}{self.failure}"
+
+
+class Supervisor:
+    """Call `run` once, in a process without threads that has imported all that the children need.
+
+    A worker that ends is started again.  Without the controller the workers cannot go on: if it
+    ends they are stopped, and everything is started again.
+    """
+
+    def __init__(self, controller: Role, worker: Role, workers: int, stop_seconds: float) -> None:
+        """`stop_seconds`: children that have not ended this long after a stop began are killed."""
+        self._controller = Child(None, controller)
+        self._workers = [Child(number, worker) for number in range(workers)]
+        self._children = [self._controller, *self._workers]
+        self._stop_seconds = stop_seconds
+        self._stop_signals = 0
+        self._serving = False
+        self._selector = selectors.DefaultSelector()
+        self._signals, self._signals_sender = socket.socketpair()
+
+    def run(self, announce: Callable[[], None]) -> int:
+        """Serve until SIGTERM or SIGINT, and return the exit code for this process.
+
+        Calls `announce` when all processes are ready for the first time.  Raises `StartFailed`, or
+        the system's error, if they cannot be started.  No child is left in any case.
+        """
+        self._handle_signals()
+        try:
+            self._start()
+            if not self._stop_signals:
+                announce()
+            while not self._serve():
+                self._stop("the controller has ended")
+                if not self._until(lambda: self._stop_signals > 0, self._controller.restart_at):
+                    self._start()
+            logger.info("stopping: the workers first, then the controller")
+            return 0 if self._stop("the broker stops") else 1
+        finally:
+            self._kill()
+
+    def _start(self) -> None:
+        """Start all processes; returns when all are ready, or this process is asked to stop."""
+        for child in self._children:
+            self._fork(child)
+        self._until(
+            lambda: (
+                self._stop_signals > 0
+                or all(child.ready for child in self._children)
+                or not all(child.runs for child in self._children)
+            )
+        )
+        if ended := [child for child in self._children if not child.runs]:
+            cause = next((child for child in ended if child.failure), ended[0])
+            text = cause.failure or f"{cause.how_it_ended} while the broker started"
+            self._stop("another process could not start")
+            raise StartFailed(text)
+
+    def _serve(self) -> bool:
+        """Keep the workers running until asked to stop (True) or the controller ends (False)."""
+        self._serving = True
+        while not self._stop_signals and self._controller.runs:
+            for worker in self._workers:
+                if not worker.runs and worker.restart_at <= time.monotonic():
+                    self._restart(worker)
+            due = min((w.restart_at for w in self._workers if not w.runs), default=math.inf)
+            self._turn(due - time.monotonic())
+        self._serving = False
+        return self._stop_signals > 0
+
+    def _restart(self, worker: Child) -> None:
+        try:
+            self._fork(worker)
+        except OSError as error:  # the system is short of processes or descriptors
+            logger.error("%s cannot be started: %s", worker.name, error)
+            worker.restart_at = time.monotonic() + MAX_PAUSE_SECONDS
+            worker.kill()  # if it runs: it lacks connections with others
+
+    def _stop(self, reason: str) -> bool:
+        """Stop the workers, then the controller; whether all ended in order and in time."""
+        deadline = time.monotonic() + self._stop_seconds
+        stopped = [child for child in self._children if child.runs]
+        self._stop_together(self._workers, reason, deadline)
+        self._stop_together([self._controller], reason, deadline)
+        if late := [child.name for child in stopped if child.runs]:
+            logger.error(
+                "%s: killing %s; the next start recovers from the journal",
+                f"the stop took longer than {self._stop_seconds * 1000:.0f} ms "
+                "(brokerShutdownTimeoutMs)"
+                if self._stop_signals < HASTE
+                else "asked to stop a second time",
+                ", ".join(late),
+            )
+            self._kill()
+        failed = [child for child in stopped if child.exit_code]
+        for child in failed:
+            logger.error("%s", child.how_it_ended)
+        return not failed
+
+    def _stop_together(self, children: list[Child], reason: str, deadline: float) -> None:
+        for child in children:
+            if child.runs:
+                self._send(child, Stop(reason))
+        self._until(
+            lambda: self._stop_signals >= HASTE or not any(child.runs for child in children),
+            deadline,
+        )
+
+    def _kill(self) -> None:
+        """End every child that is left, and wait until it has ended."""
+        for child in self._children:
+            if child.pid is not None:
+                child.kill()
+                self._ended(child, os.waitpid(child.pid, 0)[1])
+
+    # One process -------------------------------------------------------------------------
+
+    def _fork(self, child: Child) -> None:
+        """Start a process, and connect it with every other one that runs."""
+        child.control, theirs = control_pair()
+        child.generation += 1
+        child.ready, child.failure = False, ""
+        workers, sockets = len(self._workers), child.role.sockets
+        context = Context(child.worker, workers, child.generation, theirs, sockets)
+        child.pid = fork(context, child.role.run, partial(self._release, child))
+        child.started_at = time.monotonic()
+        theirs.close()
+        self._selector.register(child.control, selectors.EVENT_READ, partial(self._hear, child))
+        logger.info("%s is process %d", child.name, child.pid)
+        for other in self._children:
+            if other is not child and other.runs:
+                self._connect(child, other)
+
+    def _release(self, own: Child) -> None:
+        """In a new child: close what belongs to this process and to the other children."""
+        self._selector.close()
+        self._signals.close()
+        self._signals_sender.close()
+        for child in self._children:
+            if child is own or child.runs:
+                child.control.close()
+            if child.role is not own.role:
+                for listening in child.role.sockets:
+                    listening.close()
+
+    def _connect(self, one: Child, other: Child) -> None:
+        """Give each of two processes an end of a new pair of sockets."""
+        ends = socket.socketpair()
+        with ends[0], ends[1]:
+            self._send(one, Peer(other.worker, other.generation, ends[0]))
+            self._send(other, Peer(one.worker, one.generation, ends[1]))
+
+    def _send(self, child: Child, message: Message) -> None:
+        try:
+            child.control.send(message)
+        except ConnectionError:
+            pass  # it has ended; its signal follows
+        except OSError as error:
+            logger.error("%s takes no messages, and is killed: %s", child.name, error)
+            child.kill()
+
+    def _hear(self, child: Child) -> bool:
+        """Take what a child tells; False if there is nothing, or it has closed its end."""
+        messages = child.control.receive()
+        for message in messages:
+            match message:
+                case Ready():
+                    child.ready = True
+                    logger.info("%s is ready", child.name)
+                case Failed(text):
+                    child.failure = text
+                case Stop():
+                    self._disconnect(child)
+                    return False
+        return bool(messages)
+
+    def _disconnect(self, child: Child) -> None:
+        with suppress(KeyError):  # it was the first to close its end
+            self._selector.unregister(child.control)
+
+    def _ended(self, child: Child, status: int) -> None:
+        while self._hear(child):
+            pass  # what it told before it ended
+        self._disconnect(child)
+        child.control.close()
+        child.pid, child.exit_code = None, os.waitstatus_to_exitcode(status)
+        if self._serving:
+            now = time.monotonic()
+            pause = child.pauses.after(now - child.started_at)
+            child.restart_at = now + pause
+            logger.error(
+                "%s; starting %s again%s",
+                child.how_it_ended,
+                "everything" if child is self._controller else "it",
+                f" in {pause:.1f} s" if pause else "",
+            )
+
+    # Events ------------------------------------------------------------------------------
+
+    def _handle_signals(self) -> None:
+        """Turn signals into bytes that the selector sees."""
+        for end in (self._signals, self._signals_sender):
+            end.setblocking(False)
+        signal.set_wakeup_fd(self._signals_sender.fileno(), warn_on_full_buffer=False)
+        for number in HANDLED_SIGNALS:
+            signal.signal(number, lambda *_: None)
+        self._selector.register(self._signals, selectors.EVENT_READ, self._take_signals)
+
+    def _take_signals(self) -> None:
+        numbers = self._signals.recv(4096)
+        # Several in one read are one request: a terminal's Ctrl-C can arrive twice.
+        self._stop_signals += any(number in STOP_SIGNALS for number in numbers)
+
+    def _until(self, condition: Callable[[], bool], deadline: float = math.inf) -> bool:
+        """Handle events until the condition holds, or the time has come (monotonic seconds)."""
+        while not condition():
+            seconds = deadline - time.monotonic()
+            if seconds <= 0:
+                return False
+            self._turn(seconds)
+        return True
+
+    def _turn(self, seconds: float) -> None:
+        """Wait for events at most this long, and handle them."""
+        for key, _ in self._selector.select(None if seconds == math.inf else seconds):
+            key.data()
+        for child in self._children:
+            if child.pid is not None:
+                pid, status = os.waitpid(child.pid, os.WNOHANG)
+                if pid:
+                    self._ended(child, status)

@@ -1,0 +1,137 @@
+"""A supervisor whose processes do nothing but report events: a program for test_supervisor.py.
+
+    python supervised.py WORKERS STOP_SECONDS [NAME=BEHAVIOUR...]
+
+Every event is a line of JSON on standard output; errors of the start are handled as the command
+line does.  BEHAVIOUR, of the process NAME, is one of the functions below; `serve` is the default.
+"""
+
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+from contextlib import suppress
+from functools import partial
+
+from magnetar_broker.server.children import Context
+from magnetar_broker.server.control import Peer, Ready, Stop
+from magnetar_broker.server.logs import log_to_stderr
+from magnetar_broker.server.supervisor import Role, StartFailed, Supervisor
+
+
+def report(context: Context, event: str, **details: object) -> None:
+    write(name=context.name, generation=context.generation, event=event, **details)
+
+
+def write(**event: object) -> None:
+    """One system call for a line: the processes share the pipe."""
+    os.write(sys.stdout.fileno(), json.dumps(event).encode() + b"\n")
+
+
+def greet(context: Context, peer: Peer) -> None:
+    """Exchange names with the process at the other end, which shows who it is."""
+    greeting = ""
+    with peer.socket, suppress(ConnectionError):  # it may have ended
+        peer.socket.sendall(f"{context.name} {context.generation}".encode())
+        peer.socket.shutdown(socket.SHUT_WR)
+        greeting = peer.socket.makefile().read()
+    report(context, "met", worker=peer.worker, peer_generation=peer.generation, greeting=greeting)
+
+
+def until_stop(context: Context) -> None:
+    while True:
+        for message in context.control.receive():
+            match message:
+                case Peer():
+                    greet(context, message)
+                case Stop(reason):
+                    report(context, "stopped", reason=reason)
+                    return
+
+
+def serve(context: Context) -> None:
+    report(context, "started", pid=os.getpid())
+    context.control.send(Ready())
+    until_stop(context)
+
+
+def fail(context: Context) -> None:
+    raise OSError("there is no room")
+
+
+def fail_with_defect(context: Context) -> None:
+    raise KeyError("a defect")
+
+
+def die(context: Context) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_twice_when_restarted(context: Context) -> None:
+    if context.generation in (2, 3):
+        die(context)
+    serve(context)
+
+
+def fail_when_restarted(context: Context) -> None:
+    if context.generation == 2:
+        fail(context)
+    serve(context)
+
+
+def never_ready(context: Context) -> None:
+    report(context, "started", pid=os.getpid())
+    until_stop(context)
+
+
+def stubborn(context: Context) -> None:
+    serve(context)
+    signal.pause()
+
+
+def fail_at_the_end(context: Context) -> None:
+    serve(context)
+    fail(context)
+
+
+def descriptors(context: Context) -> None:
+    context.control.send(Ready())
+    own = {context.control.fileno(), *(listening.fileno() for listening in context.sockets)}
+    report(context, "descriptors", own=sorted(own), all=open_descriptors())
+    until_stop(context)
+
+
+def log(context: Context) -> None:
+    logging.getLogger("test").warning("a line of %s", context.name)
+    serve(context)
+
+
+def open_descriptors() -> list[int]:
+    listed = os.listdir("/proc/self/fd")  # with its own descriptor, which is closed again
+    return sorted(int(number) for number in listed if os.path.lexists(f"/proc/self/fd/{number}"))
+
+
+def main() -> None:
+    log_to_stderr("supervisor")
+    workers, stop_seconds, *behaviours = sys.argv[1:]
+    by_name = dict(pair.split("=") for pair in behaviours)
+    inherited = open_descriptors()
+
+    def run(context: Context) -> None:
+        globals()[by_name.get(context.name, "serve")](context)
+
+    clients, http = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
+    supervisor = Supervisor(
+        Role(run, [http]), Role(run, [clients]), int(workers), float(stop_seconds)
+    )
+    try:
+        code = supervisor.run(partial(write, name="supervisor", event="ready", inherited=inherited))
+    except (StartFailed, OSError) as error:
+        raise SystemExit(f"Error: {error}") from error
+    raise SystemExit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,290 @@
+"""The supervisor, with real processes that do nothing but report events (supervised.py)."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from magnetar_broker.server.supervisor import MAX_PAUSE_SECONDS, SHORT_LIFE_SECONDS, Pauses
+
+PROGRAM = Path(__file__).with_name("supervised.py")
+Event = dict[str, Any]
+
+pytestmark = [pytest.mark.daemon, pytest.mark.timeout(60)]
+
+
+class Supervised:
+    """A supervisor in a process of its own, and the events that its processes report."""
+
+    def __init__(self, workers: int, stop_seconds: float, behaviours: list[str]) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, str(PROGRAM), str(workers), str(stop_seconds), *behaviours],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self.events: list[Event] = []
+        self.log = ""
+
+    def until(self, **wanted: object) -> Event:
+        """The first event, reported already or not, with these values."""
+        position = 0
+        while True:
+            for event in self.events[position:]:
+                if wanted.items() <= event.items():
+                    return event
+            position = len(self.events)
+            self._read_line(wanted)
+
+    def until_logged(self, text: str) -> None:
+        while text not in self.log:
+            self._read_line(text)
+
+    def _read_line(self, wanted: object) -> None:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, f"no {wanted} among {self.events}\n{self.log}"
+        self._take(line)
+
+    def _take(self, line: str) -> None:
+        if line.startswith("{"):
+            self.events.append(json.loads(line))
+        else:
+            self.log += line
+
+    def wait(self) -> int:
+        """The exit code, once no process is left: each of them holds the pipe of the events."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._take(line)
+        return self.process.wait()
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.wait()
+
+    def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:
+        """End the first process of this name."""
+        os.kill(self.until(event="started", name=name)["pid"], number)
+
+    def named(self, event: str) -> list[str]:
+        """The names of those that reported an event, in this order."""
+        return [found["name"] for found in self.events if found["event"] == event]
+
+    def close(self) -> None:
+        """End the processes that a failed test has left."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.communicate()
+
+
+Supervise = Callable[..., Supervised]
+
+
+@pytest.fixture
+def supervise() -> Iterator[Supervise]:
+    started: list[Supervised] = []
+
+    def start(*behaviours: str, workers: int = 2, stop_seconds: float = 60) -> Supervised:
+        started.append(Supervised(workers, stop_seconds, list(behaviours)))
+        return started[-1]
+
+    yield start
+    for supervised in started:
+        supervised.close()
+
+
+def test_each_process_is_connected_with_each_other_one(supervise: Supervise) -> None:
+    supervised = supervise(workers=3)
+    supervised.until(event="ready")
+    assert sorted(supervised.named("started")) == ["controller", "worker-0", "worker-1", "worker-2"]
+    names = {None: "controller", 0: "worker-0", 1: "worker-1", 2: "worker-2"}
+    for name in names.values():
+        for number, other in names.items():
+            if other != name:
+                met = supervised.until(event="met", name=name, worker=number)
+                assert (met["peer_generation"], met["greeting"]) == (1, f"{other} 1")
+    assert supervised.stop() == 0
+
+
+def test_a_stop_ends_the_workers_before_the_controller(supervise: Supervise) -> None:
+    supervised = supervise()
+    supervised.until(event="ready")
+    assert supervised.stop() == 0
+    assert sorted(supervised.named("stopped")[:2]) == ["worker-0", "worker-1"]
+    assert supervised.named("stopped")[2:] == ["controller"]
+    assert {event.get("reason") for event in supervised.events if event["event"] == "stopped"} == {
+        "the broker stops"
+    }
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_the_whole_group_is_an_ordered_stop(
+    supervise: Supervise, number: signal.Signals
+) -> None:
+    supervised = supervise()
+    supervised.until(event="ready")
+    os.killpg(supervised.process.pid, number)
+    assert supervised.wait() == 0
+    assert supervised.named("stopped")[2:] == ["controller"]
+
+
+def test_a_start_is_complete_when_every_process_is_ready(supervise: Supervise) -> None:
+    supervised = supervise("worker-1=never_ready")
+    for name in ("controller", "worker-0", "worker-1"):
+        supervised.until(event="started", name=name)
+    assert supervised.stop() == 0
+    assert supervised.named("ready") == []
+    assert supervised.named("stopped")[2:] == ["controller"]
+
+
+@pytest.mark.parametrize("name", ["controller", "worker-1"])
+@pytest.mark.parametrize(
+    ("behaviour", "text"),
+    [
+        ("fail", "Error: there is no room"),
+        ("fail_with_defect", "Error: KeyError: 'a defect'"),
+        ("die", "Error: {name} was ended by signal 9 (Killed) while the broker started"),
+    ],
+)
+def test_a_process_that_cannot_start_stops_all_others(
+    supervise: Supervise, name: str, behaviour: str, text: str
+) -> None:
+    supervised = supervise(f"{name}={behaviour}")
+    assert supervised.wait() == 1
+    assert supervised.log.splitlines()[-1] == text.format(name=name)
+    assert ("Traceback" in supervised.log) == (behaviour == "fail_with_defect")
+    assert supervised.named("ready") == []
+    assert sorted(supervised.named("stopped")) == sorted(supervised.named("started"))
+
+
+def test_a_worker_that_dies_is_started_again_with_new_connections(supervise: Supervise) -> None:
+    supervised = supervise()
+    supervised.until(event="ready")
+    supervised.kill("worker-1", signal.SIGSEGV)
+    supervised.until(event="started", name="worker-1", generation=2)
+    for number, name in ((None, "controller"), (0, "worker-0")):
+        supervised.until(event="met", name="worker-1", generation=2, worker=number)
+        met = supervised.until(event="met", name=name, worker=1, peer_generation=2)
+        assert met["greeting"] == "worker-1 2"
+    assert supervised.stop() == 0
+    assert supervised.named("started").count("worker-0") == 1
+    assert (
+        "worker-1 was ended by signal 11 (Segmentation fault); starting it again" in supervised.log
+    )
+
+
+def test_a_worker_that_dies_again_and_again_is_started_again(supervise: Supervise) -> None:
+    supervised = supervise("worker-0=die_twice_when_restarted")
+    supervised.until(event="ready")
+    supervised.kill("worker-0")
+    supervised.until(event="started", name="worker-0", generation=4)
+    supervised.until(event="met", name="worker-1", worker=0, peer_generation=4)
+    assert supervised.stop() == 0
+    for pause in ("again\n", "again in 0.1 s\n", "again in 0.2 s\n"):
+        assert f"worker-0 was ended by signal 9 (Killed); starting it {pause}" in supervised.log
+
+
+def test_a_worker_that_cannot_start_again_does_not_end_the_others(supervise: Supervise) -> None:
+    supervised = supervise("worker-0=fail_when_restarted")
+    supervised.until(event="ready")
+    supervised.kill("worker-0")
+    supervised.until(event="started", name="worker-0", generation=3)
+    assert supervised.stop() == 0
+    assert "worker-0 ended with exit code 1: there is no room" in supervised.log
+
+
+def test_a_restart_waits_while_the_system_is_short_of_descriptors(supervise: Supervise) -> None:
+    supervised = supervise()
+    supervised.until(event="ready")
+    pid, (soft, hard) = supervised.process.pid, resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, hard))
+    supervised.kill("worker-0")
+    supervised.until_logged("worker-0 cannot be started: [Errno 24] Too many open files")
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
+    supervised.until(event="met", name="worker-1", worker=0, peer_generation=2)
+    assert supervised.stop() == 0
+
+
+def test_the_death_of_the_controller_restarts_everything(supervise: Supervise) -> None:
+    supervised = supervise()
+    supervised.until(event="ready")
+    supervised.kill("controller")
+    for name in ("controller", "worker-0", "worker-1"):
+        supervised.until(event="started", name=name, generation=2)
+    supervised.until(event="met", name="worker-0", generation=2, worker=1)
+    assert sorted(supervised.named("stopped")) == ["worker-0", "worker-1"]
+    assert supervised.stop() == 0
+    assert supervised.named("ready") == ["supervisor"]
+    assert "controller was ended by signal 9 (Killed); starting everything again" in supervised.log
+
+
+def test_no_process_outlives_the_supervisor(supervise: Supervise) -> None:
+    supervised = supervise()
+    supervised.until(event="ready")
+    supervised.process.kill()
+    assert supervised.wait() == -signal.SIGKILL
+    assert sorted(supervised.named("stopped")) == ["controller", "worker-0", "worker-1"]
+
+
+def test_a_stop_that_takes_too_long_kills_who_is_left(supervise: Supervise) -> None:
+    supervised = supervise("worker-1=stubborn", stop_seconds=0.5)
+    supervised.until(event="ready")
+    assert supervised.stop() == 1
+    assert "the stop took longer than 500 ms (brokerShutdownTimeoutMs): killing " in supervised.log
+    assert "worker-1 was ended by signal 9 (Killed)" in supervised.log
+
+
+def test_a_second_signal_kills_who_is_left(supervise: Supervise) -> None:
+    supervised = supervise("worker-1=stubborn")
+    supervised.until(event="ready")
+    supervised.process.terminate()
+    supervised.until(event="stopped", name="worker-1")
+    assert supervised.stop() == 1
+    assert "asked to stop a second time: killing controller, " in supervised.log
+
+
+def test_an_error_at_the_end_is_an_exit_code(supervise: Supervise) -> None:
+    supervised = supervise("worker-0=fail_at_the_end")
+    supervised.until(event="ready")
+    assert supervised.stop() == 1
+    assert "worker-0 ended with exit code 1: there is no room" in supervised.log
+
+
+def test_each_process_has_its_own_descriptors_only(supervise: Supervise) -> None:
+    names = ("controller", "worker-0", "worker-1")
+    supervised = supervise(*(f"{name}=descriptors" for name in names))
+    inherited = supervised.until(event="ready")["inherited"]
+    for name in names:
+        event = supervised.until(event="descriptors", name=name)
+        assert len(event["own"]) == 2
+        # The ends of pairs that have arrived are not read yet.
+        assert event["all"] == sorted({*inherited, *event["own"]})
+    assert supervised.stop() == 0
+
+
+def test_log_records_name_their_process(supervise: Supervise) -> None:
+    supervised = supervise("controller=log", "worker-1=log")
+    supervised.until(event="ready")
+    assert supervised.stop() == 0
+    for name in ("controller", "worker-1"):
+        assert f" WARNING {name} test: a line of {name}\n" in supervised.log
+
+
+def test_pauses_grow_with_short_lives_and_end_with_a_long_one() -> None:
+    pauses = Pauses()
+    growing = [pauses.after(lived_seconds=0) for _ in range(2000)]
+    assert growing[:5] == [0, 0.1, 0.2, 0.4, 0.8]
+    assert growing[-1] == MAX_PAUSE_SECONDS
+    assert pauses.after(SHORT_LIFE_SECONDS) == 0
+    assert pauses.after(0) == 0
+    assert pauses.after(0) == 0.1

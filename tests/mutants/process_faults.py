@@ -1,0 +1,53 @@
+"""Faults of the processes: how they are started, connected and stopped."""
+
+from mutants.fault import Fault
+
+CHILDREN = "broker/magnetar_broker/server/children.py"
+SUPERVISOR = "broker/magnetar_broker/server/supervisor.py"
+TESTS = ("tests/broker/server/test_supervisor.py",)
+
+PROCESS_FAULTS: tuple[Fault, ...] = (
+    Fault(
+        CHILDREN,
+        "a terminal's Ctrl-C ends the processes out of order",
+        "            signal.signal(number, signal.SIG_IGN)\n",
+        "            signal.signal(number, signal.SIG_DFL)\n",
+        TESTS,
+    ),
+    Fault(
+        SUPERVISOR,
+        "processes keep each other alive when the supervisor is dead",
+        "            if child is own or child.runs:\n",
+        "            if child is own:\n",
+        TESTS,
+    ),
+    Fault(
+        SUPERVISOR,
+        "the controller is stopped together with the workers",
+        "        self._stop_together(self._workers, reason, deadline)\n"
+        "        self._stop_together([self._controller], reason, deadline)\n",
+        "        self._stop_together(self._children, reason, deadline)\n",
+        TESTS,
+    ),
+    Fault(
+        SUPERVISOR,
+        "a worker that is started again is not connected",
+        "            if other is not child and other.runs:\n",
+        "            if other is not child and other.runs and child.generation == 1:\n",
+        TESTS,
+    ),
+    Fault(
+        SUPERVISOR,
+        "the broker counts as ready before its last worker is",
+        "all(child.ready for child in self._children)",
+        "any(child.ready for child in self._children)",
+        TESTS,
+    ),
+    Fault(
+        SUPERVISOR,
+        "a stop waits for a process that does not end",
+        "            deadline,\n        )\n",
+        "        )\n",
+        TESTS,
+    ),
+)
