@@ -7,6 +7,7 @@ model-based test finds them shows what it is worth.
 from mutants.admin_faults import ADMIN_FAULTS
 from mutants.fault import Fault
 from mutants.index_file_faults import INDEX_FILE_FAULTS
+from mutants.link_faults import LINK_FAULTS
 from mutants.process_faults import PROCESS_FAULTS
 
 CHUNKED = ("tests/broker/dispatch/test_chunked.py",)
@@ -328,4 +329,5 @@ FAULTS: tuple[Fault, ...] = (
     *INDEX_FILE_FAULTS,
     *ADMIN_FAULTS,
     *PROCESS_FAULTS,
+    *LINK_FAULTS,
 )

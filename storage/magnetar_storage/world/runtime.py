@@ -25,6 +25,7 @@ Cause = Literal[
     "metadata",
     "compaction",
     "http",
+    "link",
     "timer",
     "task",
     "garbage",

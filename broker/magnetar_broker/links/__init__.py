@@ -1,0 +1,1 @@
+"""Links: how the processes of one broker ask and notify each other."""

@@ -1,0 +1,75 @@
+"""Messages of a link as bytes: the size in four bytes, then the message as `marshal` writes it.
+
+Both ends are forks of one process, so they agree on the format of `marshal`, which is the fastest
+that the standard library has for plain values: None, bool, int, float, str, bytes, and tuples,
+lists, sets and dicts of them.  Unlike `pickle` it creates no objects of classes and calls nothing.
+"""
+
+import marshal
+from collections.abc import Iterator
+from struct import Struct
+from typing import Any
+
+FRAME_BYTES = 64 << 20
+"""The most bytes of one message."""
+_SIZE = Struct(">I")
+
+Message = tuple[Any, ...]
+
+
+class BadFrame(Exception):
+    """What came is no message: the two ends do not understand each other."""
+
+
+def encode(message: Message) -> bytes:
+    """A message as a frame; `ValueError` if it holds other than plain values, or is too large."""
+    body = marshal.dumps(message)
+    if len(body) > FRAME_BYTES:
+        raise ValueError(f"a message of {len(body)} bytes: a link carries at most {FRAME_BYTES}")
+    return _SIZE.pack(len(body)) + body
+
+
+class FrameReader:
+    """Cuts a stream of bytes into messages."""
+
+    def __init__(self) -> None:
+        self._left = bytearray()
+        """The beginning of a frame whose end has not come yet."""
+
+    def read(self, data: bytes | bytearray | memoryview) -> Iterator[Message]:
+        """The messages that `data` completes; `BadFrame` for what is none.
+
+        Read them all before the next call.
+        """
+        if self._left:
+            self._left += data
+            if _end_of_frame(self._left, 0) is None:
+                return
+            data, self._left = self._left, bytearray()
+        data = memoryview(data)
+        at = 0
+        while (end := _end_of_frame(data, at)) is not None:
+            yield _decoded(data[at + _SIZE.size : end])
+            at = end
+        self._left += data[at:]
+
+
+def _end_of_frame(data: bytearray | memoryview, at: int) -> int | None:
+    """Where the frame at an offset ends; None if that is beyond the data."""
+    if at + _SIZE.size > len(data):
+        return None
+    (size,) = _SIZE.unpack_from(data, at)
+    if size > FRAME_BYTES:
+        raise BadFrame(f"a message of {size} bytes: a link carries at most {FRAME_BYTES}")
+    end = at + _SIZE.size + int(size)
+    return end if end <= len(data) else None
+
+
+def _decoded(body: memoryview) -> Message:
+    try:
+        message = marshal.loads(body)
+    except (EOFError, ValueError, TypeError) as error:
+        raise BadFrame(f"a message that marshal cannot read: {error}") from error
+    if not isinstance(message, tuple) or not message:
+        raise BadFrame(f"a {type(message).__name__} instead of a message")
+    return message

@@ -1,0 +1,41 @@
+"""Errors as values, so that they arrive in the other process as what they were."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from magnetar_broker.base.errors import BrokerError
+from magnetar_proto.errors import InvalidTopicName
+from magnetar_storage.errors import StorageError
+
+Refusal = tuple[str, str, dict[str, Any]]
+"""The name of an error's class, its text, and its fields."""
+
+
+def _with_subclasses(kind: type[Exception]) -> Iterator[type[Exception]]:
+    yield kind
+    for narrower in kind.__subclasses__():
+        yield from _with_subclasses(narrower)
+
+
+KINDS = {
+    kind.__name__: kind
+    for base in (BrokerError, StorageError, InvalidTopicName)
+    for kind in _with_subclasses(base)
+}
+"""The errors that are raised deliberately; any other is a defect."""
+
+
+def encode_refusal(error: BaseException) -> Refusal | None:
+    """An error as plain values, without its cause; None if it is a defect."""
+    kind = type(error)
+    if KINDS.get(kind.__name__) is not kind:
+        return None
+    return kind.__name__, str(error), vars(error)
+
+
+def decode_refusal(refusal: Refusal) -> Exception:
+    """The error again: of the same class, with the same text and fields."""
+    kind, text, fields = refusal
+    error = KINDS[kind].__new__(KINDS[kind], text)  # not `__init__`, which may take other arguments
+    vars(error).update(fields)
+    return error

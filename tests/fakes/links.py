@@ -1,0 +1,73 @@
+"""Two ends of a link, and the stream between them, which the test moves by hand."""
+
+from fakes.world import ManualClock, ManualTasks
+from magnetar_broker.links.link import Link
+
+
+class Stream:
+    """One direction: carries what a link writes to the other end, `step` bytes at a time."""
+
+    def __init__(self, clock: ManualClock, step: int) -> None:
+        self._clock = clock
+        self._step = step
+        self._bytes = bytearray()
+        self._carrying = False
+        self.writes: list[bytes] = []
+        self._closing = False
+        self.held = False
+        """While set, nothing is carried."""
+        self.to: Link
+        self.joined: Joined
+
+    def write(self, data: bytes, /) -> None:
+        self.writes.append(data)
+        self._bytes += data
+        self.carry()
+
+    def close(self) -> None:
+        self._closing = True
+        self.carry()
+
+    def carry(self) -> None:
+        """Carry on, with the next turn."""
+        if not self._carrying:
+            self._carrying = True
+            self._clock.soon(self._carry)
+
+    def _carry(self) -> None:
+        self._carrying = False
+        if self.held or self.joined.is_cut:
+            return
+        if not self._bytes:
+            if self._closing:
+                self.joined.cut()
+            return
+        piece, self._bytes = self._bytes[: self._step], self._bytes[self._step :]
+        self.to.receive(bytes(piece))
+        self.carry()
+
+
+class Joined:
+    """A link between two sides of one world."""
+
+    def __init__(self, clock: ManualClock | None = None, step: int = 1 << 20) -> None:
+        self.clock = clock or ManualClock()
+        self.tasks = ManualTasks(self.clock)
+        self.left = Link("the right side", self.clock, self.tasks)
+        self.right = Link("the left side", self.clock, self.tasks)
+        self.to_right, self.to_left = Stream(self.clock, step), Stream(self.clock, step)
+        self.to_right.to, self.to_left.to = self.right, self.left
+        self.to_right.joined = self.to_left.joined = self
+        self.is_cut = False
+
+    def connect(self) -> "Joined":
+        """Let both sides send; call it when they serve what they serve."""
+        self.left.connected(self.to_right)
+        self.right.connected(self.to_left)
+        return self
+
+    def cut(self) -> None:
+        """Lose what is under way in both directions, and the stream."""
+        self.is_cut = True
+        self.left.lost()
+        self.right.lost()
