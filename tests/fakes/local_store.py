@@ -1,5 +1,6 @@
 """A `LocalStore` on a `FaultyDisk`, and the truth that a test remembers about it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -8,7 +9,7 @@ from typing import Any, TypeVar
 from fakes.faulty_disk import FaultyDisk
 from fakes.world import InlineWorkers, ManualClock, QueuedWorkers, run
 from magnetar_storage.errors import NoSegment, StorageError
-from magnetar_storage.interfaces import Run, SegmentWriter
+from magnetar_storage.interfaces import Run, SegmentStore, SegmentWriter
 from magnetar_storage.local import directories
 from magnetar_storage.local.limits import Limits
 from magnetar_storage.local.store import LocalStore
@@ -40,34 +41,22 @@ class Truth:
     deleted: bool = False
 
 
-class Machine:
-    """A store, its disk and its world; `restart` after a crash or a stop."""
+class SegmentBooks(ABC):
+    """What is asked of a store, and the truth about each of its segments."""
 
-    def __init__(
-        self, disk: FaultyDisk | None = None, limits: Limits = TINY, directory: int = 0
-    ) -> None:
-        self.disk = disk or FaultyDisk()
-        self.limits = limits
-        self.directory = directory
+    store: SegmentStore
+
+    def __init__(self) -> None:
         self.truths: dict[int, Truth] = {}
         self.writers: dict[int, SegmentWriter] = {}
-        self._start()
 
-    def _start(self) -> None:
-        self.clock = ManualClock()
-        self.workers: InlineWorkers | QueuedWorkers = InlineWorkers(self.clock)
-
-    def open(self) -> LocalStore:
-        self._start()
-        self.writers = {}
-        disk = directories.disk_of(self.disk, self.directory)
-        self.store = self.do(
-            LocalStore.open(disk, self.workers, self.clock, self.limits, directory=self.directory)
-        )
-        return self.store
-
+    @abstractmethod
     def do(self, coro: Coroutine[Any, Any, T]) -> T:
-        return run(coro, self.clock)
+        """Run a coroutine of the store to its end."""
+
+    @abstractmethod
+    def pump(self) -> None:
+        """Let everything that was begun come to its end."""
 
     def create(self) -> int:
         writer = self.do(self.store.create())
@@ -90,9 +79,6 @@ class Machine:
             truth.appended.extend(zip(payloads, counts, strict=True))
         # Else the writer is dead, and the entries before may have survived all the same.
 
-    def pump(self) -> None:
-        self.clock.pump()
-
     def seal(self, segment: int) -> None:
         self.do(self.writers[segment].seal())
         self.truths[segment].sealed = True
@@ -101,9 +87,6 @@ class Machine:
         self.truths[segment].delete_asked = True
         self.do(self.store.delete(segment))
         self.truths[segment].deleted = True
-
-    def close(self) -> None:
-        self.do(self.store.close())
 
     def read_all(
         self, segment: int, step: int = 1000, size: int = 1 << 20
@@ -126,9 +109,11 @@ class Machine:
             if truth.deleted:
                 self._expect_missing(segment)
             elif not truth.delete_asked or self._exists(segment):
-                self._check_segment(segment, truth)
+                self.check_segment(segment)
 
-    def _check_segment(self, segment: int, truth: Truth) -> None:
+    def check_segment(self, segment: int) -> None:
+        """One that exists; it is sealed by this."""
+        truth = self.truths[segment]
         before = self.read_all(segment)
         sealed = self.do(self.store.recover(segment))
         found = self.read_all(segment, step=2, size=64)
@@ -165,3 +150,40 @@ class Machine:
         self.pump()
         assert self.truths[segment].confirmed == 2
         assert self.read_all(segment) == [(b"again", 1), (b"and again", 5)]
+
+
+class Machine(SegmentBooks):
+    """A store, its disk and its world; `open` it again after a crash or a stop."""
+
+    store: LocalStore
+
+    def __init__(
+        self, disk: FaultyDisk | None = None, limits: Limits = TINY, directory: int = 0
+    ) -> None:
+        self.disk = disk or FaultyDisk()
+        self.limits = limits
+        self.directory = directory
+        super().__init__()
+        self._start()
+
+    def _start(self) -> None:
+        self.clock = ManualClock()
+        self.workers: InlineWorkers | QueuedWorkers = InlineWorkers(self.clock)
+
+    def open(self) -> LocalStore:
+        self._start()
+        self.writers = {}
+        disk = directories.disk_of(self.disk, self.directory)
+        self.store = self.do(
+            LocalStore.open(disk, self.workers, self.clock, self.limits, directory=self.directory)
+        )
+        return self.store
+
+    def do(self, coro: Coroutine[Any, Any, T]) -> T:
+        return run(coro, self.clock)
+
+    def pump(self) -> None:
+        self.clock.pump()
+
+    def close(self) -> None:
+        self.do(self.store.close())

@@ -5,6 +5,7 @@ model-based test finds them shows what it is worth.
 """
 
 from mutants.admin_faults import ADMIN_FAULTS
+from mutants.directory_faults import DIRECTORY_FAULTS
 from mutants.fault import Fault
 from mutants.index_file_faults import INDEX_FILE_FAULTS
 from mutants.link_faults import LINK_FAULTS
@@ -327,6 +328,7 @@ FAULTS: tuple[Fault, ...] = (
         ("tests/broker/publishing/test_access.py",),
     ),
     *INDEX_FILE_FAULTS,
+    *DIRECTORY_FAULTS,
     *ADMIN_FAULTS,
     *PROCESS_FAULTS,
     *LINK_FAULTS,

@@ -7,9 +7,12 @@ import pytest
 
 from fakes.faulty_disk import FaultyDisk
 from fakes.local_store import TINY
+from fakes.worker_stores import WorkerStores
 from fakes.world import ManualClock, QueuedWorkers, run, start
 from magnetar_storage.errors import Fenced, NoSegment, StorageError
 from magnetar_storage.interfaces import SegmentStore, SegmentWriter
+from magnetar_storage.joined.opening import open_store
+from magnetar_storage.local import directories
 from magnetar_storage.local.store import LocalStore
 from magnetar_storage.memory.memory_store import MemoryStore
 
@@ -41,12 +44,46 @@ def local() -> Driven:
     return Driven(store, clock, workers.step)
 
 
-DRIVERS: dict[str, Callable[[], Driven]] = {"memory": memory, "local": local}
+def joined() -> Driven:
+    """One process that has several directories open."""
+    clock = ManualClock()
+    workers, disk = QueuedWorkers(clock), FaultyDisk()
+    directories.prepare(disk, 3)
+    store = run(open_store(disk, workers, clock, TINY), clock, workers.step)
+    return Driven(store, clock, workers.step)
+
+
+class Moved:
+    """Every segment is created by one worker, and everything else is asked of another."""
+
+    def __init__(self, created_by: SegmentStore, asked: SegmentStore) -> None:
+        self.create, self.segments = created_by.create, created_by.segments
+        self.recover, self.reader = asked.recover, asked.reader
+        self.delete, self.missing = asked.delete, asked.missing
+        self.close = asked.close
+        self.trouble, self.is_failing = asked.trouble, asked.is_failing
+
+
+def moved() -> Driven:
+    stores = WorkerStores(FaultyDisk(), 2, workers=QueuedWorkers)
+    stores.start()
+    clock = ManualClock()
+    return Driven(Moved(stores.stores[1], stores.stores[0]), clock, stores.step)
+
+
+GROWING: dict[str, Callable[[], Driven]] = {"memory": memory, "local": local, "joined": joined}
+"""Stores whose segments may be read while they are appended to."""
+DRIVERS = GROWING | {"moved": moved}
 
 
 @pytest.fixture(params=DRIVERS)
 def driven(request: pytest.FixtureRequest) -> Driven:
     return DRIVERS[request.param]()
+
+
+@pytest.fixture(params=GROWING)
+def growing(request: pytest.FixtureRequest) -> Driven:
+    return GROWING[request.param]()
 
 
 class Outcomes(list[BaseException | None]):
@@ -180,13 +217,22 @@ def test_reads_keep_within_their_limits(driven: Driven) -> None:
     assert [reader.messages_before(entry) for entry in (0, 1, 10, 20)] == [0, 1, 55, 75]
 
 
-def test_a_reader_sees_no_entry_before_it_is_durable(driven: Driven) -> None:
-    writer = made(driven)
-    reader = run(driven.store.reader(writer.segment), driven.clock, driven.idle)
+def test_a_reader_sees_no_entry_before_it_is_durable(growing: Driven) -> None:
+    writer = made(growing)
+    reader = run(growing.store.reader(writer.segment), growing.clock, growing.idle)
     outcome = Outcomes()
     writer.append([b"a"], [1], outcome)
     before = start(reader.read(0, 1, 1))
-    driven.settle()
+    growing.settle()
     assert before.result().payloads in ([], [b"a"])
     assert outcome == [None]
-    assert run(reader.read(0, 1, 1), driven.clock, driven.idle).payloads == [b"a"]
+    assert run(reader.read(0, 1, 1), growing.clock, growing.idle).payloads == [b"a"]
+
+
+def test_missing_segments_are_those_that_were_deleted_or_never_made(driven: Driven) -> None:
+    there, deleted = made(driven).segment, made(driven).segment
+    run(driven.store.delete(deleted), driven.clock, driven.idle)
+    asked = {there, deleted, deleted + 256 * 100}
+    missing = run(driven.store.missing(asked), driven.clock, driven.idle)
+    assert sorted(missing) == [deleted, deleted + 256 * 100]
+    assert run(driven.store.missing([]), driven.clock, driven.idle) == []

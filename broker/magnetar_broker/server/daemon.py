@@ -22,9 +22,9 @@ from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.world import LoopClock, LoopTasks, ThreadWorkers
 from magnetar_broker.standalone import standalone
 from magnetar_proto.build import KIND
+from magnetar_storage.joined.opening import open_store
 from magnetar_storage.local.limits import Limits
 from magnetar_storage.local.recovery import Finding
-from magnetar_storage.local.store import LocalStore
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.read_budget import DEFAULT_LIMIT, ReadBudget
@@ -77,7 +77,7 @@ class Daemon:
         settings = self.settings
         clock = LoopClock(loop, self._stretches)
         disk = LocalDisk(settings.data_dir, durable=settings.durability is Durability.FSYNC)
-        store = await LocalStore.open(
+        store = await open_store(
             disk,
             workers,
             clock,

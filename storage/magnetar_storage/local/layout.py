@@ -45,8 +45,8 @@ def write_format(disk: Disk, version: int) -> None:
 
 
 def format_of(disk: ReadableDisk) -> int:
-    """The format of a directory that has one; `Unavailable` if this release does not know it."""
-    text = read_file(disk, FORMAT_FILE)
+    """The format of a directory; `Unavailable` if this release does not know it."""
+    text = read_file(disk, FORMAT_FILE) if FORMAT_FILE in disk.list("") else b""
     if not text.startswith(FORMAT) or not text[len(FORMAT) :].strip().isdigit():
         wanted = (FORMAT + b"%d" % ALONE).decode()
         raise Corrupt(FORMAT_FILE, 0, f'expected the line "{wanted}"; restore the file from a copy')

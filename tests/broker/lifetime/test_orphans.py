@@ -1,11 +1,24 @@
 """Segments that no log lists: the empty ones go, everything else stays."""
 
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
 import pytest
 
+from fakes.faulty_disk import FaultyDisk
 from fakes.topics import TopicWorld, entry
+from fakes.worker_stores import WorkerStores
+from fakes.world import ManualTasks
 from magnetar_broker.base.metadata_keys import TOPICS, topic_key
 from magnetar_broker.lifetime.orphans import PAGE, present_segments, sweep, sweep_and_log
-from magnetar_storage.log.log import NEW_VALUE
+from magnetar_proto.names import TopicName
+from magnetar_storage.cursors.cursor_log import CursorLog
+from magnetar_storage.log.cache import EntryCache
+from magnetar_storage.log.engine import Engine
+from magnetar_storage.log.log import NEW_VALUE, Log
+from magnetar_storage.memory.memory_metadata import MemoryMetadata
+
+T = TypeVar("T")
 
 
 def test_only_empty_unlisted_segments_are_deleted() -> None:
@@ -111,3 +124,59 @@ def test_a_stop_during_the_look_is_no_trouble(caplog: pytest.LogCaptureFixture) 
     world.do(world.metadata.put(topic_key(world.name), b"no record"))
     world.do(sweep_and_log(world.engine, {1}, lambda: True))
     assert not caplog.text
+
+
+# Several store directories ------------------------------------------------------------
+
+
+class TwoWorkers:
+    """A topic of worker 1, and cursors that nobody lists in the directory of worker 0."""
+
+    def __init__(self) -> None:
+        self.workers = WorkerStores(FaultyDisk(), 2)
+        self.workers.start()
+        self.engines = [self.engine(worker) for worker in range(2)]
+        log = self.do(Log.open(topic_key(TopicName.parse("t")), self.engines[1], create=True))
+        assert log is not None
+        cursors = self.do(CursorLog.open(log))
+        self.do(cursors.create("s", -1, {}))
+        assert log.record.cursor_segment is not None
+        self.listed = log.record.cursor_segment
+        self.left_over = self.do(self.copy_of(self.listed))
+
+    def engine(self, worker: int) -> Engine:
+        clock = self.workers.clocks[worker]
+        if not worker:
+            self.metadata = MemoryMetadata(clock)
+        store, cache = self.workers.stores[worker], EntryCache(0)
+        return Engine(store, self.metadata, cache, clock, ManualTasks(clock))
+
+    async def copy_of(self, segment: int) -> int:
+        reader = await self.engines[1].store.reader(segment)
+        payloads = (await reader.read(0, 100, 1 << 20)).payloads
+        writer = await self.engines[0].store.create()
+        writer.append(payloads, [0] * len(payloads), lambda error: None)
+        await writer.seal()
+        return writer.segment
+
+    def sweep(self, worker: int) -> list[int]:
+        candidates = self.do(present_segments(self.engines[worker]))
+        return self.do(sweep(self.engines[worker], candidates))
+
+    def do(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.workers.do(work)
+
+
+def test_a_worker_sweeps_the_directories_that_it_has_open() -> None:
+    two = TwoWorkers()
+    assert two.sweep(1) == []
+    assert two.do(present_segments(two.engines[0])) == {two.left_over}
+    assert two.sweep(0) == []
+    assert two.do(present_segments(two.engines[0])) == set()
+    assert two.do(present_segments(two.engines[1])) == {two.listed}
+
+
+def test_cursors_stay_while_a_topic_lacks_its_own_in_another_directory() -> None:
+    two = TwoWorkers()
+    two.do(two.engines[1].store.delete(two.listed))
+    assert two.sweep(0) == [two.left_over]

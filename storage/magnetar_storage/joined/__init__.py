@@ -1,0 +1,1 @@
+"""One store over several store directories, of which other processes have some open."""

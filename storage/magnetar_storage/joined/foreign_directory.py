@@ -1,0 +1,40 @@
+"""A store directory that another process has open."""
+
+from collections.abc import Sequence
+
+from magnetar_storage.interfaces import Sealed, SegmentId
+from magnetar_storage.joined.holder import Holder
+from magnetar_storage.local.finished_segments import FinishedSegments
+from magnetar_storage.local.segment_writer import LocalReader
+from magnetar_storage.world.disk import ReadableDisk
+from magnetar_storage.world.runtime import Worker
+
+
+class ForeignDirectory:
+    """Its holder settles and deletes its segments; their files are read here, once finished."""
+
+    def __init__(
+        self, disk: ReadableDisk, reads: Worker, holder: Holder, files: FinishedSegments
+    ) -> None:
+        self._disk = disk
+        self._reads = reads
+        self._holder = holder
+        self._files = files
+
+    async def recover(self, segment: SegmentId) -> Sealed:
+        return await self._holder.recover(segment)
+
+    async def reader(self, segment: SegmentId) -> LocalReader:
+        found = self._files.present(segment)
+        if found is None:
+            # A file that is not finished lacks entries, or has some that do not count.
+            await self._holder.finish(segment)
+            found = await self._files.load(segment)
+        return LocalReader(found, self._disk, self._reads)
+
+    async def delete(self, segment: SegmentId) -> None:
+        await self._holder.delete(segment)
+        self._files.pop(segment)
+
+    async def missing(self, segments: Sequence[SegmentId]) -> list[SegmentId]:
+        return await self._holder.missing(segments)

@@ -1,0 +1,123 @@
+"""The segments of all store directories of a data directory, for one of its processes.
+
+A process creates segments in one directory.  It reads and deletes segments of others, because
+topics move between workers: what a topic has appended before stays where it is.
+"""
+
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+
+from magnetar_storage.errors import NoSegment, StorageError, Unavailable
+from magnetar_storage.interfaces import Sealed, SegmentId
+from magnetar_storage.joined.foreign_directory import ForeignDirectory
+from magnetar_storage.local import directories
+from magnetar_storage.local.recovery import Finding
+from magnetar_storage.local.segment_ids import directory_of
+from magnetar_storage.local.segment_writer import LocalReader, LocalWriter
+from magnetar_storage.local.store import LocalStore
+
+ASKED_AT_ONCE = 10_000
+"""Segments that a holder is asked for at a time."""
+
+
+class JoinedStore:
+    """A `SegmentStore` over directories that are open here and directories that others have."""
+
+    def __init__(
+        self,
+        own: int,
+        opened: Mapping[int, LocalStore],
+        foreign: Mapping[int, ForeignDirectory],
+        findings: list[Finding],
+    ) -> None:
+        """`own` is the directory for new segments, one of those `opened` by this process."""
+        self.findings = findings
+        """As of `LocalStore`, of all directories."""
+        self._own = opened[own]
+        self._opened = opened
+        self._directories: dict[int, LocalStore | ForeignDirectory] = {**opened, **foreign}
+
+    @property
+    def trouble(self) -> StorageError | None:
+        return self._own.trouble
+
+    @property
+    def is_failing(self) -> bool:
+        return self._own.is_failing
+
+    @property
+    def last_id(self) -> SegmentId:
+        """No segment of the directories that are open here has, or had, a larger id."""
+        return max(store.last_id for store in self._opened.values())
+
+    async def advance_beyond(self, segment: SegmentId) -> None:
+        """As `LocalStore.advance_beyond`, for new segments.
+
+        Before this process serves a topic, call it with the largest id of every process that has
+        served it: on a start, with the largest `last_id` of all.
+        """
+        await self._own.advance_beyond(segment)
+
+    def opened(self, segment: SegmentId) -> LocalStore:
+        """Its store, for answering another process; `Unavailable` if it is not open here."""
+        number = directory_of(segment)
+        if number not in self._opened:
+            raise Unavailable(f"segment {segment} is in directory {number}, which is not open here")
+        return self._opened[number]
+
+    async def create(self) -> LocalWriter:
+        return await self._own.create()
+
+    async def recover(self, segment: SegmentId) -> Sealed:
+        return await self._directory(segment).recover(segment)
+
+    async def reader(self, segment: SegmentId) -> LocalReader:
+        return await self._directory(segment).reader(segment)
+
+    async def delete(self, segment: SegmentId) -> None:
+        found = self._directories.get(directory_of(segment))
+        if found is not None:
+            await found.delete(segment)
+
+    async def missing(self, segments: Collection[SegmentId]) -> list[SegmentId]:
+        by_directory: dict[int, list[SegmentId]] = {}
+        for segment in segments:
+            by_directory.setdefault(directory_of(segment), []).append(segment)
+        missing: list[SegmentId] = []
+        for number, all_of_it in by_directory.items():
+            missing += await self._missing_in(number, all_of_it)
+        return missing
+
+    async def segments(self) -> AsyncIterator[SegmentId]:
+        """Those of the directories that are open here."""
+        for store in self._opened.values():
+            async for segment in store.segments():
+                yield segment
+
+    async def close(self) -> None:
+        """Close every directory that is open here; then raise what failed first."""
+        failure: BaseException | None = None
+        # Directory 0 is the last: its lock is that of the data directory.
+        for number in sorted(self._opened, reverse=True):
+            try:
+                await self._opened[number].close()
+            except StorageError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+
+    async def _missing_in(self, number: int, segments: list[SegmentId]) -> Sequence[SegmentId]:
+        found = self._directories.get(number)
+        if found is None:
+            return segments
+        missing: list[SegmentId] = []
+        for at in range(0, len(segments), ASKED_AT_ONCE):
+            missing += await found.missing(segments[at : at + ASKED_AT_ONCE])
+        return missing
+
+    def _directory(self, segment: SegmentId) -> LocalStore | ForeignDirectory:
+        number = directory_of(segment)
+        found = self._directories.get(number)
+        if found is None:
+            name = directories.name_of(number)
+            raise NoSegment(f"there is no segment {segment}: the data directory has no {name}")
+        return found

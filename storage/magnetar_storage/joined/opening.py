@@ -1,0 +1,104 @@
+"""Opening the store of one process, with all store directories of the data directory."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from magnetar_storage.errors import StorageError
+from magnetar_storage.joined.foreign_directory import ForeignDirectory
+from magnetar_storage.joined.holder import Holder
+from magnetar_storage.joined.joined_store import JoinedStore
+from magnetar_storage.local import directories
+from magnetar_storage.local import limits as sizes
+from magnetar_storage.local.finished_segments import FinishedSegments
+from magnetar_storage.local.journal import Observe
+from magnetar_storage.local.limits import Limits
+from magnetar_storage.local.recovery import Finding
+from magnetar_storage.local.store import LocalStore, Report
+from magnetar_storage.world.disk import Disk, Lock
+from magnetar_storage.world.runtime import Clock, Workers
+
+
+@dataclass(frozen=True)
+class Share:
+    """Which of `of` workers a process is; it opens the directories d with d % of == worker."""
+
+    worker: int = 0
+    of: int = 1
+    holders: Mapping[int, Holder] = field(default_factory=dict)
+    """The other workers, by number."""
+
+
+ALL = Share()
+"""Of a broker that is one process."""
+
+
+async def open_store(
+    disk: Disk,
+    workers: Workers,
+    clock: Clock,
+    limits: Limits = sizes.DEFAULT,
+    observe: Observe | None = None,
+    timer: Callable[[], float] | None = None,
+    report: Report | None = None,
+    share: Share = ALL,
+    lock: Lock | None = None,
+) -> JoinedStore:
+    """Open what is this process's share of a data directory; see its `findings` then.
+
+    `disk` is that of the data directory, and `lock` its lock if the caller holds it and this
+    process opens directory 0; the others are as for `LocalStore.open`, which locks what is not
+    locked.  If there are several workers, `directories.prepare` was called before they started.
+    """
+    found = await workers.background.run(partial(_find, disk))
+    own = share.worker
+    mine = sorted({own, *(number for number in found if number % share.of == own)})
+    findings: list[Finding] = []
+    add = report or findings.append
+    opened: dict[int, LocalStore] = {}
+    try:
+        for number in mine:
+            opened[number] = await LocalStore.open(
+                directories.disk_of(disk, number), workers, clock, limits, observe, timer,
+                partial(_report, add, number), number, lock if number == 0 else None,
+            )  # fmt: skip
+        # Topics of this process may have segments in any of them.
+        await opened[own].advance_beyond(max(store.last_id for store in opened.values()))
+    except BaseException:
+        for store in opened.values():
+            with suppress(StorageError):
+                await store.close()
+        raise
+    for number, store in opened.items():
+        findings += [within(number, finding) for finding in store.findings]
+    foreign: dict[int, ForeignDirectory] = {}
+    for number in set(found) - opened.keys():
+        files = directories.disk_of(disk, number)
+        foreign[number] = ForeignDirectory(
+            files,
+            workers.reads,
+            share.holders[number % share.of],
+            FinishedSegments(
+                files, workers.reads, limits.loaded_segments, partial(_report, add, number)
+            ),
+        )
+    return JoinedStore(own, opened, foreign, findings)
+
+
+def _find(disk: Disk) -> list[int]:
+    found = directories.present(disk)
+    directories.check(disk, found)
+    return found
+
+
+def _report(report: Report, directory: int, finding: Finding) -> None:
+    report(within(directory, finding))
+
+
+def within(directory: int, finding: Finding) -> Finding:
+    """A finding of a store directory, with the file's name in the data directory."""
+    if not directory:
+        return finding
+    name = directories.name_of(directory)
+    return replace(finding, file=f"{name}/{finding.file}", text=f"{name}: {finding.text}")

@@ -1,0 +1,103 @@
+"""Faults of several store directories: whose ids come next, and who may read what."""
+
+from mutants.fault import Fault
+
+DIRECTORIES = "storage/magnetar_storage/local/directories.py"
+FOREIGN = "storage/magnetar_storage/joined/foreign_directory.py"
+IDS = "storage/magnetar_storage/local/segment_ids.py"
+JOINED = "storage/magnetar_storage/joined/joined_store.py"
+OPENING = "storage/magnetar_storage/joined/opening.py"
+RECOVERY = "storage/magnetar_storage/local/recovery.py"
+STORE = "storage/magnetar_storage/local/store.py"
+JOINED_TESTS = ("tests/storage/joined/test_joined_store.py",)
+ID_TESTS = ("tests/storage/local/test_segment_ids.py",)
+DIRECTORY_TESTS = ("tests/storage/local/test_directories.py",)
+ORPHAN_TESTS = ("tests/broker/lifetime/test_orphans.py",)
+
+DIRECTORY_FAULTS = (
+    Fault(
+        OPENING,
+        "new ids are not above those of the other directories of the process",
+        "        await opened[own].advance_beyond("
+        "max(store.last_id for store in opened.values()))\n",
+        "",
+        JOINED_TESTS,
+    ),
+    Fault(
+        STORE,
+        "a start that has lost the last round does not know how far ids have come",
+        '            await self._commit(DELETE, skipped, b"", lambda: None)\n',
+        "",
+        ID_TESTS,
+    ),
+    Fault(
+        STORE,
+        "a segment that was made before ids advanced is handed out after",
+        "while made.id <= self._passed:",
+        "while False:",
+        ID_TESTS,
+    ),
+    Fault(
+        STORE,
+        "an advance goes back behind ids that were given out",
+        "max(segment, self.last_id)",
+        "segment",
+        ID_TESTS,
+    ),
+    Fault(
+        IDS,
+        "ids count in ones where they name a directory",
+        "return segment + count * DIRECTORIES",
+        "return segment + count",
+        ID_TESTS,
+    ),
+    Fault(
+        RECOVERY,
+        "a store directory is used in the place of another",
+        "    _check_directory(start, directory)\n",
+        "",
+        ID_TESTS,
+    ),
+    Fault(
+        DIRECTORIES,
+        "earlier releases use a data directory that has others",
+        "            layout.write_format(disk, layout.SEVERAL)\n",
+        "            pass\n",
+        DIRECTORY_TESTS,
+    ),
+    Fault(
+        FOREIGN,
+        "a segment of another process is read before its file is finished",
+        "            await self._holder.finish(segment)\n",
+        "",
+        JOINED_TESTS,
+    ),
+    Fault(
+        STORE,
+        "a segment is reported as finished that is in the journal only",
+        "        if segment not in self._finished:\n            await self.checkpoint()\n",
+        "",
+        JOINED_TESTS,
+    ),
+    Fault(
+        STORE,
+        "a segment of an earlier life never gets its footer",
+        "            await self._find(segment)  # a checkpoint writes the footers",
+        "            pass  # a checkpoint writes the footers",
+        JOINED_TESTS,
+    ),
+    Fault(
+        JOINED,
+        "a process deletes in the directories that it has open only",
+        "            await found.delete(segment)",
+        "            await self._own.delete(segment)",
+        JOINED_TESTS,
+    ),
+    Fault(
+        JOINED,
+        "segments of other processes are always taken to exist",
+        "        if found is None:\n            return segments",
+        "        if number not in self._opened:\n            return []",
+        ORPHAN_TESTS,
+    ),
+)
