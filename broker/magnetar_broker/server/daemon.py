@@ -13,6 +13,7 @@ from magnetar_broker.config import Durability, Settings
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.names.ownership import SoleOwner
 from magnetar_broker.server.advertised import advertised, advertised_host
+from magnetar_broker.server.allocator import share_one_heap
 from magnetar_broker.server.descriptors import Descriptors, raise_limit
 from magnetar_broker.server.event_loop import loop_factory
 from magnetar_broker.server.garbage import CHECK_SECONDS, CLOSED_TOPICS, Garbage
@@ -191,6 +192,7 @@ def serve(settings: Settings, warnings: list[str]) -> None:
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     raise_limit()
+    share_one_heap()
 
     factory, warning = loop_factory()
 
