@@ -30,4 +30,4 @@ def share_one_heap() -> bool:
     if adjust is None:  # not glibc
         return False
     wanted = ((M_ARENA_MAX, 1), (M_MMAP_THRESHOLD, MMAP_BYTES), (M_TRIM_THRESHOLD, TRIM_BYTES))
-    return all([adjust(parameter, value) == 1 for parameter, value in wanted])
+    return sum(int(adjust(parameter, value)) for parameter, value in wanted) == len(wanted)
