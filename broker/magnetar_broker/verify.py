@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, replace
 from tempfile import TemporaryDirectory
 
@@ -13,10 +13,11 @@ import click
 
 from magnetar_broker.base.metadata_keys import TOPICS, topic_of
 from magnetar_storage.errors import Corrupt
-from magnetar_storage.local import layout
+from magnetar_storage.local import directories, layout
 from magnetar_storage.metadata.sqlite import FILE as METADATA_FILE
 from magnetar_storage.metadata.sqlite import Database, check_log
-from magnetar_storage.verify.verify import Problem, Progress, Report, size_of, verify
+from magnetar_storage.verify.report import Problem, Progress, Report
+from magnetar_storage.verify.verify import size_of, verify
 from magnetar_storage.world.disk import ReadOnlyDisk
 
 PAGE = 1000
@@ -27,13 +28,15 @@ COLUMNS = ("file", "offset", "segment", "entries", "topic", "what")
 def check(data_dir: str, with_progress: bool) -> Report:
     """Check a data directory; `StorageError` if a broker uses it or it cannot be read."""
     disk = ReadOnlyDisk(data_dir)
-    lock = disk.lock(layout.LOCK_FILE)
-    try:
+    with ExitStack() as locks:
+        # First of all that of the data directory: then no broker makes further directories.
+        locks.enter_context(closing(disk.lock(layout.LOCK_FILE)))
+        for number in directories.present(disk)[1:]:
+            name = directories.path_of(number, layout.LOCK_FILE)
+            locks.enter_context(closing(disk.lock(name)))
         records, damage = _log_records(disk)
         with _progress(size_of(disk) if with_progress else 0) as progress:
             report = verify(disk, records, progress)
-    finally:
-        lock.close()
     report.problems[:0] = damage
     report.problems[:] = [_named(problem) for problem in report.problems]
     return report

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from click.testing import CliRunner, Result
 
 from magnetar import connect
 from magnetar_broker.cli import verify
+from magnetar_storage.local import directories
+from magnetar_storage.world.disk import LocalDisk
 from running_broker import RunningBroker
 
 TOPIC = "persistent://public/default/verify me+"
@@ -98,3 +101,16 @@ def test_a_rotten_database_is_damage(stopped: Path) -> None:
 def test_what_is_no_directory_cannot_be_checked(tmp_path: Path) -> None:
     assert run(tmp_path / "nowhere").exit_code == 2
     assert run(tmp_path).exit_code == 2
+
+
+@pytest.mark.parametrize("directory", ["", "workers/1/", "workers/2/"])
+def test_a_store_directory_in_use_prevents_the_check(tmp_path: Path, directory: str) -> None:
+    disk = LocalDisk(str(tmp_path))
+    directories.prepare(disk, 3)
+    lock = disk.lock(f"{directory}LOCK")
+    result = run(tmp_path)
+    assert result.exit_code == 2
+    assert f"in use by process {os.getpid()}" in result.output
+    lock.close()
+    result = run(tmp_path)
+    assert result.exit_code == 1 and "metadata.db" in result.output

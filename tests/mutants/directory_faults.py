@@ -9,9 +9,11 @@ JOINED = "storage/magnetar_storage/joined/joined_store.py"
 OPENING = "storage/magnetar_storage/joined/opening.py"
 RECOVERY = "storage/magnetar_storage/local/recovery.py"
 STORE = "storage/magnetar_storage/local/store.py"
+VERIFY_STORE = "storage/magnetar_storage/verify/verify_store.py"
 JOINED_TESTS = ("tests/storage/joined/test_joined_store.py",)
 ID_TESTS = ("tests/storage/local/test_segment_ids.py",)
 DIRECTORY_TESTS = ("tests/storage/local/test_directories.py",)
+VERIFY_TESTS = ("tests/storage/verify/test_verify_directories.py",)
 ORPHAN_TESTS = ("tests/broker/lifetime/test_orphans.py",)
 
 DIRECTORY_FAULTS = (
@@ -92,6 +94,20 @@ DIRECTORY_FAULTS = (
         "            await found.delete(segment)",
         "            await self._own.delete(segment)",
         JOINED_TESTS,
+    ),
+    Fault(
+        VERIFY_STORE,
+        "a segment in the directory of another is checked as one of its own",
+        "if directory_of(number) == self._directory:",
+        "if True:",
+        VERIFY_TESTS,
+    ),
+    Fault(
+        "broker/magnetar_broker/verify.py",
+        "a data directory is checked while a worker uses its part",
+        "            locks.enter_context(closing(disk.lock(name)))\n",
+        "",
+        ("tests/broker/test_verify_command.py",),
     ),
     Fault(
         JOINED,

@@ -100,5 +100,5 @@ def within(directory: int, finding: Finding) -> Finding:
     """A finding of a store directory, with the file's name in the data directory."""
     if not directory:
         return finding
-    name = directories.name_of(directory)
-    return replace(finding, file=f"{name}/{finding.file}", text=f"{name}: {finding.text}")
+    file = directories.path_of(directory, finding.file)
+    return replace(finding, file=file, text=f"{directories.name_of(directory)}: {finding.text}")

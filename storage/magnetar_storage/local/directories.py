@@ -14,6 +14,11 @@ def name_of(directory: int) -> str:
     return f"{WORKERS}/{directory}" if directory else ""
 
 
+def path_of(directory: int, name: str) -> str:
+    """The name within the data directory of something in a store directory."""
+    return f"{name_of(directory)}/{name}" if directory else name
+
+
 def disk_of(disk: Disk, directory: int) -> Disk:
     """The disk for the files of one store directory, from that of the data directory."""
     return Subtree(disk, name_of(directory)) if directory else disk

@@ -71,6 +71,16 @@ def test_new_ids_are_above_those_of_every_directory() -> None:
     assert made == sorted(made)
 
 
+def test_one_process_needs_no_others_to_know_all_ids() -> None:
+    books = books_of(2)
+    books.turn_to(1)
+    latest = [books.create() for _ in range(20)][-1]
+    books.close()
+    clock = ManualClock()
+    store = run(open_store(books.disk, InlineWorkers(clock), clock, TINY), clock)
+    assert run(store.create(), clock).segment > latest
+
+
 def test_ids_of_a_worker_that_starts_again_are_above_what_the_others_created_meanwhile() -> None:
     books = books_of(2)
     books.workers.kill(1)

@@ -33,7 +33,8 @@ from magnetar_storage.log.log import Log
 from magnetar_storage.log.log_record import LogRecord
 from magnetar_storage.log.roll_limits import RollLimits
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
-from magnetar_storage.verify.verify import Problem, Report, size_of, verify
+from magnetar_storage.verify.report import Problem, Report
+from magnetar_storage.verify.verify import size_of, verify
 
 T = TypeVar("T")
 
