@@ -1,33 +1,44 @@
 """What the supervisor and a child process tell each other over their control socket.
 
-A message is a line of JSON; the socket of a `Peer` travels beside its line (SCM_RIGHTS).
+A message is a line of JSON; the sockets of a `Peer` travel beside its line (SCM_RIGHTS).
 """
 
 import errno
 import json
 import os
-import socket
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from socket import MSG_CTRUNC, recv_fds, send_fds, socket, socketpair
 
 READ_BYTES = 64 << 10
 MAX_SOCKETS = 16
-"""Sockets that one read takes; a system delivers one, or few, at a time."""
+"""Sockets that one read takes; a read ends behind the sockets of one message."""
 
 
 @dataclass(frozen=True)
 class Peer:
-    """To a child: another process has started, and this socket leads to it.
+    """To a child: another process has started, and these stream sockets lead to it.
 
-    The socket is a stream with a process of this generation at its other end; who receives it
-    closes it.  A higher generation of the same process replaces the lower one, which has ended.
+    A higher generation of the same process replaces the lower one, which has ended.  Who receives
+    the sockets closes them.
     """
 
     worker: int | None
     """The number of the worker; None is the controller."""
     generation: int
     """How many times that process was started, this one included."""
-    socket: socket.socket
+    link: socket
+    """For requests and answers, in both directions."""
+    clients_out: socket | None = None
+    """Between workers: to pass sockets of clients to that one."""
+    clients_in: socket | None = None
+    """Between workers: brings sockets of clients from that one."""
+
+    @property
+    def sockets(self) -> list[socket]:
+        """Those that there are, in the order of the fields."""
+        return [one for one in (self.link, self.clients_out, self.clients_in) if one is not None]
 
 
 @dataclass(frozen=True)
@@ -51,16 +62,16 @@ class Failed:
 
 
 Message = Peer | Stop | Ready | Failed
-KINDS: dict[str, type[Message]] = {kind.__name__: kind for kind in (Peer, Stop, Ready, Failed)}
+KINDS = {kind.__name__: kind for kind in (Stop, Ready, Failed)}
 
 
 @dataclass(eq=False)
 class Control:
     """One end of a control socket; pass it to `select`, or its `fileno` to `add_reader`."""
 
-    end: socket.socket
+    end: socket
     _read: bytearray = field(default_factory=bytearray)
-    _sockets: deque[socket.socket] = field(default_factory=deque)
+    _sockets: deque[socket] = field(default_factory=deque)
 
     def fileno(self) -> int:
         """The descriptor, which is readable when `receive` has something to return."""
@@ -69,14 +80,15 @@ class Control:
     def send(self, message: Message) -> None:
         """Send a message; raises OSError if the other end is closed or does not read.
 
-        The caller still owns the socket of a `Peer`, and may close it now.
+        The caller still owns the sockets of a `Peer`, and may close them now.
         """
-        fields = {name: value for name, value in vars(message).items() if name != "socket"}
-        line = json.dumps([type(message).__name__, fields]).encode() + b"\n"
         if isinstance(message, Peer):
-            socket.send_fds(self.end, [line], [message.socket.fileno()])
+            sockets = message.sockets
+            fields = {"worker": message.worker, "generation": message.generation}
+            line = _line("Peer", fields | {"sockets": len(sockets)})
+            send_fds(self.end, [line], [one.fileno() for one in sockets])
         else:
-            self.end.sendall(line)
+            self.end.sendall(_line(type(message).__name__, vars(message)))
 
     def receive(self) -> list[Message]:
         """Read once and return the messages that are complete; `Stop` when the other end is closed.
@@ -84,13 +96,13 @@ class Control:
         Blocks if nothing has come and the socket is a blocking one.
         """
         try:
-            data, numbers, flags, _ = socket.recv_fds(self.end, READ_BYTES, MAX_SOCKETS)
+            data, numbers, flags, _ = recv_fds(self.end, READ_BYTES, MAX_SOCKETS)
         except BlockingIOError:
             return []
         except ConnectionError:
             data, numbers, flags = b"", [], 0
-        self._sockets.extend(socket.socket(fileno=number) for number in numbers)
-        if flags & socket.MSG_CTRUNC:
+        self._sockets.extend(socket(fileno=number) for number in numbers)
+        if flags & MSG_CTRUNC:
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         if not data:
             return [Stop("the other end of the control socket is closed")]
@@ -105,13 +117,18 @@ class Control:
 
     def _message(self, line: bytearray) -> Message:
         name, fields = json.loads(line)
-        if name == Peer.__name__:
-            fields["socket"] = self._sockets.popleft()
+        if name == "Peer":
+            sockets = [self._sockets.popleft() for _ in range(fields.pop("sockets"))]
+            return Peer(fields["worker"], fields["generation"], *sockets)
         return KINDS[name](**fields)
+
+
+def _line(name: str, fields: Mapping[str, object]) -> bytes:
+    return json.dumps([name, fields]).encode() + b"\n"
 
 
 def control_pair() -> tuple[Control, Control]:
     """The supervisor's end, which never blocks, and the child's, which does."""
-    ours, theirs = socket.socketpair()
+    ours, theirs = socketpair()
     ours.setblocking(False)
     return Control(ours), Control(theirs)

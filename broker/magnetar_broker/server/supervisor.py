@@ -11,7 +11,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -247,11 +247,17 @@ class Supervisor:
                     listening.close()
 
     def _connect(self, one: Child, other: Child) -> None:
-        """Give each of two processes an end of a new pair of sockets."""
-        ends = socket.socketpair()
-        with ends[0], ends[1]:
-            self._send(one, Peer(other.worker, other.generation, ends[0]))
-            self._send(other, Peer(one.worker, one.generation, ends[1]))
+        """Give two processes the ends of new sockets between them."""
+        with ExitStack() as copies:  # the processes have their own
+            link, there, back = (_pair(copies) for _ in range(3))
+            if self._controller in (one, other):
+                to_one = Peer(other.worker, other.generation, link[0])
+                to_other = Peer(one.worker, one.generation, link[1])
+            else:
+                to_one = Peer(other.worker, other.generation, link[0], there[0], back[1])
+                to_other = Peer(one.worker, one.generation, link[1], back[0], there[1])
+            self._send(one, to_one)
+            self._send(other, to_other)
 
     def _send(self, child: Child, message: Message) -> None:
         try:
@@ -332,3 +338,9 @@ class Supervisor:
                 pid, status = os.waitpid(child.pid, os.WNOHANG)
                 if pid:
                     self._ended(child, status)
+
+
+def _pair(owner: ExitStack) -> tuple[socket.socket, socket.socket]:
+    """Two connected sockets, which the owner closes."""
+    one, other = socket.socketpair()
+    return owner.enter_context(one), owner.enter_context(other)

@@ -32,12 +32,17 @@ def write(**event: object) -> None:
 
 def greet(context: Context, peer: Peer) -> None:
     """Exchange names with the process at the other end, which shows who it is."""
-    greeting = ""
-    with peer.socket, suppress(ConnectionError):  # it may have ended
-        peer.socket.sendall(f"{context.name} {context.generation}".encode())
-        peer.socket.shutdown(socket.SHUT_WR)
-        greeting = peer.socket.makefile().read()
-    report(context, "met", worker=peer.worker, peer_generation=peer.generation, greeting=greeting)
+    own_name = f"{context.name} {context.generation}".encode()
+    greetings = []
+    with suppress(ConnectionError):  # it may have ended
+        for end in filter(None, (peer.link, peer.clients_out)):
+            end.sendall(own_name)
+            end.shutdown(socket.SHUT_WR)
+        for end in filter(None, (peer.link, peer.clients_in)):
+            greetings.append(end.makefile().read())
+    for end in peer.sockets:
+        end.close()
+    report(context, "met", worker=peer.worker, peer_generation=peer.generation, greetings=greetings)
 
 
 def until_stop(context: Context) -> None:

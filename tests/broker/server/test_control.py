@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -42,19 +43,23 @@ def test_messages_arrive_in_order(ends: tuple[Control, Control]) -> None:
 def test_sockets_arrive_with_their_peers(ends: tuple[Control, Control]) -> None:
     ours, theirs = ends
     count = 40  # several reads
-    kept = []
-    for number in range(count):
-        ours.send(Stop("between"))
-        near, far = socket.socketpair()
-        with far:
-            ours.send(Peer(None if number == 0 else number, number + 1, far))
-        kept.append(near)
-    peers = [m for m in received(theirs, 2 * count) if isinstance(m, Peer)]
-    assert [peer.worker for peer in peers] == [None, *range(1, count)]
-    for near, peer in zip(kept, peers, strict=True):
-        with near, peer.socket:
-            near.sendall(b"to %d" % peer.generation)
-            assert peer.socket.recv(100) == b"to %d" % peer.generation
+    with ExitStack() as kept:
+
+        def pair() -> tuple[socket.socket, socket.socket]:
+            near, far = socket.socketpair()
+            return kept.enter_context(near), kept.enter_context(far)
+
+        pairs = [[pair() for _ in range(1 if n % 2 else 3)] for n in range(count)]
+        for n, made in enumerate(pairs):
+            ours.send(Stop("between"))
+            ours.send(Peer(None if n == 0 else n, n + 1, *(far for _, far in made)))
+        peers = [m for m in received(theirs, 2 * count) if isinstance(m, Peer)]
+        assert [peer.worker for peer in peers] == [None, *range(1, count)]
+        for made, peer in zip(pairs, peers, strict=True):
+            assert len(peer.sockets) == len(made)
+            for (near, _), arrived in zip(made, peer.sockets, strict=True):
+                near.sendall(b"to %d" % peer.generation)
+                assert kept.enter_context(arrived).recv(100) == b"to %d" % peer.generation
 
 
 def test_what_arrives_in_pieces_is_put_together(ends: tuple[Control, Control]) -> None:

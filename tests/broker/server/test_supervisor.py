@@ -107,12 +107,13 @@ def test_each_process_is_connected_with_each_other_one(supervise: Supervise) -> 
     supervised = supervise(workers=3)
     supervised.until(event="ready")
     assert sorted(supervised.named("started")) == ["controller", "worker-0", "worker-1", "worker-2"]
-    names = {None: "controller", 0: "worker-0", 1: "worker-1", 2: "worker-2"}
-    for name in names.values():
-        for number, other in names.items():
+    numbers = {"controller": None, "worker-0": 0, "worker-1": 1, "worker-2": 2}
+    for name, own in numbers.items():
+        for other, number in numbers.items():
             if other != name:
                 met = supervised.until(event="met", name=name, worker=number)
-                assert (met["peer_generation"], met["greeting"]) == (1, f"{other} 1")
+                sockets = 1 if None in (number, own) else 2
+                assert (met["peer_generation"], met["greetings"]) == (1, [f"{other} 1"] * sockets)
     assert supervised.stop() == 0
 
 
@@ -172,10 +173,10 @@ def test_a_worker_that_dies_is_started_again_with_new_connections(supervise: Sup
     supervised.until(event="ready")
     supervised.kill("worker-1", signal.SIGSEGV)
     supervised.until(event="started", name="worker-1", generation=2)
-    for number, name in ((None, "controller"), (0, "worker-0")):
+    for number, name, sockets in ((None, "controller", 1), (0, "worker-0", 2)):
         supervised.until(event="met", name="worker-1", generation=2, worker=number)
         met = supervised.until(event="met", name=name, worker=1, peer_generation=2)
-        assert met["greeting"] == "worker-1 2"
+        assert met["greetings"] == ["worker-1 2"] * sockets
     assert supervised.stop() == 0
     assert supervised.named("started").count("worker-0") == 1
     assert (
