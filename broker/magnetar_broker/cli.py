@@ -14,12 +14,18 @@ OPTION_KEYS = {
     "port": "brokerServicePort",
     "http_port": "webServicePort",
     "bind": "bindAddress",
+    "workers": "magnetarWorkers",
 }
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
     """The options of both commands; they take precedence over environment and file."""
     for option in (
+        click.option(
+            "--workers",
+            metavar="N|auto",
+            help="Processes that serve topics; auto: one for each core. Default: magnetarWorkers.",
+        ),
         click.option(
             "--bind",
             metavar="ADDR",
@@ -47,7 +53,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--conf", metavar="FILE", help="A configuration file such as conf/standalone.conf.")
 @_options
 def standalone(conf: str | None, **options: object) -> None:
-    """Start a broker in this process; without a configuration file, all settings have defaults."""
+    """Start a broker; without a configuration file, all settings have defaults."""
     _start(conf, options)
 
 
@@ -86,10 +92,10 @@ def _start(conf: str | None, options: dict[str, object]) -> None:
     gc.disable()  # nothing that the start creates is garbage; the daemon enables it when ready
     overrides = {OPTION_KEYS[name]: str(v) for name, v in options.items() if v is not None}
     try:
-        from magnetar_broker.server.daemon import serve  # noqa: PLC0415 (heavy; not for --help)
+        from magnetar_broker.server.start import start  # noqa: PLC0415 (heavy; not for --help)
 
         settings, warnings = load(conf, os.environ, overrides)
-        serve(settings, warnings)
+        exit_code = start(settings, warnings)
     except ModuleNotFoundError as error:
         raise click.ClickException(
             f"the module {error.name} is not installed: install magnetar again, "
@@ -97,3 +103,4 @@ def _start(conf: str | None, options: dict[str, object]) -> None:
         ) from error
     except (ConfigError, StorageError, OSError) as error:
         raise click.ClickException(str(error)) from error
+    raise SystemExit(exit_code)

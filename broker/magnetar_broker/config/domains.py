@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from magnetar_broker.config.values import Boolean, Integer, Text
+from magnetar_broker.config.values import Boolean, Integer, IntegerOrAuto, Text
 
 
 class Durability(StrEnum):
@@ -55,6 +55,8 @@ class SchemaCompatibility(StrEnum):
     FULL_TRANSITIVE = "FULL_TRANSITIVE"
 
 
+MAX_WORKERS = 64
+WORKERS = IntegerOrAuto(Integer(1, MAX_WORKERS))
 PORT = Integer(0, 65535)
 COUNT = Integer(0)
 FLAG = Boolean()

@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from typing import get_type_hints
 
 from magnetar_broker.config.sections.delivery import DelayedDelivery, Subscriptions
-from magnetar_broker.config.sections.network import Network
+from magnetar_broker.config.sections.network import Network, Processes
 from magnetar_broker.config.sections.policies import (
     Compaction,
     Expiry,
@@ -27,6 +27,7 @@ from magnetar_broker.config.values import Key
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(
+    Processes,
     Network,
     Storage,
     Publishing,
@@ -61,6 +62,7 @@ def _keys(section: type) -> dict[str, Key]:
 SECTIONS: dict[str, dict[str, Key]] = {
     title: _keys(section)
     for title, section in {
+        "Processes": Processes,
         "Network": Network,
         "Storage": Storage,
         "Publishing": Publishing,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, StrEnum
-from typing import Protocol
+from typing import Literal, Protocol
 
 
 class Kind(Protocol):
@@ -54,6 +54,20 @@ class Integer:
         if not self.low <= number <= self.high:
             raise ValueError(text)
         return number
+
+
+@dataclass(frozen=True)
+class IntegerOrAuto:
+    """A whole number, or the word `auto`."""
+
+    integer: Integer
+
+    @property
+    def allowed(self) -> str:
+        return f"{self.integer.allowed}, or auto"
+
+    def parse(self, text: str) -> int | Literal["auto"]:
+        return "auto" if text.lower() == "auto" else self.integer.parse(text)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
 """The HTTP port: admin REST, health, metrics, and lookups of clients with an http:// URL."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
+from socket import socket
 
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.server.admin.metrics_page import MetricsPage
@@ -43,21 +45,21 @@ class HttpServer:
         self._site = Site(directory, SoleProcess(broker), page, HealthCheck(broker))
         self._stretches = stretches
         self._descriptors = descriptors
-        self._listener: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
         self._connections: set[HttpConnection] = set()
 
-    async def start(self, bind: str, port: int | None) -> int | None:
-        """Listen on a port (0: any free one) and return its number; None listens on none."""
-        if port is None:
-            return None
+    async def start(self, sockets: Sequence[socket]) -> None:
+        """Accept connections from bound sockets."""
         guarded = self._descriptors.guarded(self._accept)
-        self._listener = await asyncio.get_running_loop().create_server(guarded, bind, port)
-        return int(self._listener.sockets[0].getsockname()[1])
+        for bound in sockets:
+            self._servers.append(
+                await asyncio.get_running_loop().create_server(guarded, sock=bound)
+            )
 
     async def stop(self) -> None:
         """Close the port; requests in progress may end within `STOP_SECONDS`."""
-        if self._listener is not None:
-            self._listener.close()
+        for server in self._servers:
+            server.close()
         for connection in list(self._connections):
             connection.stop()
         if tasks := [c.task for c in self._connections if c.task is not None]:

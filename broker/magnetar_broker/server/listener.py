@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from functools import partial
+from socket import socket
 from typing import cast
 
 from magnetar_broker.broker import Broker
@@ -138,28 +140,29 @@ class Listener:
         self._broker = broker
         self._stretches = stretches
         self._descriptors = descriptors
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
         self.connections: set[ClientConnection] = set()
 
-    async def bind(self, host: str, port: int) -> int:
-        """Open the port without accepting clients yet; returns its number."""
+    async def bind(self, sockets: Sequence[socket]) -> None:
+        """Take bound sockets, without accepting clients yet."""
         loop = asyncio.get_running_loop()
         # A read is handled before the next one begins, on whichever connection.
         buffer = memoryview(bytearray(RECEIVE_BYTES))
         connect = partial(ClientConnection, self._broker, self._stretches, self.connections, buffer)
         guarded = self._descriptors.guarded(connect)
-        self._server = await loop.create_server(guarded, host, port, start_serving=False)
-        return int(self._server.sockets[0].getsockname()[1])
+        for bound in sockets:
+            server = await loop.create_server(guarded, sock=bound, start_serving=False)
+            self._servers.append(server)
 
     async def start(self) -> None:
         """Accept clients."""
-        if self._server is not None:
-            await self._server.start_serving()
+        for server in self._servers:
+            await server.start_serving()
 
     def stop(self) -> None:
         """Close the port; open connections stay."""
-        if self._server is not None:
-            self._server.close()
+        for server in self._servers:
+            server.close()
 
     def disconnect(self) -> None:
         """Close every connection after writing its queued output."""

@@ -17,6 +17,7 @@ from magnetar_broker.server import health
 from magnetar_broker.server import http_server as http_port
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.http_server import HttpServer
+from magnetar_broker.server.ports import bound, http_sockets, port_of
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.world import LoopClock, LoopTasks
 from magnetar_broker.standalone import Standalone, standalone
@@ -62,7 +63,13 @@ class Port:
         self.server = HttpServer(
             Standalone(self.directory, self.broker), JournalStats(), Stretches(), Descriptors()
         )
-        self.port: int | None = None
+        self.port = 0
+
+    async def open(self, port: int = 0) -> None:
+        """Listen on this port; 0 takes any free one."""
+        sockets = bound("127.0.0.1", port)
+        await self.server.start(sockets)
+        self.port = port_of(sockets)
 
     async def get(self, path: str) -> tuple[int, str]:
         """Status and body of an answer."""
@@ -84,7 +91,7 @@ class Port:
 async def open_port(**settings: Any) -> AsyncIterator[Port]:
     """An HTTP port that is served within the context."""
     port = Port(**settings)
-    port.port = await port.server.start("127.0.0.1", 0)
+    await port.open()
     try:
         yield port
     finally:
@@ -290,8 +297,9 @@ async def test_connections_beyond_the_limit_are_closed(monkeypatch: pytest.Monke
 
 
 async def test_no_port_when_switched_off() -> None:
+    assert http_sockets(Settings(web_service_port=None)) == []
     port = Port()
-    assert await port.server.start("127.0.0.1", None) is None
+    await port.server.start([])
     await port.server.stop()
 
 
@@ -307,7 +315,7 @@ async def test_a_stop_does_not_wait_for_ever_for_a_request(monkeypatch: pytest.M
 
     await port.broker.start()
     monkeypatch.setattr(port.metadata, "get", never)
-    port.port = await port.server.start("127.0.0.1", 0)
+    await port.open()
     reader, writer = await asyncio.open_connection("127.0.0.1", port.port)
     writer.write(f"GET {TENANT} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
     await begun.wait()
@@ -321,8 +329,9 @@ async def test_a_stop_does_not_wait_for_ever_for_a_request(monkeypatch: pytest.M
 
 async def test_a_stopped_server_leaves_its_port() -> None:
     port = Port()
-    port.port = await port.server.start("127.0.0.1", 0)
+    await port.open()
     await port.server.stop()
     successor = Port()
-    assert await successor.server.start("127.0.0.1", port.port) == port.port
+    await successor.open(port.port)
+    assert successor.port == port.port
     await successor.server.stop()

@@ -1,11 +1,27 @@
-"""Addresses, ports and limits of connections."""
+"""Processes; addresses, ports and limits of connections."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
-from magnetar_broker.config.domains import COUNT, HOST, NAME, PORT
+from magnetar_broker.config.domains import COUNT, HOST, NAME, PORT, WORKERS
 from magnetar_broker.config.listeners import AdvertisedListener, Listeners
 from magnetar_broker.config.sections.section import section
 from magnetar_broker.config.values import Blank, Key
+
+
+@section
+class Processes:
+    """The processes of the broker."""
+
+    magnetar_workers: Annotated[
+        int | Literal["auto"],
+        Key(
+            "magnetarWorkers",
+            WORKERS,
+            "Processes that serve topics; auto is as many as the cores that the broker may use. "
+            "1 is a broker of one process. More are workers, each with a part of the topics, with "
+            "a controller for names and HTTP, and a supervisor that restarts them.",
+        ),
+    ] = 1
 
 
 @section

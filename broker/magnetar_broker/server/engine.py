@@ -1,0 +1,94 @@
+"""What serves topics on a data directory: its disk, its store, and the engine."""
+
+import logging
+import time
+
+from magnetar_broker.config import Durability, Settings
+from magnetar_broker.metrics.journal import JournalStats
+from magnetar_storage.interfaces import MetadataStore, SegmentStore
+from magnetar_storage.joined.joined_store import JoinedStore
+from magnetar_storage.joined.opening import ALL, Share, open_store
+from magnetar_storage.local.limits import Limits
+from magnetar_storage.local.recovery import Finding
+from magnetar_storage.log.cache import EntryCache
+from magnetar_storage.log.engine import Engine
+from magnetar_storage.log.read_budget import DEFAULT_LIMIT, ReadBudget
+from magnetar_storage.log.roll_limits import RollLimits
+from magnetar_storage.world.disk import Disk, LocalDisk, Lock
+from magnetar_storage.world.runtime import Clock, Tasks, Workers
+
+logger = logging.getLogger(__name__)
+
+
+def data_disk(settings: Settings) -> LocalDisk:
+    """The disk of the data directory."""
+    return LocalDisk(settings.data_dir, durable=settings.durability is Durability.FSYNC)
+
+
+async def store_of(
+    settings: Settings,
+    disk: Disk,
+    workers: Workers,
+    clock: Clock,
+    journal: JournalStats,
+    share: Share = ALL,
+    lock: Lock | None = None,
+) -> JoinedStore:
+    """Open this process's share of the store (see `open_store`) and recover from a crash.
+
+    What is found damaged is logged.
+    """
+    store = await open_store(
+        disk,
+        workers,
+        clock,
+        store_limits(settings),
+        observe=journal.observe,
+        timer=time.monotonic,
+        report=report,
+        share=share,
+        lock=lock,
+    )
+    for finding in store.findings:
+        report(finding)
+    return store
+
+
+def engine_of(
+    settings: Settings, store: SegmentStore, metadata: MetadataStore, clock: Clock, tasks: Tasks
+) -> Engine:
+    """The engine on these stores, with the limits of the settings."""
+    return Engine(
+        store=store,
+        metadata=metadata,
+        cache=EntryCache(settings.managed_ledger_cache_size_mb << 20),
+        clock=clock,
+        tasks=tasks,
+        roll=roll_limits(settings),
+        reading=ReadBudget(
+            settings.managed_ledger_max_reads_in_flight_size_in_mb << 20 or DEFAULT_LIMIT
+        ),
+    )
+
+
+def report(finding: Finding) -> None:
+    """Log what recovery found damaged: an error if data was lost, a warning otherwise."""
+    logger.log(logging.ERROR if finding.data_lost else logging.WARNING, "%s", finding.text)
+
+
+def store_limits(settings: Settings) -> Limits:
+    """The limits of the local store."""
+    return Limits(
+        write_behind_bytes=settings.magnetar_write_behind_size_mb << 20,
+        checkpoint_bytes=settings.magnetar_checkpoint_size_mb << 20,
+    )
+
+
+def roll_limits(settings: Settings) -> RollLimits:
+    """When a segment (a ledger, for clients) is closed and the next one begun."""
+    return RollLimits(
+        max_entries=settings.managed_ledger_max_entries_per_ledger,
+        max_bytes=settings.managed_ledger_max_size_per_ledger_mbytes << 20,
+        min_age_ms=settings.managed_ledger_min_ledger_rollover_time_minutes * 60_000,
+        max_age_ms=settings.managed_ledger_max_ledger_rollover_time_minutes * 60_000,
+    )

@@ -1,0 +1,52 @@
+"""Starts a broker, in one process or in several."""
+
+import logging
+import os
+import sys
+
+from magnetar_broker.config import ConfigError, Settings
+from magnetar_broker.config.domains import MAX_WORKERS
+from magnetar_broker.server.allocator import share_one_heap
+from magnetar_broker.server.descriptors import raise_limit
+from magnetar_broker.server.event_loop import loop_factory
+from magnetar_broker.server.logs import log_to_stderr
+
+logger = logging.getLogger(__name__)
+
+SWITCH_INTERVAL_SECONDS = 0.0005
+"""How long the loop may keep the interpreter lock from a thread that returned from the disk.
+Python's default of 5 ms would be added to every fsync."""
+
+
+def start(settings: Settings, warnings: list[str]) -> int:
+    """Run a broker until a signal stops it, and return the exit code for this process.
+
+    Raises the error that prevents the start.
+    """
+    workers = worker_count(settings)
+    log_to_stderr("supervisor" if workers > 1 else None)
+    sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
+    raise_limit()
+    share_one_heap()
+    factory, slower = loop_factory()
+    for warning in filter(None, (*warnings, slower)):
+        logger.warning("%s", warning)
+    if workers > 1:
+        raise ConfigError(f"magnetarWorkers={workers}: not available yet, use 1")
+    from magnetar_broker.server.daemon import serve_alone  # noqa: PLC0415 (heavy)
+
+    serve_alone(settings, factory)
+    return 0
+
+
+def worker_count(settings: Settings) -> int:
+    """The number of workers; with `auto` as many as there are usable cores."""
+    workers = settings.magnetar_workers
+    return min(usable_cores(), MAX_WORKERS) if workers == "auto" else workers
+
+
+def usable_cores() -> int:
+    """The number of cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,30 @@
+"""How many workers a broker starts with."""
+
+import os
+
+import pytest
+
+from magnetar_broker.config import Settings
+from magnetar_broker.server.start import usable_cores, worker_count
+
+
+def test_a_broker_is_one_process_unless_told_otherwise() -> None:
+    assert worker_count(Settings()) == 1
+    assert worker_count(Settings(magnetar_workers=3)) == 3
+
+
+def test_auto_is_as_many_as_the_usable_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 2, 5}, raising=False)
+    assert worker_count(Settings(magnetar_workers="auto")) == 3
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(200)))
+    assert worker_count(Settings(magnetar_workers="auto")) == 64
+
+
+def test_where_the_system_does_not_tell_all_cores_are_usable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 6)
+    assert usable_cores() == 6
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert usable_cores() == 1
