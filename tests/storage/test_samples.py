@@ -1,8 +1,9 @@
 """Data directories of released versions must load for ever.
 
 The samples were written by this package: `samples/v2` (before there were digests) and
-`samples/v2-digest-1` by `write_sample`, `samples/v2-index-1` by `write_index_sample`.  A new
-version of a format adds a directory; the old ones stay as they are.
+`samples/v2-digest-1` by `write_sample`, `samples/v2-index-1` by `write_index_sample`, and
+`samples/v3` by `write_sample_of_workers`.  A new version of a format adds a directory; the old ones
+stay as they are.
 """
 
 import shutil
@@ -11,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from fakes.world import InlineWorker, InlineWorkers, ManualClock, run
-from magnetar_storage.local import index_file
+from magnetar_storage.joined.opening import open_store
+from magnetar_storage.local import directories, index_file
 from magnetar_storage.local.limits import Limits
+from magnetar_storage.local.segment_ids import FIRST_WITH_DIRECTORY
 from magnetar_storage.local.store import LocalStore
 from magnetar_storage.metadata import sqlite_digest
 from magnetar_storage.metadata.sqlite import FILE, SqliteMetadata
@@ -21,6 +24,7 @@ from magnetar_storage.world.disk import LocalDisk
 V2 = Path(__file__).parent / "samples" / "v2"
 V2_DIGEST = Path(__file__).parent / "samples" / "v2-digest-1"
 V2_INDEX = Path(__file__).parent / "samples" / "v2-index-1"
+V3 = Path(__file__).parent / "samples" / "v3"
 SMALL = Limits(journal_file_bytes=1024)
 
 
@@ -61,6 +65,29 @@ def write_index_sample(directory: Path) -> None:
         clock.pump()
         if number in (5, 12):
             run(store.checkpoint(), clock)
+
+
+def write_sample_of_workers(directory: Path) -> None:
+    """A segment of the time with one worker, and two of each of three workers; then a kill."""
+    clock = ManualClock()
+    disk = LocalDisk(str(directory))
+    workers = InlineWorkers(clock)
+    alone = run(LocalStore.open(disk, workers, clock, SMALL), clock)
+    run(alone.create(), clock).append([b"alone"], [1], lambda error: None)
+    run(alone.close(), clock)
+    directories.prepare(disk, 3)
+    latest = FIRST_WITH_DIRECTORY
+    for number in range(3):
+        own = directories.disk_of(disk, number)
+        store = run(LocalStore.open(own, workers, clock, SMALL, directory=number), clock)
+        run(store.advance_beyond(latest), clock)
+        finished, unsealed = (run(store.create(), clock) for _ in range(2))
+        for writer in (finished, unsealed):
+            writer.append([b"worker %d" % number, b""], [1, 2], lambda error: None)
+        run(store.finish(finished.segment), clock)
+        unsealed.append([b"last"], [3], lambda error: None)
+        clock.pump()
+        latest = store.last_id
 
 
 @pytest.mark.parametrize("sample", [V2, V2_DIGEST], ids=lambda sample: sample.name)
@@ -118,3 +145,43 @@ def test_version_1_of_index_files_loads(tmp_path: Path) -> None:
     run(store.recover(1), clock)
     run(store.close(), clock)
     assert [path.name for path in (directory / "segments").iterdir()] == [f"{1:016x}.seg"]
+
+
+def test_version_3_loads(tmp_path: Path) -> None:
+    directory = tmp_path / "data"
+    shutil.copytree(V3, directory)
+    assert (directory / "FORMAT").read_text() == "magnetar data directory, format 3\n"
+    clock = ManualClock()
+    store = run(open_store(LocalDisk(str(directory)), InlineWorkers(clock), clock, SMALL), clock)
+    assert store.findings == []
+
+    async def listed() -> list[int]:
+        return [segment async for segment in store.segments()]
+
+    segments = run(listed(), clock)
+    above = (0x200, 0x300, 0x501, 0x601, 0x802, 0x902)
+    assert segments == [1, *(FIRST_WITH_DIRECTORY + number for number in above)]
+    expected = {1: ([b"alone"], 1)}
+    for number in range(3):
+        finished, unsealed = segments[2 * number + 1 : 2 * number + 3]
+        expected[finished] = [b"worker %d" % number, b""], 3
+        expected[unsealed] = [b"worker %d" % number, b"", b"last"], 6
+    for segment, (payloads, messages) in expected.items():
+        reader = run(store.reader(segment), clock)
+        assert run(reader.read(0, 100, 1 << 20), clock).payloads == payloads
+        assert reader.messages_before(len(payloads)) == messages
+    assert run(store.create(), clock).segment > max(segments)
+    run(store.close(), clock)
+
+
+def test_a_directory_of_version_2_gets_workers(tmp_path: Path) -> None:
+    directory = tmp_path / "data"
+    shutil.copytree(V2, directory)
+    disk, clock = LocalDisk(str(directory)), ManualClock()
+    assert directories.prepare(disk, 2) == [0, 1]
+    store = run(open_store(disk, InlineWorkers(clock), clock, SMALL), clock)
+    reader = run(store.reader(2), clock)
+    payloads = [b"first", b"", b"third", b"last"]
+    assert run(reader.read(0, 100, 1 << 20), clock).payloads == payloads
+    assert run(store.create(), clock).segment >= FIRST_WITH_DIRECTORY
+    run(store.close(), clock)

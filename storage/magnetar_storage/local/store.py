@@ -184,6 +184,8 @@ class LocalStore:
 
         From then on other processes may read the file until the segment is deleted.
         """
+        if segment in self._finished:
+            return
         await self.recover(segment)
         if segment in self._rows:
             await self._find(segment)  # a checkpoint writes the footers of segments in memory
