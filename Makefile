@@ -75,9 +75,10 @@ package: setup ## Build dist/: the source distribution, and the wheel compiled f
 pure: ## Remove what was compiled
 	find proto storage broker -name '*.so' -delete
 
-torture-disk: setup ## Power losses on a simulated disk: POINTS=100000 SEED=0 JOBS=1
+torture-disk: setup ## Power losses on a simulated disk: POINTS=100000 SEED=0 JOBS=1, of DIRECTORIES=1 workers at most
 	cd tests && ../$(BIN)/python -m crash.disk_torture \
-	  --points $(or $(POINTS),100000) --seed $(or $(SEED),0) --jobs $(or $(JOBS),1)
+	  --points $(or $(POINTS),100000) --seed $(or $(SEED),0) --jobs $(or $(JOBS),1) \
+	  --directories $(or $(DIRECTORIES),1)
 
 mutants: setup ## Remove each sync, check and ordering in turn, and list those that no test notices (ONLY=text)
 	PYTHONPATH=tests $(BIN)/python -m mutants --only "$(ONLY)"

@@ -11,23 +11,19 @@ from typing import Any
 
 from crash.disk_delays import LATEST, Delays
 from crash.disk_model import CursorModel, State, TopicModel
+from crash.disk_processes import Processes
 from crash.disk_world import DurableMetadata, World
 from fakes.attached_states import Numbers
 from fakes.faulty_disk import FaultyDisk
 from fakes.runs import append
-from fakes.world import ManualPromise, ManualTasks, start
+from fakes.world import ManualPromise, start
 from magnetar_broker.policies.retention import Need, Retention, deletable_to, verdicts
 from magnetar_storage.cursors.attached_state import DEDUPLICATION, DELAYS
 from magnetar_storage.cursors.cursor_log import CursorLog, DurableCursor
 from magnetar_storage.cursors.needed import needed_by
 from magnetar_storage.delays.recent_delays import RecentDelays
 from magnetar_storage.errors import StorageError
-from magnetar_storage.local.index_file import segment_of as index_of
 from magnetar_storage.local.limits import Limits
-from magnetar_storage.local.segment_file import segment_of
-from magnetar_storage.local.store import LocalStore
-from magnetar_storage.log.cache import EntryCache
-from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.offset_set import OffsetSet
 from magnetar_storage.log.roll_limits import RollLimits
@@ -35,8 +31,6 @@ from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.world.runtime import Done
 
 NAMES = ("a", "b", "c")
-CACHE_BYTES = 200
-"""So little that most reads go to the files."""
 CURSOR_ROLL_BYTES = 300
 LARGEST_MESSAGES = 5
 
@@ -50,6 +44,7 @@ class Topic:
     cursors: CursorLog
     side: Numbers
     delays: Delays
+    process: int
     work: ManualPromise | None = None
     """The last thing that was begun and not waited for."""
 
@@ -70,16 +65,19 @@ class Life:
         limits: Limits,
         dice: Random,
         uniform: bool = False,
+        directories: int = 1,
     ) -> None:
         """`uniform`: all appends of a size, to few segments, so that in files that are used again
-        old rounds lie exactly where new ones are written."""
+        old rounds lie exactly where new ones are written.  `directories`: the most processes."""
         self.disk = disk
         self.metadata = DurableMetadata(world.clock, disk, metadata)
         self.models = models
         self.world = world
         self.trouble = False
         """The disk is being troublesome: whatever is asked of the store may fail."""
+        self.processes = Processes(disk, world, limits)
         self._limits = limits
+        self._directories = directories
         self._dice = dice
         self._uniform = uniform
         self._topics: list[Topic] = []
@@ -88,32 +86,34 @@ class Life:
 
     def open(self, after_close: bool = False) -> None:
         """Recover, and compare everything with the models."""
-        clock = self.world.clock
-        self.store = self.world.drive(
-            LocalStore.open(self.disk, self.world.workers, clock, self._limits)
-        )
-        lost = [finding.text for finding in self.store.findings if finding.data_lost]
+        alone = self._directories == 1
+        count = 1 if alone else self._dice.randint(1, self._directories)
+        self._roll = RollLimits(max_entries=1000 if self._uniform else 6, min_age_ms=0)
+        self.processes.open(count, alone, self.metadata, self._roll)
+        findings = self.processes.findings
+        lost = [finding.text for finding in findings if finding.data_lost]
         assert not lost, f"damage where there is none: {lost}"
-        assert not (after_close and self.store.findings), f"after a stop: {self.store.findings}"
-        self._engine = Engine(
-            self.store, self.metadata, EntryCache(CACHE_BYTES), clock, ManualTasks(clock),
-            RollLimits(max_entries=1000 if self._uniform else 6, min_age_ms=0),
-        )  # fmt: skip
+        assert not (after_close and findings), f"after a stop: {findings}"
         for model in self.models:
             if not model.deleted:
                 self._open_topic(model)
 
-    def _open_topic(self, model: TopicModel) -> None:
+    def _open_topic(self, model: TopicModel, before: int | None = None) -> None:
+        """`before` is the process that has closed it, if one has."""
+        engines = self.processes.engines
+        process = 0 if self._directories == 1 else self._dice.randrange(len(engines))
+        if before is not None:
+            self.processes.hand_over(before, process)
         if model.delete_asked:
             self._delete_again(model)
             return
-        log = self.world.drive(Log.open(model.key, self._engine, create=True))
+        log = self.world.drive(Log.open(model.key, engines[process], create=True))
         assert log is not None
         side, recent = Numbers(), RecentDelays()
         cursors = self.world.drive(CursorLog.open(log, {DEDUPLICATION: side, DELAYS: recent}))
         cursors._roll_bytes = CURSOR_ROLL_BYTES
         delays = self.world.drive(Delays.open(model, log, cursors, recent))
-        topic = Topic(model, log, cursors, side, delays)
+        topic = Topic(model, log, cursors, side, delays, process)
         self.check(topic)
         if self._dice.random() < 0.7:
             delays.look()
@@ -121,7 +121,7 @@ class Life:
 
     def _delete_again(self, model: TopicModel) -> None:
         """A deletion that was cut short can be finished."""
-        log = self.world.drive(Log.open(model.key, self._engine, create=False))
+        log = self.world.drive(Log.open(model.key, self.processes.engines[-1], create=False))
         if log is not None:
             self.world.drive(log.delete())
         model.deleted = True
@@ -140,6 +140,7 @@ class Life:
             found.update(enumerate(zip(run.payloads, run.counts, strict=True), run.first))
             offset = run.first + len(run.payloads)
         assert offset == max(log.end, log.first_offset)
+        model.check_ledgers([segment.id for segment in log.segments])
         model.check(log.first_offset, log.end, found, log.messages_end)
         for name in sorted(topic.cursors.cursors.keys() | model.cursors):
             cursor = topic.cursors.cursors.get(name)
@@ -155,7 +156,8 @@ class Life:
         topic = self._dice.choice(self._topics) if self._topics else None
         if topic is None or topic.log.failed is not None:
             return
-        action = self._dice.choices(tuple(ACTIONS), tuple(ACTIONS.values()))[0]
+        weights = ACTIONS if self._directories == 1 else ACTIONS | {Life.reopen: MOVES}
+        action = self._dice.choices(tuple(weights), tuple(weights.values()))[0]
         try:
             action(self, topic)
         except StorageError:
@@ -169,6 +171,7 @@ class Life:
         if topic.log.writer is None:
             self._begin(topic, topic.log.rollover.start_writing())
             self._finish(topic)
+        topic.model.check_ledgers([segment.id for segment in topic.log.segments])
         dice, model = self._dice, topic.model
         size = 1 if self._uniform else _size(dice)
         entries = [self._entry(len(model.appended) + number) for number in range(size)]
@@ -275,7 +278,7 @@ class Life:
 
     def roll(self, topic: Topic) -> None:
         """The open segment has become old: another one is begun."""
-        self.world.clock.set_forward(self._engine.roll.max_age_ms)
+        self.world.clock.set_forward(self._roll.max_age_ms)
         topic.log.rollover.roll_if_due()
 
     def tidy(self, topic: Topic) -> None:
@@ -284,7 +287,7 @@ class Life:
             return
         log, model, cursors = topic.log, topic.model, topic.cursors.cursors
         needs = [Need(cursor.name, cursor.mark_delete) for cursor in cursors.values()]
-        clock, roll = self.world.clock, self._engine.roll
+        clock, roll = self.world.clock, self._roll
         found = verdicts(
             log.segments, log.first_offset, log.size, needs, Retention(), roll.max_age_ms,
             clock.now_ms(),
@@ -338,7 +341,7 @@ class Life:
 
     def checkpoint(self, topic: Topic) -> None:
         if topic.idle:
-            self._begin(topic, self.store.checkpoint())
+            self._begin(topic, self.processes.checkpoint(topic.process))
 
     def reopen(self, topic: Topic) -> None:
         """As a broker does when a topic is unloaded, or when its log has failed."""
@@ -348,7 +351,7 @@ class Life:
             self.world.drive(topic.delays.close())
             self.world.drive(topic.cursors.close())
             self.world.drive(topic.log.close())
-        self._open_topic(topic.model)
+        self._open_topic(topic.model, topic.process)
 
     def mend(self) -> None:
         """The trouble is over: whatever failed is opened anew."""
@@ -376,15 +379,7 @@ class Life:
             self.world.drive(topic.delays.close())
             self.world.drive(topic.cursors.close())
             self.world.drive(topic.log.close())
-        self.world.drive(self.store.close())
-        while self.world.step():
-            pass
-        assert not self.disk.open_files, "files were left open"
-        present = set(self.world.drive(_segments(self.store)))
-        names = self.disk.list("segments")
-        segments, indexes = (set(map(of, names)) - {None} for of in (segment_of, index_of))
-        assert segments <= present, "files of deleted segments are left"
-        assert indexes <= set(self.store._rows) | set(self.store._segments), "indexes are left"
+        self.processes.close()
 
     def _cursor(self, topic: Topic) -> tuple[DurableCursor, CursorModel] | None:
         cursors = list(topic.cursors.cursors.values())
@@ -443,6 +438,8 @@ ACTIONS: dict[Callable[[Life, Topic], None], float] = {
     Life.reopen: 0.2,
 }
 """How often each is done, compared with the others."""
+MOVES = 2.0
+"""How often a topic moves between processes, compared with these."""
 
 
 def _size(dice: Random) -> int:
@@ -458,7 +455,3 @@ def _state(cursor: DurableCursor | None, end: int) -> State:
         return None
     acked = frozenset(offset for offset in range(end) if cursor.is_acked(offset))
     return acked, frozenset(cursor.partial.items()), frozenset(cursor.redelivered.items())
-
-
-async def _segments(store: LocalStore) -> list[int]:
-    return [segment async for segment in store.segments()]

@@ -134,6 +134,8 @@ class TopicModel:
     """Payload and messages of every entry, from offset 0 on."""
     durable: int = 0
     """Entries whose append was reported durable."""
+    ledgers: set[int] = field(default_factory=set)
+    """The ids of all segments that its log ever listed."""
     trimmed: int = 0
     trim_asked: int = 0
     """The first offset is between the two."""
@@ -150,8 +152,16 @@ class TopicModel:
         cursors = {name: cursor.copy() for name, cursor in self.cursors.items()}
         return replace(
             self, appended=self.appended[:], unneeded=set(self.unneeded), cursors=cursors,
-            side=self.side.copy(),
+            side=self.side.copy(), ledgers=set(self.ledgers),
         )  # fmt: skip
+
+    def check_ledgers(self, listed: list[int]) -> None:
+        """Ids only grow, also beyond those that were deleted and those of other directories."""
+        assert listed == sorted(set(listed)), f"{self.key} lists {listed}"
+        largest = max(self.ledgers, default=0)
+        again = [ledger for ledger in listed if ledger not in self.ledgers and ledger <= largest]
+        assert not again, f"{self.key}: {again} are not above {largest}"
+        self.ledgers.update(listed)
 
     def check(
         self, first: int, end: int, found: dict[int, tuple[bytes, int]], messages_end: int

@@ -80,12 +80,15 @@ class History:
         only: int | None = None,
         points: int = 1 << 60,
         disk: FaultyDisk | None = None,
+        directories: int = 1,
     ) -> None:
-        """`only`: crash at that point alone.  `points`: crash at no more than so many."""
+        """`only`: crash at that point alone.  `points`: crash at no more than so many.
+        `directories`: the most processes, of which each has a store directory of its own."""
         self.outcome = Outcome()
         self._seed = seed
         self._only = only
         self._limit = points
+        self._directories = directories
         self._next = 0
         self._dice = Random(seed)
         self._limits = self._dice.choice(LIMITS)
@@ -113,7 +116,7 @@ class History:
                 metadata = None if self._life is None else self._life.metadata
                 self._life = Life(
                     self._disk, metadata, self._models, world, self._limits, self._dice,
-                    self._uniform,
+                    self._uniform, self._directories,
                 )  # fmt: skip
                 self._life.open(closed)
                 closed = self._live(self._life)
@@ -153,7 +156,7 @@ class History:
         self._disk.room, self._disk.failing_syncs = 1 << 40, 0
         while life.world.step():
             pass
-        if life.store.trouble is None:
+        if life.processes.trouble is None:
             life.mend()
             for _ in range(self._dice.randrange(4, 12)):
                 self._turn(life)
@@ -189,7 +192,8 @@ class History:
             if again < more:
                 disk.crash_at = disk.operations + dice.randrange(40)
             life = Life(
-                disk, metadata, models, InlineWorld(), self._limits, dice, self._uniform
+                disk, metadata, models, InlineWorld(), self._limits, dice, self._uniform,
+                self._directories,
             )  # fmt: skip
             metadata = life.metadata
             try:
@@ -201,7 +205,10 @@ class History:
                 life.close()
             except Crash:
                 continue
-        life = Life(disk, metadata, models, InlineWorld(), self._limits, dice)
+        life = Life(
+            disk, metadata, models, InlineWorld(), self._limits, dice,
+            directories=self._directories,
+        )  # fmt: skip
         life.open(after_close=True)
         life.close()
         return more + 1
@@ -218,12 +225,15 @@ def expect_no_damage(disk: FaultyDisk, metadata: MemoryMetadata | None) -> None:
     assert not report.damaged, f"damage where there is none: {report.problems}"
 
 
-def torture(seed: int, points: int, jobs: int, progress: Callable[[Outcome], None]) -> Outcome:
+def torture(
+    seed: int, points: int, jobs: int, progress: Callable[[Outcome], None], directories: int = 1
+) -> Outcome:
     """Histories of consecutive seeds until there were so many points, or one failed."""
     total = Outcome()
     if jobs == 1:
         while total.points < points and not total.failures:
-            total.add(History(seed, points=points - total.points).run())
+            left = points - total.points
+            total.add(History(seed, points=left, directories=directories).run())
             seed += 1
             progress(total)
         return total
@@ -231,7 +241,7 @@ def torture(seed: int, points: int, jobs: int, progress: Callable[[Outcome], Non
         running: set[Future[Outcome]] = set()
         while total.points < points and not total.failures:
             while len(running) < 2 * jobs:
-                running.add(pool.submit(_run, seed))
+                running.add(pool.submit(_run, seed, directories))
                 seed += 1
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
@@ -241,8 +251,8 @@ def torture(seed: int, points: int, jobs: int, progress: Callable[[Outcome], Non
     return total
 
 
-def _run(seed: int) -> Outcome:
-    return History(seed).run()
+def _run(seed: int, directories: int) -> Outcome:
+    return History(seed, directories=directories).run()
 
 
 def be_quiet() -> None:
@@ -285,19 +295,20 @@ class Progress:
               help="How many power losses, not counting those that follow them.")  # fmt: skip
 @click.option("--seed", default=0, show_default=True, help="Of the first history.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
+@click.option("--directories", type=click.IntRange(1), default=1, show_default=True,
+              help="The most workers, between which topics move.")  # fmt: skip
 @click.option("--point", type=int, help="Only this point of the history of --seed.")
-def main(points: int, seed: int, jobs: int, point: int | None) -> None:
+def main(points: int, seed: int, jobs: int, directories: int, point: int | None) -> None:
     """Let a simulated machine lose its power in many places, and print the outcome."""
     be_quiet()
     progress = Progress(points)
     if point is not None:
-        total = History(seed, only=point).run()
+        total = History(seed, only=point, directories=directories).run()
     else:
-        total = torture(seed, points, jobs, progress)
+        total = torture(seed, points, jobs, progress, directories)
     for failure in total.failures:
-        click.echo(
-            f"\nFAILED {failure}\nrepeat it: python -m crash.disk_torture {failure.splitlines()[0]}"
-        )
+        options = f"--directories {directories} {failure.splitlines()[0]}"
+        click.echo(f"\nFAILED {failure}\nrepeat it: python -m crash.disk_torture {options}")
     seconds = progress.seconds()
     click.echo(
         f"{total.points:,} points, {total.crashes:,} power losses in {seconds:.0f} s "

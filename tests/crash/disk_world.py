@@ -24,7 +24,9 @@ class World(Protocol):
     """What a store lives in."""
 
     clock: ManualClock
-    workers: Workers
+
+    def workers_of(self, process: int) -> Workers:
+        """The threads of one process."""
 
     def step(self) -> bool:
         """Let something happen; False when nothing can."""
@@ -38,7 +40,9 @@ class InlineWorld:
 
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.workers: Workers = InlineWorkers(self.clock)
+
+    def workers_of(self, process: int) -> Workers:
+        return InlineWorkers(self.clock)
 
     def step(self) -> bool:
         return self.clock.step()
@@ -123,18 +127,28 @@ class SteppedWorker:
             self._may_go.acquire()
 
 
+class SteppedWorkers:
+    """The threads of one process."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.journal, self.background, self.reads = (SteppedWorker(clock) for _ in range(3))
+
+
 class SteppedWorld:
-    """Three threads and the owner take turns at random; use with `with`."""
+    """Three threads of each process and the owner take turns at random; use with `with`."""
 
     def __init__(self, disk: FaultyDisk, dice: Random, point: Point) -> None:
         self.clock = ManualClock()
-        self.journal, self.background, self.reads = (SteppedWorker(self.clock) for _ in range(3))
-        self.workers: Workers = self
-        self._all = (self.journal, self.background, self.reads)
+        self._all: list[SteppedWorker] = []
         self._dice = dice
         self._point = point
         self._running: SteppedWorker | None = None
         disk.before = self._before
+
+    def workers_of(self, process: int) -> SteppedWorkers:
+        made = SteppedWorkers(self.clock)
+        self._all += (made.journal, made.background, made.reads)
+        return made
 
     def step(self) -> bool:
         busy = [worker for worker in self._all if worker.busy]

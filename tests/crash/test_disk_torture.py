@@ -7,13 +7,15 @@ import pytest
 from crash.disk_torture import History, torture
 from effort import seeds
 from fakes.faulty_disk import FaultyDisk
+from magnetar_storage.local.store import LocalStore
 
 POINTS = 300
 
 
+@pytest.mark.parametrize("directories", [1, 2])
 @pytest.mark.parametrize("seed", seeds(15, least=2))
-def test_power_losses_lose_nothing_and_invent_nothing(seed: int) -> None:
-    total = torture(1000 * seed, POINTS, jobs=1, progress=lambda _: None)
+def test_power_losses_lose_nothing_and_invent_nothing(seed: int, directories: int) -> None:
+    total = torture(1000 * seed, POINTS, 1, lambda _: None, directories)
     assert not total.failures, total.failures[0]
     assert total.points == POINTS < total.crashes
 
@@ -37,10 +39,32 @@ def test_a_sync_that_does_nothing_is_noticed(what: str, prefix: str) -> None:
     assert any(failures_on_a_disk_that(lies, seed) for seed in range(20))
 
 
-def failures_on_a_disk_that(lies: Callable[[str, str], bool], seed: int) -> list[str]:
+@pytest.mark.parametrize("what", ["sync", "sync_dir"])
+def test_a_sync_that_does_nothing_in_a_further_directory_is_noticed(what: str) -> None:
+    def lies(asked: str, name: str) -> bool:
+        return asked == what and name.startswith("workers/1/")
+
+    assert any(failures_on_a_disk_that(lies, seed, 2) for seed in range(20))
+
+
+async def nothing(store: LocalStore, segment: int) -> None:
+    """Instead of a promise of the store."""
+
+
+@pytest.mark.parametrize("promise", ["advance_beyond", "finish"])
+def test_a_promise_to_other_processes_that_is_not_kept_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, promise: str
+) -> None:
+    monkeypatch.setattr(LocalStore, promise, nothing)
+    assert any(History(seed, points=200, directories=2).run().failures for seed in range(20))
+
+
+def failures_on_a_disk_that(
+    lies: Callable[[str, str], bool], seed: int, directories: int = 1
+) -> list[str]:
     disk = FaultyDisk()
     disk.lies = lies
-    return History(seed, points=200, disk=disk).run().failures
+    return History(seed, points=200, disk=disk, directories=directories).run().failures
 
 
 def test_a_point_can_be_repeated_alone() -> None:

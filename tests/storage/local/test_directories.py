@@ -93,4 +93,4 @@ def test_the_names_of_new_directories_are_durable() -> None:
     asked = disk.log[before:]
     inside = next(at for at, what in enumerate(asked) if "workers/1/" in what)
     assert "rename FORMAT.tmp FORMAT" in asked[:inside]
-    assert {"sync_dir workers", "sync_dir "} <= set(asked[asked.index("sync_dir ") : inside])
+    assert asked[inside - 2 : inside] == ["sync_dir workers", "sync_dir "]
