@@ -6,6 +6,8 @@ from typing import Any
 
 from fakes.connection import RecordingConnection
 from fakes.logs import LogWorld
+from fakes.processes import Processes
+from fakes.world import start
 from magnetar_broker.base.metadata_keys import TOPICS
 from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
@@ -27,6 +29,9 @@ def named(local: str, namespace: str = NAMESPACE, domain: str = "persistent") ->
 class NamedWorld(LogWorld):
     """A broker that has started; `start` again is a restart on the same data, even after a loss
     of power: what the old broker still does has no effect then."""
+
+    is_divided = False
+    """Whether the directory of names is in another process than the topics."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__()
@@ -58,11 +63,18 @@ class NamedWorld(LogWorld):
 
     def start(self) -> None:
         self.writes_left, self.writes = None, 0
-        self.directory, self.broker = standalone(
-            self.settings, self.engine, SoleOwner("pulsar://here:6650")
-        )
+        self._make()
         self.do(self.broker.start())
         self.clock.pump()
+
+    def _make(self) -> None:
+        if self.is_divided:
+            processes = Processes(self.settings, self.engine, self.clock)
+            self.directory, self.broker = processes.directory, processes.workers[0].broker
+            start(processes.requests.start())
+        else:
+            owner = SoleOwner("pulsar://here:6650")
+            self.directory, self.broker = standalone(self.settings, self.engine, owner)
 
     def restart(self) -> None:
         self.do(self.broker.close())

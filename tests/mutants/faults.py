@@ -9,6 +9,7 @@ from mutants.directory_faults import DIRECTORY_FAULTS
 from mutants.fault import Fault
 from mutants.index_file_faults import INDEX_FILE_FAULTS
 from mutants.link_faults import LINK_FAULTS
+from mutants.names_faults import NAMES_FAULTS
 from mutants.process_faults import PROCESS_FAULTS
 
 CHUNKED = ("tests/broker/dispatch/test_chunked.py",)
@@ -332,4 +333,5 @@ FAULTS: tuple[Fault, ...] = (
     *ADMIN_FAULTS,
     *PROCESS_FAULTS,
     *LINK_FAULTS,
+    *NAMES_FAULTS,
 )

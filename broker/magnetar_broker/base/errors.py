@@ -123,6 +123,10 @@ class SchemaRefused(BrokerError):
     code = pb.IncompatibleSchema
 
 
+class SchemaInvalid(SchemaRefused):
+    """The schema is invalid for its type, or too large."""
+
+
 class MetadataTrouble(BrokerError):
     code = pb.MetadataError
 

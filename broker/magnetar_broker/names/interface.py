@@ -25,14 +25,14 @@ class WatchedTopics(Protocol):
 
     @property
     def names(self) -> list[str]:
-        """Sorted full names; not to be changed."""
+        """Sorted full names, when the watcher is added; not to be changed."""
 
     @property
     def hash(self) -> str:
         """What clients compare, of the list as the watcher knows it."""
 
     def add(self, watcher: Watcher) -> None:
-        """Notify the one watcher of every change since the list was asked for."""
+        """Notify the one watcher of every change from now on."""
 
     def remove(self, watcher: Watcher) -> None:
         """End it; safe if it was not added."""

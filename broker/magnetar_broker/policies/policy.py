@@ -14,6 +14,11 @@ Subject = str | TopicName
 """Where a policy is set: a namespace, by its name, or a topic (partitions share their topic's)."""
 
 
+def subject_named(text: str) -> Subject:
+    """The subject whose `str` this is."""
+    return TopicName.parse(text) if "://" in text else text
+
+
 class Origin(StrEnum):
     """The level that an effective value comes from, in the order of precedence."""
 

@@ -4,6 +4,7 @@ Precedence, for each policy by itself: the topic's value, else its namespace's, 
 The partitions of a topic share its policies.
 """
 
+from collections.abc import Iterator
 from typing import TypeVar
 
 from magnetar_broker.config import Settings
@@ -42,6 +43,11 @@ class PolicyView:
             self._of_namespaces.pop(subject, None)
         else:
             _put(self._topics, subject.base, stored)
+
+    def all(self) -> Iterator[tuple[Subject, StoredPolicies]]:
+        """All explicit values that are in memory."""
+        yield from self._namespaces.items()
+        yield from self._topics.items()
 
     def effective_policies(self, topic: TopicName) -> EffectivePolicies:
         """All effective values of a loaded topic, as of now."""

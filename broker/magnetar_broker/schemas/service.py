@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from magnetar_broker.base.errors import SchemaRefused
+from magnetar_broker.base.errors import SchemaInvalid, SchemaRefused
 from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import SchemaCompatibility
 from magnetar_broker.policies.table import (
@@ -32,10 +32,6 @@ NO_VERSION: Final = b""
 MAX_UNDERSTOOD: Final = 1024
 MAX_UNDERSTOOD_BYTES: Final = 4 << 20
 """Of the data of schemas that are parsed in memory."""
-
-
-class SchemaInvalid(SchemaRefused):
-    """The schema is invalid for its type, or too large."""
 
 
 @dataclass(frozen=True)

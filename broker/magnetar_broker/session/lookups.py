@@ -36,14 +36,14 @@ async def on_lookup(session: Session, command: pb.CommandLookupTopic) -> None:
             topic = TopicName.parse(command.topic)
             owner = await session.broker.names.locate(topic, command.authoritative)
         urls = owner.urls_of(command.advertised_listener_name)
-        if urls.pulsar:
-            answer.brokerServiceUrl = urls.pulsar
-        if urls.pulsar_tls:
-            answer.brokerServiceUrlTls = urls.pulsar_tls
+        if owner.process or urls.pulsar:
+            answer.brokerServiceUrl = owner.process or urls.pulsar
+        if owner.process or urls.pulsar_tls:
+            answer.brokerServiceUrlTls = owner.process or urls.pulsar_tls
         answer.authoritative = True
         # A loopback address may mean another machine to the client, which then stays where it is;
         # but one that named a listener is meant to use that listener's address.
-        answer.proxy_through_service_url = (
+        answer.proxy_through_service_url = bool(owner.process) or (
             urls is owner.default and owner.is_self and _is_loopback(urls.pulsar)
         )
         answer.response = (

@@ -23,6 +23,8 @@ class Topics:
         """How many topics were opened since the start."""
         self.on_opened: Callable[[], None] = lambda: None
         """Called when a topic was opened."""
+        self.on_changed: Callable[[TopicName, bool], None] = lambda name, is_loaded: None
+        """Called when a topic was opened, and when one is not loaded any more."""
         self._engine = engine
         self._loaded: dict[TopicName, AnyTopic] = {}
         self._of_namespace: dict[str, dict[TopicName, AnyTopic]] = {}
@@ -49,6 +51,7 @@ class Topics:
         self._loaded[topic.name] = topic
         self._of_namespace.setdefault(topic.name.namespace_name, {})[topic.name] = topic
         self.opened += 1
+        self.on_changed(topic.name, True)
         self.on_opened()
 
     def drop(self, topic: AnyTopic) -> None:
@@ -61,12 +64,13 @@ class Topics:
         del others[topic.name]
         if not others:
             del self._of_namespace[topic.name.namespace_name]
+        self.on_changed(topic.name, False)
 
     async def close(self) -> None:
         """Disconnect all clients and seal all topics; none is opened any more."""
         await for_each(self._engine, list(self), _seal)
-        self._loaded.clear()
-        self._of_namespace.clear()
+        for topic in self:
+            self.drop(topic)
 
 
 async def _seal(topic: AnyTopic) -> None:

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from magnetar_broker.base.errors import SchemaRefused
+from magnetar_broker.base.errors import SchemaInvalid, SchemaRefused
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.schemas import key_value
 from magnetar_broker.schemas.registry import Registered
-from magnetar_broker.schemas.service import SchemaInvalid
 from magnetar_broker.schemas.types import InvalidSchema, Schema, SchemaType, type_named
 from magnetar_broker.server.admin.refusals import no_namespace
 from magnetar_broker.server.admin.site import (

@@ -1,0 +1,55 @@
+"""Policies of which other processes have views, over links."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from magnetar_broker.config import Settings
+from magnetar_broker.links.link import Handler, Link
+from magnetar_broker.policies.effective import StoredPolicies
+from magnetar_broker.policies.policy import Subject, subject_named
+from magnetar_broker.policies.stored import Policies
+from magnetar_broker.policies.view import PolicyView
+from magnetar_storage.interfaces import MetadataStore
+
+LEARN = "policies.learn"
+
+
+class SharedPolicies(Policies):
+    """`Policies` that send every explicit value that they learn to the views of other processes.
+
+    A view knows a value before anything that is sent over its link afterwards: so before the load
+    of a topic, and before the application of a change.
+    """
+
+    def __init__(self, metadata: MetadataStore, settings: Settings) -> None:
+        super().__init__(metadata, settings)
+        self._views: list[Link] = []
+
+    def share(self, link: Link) -> None:
+        """Send a view everything that is known now, and from now on every change."""
+        for subject, stored in self.all():
+            _send(link, subject, stored)
+        self._views.append(link)
+        link.when_ended(partial(self._views.remove, link))
+
+    def learn(self, subject: Subject, stored: StoredPolicies | None) -> None:
+        """Keep in memory, and send, what the store has; None if the subject was deleted."""
+        super().learn(subject, stored)
+        for link in self._views:
+            _send(link, subject, stored)
+
+
+def _send(link: Link, subject: Subject, stored: StoredPolicies | None) -> None:
+    values = None if stored is None else (stored.key, stored.values)
+    link.notify(LEARN, str(subject), values)
+
+
+def learning(view: PolicyView) -> Mapping[str, Handler]:
+    """The handlers of a process with a view."""
+
+    def learn(name: str, values: tuple[str, dict[str, Any]] | None) -> None:
+        stored = None if values is None else StoredPolicies(*values, version=None)
+        view.learn(subject_named(name), stored)
+
+    return {LEARN: learn}

@@ -1,0 +1,50 @@
+"""What the controller asks of the loaded topics of a worker."""
+
+from magnetar_broker.links.link import Link
+from magnetar_broker.names.residence import Condition
+from magnetar_broker.policies.policy import subject_named
+from magnetar_broker.topic.residence import LocalResidence
+from magnetar_proto.names import TopicName
+
+
+def serve_residence(residence: LocalResidence, link: Link) -> None:
+    """Answer requests of `DistributedResidence`, and notify it of what is loaded."""
+
+    def notify(name: TopicName, is_loaded: bool) -> None:
+        link.notify("residence.changed", str(name), is_loaded)
+
+    async def load(name: str, create: bool) -> bool:
+        return await residence.load(TopicName.parse(name), create)
+
+    async def evict(names: list[str], condition: str) -> bool:
+        return await residence.evict(
+            [TopicName.parse(name) for name in names], Condition(condition)
+        )
+
+    async def unload(name: str) -> None:
+        await residence.unload(TopicName.parse(name))
+
+    async def erase(name: str) -> None:
+        await residence.erase(TopicName.parse(name))
+
+    async def apply(subject: str, partitions: int) -> None:
+        await residence.apply(subject_named(subject), partitions)
+
+    async def subscriptions_of(name: str) -> list[str]:
+        return await residence.subscriptions_of(TopicName.parse(name))
+
+    async def subscribe_unlisted(name: str, subscriptions: list[str]) -> None:
+        await residence.subscribe_unlisted(TopicName.parse(name), subscriptions)
+
+    residence.topics.on_changed = notify
+    link.serve(
+        {
+            "residence.load": load,
+            "residence.evict": evict,
+            "residence.unload": unload,
+            "residence.erase": erase,
+            "residence.apply": apply,
+            "residence.subscriptions_of": subscriptions_of,
+            "residence.subscribe_unlisted": subscribe_unlisted,
+        }
+    )

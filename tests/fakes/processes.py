@@ -1,0 +1,82 @@
+"""A controller and its workers over stores in memory, joined by links that the test can cut."""
+
+from fakes.links import Joined
+from fakes.world import ManualClock, start
+from magnetar_broker.base.runtime import NamesRuntime
+from magnetar_broker.broker import Broker
+from magnetar_broker.config import Settings
+from magnetar_broker.config.listeners import ListenerUrls
+from magnetar_broker.names.directory import Directory
+from magnetar_broker.names.distributed import DistributedResidence
+from magnetar_broker.names.ownership import Divided
+from magnetar_broker.names.remote import RemoteDirectory
+from magnetar_broker.names.requests import NameRequests
+from magnetar_broker.policies.shared import SharedPolicies, learning
+from magnetar_broker.policies.view import PolicyView
+from magnetar_broker.topic.requests import serve_residence
+from magnetar_broker.topic.residence import LocalResidence
+from magnetar_proto.names import TopicName
+from magnetar_storage.log.engine import Engine
+
+SERVICE_URL = "pulsar://here:6650"
+
+
+class Worker:
+    """A process that serves topics."""
+
+    def __init__(self, settings: Settings, engine: Engine, owners: Divided, joined: Joined) -> None:
+        self.joined = joined
+        self.policies = PolicyView(settings)
+        self.residence = LocalResidence(settings, engine, self.policies)
+        names = RemoteDirectory(settings, owners, joined.right)
+        serve_residence(self.residence, joined.right)
+        joined.right.serve(learning(self.policies))
+        self.broker = Broker(settings, engine, self.residence, names)
+
+
+class Processes:
+    """The processes of one broker; `start` them once."""
+
+    def __init__(
+        self, settings: Settings, engine: Engine, clock: ManualClock, workers: int = 1
+    ) -> None:
+        self.settings = settings
+        self.engine = engine
+        self.clock = clock
+        self.owners = Divided([f"pulsar://worker-{number}:1" for number in range(workers)])
+        self.owners.announce(ListenerUrls(SERVICE_URL))
+        runtime = NamesRuntime(engine.metadata, engine.clock, engine.tasks)
+        self.policies = SharedPolicies(engine.metadata, settings)
+        self.residence = DistributedResidence(self.owners, runtime)
+        self.directory = Directory(settings, runtime, self.owners, self.residence, self.policies)
+        self.requests = NameRequests(self.directory, self.owners, self.residence, self.policies)
+        self.workers = [self.new_worker(number) for number in range(workers)]
+
+    def new_worker(self, number: int) -> Worker:
+        """A process in the place of this one; it has not started."""
+        joined = Joined(self.clock)
+        self.requests.serve(number, joined.left)
+        worker = Worker(self.settings, self.engine, self.owners, joined)
+        joined.connect()
+        return worker
+
+    def start(self) -> None:
+        """Start all of them together."""
+        starting = [start(self.requests.start())]
+        starting += [start(worker.broker.start()) for worker in self.workers]
+        self.clock.pump()
+        for one in starting:
+            one.result()
+
+    def replace(self, number: int) -> None:
+        """End a worker without warning, and start another one in its place."""
+        self.workers[number].joined.cut()
+        self.clock.pump()
+        self.workers[number] = self.new_worker(number)
+        starting = start(self.workers[number].broker.start())
+        self.clock.pump()
+        starting.result()
+
+    def of(self, name: TopicName) -> Worker:
+        """The worker that serves a topic."""
+        return self.workers[self.owners.worker_of(name)]
