@@ -1,7 +1,8 @@
 """Errors that the broker answers requests with, each with its code in the protocol.
 
     BrokerError                     code = a ServerError of the protocol
-    ├── InvalidName, TenantMissing, NamespaceMissing, TopicMissing, SubscriptionMissing
+    ├── InvalidName                 └── BadPattern
+    ├── TenantMissing, NamespaceMissing, TopicMissing, SubscriptionMissing
     ├── AlreadyExists, InUse, NotEmpty, LimitReached   over HTTP: what names refuse
     ├── ProducerBusy, ProducerFenced, ConsumerBusy, ConsumerUnassigned
     ├── TopicTerminated             nothing can be published any more
@@ -9,7 +10,9 @@
     ├── NotReady                    try again: loading, fenced, or moving
     ├── ListenerMissing             a lookup names a listener that is not configured
     ├── NotAllowed                  the feature is off or the request makes no sense
-    ├── SchemaRefused, MetadataTrouble, PersistenceTrouble, TooManyRequests, UnknownTrouble
+    │   └── PatternUnsupported      the broker cannot match that pattern
+    ├── SchemaRefused               └── SchemaInvalid
+    ├── MetadataTrouble, PersistenceTrouble, TooManyRequests, UnknownTrouble
 
 The text tells the user what to do; it travels to the client as it is.
 """
@@ -31,6 +34,10 @@ class BrokerError(Exception):
 
 class InvalidName(BrokerError):
     code = pb.InvalidTopicName
+
+
+class BadPattern(InvalidName):
+    """The pattern is not a regular expression."""
 
 
 class TenantMissing(BrokerError):
@@ -117,6 +124,10 @@ class ListenerMissing(BrokerError):
 
 class NotAllowed(BrokerError):
     code = pb.NotAllowedError
+
+
+class PatternUnsupported(NotAllowed):
+    """The pattern cannot be matched in linear time."""
 
 
 class SchemaRefused(BrokerError):

@@ -6,18 +6,10 @@ They are matched in time linear in the name (RE2): the whole broker waits meanwh
 import re
 from typing import Any
 
-from magnetar_broker.base.errors import InvalidName, NotAllowed
+from magnetar_broker.base.errors import BadPattern, PatternUnsupported
 from magnetar_proto.names import PARTITION_SUFFIX, TopicName
 
 DOMAIN_END = "://"
-
-
-class BadPattern(InvalidName):
-    """The pattern is not a regular expression."""
-
-
-class PatternUnsupported(NotAllowed):
-    """The pattern cannot be matched in linear time."""
 
 
 def without_domain(text: str) -> str:

@@ -1,9 +1,13 @@
 """GET_TOPICS_OF_NAMESPACE and WATCH_TOPIC_LIST."""
 
-from magnetar_broker.base.errors import LimitReached, MetadataTrouble, NotAllowed
-from magnetar_broker.names.topic_pattern import (
+from magnetar_broker.base.errors import (
     BadPattern,
+    LimitReached,
+    MetadataTrouble,
+    NotAllowed,
     PatternUnsupported,
+)
+from magnetar_broker.names.topic_pattern import (
     TopicPattern,
     without_domain,
 )

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar_broker.names.topic_pattern import BadPattern, PatternUnsupported, TopicPattern
+from magnetar_broker.base.errors import BadPattern, PatternUnsupported
+from magnetar_broker.names.topic_pattern import TopicPattern
 
 APPLE = "persistent://a/b/apple"
 
