@@ -77,15 +77,18 @@ DIRECTORY_FAULTS = (
     Fault(
         STORE,
         "a segment is reported as finished that is in the journal only",
-        "        if segment not in self._finished:\n            await self.checkpoint()\n",
+        "            self._write_behind.finish(segment, settling(promise))\n"
+        "            await promise\n"
+        "        if segment not in self._finished:\n"
+        '            raise NoSegment(f"segment {segment} was deleted")\n',
         "",
         JOINED_TESTS,
     ),
     Fault(
         STORE,
         "a segment of an earlier life never gets its footer",
-        "            await self._find(segment)  # a checkpoint writes the footers",
-        "            pass  # a checkpoint writes the footers",
+        "            await self._find(segment)  # those in memory",
+        "            pass  # those in memory",
         JOINED_TESTS,
     ),
     Fault(

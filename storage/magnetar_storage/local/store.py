@@ -188,9 +188,11 @@ class LocalStore:
             return
         await self.recover(segment)
         if segment in self._rows:
-            await self._find(segment)  # a checkpoint writes the footers of segments in memory
+            await self._find(segment)  # those in memory can be given a footer
         if segment not in self._finished:
-            await self.checkpoint()
+            promise = self._clock.promise()
+            self._write_behind.finish(segment, settling(promise))
+            await promise
         if segment not in self._finished:
             raise NoSegment(f"segment {segment} was deleted")
 

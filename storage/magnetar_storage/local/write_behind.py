@@ -64,6 +64,7 @@ class WriteBehind:
         self._error: BaseException | None = None
         self._timer: Timer | None = None
         self._waiters: list[Done] = []
+        self._finishing: list[tuple[SegmentId, Done]] = []
 
     def after_round(self, size: int, entries_size: int) -> None:
         """Account for `size` bytes that have become durable in the journal.
@@ -91,6 +92,12 @@ class WriteBehind:
         self._waiters.append(done)
         self._clock.soon(self._work, "write_behind")
 
+    def finish(self, number: SegmentId, done: Done) -> None:
+        """Complete the file of a sealed segment, without waiting for a checkpoint; `done` is called
+        with the outcome."""
+        self._finishing.append((number, done))
+        self._clock.soon(self._work, "write_behind")
+
     def stop(self) -> None:
         """Start nothing by timer any more."""
         if self._timer is not None:
@@ -109,6 +116,8 @@ class WriteBehind:
             return
         if self._waiters or self._journal_bytes > self._limits.checkpoint_bytes:
             self._begin_checkpoint()
+        elif self._finishing:
+            self._begin_finishing()
         elif self._waiting_bytes > self._flush_above:
             self._begin_flush()
 
@@ -151,6 +160,20 @@ class WriteBehind:
         index_work = snapshot.index_work()
         job = partial(_checkpoint, self._disk, flushes, doomed, made, spare_files, index_work)
         self._worker.submit(job, written)
+
+    def _begin_finishing(self) -> None:
+        """Write all of the segments that are to be finished; a checkpoint may have done so."""
+        finishing, self._finishing = self._finishing, []
+        flushes: list[Flush] = []
+        for number in {number for number, _ in finishing} & self._segments.keys():
+            one = self._segments[number]
+            work = one.flush(one.committed_blocks, one.sealed)
+            if work is not None:
+                flushes.append(work)
+        waiters = [done for _, done in finishing]
+        self._busy = True
+        job = partial(_flush, self._disk, flushes)
+        self._worker.submit(job, lambda _, error: self._written(flushes, waiters, error))
 
     def _begin_flush(self) -> None:
         """Write the segments with most to write, until half of the limit is left.
@@ -207,7 +230,7 @@ class WriteBehind:
     def _ended(self, waiters: Sequence[Done], error: BaseException | None) -> None:
         self._busy = False
         self._regulate()
-        if self._error is None or self._waiters:
+        if self._error is None or self._waiters or self._finishing:
             self._clock.soon(self._work, "write_behind")
         for done in waiters:
             done(error)
@@ -238,6 +261,11 @@ class WriteBehind:
 
 def _unwritten_bytes(one: LocalSegment) -> int:
     return one.unwritten_bytes
+
+
+def _flush(disk: Disk, flushes: Sequence[Flush]) -> None:
+    checkpoints.flush(disk, flushes)
+    disk.sync_dir("segments")
 
 
 def _checkpoint(

@@ -2,8 +2,15 @@
 
 from dataclasses import replace
 
+import pytest
+
+from fakes.faulty_disk import nothing
 from fakes.local_store import TINY, Machine
+from fakes.world import start
+from magnetar_storage.errors import Unavailable
+from magnetar_storage.local.footer import TRAILER_MAGIC
 from magnetar_storage.local.limits import Limits
+from magnetar_storage.local.segment_file import file_name
 
 SMALL = b"x" * 50
 LIMITS = replace(TINY, write_behind_bytes=1000, small_flush_bytes=400, checkpoint_bytes=1 << 20)
@@ -63,3 +70,64 @@ def test_one_round_that_exceeds_every_limit_is_written() -> None:
     machine.pump()
     assert waiting(machine) < 1100
     machine.check()
+
+
+# Finishing what another process is to read --------------------------------------------
+
+
+def names(machine: Machine) -> list[str]:
+    return [name for name in machine.disk.names() if name.startswith("checkpoint")]
+
+
+def test_a_segment_is_finished_without_a_checkpoint() -> None:
+    machine, numbers = opened(3)
+    for number in numbers:
+        machine.append(number, [SMALL], [1])
+    machine.pump()
+    before = names(machine)
+    machine.do(machine.store.finish(numbers[1]))
+    assert machine.disk.content(file_name(numbers[1]))[-60:-52] == TRAILER_MAGIC
+    assert names(machine) == before
+    assert not {file_name(numbers[0]), file_name(numbers[2])} & set(machine.disk.names())
+    operations = machine.disk.operations
+    machine.do(machine.store.finish(numbers[1]))
+    assert machine.disk.operations == operations, "it was finished already"
+    machine.truths[numbers[1]].sealed = True
+    machine.disk.crash(nothing)
+    machine.open()
+    machine.check()
+
+
+def test_segments_that_are_finished_side_by_side_are_written_together() -> None:
+    machine, numbers = opened(3)
+    for number in numbers:
+        machine.append(number, [SMALL], [1])
+    machine.pump()
+    syncs = sum(what == "sync_dir segments" for what in machine.disk.log)
+    pending = [start(machine.store.finish(number)) for number in (*numbers, *numbers)]
+    machine.pump()
+    assert all(one.result() is None for one in pending)
+    assert sum(what == "sync_dir segments" for what in machine.disk.log) - syncs <= 2
+
+
+def test_a_segment_that_cannot_be_finished_is_tried_again() -> None:
+    machine, (number,) = opened(1)
+    machine.append(number, [SMALL], [1])
+    machine.pump()
+    machine.disk.fault = lambda what, name: Unavailable(what) if name == file_name(number) else None
+    with pytest.raises(Unavailable):
+        machine.do(machine.store.finish(number))
+    machine.disk.fault = None
+    machine.do(machine.store.finish(number))
+    assert machine.disk.content(file_name(number))[-60:-52] == TRAILER_MAGIC
+
+
+def test_a_segment_that_is_deleted_while_it_is_finished_leaves_no_file() -> None:
+    machine, (number,) = opened(1)
+    machine.append(number, [SMALL], [1])
+    machine.pump()
+    finishing, deleting = start(machine.store.finish(number)), start(machine.store.delete(number))
+    machine.pump()
+    assert deleting.done() and finishing.done()
+    machine.close()
+    assert file_name(number) not in machine.disk.names()
