@@ -24,8 +24,14 @@ class Broker:
     """
 
     def __init__(
-        self, settings: Settings, engine: Engine, residence: LocalResidence, names: Names
+        self,
+        settings: Settings,
+        engine: Engine,
+        residence: LocalResidence,
+        names: Names,
+        worker: int | None = None,
     ) -> None:
+        """`worker` is the number of this process where the broker has several."""
         self.settings = settings
         self.engine = engine
         self.residence = residence
@@ -35,7 +41,8 @@ class Broker:
         self.ready = False
         self.connections = self.connections_total = 0
         self._connections_from: Counter[str] = Counter()
-        self._started_ms = engine.clock.now_ms()
+        started = f"{settings.cluster_name}-{engine.clock.now_ms()}"
+        self._prefix = started if worker is None else f"{started}-{worker}"
         self._numbers = count()
         self.watchdog = Watchdog(engine, lambda: iter(self.topics))
         self.jobs = PeriodicJobs(engine)
@@ -75,7 +82,7 @@ class Broker:
 
     def producer_name(self) -> str:
         """A name for a producer without one; unique in this cluster."""
-        return f"{self.settings.cluster_name}-{self._started_ms}-{next(self._numbers)}"
+        return f"{self._prefix}-{next(self._numbers)}"
 
     # Connections ------------------------------------------------------------------------
 

@@ -13,7 +13,8 @@ DOMAINS: Final = ("persistent", "non-persistent")
 DEFAULT_NAMESPACE: Final = "public/default"
 SYSTEM_NAMESPACE: Final = "pulsar/system"
 HEARTBEAT: Final = "heartbeat"
-"""The topic of the system's namespace that a broker's health check publishes to."""
+"""The topic of the system's namespace that a broker's health check publishes to; where a broker has
+several processes, those behind it have a number, `heartbeat-1`."""
 PARTITION_SUFFIX: Final = "-partition-"
 MAX_PARTITION: Final = (1 << 31) - 1
 
@@ -110,7 +111,7 @@ class TopicName:
             return True
         return self.namespace_name == SYSTEM_NAMESPACE and (
             local in (HEARTBEAT, "transaction_coordinator_assign")
-            or local.startswith("__transaction_log_")
+            or local.startswith((f"{HEARTBEAT}-", "__transaction_log_"))
         )
 
 

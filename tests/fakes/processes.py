@@ -13,6 +13,9 @@ from magnetar_broker.names.remote import RemoteDirectory
 from magnetar_broker.names.requests import NameRequests
 from magnetar_broker.policies.shared import SharedPolicies, learning
 from magnetar_broker.policies.view import PolicyView
+from magnetar_broker.server.admin.linked_owners import serve_operations
+from magnetar_broker.server.health import HealthCheck
+from magnetar_broker.server.linked_health import serve_health
 from magnetar_broker.topic.requests import serve_residence
 from magnetar_broker.topic.residence import LocalResidence
 from magnetar_proto.names import TopicName
@@ -24,14 +27,19 @@ SERVICE_URL = "pulsar://here:6650"
 class Worker:
     """A process that serves topics."""
 
-    def __init__(self, settings: Settings, engine: Engine, owners: Divided, joined: Joined) -> None:
+    def __init__(
+        self, number: int, settings: Settings, engine: Engine, owners: Divided, joined: Joined
+    ) -> None:
         self.joined = joined
         self.policies = PolicyView(settings)
         self.residence = LocalResidence(settings, engine, self.policies)
         names = RemoteDirectory(settings, owners, joined.right)
         serve_residence(self.residence, joined.right)
         joined.right.serve(learning(self.policies))
-        self.broker = Broker(settings, engine, self.residence, names)
+        self.broker = Broker(settings, engine, self.residence, names, number)
+        health = HealthCheck(self.broker, lambda topic: owners.worker_of(topic) == number)
+        serve_health(health, joined.right)
+        serve_operations(self.broker, joined.right)
 
 
 class Processes:
@@ -56,7 +64,7 @@ class Processes:
         """A process in the place of this one; it has not started."""
         joined = Joined(self.clock)
         self.requests.serve(number, joined.left)
-        worker = Worker(self.settings, self.engine, self.owners, joined)
+        worker = Worker(number, self.settings, self.engine, self.owners, joined)
         joined.connect()
         return worker
 

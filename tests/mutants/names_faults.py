@@ -8,6 +8,7 @@ REQUESTS = f"{NAMES}requests.py"
 REMOTE = f"{NAMES}remote.py"
 SHARED = "broker/magnetar_broker/policies/shared.py"
 TESTS = ("tests/broker/names/test_distributed.py",)
+PROCESSES = ("tests/broker/server/test_several_processes.py",)
 
 NAMES_FAULTS = (
     Fault(
@@ -100,5 +101,26 @@ NAMES_FAULTS = (
         "        if not self.residence.is_loaded(name):\n            raise NotReady",
         "        if False:\n            raise NotReady",
         TESTS,
+    ),
+    Fault(
+        "broker/magnetar_broker/server/admin/linked_owners.py",
+        "a refusal of another process has another status",
+        "        return error.status, str(error)",
+        "        return 500, str(error)",
+        PROCESSES,
+    ),
+    Fault(
+        "broker/magnetar_broker/server/linked_health.py",
+        "the health check passes although a worker is not there",
+        "        if self._residence.missing():",
+        "        if False:",
+        PROCESSES,
+    ),
+    Fault(
+        "broker/magnetar_broker/server/linked_health.py",
+        "the health check passes although a worker is not healthy",
+        "    if trouble is not None:\n",
+        "    if False:\n",
+        PROCESSES,
     ),
 )

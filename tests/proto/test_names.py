@@ -141,6 +141,7 @@ def test_encoded_local(text: str, encoded: str) -> None:
     ("text", "system"),
     [
         ("pulsar/system/heartbeat", True),
+        ("pulsar/system/heartbeat-2", True),
         ("t/n/heartbeat", False),
         ("t/n/__change_events", True),
         ("t/n/__change_events-partition-0", True),

@@ -1,7 +1,8 @@
 """Errors that the broker answers requests with, each with its code in the protocol.
 
     BrokerError                     code = a ServerError of the protocol
-    ├── InvalidName                 └── BadPattern
+    ├── InvalidName
+    │   └── BadPattern
     ├── TenantMissing, NamespaceMissing, TopicMissing, SubscriptionMissing
     ├── AlreadyExists, InUse, NotEmpty, LimitReached   over HTTP: what names refuse
     ├── ProducerBusy, ProducerFenced, ConsumerBusy, ConsumerUnassigned
@@ -11,7 +12,8 @@
     ├── ListenerMissing             a lookup names a listener that is not configured
     ├── NotAllowed                  the feature is off or the request makes no sense
     │   └── PatternUnsupported      the broker cannot match that pattern
-    ├── SchemaRefused               └── SchemaInvalid
+    ├── SchemaRefused
+    │   └── SchemaInvalid
     ├── MetadataTrouble, PersistenceTrouble, TooManyRequests, UnknownTrouble
 
 The text tells the user what to do; it travels to the client as it is.

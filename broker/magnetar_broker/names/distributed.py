@@ -51,9 +51,13 @@ class DistributedResidence:
         if worker in self._links:
             self._leaving.add(self._links[worker])
 
+    def missing(self) -> list[int]:
+        """The numbers of the workers that have not joined, or have ended."""
+        return [number for number in range(self._owners.workers) if number not in self._links]
+
     async def complete(self) -> None:
         """Return when all workers have joined."""
-        while len(self._links) < self._owners.workers:
+        while self.missing():
             await self._joined.wait()
 
     def links(self) -> list[Link]:

@@ -1,6 +1,8 @@
 """The health check: publishes and consumes a message through a real session, with a time limit."""
 
 from collections import deque
+from collections.abc import Callable
+from itertools import chain, count
 from typing import Any, NamedTuple, cast
 from uuid import uuid4
 
@@ -118,8 +120,12 @@ class _InProcessClient:
 class HealthCheck:
     """One per broker.  Checks that are asked for while one is running share its result."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(
+        self, broker: Broker, serves: Callable[[TopicName], bool] = lambda topic: True
+    ) -> None:
+        """`serves` tells whether this process serves a topic: the check uses one of those."""
         self._broker = broker
+        self._topic = _topic(broker.settings, serves)
         self._waiting: list[Promise] = []
         """One for each caller: awaiting one promise from several places shares a cancellation."""
         self._running = False
@@ -182,7 +188,7 @@ class HealthCheck:
 
     async def _send_through(self) -> None:
         client = self._client = _InProcessClient(self._broker)
-        name = _topic(self._broker.settings)
+        name = self._topic
         topic: AnyTopic | None = None
         try:
             sequence_id = await self._open(client, str(name))
@@ -248,9 +254,11 @@ def _failure_of(topic: AnyTopic | None) -> StorageError | None:
     return None if isinstance(failure, WriterFailed) else failure  # closed for another reason
 
 
-def _topic(settings: Settings) -> TopicName:
+def _topic(settings: Settings, serves: Callable[[TopicName], bool]) -> TopicName:
     domain = "persistent" if settings.enable_persistent_topics else "non-persistent"
-    return TopicName.parse(f"{domain}://{SYSTEM_NAMESPACE}/{HEARTBEAT}")
+    base = TopicName.parse(f"{domain}://{SYSTEM_NAMESPACE}/{HEARTBEAT}")
+    others = (TopicName.parse(f"{base}-{number}") for number in count(1))
+    return next(filter(serves, chain((base,), others)))
 
 
 def _subscription_type(settings: Settings) -> "pb.CommandSubscribe.SubType":

@@ -4,8 +4,9 @@ from typing import Any
 
 from fakes.sessions import TOPIC, SessionWorld
 from magnetar_broker.config.listeners import ListenerUrls
-from magnetar_broker.names.ownership import SoleOwner
+from magnetar_broker.names.ownership import Divided, SoleOwner
 from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.names import TopicName
 
 INSIDE = ListenerUrls("pulsar://127.0.0.1:6650")
 OUTSIDE = ListenerUrls("pulsar://localhost:16650", "pulsar+ssl://localhost:16651")
@@ -42,3 +43,25 @@ def test_an_unknown_listener_is_refused() -> None:
     assert (answer.response, answer.error) == (answer.Failed, pb.ServiceNotReady)
     assert "'elsewhere'" in answer.message and "inside, outside" in answer.message
     assert not answer.HasField("brokerServiceUrl")
+
+
+def test_a_client_is_given_the_process_that_serves_the_topic() -> None:
+    world = SessionWorld()
+    owners = Divided(["pulsar://worker-0:1", "pulsar://worker-1:1"])
+    owners.announce(INSIDE, {"inside": INSIDE, "outside": OUTSIDE})
+    world.directory.ownership = owners
+    client, seen = world.client(), set()
+    for number in range(4):
+        topic = TopicName.parse(TOPIC).with_partition(number)
+        for listener in ("", "outside"):
+            command = pb.CommandLookupTopic(
+                topic=str(topic), request_id=7, advertised_listener_name=listener
+            )
+            answer = client.ask(command)
+            assert answer.response == answer.Connect
+            assert answer.brokerServiceUrl == f"pulsar://worker-{owners.worker_of(topic)}:1"
+            assert answer.proxy_through_service_url
+            seen.add(answer.brokerServiceUrl)
+    assert len(seen) == 2
+    unknown = pb.CommandLookupTopic(topic=TOPIC, request_id=7, advertised_listener_name="elsewhere")
+    assert client.ask(unknown).response == pb.CommandLookupTopicResponse.Failed

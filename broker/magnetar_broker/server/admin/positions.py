@@ -2,12 +2,16 @@
 
 from typing import Any, NamedTuple
 
+from magnetar_broker.server.admin.operations.loading import Position
 from magnetar_broker.server.admin.site import json_of
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request
-from magnetar_proto.ids import MessageId
+from magnetar_proto.ids import EARLIEST, LATEST
 
-ENDS = {"earliest": MessageId(-1, -1), "latest": MessageId((1 << 63) - 1, (1 << 63) - 1)}
+ENDS: dict[str, Position] = {
+    "earliest": (EARLIEST.ledger, EARLIEST.entry, -1, -1),
+    "latest": (LATEST.ledger, LATEST.entry, -1, -1),
+}
 EXPECTED = (
     'an object with ledgerId and entryId, optionally batchIndex and excluded, or "earliest" or '
     '"latest"'
@@ -17,7 +21,7 @@ EXPECTED = (
 class Place(NamedTuple):
     """A message, or the position behind it if `excluded`."""
 
-    message: MessageId
+    message: Position
     excluded: bool = False
 
 
@@ -28,7 +32,7 @@ def place_of(request: Request) -> Place:
         return Place(ENDS[body])
     if not isinstance(body, dict) or not {"ledgerId", "entryId"} <= body.keys():
         raise Refused(400, f"the body names no message: expected {EXPECTED}")
-    message = MessageId(
+    message = (
         _number(body, "ledgerId"),
         _number(body, "entryId"),
         _number(body, "batchIndex"),

@@ -3,15 +3,14 @@
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import unquote_plus, urlsplit
 
 from magnetar_broker.base.errors import InvalidName, NotReady
 from magnetar_broker.names.directory import Directory
-from magnetar_broker.server.admin.metrics_page import MetricsPage
+from magnetar_broker.server.admin.metrics_page import Page
 from magnetar_broker.server.admin.owners import Owners
 from magnetar_broker.server.admin.refusals import no_namespace, no_topic
-from magnetar_broker.server.health import HealthCheck
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response
 from magnetar_proto.names import NamespaceName, TopicName
@@ -21,14 +20,28 @@ NAMESPACE = "{tenant}/{namespace}"
 TOPIC = f"{DOMAIN}/{NAMESPACE}/{{topic}}"
 
 
+class Pages(Protocol):
+    """Makes pages for Prometheus."""
+
+    async def scrape(self, request: Request) -> Page | None:
+        """A page with figures from after the request; None if its client has left."""
+
+
+class Health(Protocol):
+    """Checks whether messages can be published and consumed."""
+
+    async def check(self) -> None:
+        """Return if they can; else raise `Unhealthy`, within a time limit."""
+
+
 @dataclass(frozen=True)
 class Site:
     """The context of all handlers."""
 
     directory: Directory
     owners: Owners
-    page: MetricsPage
-    health: HealthCheck
+    page: Pages
+    health: Health
 
 
 Handler = Callable[[Site, Request], Awaitable[Response]]

@@ -6,6 +6,9 @@ from magnetar_broker.subscribing.subscription import Subscription
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto.names import TopicName
 
+Position = tuple[int, int, int, int]
+"""A `MessageId` as a plain value."""
+
 
 async def loaded(broker: Broker, name: TopicName, create: bool = False) -> Topic:
     """A persistent topic that is not partitioned; raises the refusal if it cannot be opened."""

@@ -12,7 +12,7 @@ from magnetar_broker.lifetime.expiry import expire_older, expiring_subscriptions
 from magnetar_broker.lifetime.tidying import tidy, truncate
 from magnetar_broker.maintenance import QUOTAS
 from magnetar_broker.server.admin.operations.explaining import explained
-from magnetar_broker.server.admin.operations.loading import loaded, subscription_of
+from magnetar_broker.server.admin.operations.loading import Position, loaded, subscription_of
 from magnetar_broker.server.admin.refusals import no_subscription
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.subscribing.finding import first_since
@@ -57,16 +57,14 @@ def _expiring(topic: Topic, subscription: str | None) -> list[Subscription]:
 
 
 async def expire_to_message(
-    broker: Broker, name: TopicName, subscription: str, message: MessageId, excluded: bool
+    broker: Broker, name: TopicName, subscription: str, message: Position, excluded: bool
 ) -> None:
     """Skip the messages of a subscription up to one, that included unless it is `excluded`."""
     chosen = await subscription_of(broker, name, subscription)
-    log = chosen.topic.log
-    if log.seek(message.ledger, message.entry) >= log.end:
-        raise Refused(
-            409, f"{name} has no message {message.ledger}:{message.entry}: name an earlier one"
-        )
-    await expire_through(chosen, await place_in(log, message, not excluded))
+    log, last = chosen.topic.log, MessageId(*message)
+    if log.seek(last.ledger, last.entry) >= log.end:
+        raise Refused(409, f"{name} has no message {last.ledger}:{last.entry}: name an earlier one")
+    await expire_through(chosen, await place_in(log, last, not excluded))
 
 
 async def reset_to_time(
@@ -78,11 +76,11 @@ async def reset_to_time(
 
 
 async def reset_to_message(
-    broker: Broker, name: TopicName, subscription: str, message: MessageId, excluded: bool
+    broker: Broker, name: TopicName, subscription: str, message: Position, excluded: bool
 ) -> None:
     """Move a subscription to a message, or behind it if it is `excluded`."""
     chosen = await subscription_of(broker, name, subscription)
-    await _moved(chosen, *await place_in(chosen.topic.log, message, excluded))
+    await _moved(chosen, *await place_in(chosen.topic.log, MessageId(*message), excluded))
 
 
 async def _moved(subscription: Subscription, offset: int, left: int | None = None) -> None:

@@ -3,7 +3,7 @@
 from magnetar_broker.base.errors import InUse, NotAllowed
 from magnetar_broker.broker import Broker
 from magnetar_broker.dispatch.compacted import replaced, shown
-from magnetar_broker.server.admin.operations.loading import loaded
+from magnetar_broker.server.admin.operations.loading import Position, loaded
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.subscribing.skipping import place_in
 from magnetar_broker.topic.loaded_topics import AnyTopic
@@ -44,13 +44,13 @@ async def create(
     broker: Broker,
     name: TopicName,
     subscription: str,
-    message: MessageId,
+    message: Position,
     excluded: bool,
     properties: Properties,
 ) -> None:
     """Create one that begins at a message, or behind it if it is `excluded`."""
     topic = await loaded(broker, name, create=True)
-    offset, _ = await place_in(topic.log, message, excluded)
+    offset, _ = await place_in(topic.log, MessageId(*message), excluded)
     try:
         await topic.subscriptions.create(subscription, offset, properties)
     except NotAllowed as error:

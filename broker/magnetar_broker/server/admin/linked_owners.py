@@ -1,0 +1,67 @@
+"""Operations on topics of other processes, over links."""
+
+from collections.abc import Awaitable
+from typing import Any
+
+from magnetar_broker.base.parallel import for_each
+from magnetar_broker.base.runtime import Runtime
+from magnetar_broker.broker import Broker
+from magnetar_broker.links.link import Link
+from magnetar_broker.names.distributed import DistributedResidence
+from magnetar_broker.server.admin.operations.table import OF_PROCESS, OF_TOPIC, name_of
+from magnetar_broker.server.admin.owners import OfProcess, OfTopic, P, R
+from magnetar_broker.server.http.errors import Refused
+from magnetar_proto.names import TopicName
+
+
+class LinkedOwners:
+    """The `Owners` of a controller."""
+
+    def __init__(self, residence: DistributedResidence, runtime: Runtime) -> None:
+        self._residence = residence
+        self._runtime = runtime
+
+    async def ask(
+        self, operation: OfTopic[P, R], topic: TopicName, *args: P.args, **named: P.kwargs
+    ) -> R:
+        """Ask the worker that serves the topic; `NotReady` while it is not there."""
+        assert not named
+        link = self._residence.link_of(topic)
+        request = link.request("operations.of_topic", name_of(operation), str(topic), args)
+        answer: R = await _answer(request)
+        return answer
+
+    async def ask_all(self, operation: OfProcess) -> None:
+        """Ask all workers that are there."""
+
+        async def ask(link: Link) -> None:
+            await _answer(link.request("operations.of_process", name_of(operation)))
+
+        await for_each(self._runtime, self._residence.links(), ask)
+
+
+async def _answer(request: Awaitable[tuple[int | None, Any]]) -> Any:
+    status, answer = await request
+    if status is not None:
+        raise Refused(status, answer)
+    return answer
+
+
+def serve_operations(broker: Broker, link: Link) -> None:
+    """Answer the requests of `LinkedOwners` in a worker."""
+
+    async def of_topic(name: str, topic: str, args: tuple[Any, ...]) -> tuple[int | None, Any]:
+        return await _outcome(OF_TOPIC[name](broker, TopicName.parse(topic), *args))
+
+    async def of_process(name: str) -> tuple[int | None, Any]:
+        return await _outcome(OF_PROCESS[name](broker))
+
+    link.serve({"operations.of_topic": of_topic, "operations.of_process": of_process})
+
+
+async def _outcome(operation: Awaitable[Any]) -> tuple[int | None, Any]:
+    """None and the answer, or the status and the text of a refusal that only HTTP knows."""
+    try:
+        return None, await operation
+    except Refused as error:
+        return error.status, str(error)

@@ -1,0 +1,48 @@
+"""All operations by name: what one process asks another one for."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from magnetar_broker.server.admin.operations import loading, messages, subscriptions, topics
+
+Operation = Callable[..., Awaitable[Any]]
+
+
+def name_of(operation: Operation) -> str:
+    """Its module and its own name."""
+    return f"{operation.__module__.rpartition('.')[2]}.{operation.__name__}"
+
+
+def _by_name(*operations: Operation) -> Mapping[str, Operation]:
+    return {name_of(operation): operation for operation in operations}
+
+
+OF_TOPIC: Final = _by_name(
+    loading.load,
+    loading.require_subscription,
+    messages.skip,
+    messages.skip_everything,
+    messages.expirable,
+    messages.expire,
+    messages.expire_to_message,
+    messages.reset_to_time,
+    messages.reset_to_message,
+    messages.truncate_topic,
+    messages.trim,
+    messages.explain,
+    subscriptions.names_of,
+    subscriptions.consumers_of,
+    subscriptions.durable,
+    subscriptions.has,
+    subscriptions.create,
+    subscriptions.delete,
+    subscriptions.properties,
+    subscriptions.set_properties,
+    topics.start_compaction,
+    topics.compaction_status,
+    topics.terminate,
+    topics.properties,
+    topics.add_properties,
+    topics.remove_property,
+)
+OF_PROCESS: Final = _by_name(messages.check_quotas)

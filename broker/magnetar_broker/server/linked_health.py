@@ -1,0 +1,45 @@
+"""The health of all workers of a broker, over links."""
+
+from magnetar_broker.base.parallel import for_each
+from magnetar_broker.base.runtime import Runtime
+from magnetar_broker.links.link import Link
+from magnetar_broker.names.distributed import DistributedResidence
+from magnetar_broker.server.health import HealthCheck, Unhealthy
+from magnetar_storage.errors import Unavailable
+
+
+class LinkedHealth:
+    """The health check of a controller: each worker publishes and consumes a message."""
+
+    def __init__(self, residence: DistributedResidence, runtime: Runtime) -> None:
+        self._residence = residence
+        self._runtime = runtime
+
+    async def check(self) -> None:
+        """Return if all workers are healthy; else raise `Unhealthy`, within a time limit."""
+        if self._residence.missing():
+            workers = ", ".join(map(str, self._residence.missing()))
+            raise Unhealthy(f"worker {workers}: starting or stopping")
+        await for_each(self._runtime, self._residence.links(), _check)
+
+
+async def _check(link: Link) -> None:
+    try:
+        trouble = await link.request("health.check")
+    except Unavailable as error:
+        raise Unhealthy(str(error)) from error
+    if trouble is not None:
+        raise Unhealthy(f"{link.peer}: {trouble}")
+
+
+def serve_health(health: HealthCheck, link: Link) -> None:
+    """Answer the requests of `LinkedHealth` in a worker."""
+
+    async def check() -> str | None:
+        try:
+            await health.check()
+        except Unhealthy as error:
+            return str(error)
+        return None
+
+    link.serve({"health.check": check})

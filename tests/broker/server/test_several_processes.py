@@ -1,0 +1,242 @@
+"""The REST API of a broker of several processes: it answers what a single process answers."""
+
+import json
+import re
+from collections.abc import Coroutine
+from dataclasses import replace
+from inspect import iscoroutinefunction
+from typing import Any, cast
+
+import pytest
+
+from fakes.connection import RecordingConnection
+from fakes.logs import LogWorld
+from fakes.processes import SERVICE_URL, Processes
+from magnetar_broker.broker import Broker
+from magnetar_broker.config import Settings
+from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
+from magnetar_broker.names.ownership import SoleOwner
+from magnetar_broker.publishing.producer import ProducerRequest, Sends
+from magnetar_broker.server.admin.linked_owners import LinkedOwners
+from magnetar_broker.server.admin.operations import messages, subscriptions, table, topics
+from magnetar_broker.server.admin.owners import SoleProcess
+from magnetar_broker.server.admin.routes import ROUTES
+from magnetar_broker.server.admin.site import Pages, Site
+from magnetar_broker.server.health import HealthCheck
+from magnetar_broker.server.http.errors import refusal_of
+from magnetar_broker.server.http.messages import Request, Response
+from magnetar_broker.server.linked_health import LinkedHealth
+from magnetar_broker.standalone import standalone
+from magnetar_proto.names import TopicName
+from magnetar_storage.errors import Unavailable
+
+TOPIC = "/admin/v2/persistent/public/default/topic"
+PARTED = "/admin/v2/persistent/public/default/parted"
+VOLATILE = "/admin/v2/non-persistent/public/default/volatile"
+SPACE = "/admin/v2/namespaces/public/default"
+PLACE = {"ledgerId": 1, "entryId": 1}
+NO_PAGES = cast(Pages, None)
+
+
+class World(LogWorld):
+    """A broker and its REST API, of one process or several."""
+
+    def __init__(self, workers: int) -> None:
+        super().__init__()
+        self.processes: Processes | None = None
+        if workers == 1:
+            owner = SoleOwner(SERVICE_URL)
+            directory, self.sole = standalone(Settings(), self.engine, owner)
+            health = HealthCheck(self.sole)
+            self.site = Site(directory, SoleProcess(self.sole), NO_PAGES, health)
+            self.do(self.sole.start())
+        else:
+            several = self.processes = Processes(Settings(), self.engine, self.clock, workers)
+            owners = LinkedOwners(several.residence, self.engine)
+            linked = LinkedHealth(several.residence, self.engine)
+            self.site = Site(several.directory, owners, NO_PAGES, linked)
+            several.start()
+
+    def broker(self, name: TopicName) -> Broker:
+        return self.sole if self.processes is None else self.processes.of(name).broker
+
+    def ask(self, line: str, body: Any = None) -> Response:
+        """The answer to a request, as in `GET /path?query`."""
+        method, _, target = line.partition(" ")
+        path, _, query = target.partition("?")
+        fields = dict(part.split("=") for part in query.split("&") if part)
+        sent = b"" if body is None else json.dumps(body).encode()
+        request = Request(method, path, fields, {}, sent, 8080)
+        try:
+            handler, parameters = ROUTES.find(method, path)
+            answer = handler(self.site, replace(request, parameters=parameters))
+            return self.do(cast(Coroutine[Any, Any, Response], answer))
+        except Exception as error:
+            return refusal_of(request, error)
+
+    def publish(self, text: str, payloads: int) -> None:
+        name = TopicName.parse(text)
+        topic = self.do(self.broker(name).topic(name, True))
+        request = ProducerRequest(1, "producer")
+        producer = self.do(topic.producers.add(RecordingConnection(), request))
+        sends = Sends(producer)
+        sends.payloads = [b"x"] * payloads
+        sends.counts = [1] * payloads
+        sends.sequence_ids = sends.highest_ids = list(range(payloads))
+        sends.size = payloads
+        producer.publish(sends)
+        self.clock.pump()
+        producer.close()
+
+    def consumer(self, text: str, subscription: str) -> Consumer:
+        name = TopicName.parse(text)
+        topic = self.do(self.broker(name).topic(name, True))
+        request = SubscribeRequest(subscription, 0, 1, "consumer", earliest=True)
+        return self.do(topic.subscriptions.subscribe(RecordingConnection(), request))
+
+
+def used(workers: int) -> World:
+    """A world with a topic and a partitioned topic that have messages and subscriptions."""
+    world = World(workers)
+    assert world.ask(f"PUT {PARTED}/partitions", 3).status == 204
+    for text in ("topic", *(f"parted-partition-{index}" for index in range(3))):
+        world.consumer(f"persistent://public/default/{text}", "sub").close()
+        world.publish(f"persistent://public/default/{text}", 5)
+    world.consumer("persistent://public/default/parted-partition-1", "busy")
+    world.consumer("non-persistent://public/default/volatile", "sub")
+    return world
+
+
+REQUESTS: tuple[tuple[str, Any], ...] = (
+    (f"GET {SPACE}/topics?mode=ALL", None),
+    (f"GET {TOPIC}/subscriptions", None),
+    (f"GET {PARTED}/subscriptions", None),
+    (f"GET {VOLATILE}/subscriptions", None),
+    (f"GET {TOPIC}missing/subscriptions", None),
+    (f"PUT {TOPIC}/subscription/new", None),
+    (f"PUT {TOPIC}/subscription/new", None),
+    (f"PUT {PARTED}/subscription/new", {**PLACE, "properties": {"a": "b"}}),
+    (f"PUT {PARTED}/subscription/new", None),
+    (f"PUT {PARTED}-partition-7/subscription/new", None),
+    (f"GET {PARTED}/subscription/new/properties", None),
+    (f"PUT {PARTED}/subscription/new/properties", {"c": "d"}),
+    (f"GET {PARTED}-partition-2/subscription/new/properties", None),
+    (f"GET {PARTED}/subscription/missing/properties", None),
+    (f"DELETE {PARTED}/subscription/busy", None),
+    (f"DELETE {PARTED}/subscription/busy?force=true", None),
+    (f"DELETE {PARTED}/subscription/busy", None),
+    (f"POST {TOPIC}/subscription/sub/skip/2", None),
+    (f"POST {PARTED}/subscription/sub/skip/2", None),
+    (f"POST {PARTED}-partition-0/subscription/sub/skip/2", None),
+    (f"POST {TOPIC}/subscription/sub/expireMessages", PLACE),
+    (f"POST {TOPIC}/subscription/sub/expireMessages", "latest"),
+    (f"POST {TOPIC}/subscription/sub/resetcursor", "earliest"),
+    (f"POST {PARTED}/subscription/sub/resetcursor/0", None),
+    (f"POST {PARTED}/subscription/missing/resetcursor/0", None),
+    (f"POST {PARTED}/subscription/sub/expireMessages/1", None),
+    (f"POST {PARTED}/subscription/sub/skip_all", None),
+    (f"POST {PARTED}/subscription/sub/expireMessages/1", None),
+    (f"POST {PARTED}/all_subscription/expireMessages/1", None),
+    (f"POST {PARTED}/trim", None),
+    (f"DELETE {PARTED}/truncate", None),
+    (f"DELETE {VOLATILE}/truncate", None),
+    (f"PUT {TOPIC}/properties", {"a": "b"}),
+    (f"PUT {PARTED}/properties", {"a": "b"}),
+    (f"PUT {PARTED}-partition-1/properties", {"a": "c"}),
+    (f"PUT {TOPIC}/properties", {"topicEpoch": "7"}),
+    (f"PUT {TOPIC}/properties", {"a": "b" * 70_000}),
+    (f"GET {TOPIC}/properties", None),
+    (f"GET {PARTED}/properties", None),
+    (f"GET {PARTED}-partition-1/properties", None),
+    (f"DELETE {TOPIC}/properties?key=a", None),
+    (f"GET {TOPIC}/properties", None),
+    (f"POST {SPACE}/retention", {"retentionTimeInMinutes": 10, "retentionSizeInMB": -1}),
+    (f"POST {PARTED}/backlogQuota?backlogQuotaType=message_age",
+     {"limitTime": 60, "policy": "consumer_backlog_eviction"}),
+    (f"GET {PARTED}-partition-1/explainRetention", None),
+    (f"GET {TOPIC}/explainRetention", None),
+    (f"GET {PARTED}/explainRetention", None),
+    (f"GET {TOPIC}/compaction", None),
+    (f"PUT {PARTED}/compaction", None),
+    (f"PUT {VOLATILE}/compaction", None),
+    (f"PUT {TOPIC}missing/compaction", None),
+    (f"POST {SPACE}/clearBacklog/sub", None),
+    (f"POST {SPACE}/clearBacklog/missing", None),
+    (f"POST {SPACE}/clearBacklog", None),
+    (f"POST {SPACE}/unsubscribe/new", None),
+    (f"POST {SPACE}/unsubscribe/sub", None),
+    (f"GET {PARTED}/subscriptions", None),
+    (f"POST {TOPIC}/terminate", None),
+    (f"POST {PARTED}/terminate", None),
+    (f"POST {PARTED}/terminate/partitions", None),
+    (f"PUT {PARTED}/unload", None),
+    (f"PUT {SPACE}/unload", None),
+    ("GET /admin/v2/brokers/backlog-quota-check", None),
+    ("GET /admin/v2/brokers/health", None),
+    ("GET /admin/v2/brokers/ready", None),
+    (f"DELETE {VOLATILE}", None),
+    (f"DELETE {TOPIC}", None),
+    (f"DELETE {PARTED}/partitions", None),
+    (f"GET {SPACE}/topics?mode=ALL", None),
+)  # fmt: skip
+
+
+def shown(response: Response) -> tuple[int, str]:
+    """Without the numbers of ledgers, which depend on the order in which topics were created."""
+    return response.status, re.sub(r'("ledgerId"): \d+', r"\1: n", response.body.decode())
+
+
+def test_several_processes_answer_as_one() -> None:
+    one, several = used(1), used(3)
+    for line, body in REQUESTS:
+        expected, found = shown(one.ask(line, body)), shown(several.ask(line, body))
+        assert found == expected, line
+        assert found[0] != 500, line
+
+
+def test_every_operation_has_a_name_for_other_processes() -> None:
+    known = {**table.OF_TOPIC, **table.OF_PROCESS}
+    for module in (messages, subscriptions, topics):
+        for operation in filter(iscoroutinefunction, vars(module).values()):
+            if operation.__module__ == module.__name__ and not operation.__name__.startswith("_"):
+                assert known[table.name_of(operation)] is operation
+
+
+def test_without_its_worker_a_topic_is_not_ready() -> None:
+    world = used(3)
+    assert world.processes is not None
+    name = TopicName.parse("persistent://public/default/topic")
+    world.processes.of(name).joined.cut()
+    world.clock.pump()
+    found = world.ask(f"POST {TOPIC}/trim")
+    assert (found.status, b"starting or stopping" in found.body) == (503, True)
+    health = world.ask("GET /admin/v2/brokers/health")
+    number = world.processes.owners.worker_of(name)
+    assert (health.status, f"worker {number}".encode() in health.body) == (503, True)
+
+
+def test_an_unhealthy_worker_is_named() -> None:
+    world = World(3)
+    assert world.processes is not None
+    assert world.ask("GET /admin/v2/brokers/health").status == 200
+    world.engine.store.trouble = Unavailable("the journal failed")  # type: ignore[misc]
+    found = world.ask("GET /admin/v2/brokers/health")
+    assert (found.status, b"the journal failed" in found.body) == (503, True)
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_every_worker_checks_a_topic_that_it_serves(workers: int) -> None:
+    world = World(workers)
+    assert world.processes is not None
+    assert world.ask("GET /admin/v2/brokers/health").status == 200
+    for number, worker in enumerate(world.processes.workers):
+        (topic,) = worker.broker.topics
+        assert topic.name.is_system
+        assert world.processes.owners.worker_of(topic.name) == number
+
+
+def test_generated_names_of_producers_differ_between_workers() -> None:
+    world = World(3)
+    assert world.processes is not None
+    made = [one.broker.producer_name() for one in world.processes.workers for _ in range(2)]
+    assert len(set(made)) == len(made)
