@@ -7,6 +7,7 @@ model-based test finds them shows what it is worth.
 from mutants.admin_faults import ADMIN_FAULTS
 from mutants.directory_faults import DIRECTORY_FAULTS
 from mutants.fault import Fault
+from mutants.hand_over_faults import HAND_OVER_FAULTS
 from mutants.index_file_faults import INDEX_FILE_FAULTS
 from mutants.link_faults import LINK_FAULTS
 from mutants.names_faults import NAMES_FAULTS
@@ -334,4 +335,5 @@ FAULTS: tuple[Fault, ...] = (
     *PROCESS_FAULTS,
     *LINK_FAULTS,
     *NAMES_FAULTS,
+    *HAND_OVER_FAULTS,
 )

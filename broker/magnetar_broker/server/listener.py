@@ -34,8 +34,12 @@ class ClientConnection(asyncio.BufferedProtocol):
         stretches: Stretches,
         connections: set["ClientConnection"],
         buffer: memoryview,
+        early: bytes = b"",
     ) -> None:
-        """`buffer` receives what comes; all connections share it."""
+        """`buffer` receives what comes; all connections share it.
+
+        `early` was read from the socket already: the session receives it first.
+        """
         self._broker = broker
         self._buffer = buffer
         self._run = stretches.run
@@ -44,6 +48,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._full = False
         self._closing = False
+        self._early = early
         self._timer: asyncio.TimerHandle | None = None
         self._abort_timer: asyncio.TimerHandle | None = None
         self.address = self._host = "?"
@@ -61,6 +66,9 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._broker.connected(self._host)
         self.session = Session(self._broker, self, HANDLERS)
         self._schedule_tick()
+        if self._early:
+            self._run("read", self.session.receive, self._early)
+            self._early = b""
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._buffer
@@ -134,22 +142,24 @@ class ClientConnection(asyncio.BufferedProtocol):
 
 
 class Listener:
-    """Accepts clients on one port; `connections` are the open ones."""
+    """Serves clients: those of the port that it opens, and those that it is given.
+
+    `connections` are the open ones.
+    """
 
     def __init__(self, broker: Broker, stretches: Stretches, descriptors: Descriptors) -> None:
-        self._broker = broker
-        self._stretches = stretches
+        self._tasks = broker.engine.tasks
         self._descriptors = descriptors
         self._servers: list[asyncio.Server] = []
         self.connections: set[ClientConnection] = set()
+        # A read is handled before the next one begins, on whichever connection.
+        buffer = memoryview(bytearray(RECEIVE_BYTES))
+        self._connect = partial(ClientConnection, broker, stretches, self.connections, buffer)
 
     async def bind(self, sockets: Sequence[socket]) -> None:
         """Take bound sockets, without accepting clients yet."""
         loop = asyncio.get_running_loop()
-        # A read is handled before the next one begins, on whichever connection.
-        buffer = memoryview(bytearray(RECEIVE_BYTES))
-        connect = partial(ClientConnection, self._broker, self._stretches, self.connections, buffer)
-        guarded = self._descriptors.guarded(connect)
+        guarded = self._descriptors.guarded(self._connect)
         for bound in sockets:
             server = await loop.create_server(guarded, sock=bound, start_serving=False)
             self._servers.append(server)
@@ -158,6 +168,18 @@ class Listener:
         """Accept clients."""
         for server in self._servers:
             await server.start_serving()
+
+    def adopt(self, client: socket, early: bytes) -> None:
+        """Serve a client that was accepted elsewhere; `early` was read from it already."""
+        self._tasks.spawn(self._adopt(client, early))
+
+    async def _adopt(self, client: socket, early: bytes) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.connect_accepted_socket(partial(self._connect, early), client)
+        except OSError as error:
+            logger.info("closing a connection: it cannot be served: %s", error)
+            client.close()
 
     def stop(self) -> None:
         """Close the port; open connections stay."""

@@ -1,0 +1,82 @@
+"""Receives clients' sockets that another worker of this broker accepted; see `departure`."""
+
+import asyncio
+import logging
+import os
+import socket
+from contextlib import suppress
+
+from magnetar_broker.server.client_socket import Take
+from magnetar_broker.server.descriptors import Descriptors
+from magnetar_broker.server.stretches import Stretches
+from magnetar_broker.session.first_frame import FirstFrame
+
+logger = logging.getLogger(__name__)
+
+ACKNOWLEDGEMENT = b"\0"
+
+
+class Arrival:
+    """The way from one other worker; ends by itself when that worker's process ends."""
+
+    def __init__(
+        self, channel: socket.socket, take: Take, descriptors: Descriptors, stretches: Stretches
+    ) -> None:
+        """Ready at once: create it when clients can be served.  `channel` is closed in the end."""
+        self._channel = channel
+        self._take = take
+        self._descriptors = descriptors
+        self._frame = FirstFrame()
+        self._client: socket.socket | None = None  # that of the frame
+        self._loop = asyncio.get_running_loop()
+        channel.setblocking(False)
+        self._loop.add_reader(channel, stretches.run, "read", self._read)
+        self._acknowledge()
+
+    def stop(self) -> None:
+        """Receive no more; what the other worker has sent is closed."""
+        if self._channel.fileno() >= 0:
+            self._loop.remove_reader(self._channel)
+            self._channel.close()
+        if self._client is not None:
+            self._client.close()
+
+    def _read(self) -> None:
+        """Read to the end: uvloop reports the end of a broken channel once."""
+        while (data := self._receive()) is not None:
+            if not data:
+                self.stop()
+                return
+            self._frame.add(data)
+            if not self._frame.lacks:
+                self._complete()
+
+    def _receive(self) -> bytes | None:
+        """Some bytes of the frame, none at the end of the channel; None if there are none now."""
+        try:
+            data, numbers, _, _ = socket.recv_fds(self._channel, self._frame.lacks, 1)
+        except BlockingIOError:
+            return None
+        except ConnectionError:
+            return b""
+        for number in numbers:
+            os.set_inheritable(number, False)
+            self._client = socket.socket(fileno=number)
+            self._client.setblocking(False)
+        return data
+
+    def _complete(self) -> None:
+        client, frame = self._client, self._frame.data
+        self._client, self._frame = None, FirstFrame()
+        # Before anything is read or written: a client that is sent again must not have been served.
+        self._acknowledge()
+        if client is None:
+            logger.warning("a client is disconnected: no file descriptor is left for it")
+        elif self._descriptors.admits(client.fileno()):
+            self._take(client, frame)
+        else:
+            client.close()
+
+    def _acknowledge(self) -> None:
+        with suppress(ConnectionError):  # the sender has ended, which `_read` notices
+            self._channel.send(ACKNOWLEDGEMENT)

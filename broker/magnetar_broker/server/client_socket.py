@@ -1,0 +1,23 @@
+"""A client's socket that has no session yet."""
+
+import logging
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+
+from magnetar_broker.base.errors import BrokerError
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import NO_REQUEST, encode
+
+logger = logging.getLogger(__name__)
+
+Take = Callable[[socket.socket, bytes], None]
+"""Takes over a connected, non-blocking socket, and the first frame, which was read from it."""
+
+
+def refuse(client: socket.socket, refusal: BrokerError) -> None:
+    """Answer CONNECT with an ERROR, and close."""
+    logger.info("closing a connection: a client was refused: %s", refusal)
+    error = pb.CommandError(request_id=NO_REQUEST, error=refusal.code, message=str(refusal))
+    with client, suppress(OSError):  # the client has left
+        client.send(encode(error))

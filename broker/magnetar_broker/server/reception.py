@@ -1,0 +1,149 @@
+"""Accepts clients of a broker of several workers, and passes each to the worker that it names.
+
+All workers accept from one listening socket.  A client names the worker in its first frame, so that
+frame is read before there is a session, and no byte behind it: the rest stays in the socket for
+whoever serves the client.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Mapping
+
+from magnetar_broker.base.errors import NotReady
+from magnetar_broker.server.client_socket import Take, refuse
+from magnetar_broker.server.descriptors import Descriptors
+from magnetar_broker.server.stretches import Stretches
+from magnetar_broker.session.first_frame import FirstFrame, named_broker
+
+logger = logging.getLogger(__name__)
+
+BACKLOG = 1024
+"""Clients that may wait to be accepted."""
+ACCEPTED_AT_ONCE = 16
+"""The most that one worker accepts in one turn, so that the others get their share."""
+RETRY_SECONDS = 1.0
+"""How long nothing is accepted after that failed, for lack of descriptors or memory."""
+
+
+class Reception:
+    """Reads the first frame of each client, then gives the client away."""
+
+    def __init__(
+        self,
+        listening: socket.socket,
+        destinations: Mapping[str, Take],
+        descriptors: Descriptors,
+        stretches: Stretches,
+        seconds: float,
+    ) -> None:
+        """`listening` is bound; it is closed by `stop`.
+
+        `destinations` has who takes a client, by the "host:port" that it names, and under "" who
+        takes those that name none.  A client has `seconds` for its first frame; 0: any time.
+        """
+        self._listening = listening
+        self._destinations = destinations
+        self._descriptors = descriptors
+        self._run = stretches.run
+        self._seconds = seconds
+        self._loop = asyncio.get_running_loop()
+        self._openings: set[_Opening] = set()
+        self._retry: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Accept clients."""
+        self._listening.setblocking(False)
+        self._listening.listen(BACKLOG)
+        self._resume()
+
+    def stop(self) -> None:
+        """Accept no more, and close the connections whose first frame is not complete."""
+        if self._retry is not None:
+            self._retry.cancel()
+        self._loop.remove_reader(self._listening)
+        self._listening.close()
+        for opening in list(self._openings):
+            opening.close()
+
+    def _resume(self) -> None:
+        self._retry = None
+        self._loop.add_reader(self._listening, self._run, "read", self._accept)
+
+    def _accept(self) -> None:
+        try:
+            for _ in range(ACCEPTED_AT_ONCE):
+                self._accepted(self._listening.accept()[0])
+        except (BlockingIOError, ConnectionAbortedError):
+            pass  # no more wait, or another worker has taken them
+        except OSError as error:
+            logger.error("no client is accepted for %g s: %s", RETRY_SECONDS, error)
+            self._loop.remove_reader(self._listening)
+            self._retry = self._loop.call_later(RETRY_SECONDS, self._resume)
+
+    def _accepted(self, client: socket.socket) -> None:
+        if self._descriptors.admits(client.fileno()):
+            client.setblocking(False)
+            _Opening(client, self._give, self._openings, self._run, self._seconds)
+        else:
+            client.close()
+
+    def _give(self, client: socket.socket, frame: bytes) -> None:
+        name = named_broker(frame)
+        take = self._destinations.get(name)
+        if take is not None:
+            take(client, frame)
+        else:
+            refuse(client, NotReady(f"no broker {name!r} is known here: look the topic up again"))
+
+
+class _Opening:
+    """A connection until its first frame is complete."""
+
+    def __init__(
+        self,
+        client: socket.socket,
+        give: Take,
+        openings: set["_Opening"],
+        run: Callable[..., None],
+        seconds: float,
+    ) -> None:
+        self._client = client
+        self._give = give
+        self._openings = openings
+        self._frame = FirstFrame()
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(client, run, "read", self._read)
+        self._timer = self._loop.call_later(seconds, self._give_up) if seconds > 0 else None
+        openings.add(self)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._leave()
+        self._client.close()
+
+    def _read(self) -> None:
+        try:
+            while size := self._frame.lacks:
+                data = self._client.recv(size)
+                if not data:
+                    self.close()
+                    return
+                self._frame.add(data)
+        except BlockingIOError:
+            return
+        except OSError:  # the client reset the connection
+            self.close()
+            return
+        self._leave()
+        self._give(self._client, self._frame.data)
+
+    def _give_up(self) -> None:
+        logger.info("closing a connection: a client did not complete its handshake")
+        self.close()
+
+    def _leave(self) -> None:
+        self._loop.remove_reader(self._client)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._openings.discard(self)

@@ -1,0 +1,49 @@
+"""The first frame of a connection: it says which broker process the client wants."""
+
+from magnetar_broker.session.session import MAX_FRAME_BEFORE_CONNECT
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import decode
+from magnetar_proto.errors import BadCommand
+from magnetar_proto.frames import SIZE, SMALLEST_TOTAL, FrameDecoder
+
+
+class FirstFrame:
+    """Collects one frame and no byte behind it: read at most `lacks` bytes, and `add` them."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._size = 0  # of the frame in bytes; 0 while unknown, for lack of its length word
+
+    @property
+    def data(self) -> bytes:
+        """What was added."""
+        return bytes(self._data)
+
+    @property
+    def lacks(self) -> int:
+        """The bytes to read next; 0 when the frame is complete, or has a size that is refused."""
+        return (self._size or SIZE.size) - len(self._data)
+
+    def add(self, data: bytes) -> None:
+        """Take what was read."""
+        self._data += data
+        if not self._size and len(self._data) == SIZE.size:
+            total: int = SIZE.unpack(self._data)[0]
+            fits = SMALLEST_TOTAL <= total <= MAX_FRAME_BEFORE_CONNECT - SIZE.size
+            self._size = SIZE.size + total if fits else SIZE.size
+
+
+def named_broker(frame: bytes) -> str:
+    """The host and port that a CONNECT names in `proxy_to_broker_url`; some clients add a scheme.
+
+    Empty if it names none, and for whatever is no valid CONNECT: a session refuses that.
+    """
+    frames = FrameDecoder(MAX_FRAME_BEFORE_CONNECT).feed(frame)
+    if not frames or frames[0][0] != pb.BaseCommand.CONNECT:
+        return ""
+    _, buf, start, mid, _ = frames[0]
+    try:
+        url: str = decode(buf, start, mid).connect.proxy_to_broker_url
+    except BadCommand:
+        return ""
+    return url.rpartition("://")[2]

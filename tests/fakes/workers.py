@@ -1,0 +1,242 @@
+"""Several workers of one broker that pass clients to each other, over stores in memory.
+
+Each worker is a whole broker with a socket of its own between any two; who serves a client shows in
+the `max_message_size` that CONNECTED has.
+"""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from itertools import permutations
+from typing import Any
+
+from magnetar_broker.broker import Broker
+from magnetar_broker.config import Settings
+from magnetar_broker.config.listeners import ListenerUrls
+from magnetar_broker.names.ownership import Owner
+from magnetar_broker.server.arrival import Arrival
+from magnetar_broker.server.departure import HELD, HELD_SECONDS, Departure
+from magnetar_broker.server.descriptors import Descriptors
+from magnetar_broker.server.listener import Listener
+from magnetar_broker.server.reception import Reception
+from magnetar_broker.server.stretches import Stretches
+from magnetar_broker.server.world import LoopClock, LoopTasks
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import FIELDS, decode, encode
+from magnetar_proto.frames import FrameDecoder
+from magnetar_proto.names import TopicName
+from magnetar_storage.log.cache import EntryCache
+from magnetar_storage.log.engine import Engine
+from magnetar_storage.memory.memory_metadata import MemoryMetadata
+from magnetar_storage.memory.memory_store import MemoryStore
+
+MESSAGE_SIZE = 5 << 20
+"""Of worker 0; that of each next worker is one byte more."""
+
+
+def address(worker: int) -> str:
+    """What clients name to be served by a worker; nothing listens there."""
+    return f"127.0.0.1:{worker + 1}"
+
+
+class OwnersByLength:
+    """Worker n of `count` owns the topics whose names are n bytes long, modulo `count`."""
+
+    def __init__(self, own: int, count: int) -> None:
+        self._own = own
+        self._count = count
+        self.service_url = f"pulsar://{address(own)}"
+
+    def _owner(self, topic: TopicName) -> int:
+        return len(str(topic)) % self._count
+
+    async def locate(self, topic: TopicName, authoritative: bool) -> Owner:
+        # As if it were this worker's: that is how a client is told to stay at this port.
+        return Owner(ListenerUrls(f"pulsar://{address(self._owner(topic))}"), is_self=True)
+
+    async def owns(self, topic: TopicName) -> bool:
+        return self._owner(topic) == self._own
+
+
+class Worker:
+    """One worker, in the running loop."""
+
+    def __init__(
+        self,
+        number: int,
+        count: int = 2,
+        limit: int = HELD,
+        seconds: float = HELD_SECONDS,
+        **settings: Any,
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        clock, self.stretches, self.descriptors = LoopClock(loop), Stretches(), Descriptors()
+        engine = Engine(
+            MemoryStore(clock),
+            MemoryMetadata(clock),
+            EntryCache(1 << 20),
+            clock,
+            LoopTasks(loop),
+        )
+        self.settings = replace(Settings(), max_message_size=MESSAGE_SIZE + number, **settings)
+        self.broker = Broker(self.settings, engine, OwnersByLength(number, count))
+        self.listener = Listener(self.broker, self.stretches, self.descriptors)
+        self.departures = {
+            other: Departure(f"worker {other}", self.stretches, limit, seconds)
+            for other in range(count)
+            if other != number
+        }
+        self.arrivals: dict[int, Arrival] = {}
+        self.reception: Reception | None = None
+        self.destinations = {"": self.listener.adopt, address(number): self.listener.adopt} | {
+            address(other): departure.send for other, departure in self.departures.items()
+        }
+
+    def receive_from(self, other: int, channel: socket.socket) -> None:
+        """Be ready for the clients of another worker."""
+        self.arrivals[other] = Arrival(
+            channel, self.listener.adopt, self.descriptors, self.stretches
+        )
+
+    def accept_from(self, listening: socket.socket) -> None:
+        """Accept clients."""
+        self.reception = Reception(
+            listening,
+            self.destinations,
+            self.descriptors,
+            self.stretches,
+            self.settings.keep_alive_interval_seconds,
+        )
+        self.reception.start()
+
+    def stop_accepting(self) -> None:
+        """Close the port, and the connections that nobody serves yet."""
+        reception, self.reception = self.reception, None
+        if reception is not None:
+            reception.stop()
+
+    async def stop(self) -> None:
+        """End in order."""
+        self.stop_accepting()
+        for departure in self.departures.values():
+            departure.stop()
+        for arrival in self.arrivals.values():
+            arrival.stop()
+        await self.broker.close()
+        self.listener.disconnect()
+
+
+class AsyncClient:
+    """A client in the running loop that sends bytes as they are."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._decoder = FrameDecoder(1 << 24)
+        self._received: list[Any] = []
+
+    @classmethod
+    async def open(cls, port: int) -> "AsyncClient":
+        return cls(*await asyncio.open_connection("127.0.0.1", port))
+
+    @property
+    def host(self) -> tuple[str, int]:
+        """Its own address."""
+        found: tuple[str, int] = self._writer.get_extra_info("sockname")
+        return found
+
+    async def send(self, data: bytes) -> None:
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def receive(self) -> Any:
+        """The next command; None at the end of the connection."""
+        while not self._received:
+            try:
+                data = await self._reader.read(1 << 16)
+            except ConnectionError:
+                return None
+            if not data:
+                return None
+            frames = self._decoder.feed(data)
+            self._received += [getattr(decode(f[1], f[2], f[3]), FIELDS[f[0]]) for f in frames]
+        return self._received.pop(0)
+
+    async def served_by(self) -> int:
+        """The worker that answers CONNECT."""
+        answer = await self.receive()
+        assert isinstance(answer, pb.CommandConnected), answer
+        return answer.max_message_size - MESSAGE_SIZE
+
+    async def close(self) -> None:
+        self._writer.close()
+        with suppress(ConnectionError):
+            await self._writer.wait_closed()
+
+
+def connect_frame(url: str = "", filler: int = 0) -> bytes:
+    """A CONNECT that names a broker, longer by `filler` bytes than it must be."""
+    command = pb.CommandConnect(client_version="test", protocol_version=21)
+    if url:
+        command.proxy_to_broker_url = url
+    if filler:
+        command.auth_data = bytes(filler)
+    return encode(command)
+
+
+def listening_socket() -> socket.socket:
+    """Bound to a free port, and not listening yet."""
+    made = socket.socket()
+    made.bind(("127.0.0.1", 0))
+    return made
+
+
+class Group:
+    """Workers in one loop, of which worker 0 alone accepts clients, on `port`."""
+
+    def __init__(self, workers: list[Worker], port: int) -> None:
+        self.workers = workers
+        self.port = port
+
+    async def client(self, *pieces: bytes) -> AsyncClient:
+        """A client that has sent these."""
+        client = await AsyncClient.open(self.port)
+        for piece in pieces:
+            await client.send(piece)
+        return client
+
+    def link(self, sender: int, receiver: int) -> None:
+        """Give `sender` a way to `receiver`, new or in place of one that has ended."""
+        sending, receiving = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.workers[receiver].receive_from(sender, receiving)
+        self.workers[sender].departures[receiver].replace(sending)
+
+
+@asynccontextmanager
+async def group(
+    count: int = 2, linked: bool = True, listening: socket.socket | None = None, **options: Any
+) -> AsyncIterator[Group]:
+    """Workers that have started, each with a way to every other if `linked`."""
+    listening = listening or listening_socket()
+    workers = [Worker(number, count, **options) for number in range(count)]
+    made = Group(workers, listening.getsockname()[1])
+    for worker in workers:
+        await worker.broker.start()
+    if linked:
+        for sender, receiver in permutations(range(count), 2):
+            made.link(sender, receiver)
+    workers[0].accept_from(listening)
+    try:
+        yield made
+    finally:
+        for worker in workers:
+            await worker.stop()
+        await sessions_ended(workers)
+
+
+async def sessions_ended(workers: list[Worker]) -> None:
+    """Wait until every connection is closed."""
+    while any(worker.listener.connections for worker in workers):
+        await asyncio.sleep(0.001)
