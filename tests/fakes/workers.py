@@ -34,6 +34,8 @@ from magnetar_storage.memory.memory_store import MemoryStore
 
 MESSAGE_SIZE = 5 << 20
 """Of worker 0; that of each next worker is one byte more."""
+HANGS_SECONDS = 60.0
+"""What takes longer never happens."""
 
 
 def address(worker: int) -> str:
@@ -155,7 +157,7 @@ class AsyncClient:
         """The next command; None at the end of the connection."""
         while not self._received:
             try:
-                data = await self._reader.read(1 << 16)
+                data = await asyncio.wait_for(self._reader.read(1 << 16), HANGS_SECONDS)
             except ConnectionError:
                 return None
             if not data:

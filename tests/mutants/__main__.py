@@ -75,8 +75,10 @@ def judged(mutation: Mutation, copies: "SimpleQueue[Path]") -> bool:
         original = path.read_text()
         path.write_text(mutation.apply(original))
         began = time.monotonic()
-        outcome, by = noticed(copy, mutation.tests)
-        path.write_text(original)
+        try:
+            outcome, by = noticed(copy, mutation.tests)
+        finally:
+            path.write_text(original)
     finally:
         copies.put(copy)
     word = "noticed " if outcome else "SURVIVES"
@@ -104,7 +106,11 @@ def noticed(copy: Path, tests: tuple[str, ...]) -> tuple[bool, str]:
     )
     if run.returncode not in (0, 1):
         sys.exit(f"the tests could not be run:\n{run.stdout}{run.stderr}")
-    failed = [line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    failed = [
+        line
+        for line in run.stdout.splitlines()
+        if line.startswith(("FAILED", "ERROR")) and "::" in line  # and no line of a log
+    ]
     return run.returncode == 1, failed[0].partition("::")[2].split()[0] if failed else ""
 
 

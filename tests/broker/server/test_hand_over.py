@@ -10,7 +10,7 @@ import pytest
 
 from fakes.loop_world import turns
 from fakes.loops import on_both_loops
-from fakes.workers import AsyncClient, Group, Worker, address, connect_frame, group
+from fakes.workers import HANGS_SECONDS, AsyncClient, Group, Worker, address, connect_frame, group
 from magnetar_broker.server import departure
 from magnetar_broker.server.arrival import ACKNOWLEDGEMENT, Arrival
 from magnetar_broker.server.departure import WINDOW
@@ -26,8 +26,9 @@ PING = encode(pb.CommandPing())
 class DyingWorker:
     """The far end of a channel, whose process has not come to `Arrival` or ends inside of it."""
 
-    def __init__(self, workers: Group) -> None:
+    def __init__(self, workers: Group, room: int = 1 << 20) -> None:
         sending, self._receiving = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        sending.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, room)
         self._receiving.setblocking(False)
         workers.workers[0].departures[1].replace(sending)
         self.taken: list[socket.socket] = []
@@ -36,15 +37,19 @@ class DyingWorker:
         """Be ready."""
         self._receiving.send(ACKNOWLEDGEMENT)
 
+    async def readable(self) -> None:
+        """Wait until something was sent."""
+        loop = asyncio.get_running_loop()
+        readable = loop.create_future()
+        loop.add_reader(self._receiving, readable.set_result, None)
+        await readable
+        loop.remove_reader(self._receiving)
+
     async def take(self, count: int) -> None:
         """Read so many clients, and acknowledge none."""
-        loop = asyncio.get_running_loop()
         frames = b""
         while len(frames) < count * len(TO_WORKER_1):
-            readable = loop.create_future()
-            loop.add_reader(self._receiving, readable.set_result, None)
-            await readable
-            loop.remove_reader(self._receiving)
+            await self.readable()
             data, numbers, _, _ = socket.recv_fds(self._receiving, 1 << 16, WINDOW)
             frames += data
             self.taken += [socket.socket(fileno=number) for number in numbers]
@@ -162,6 +167,30 @@ async def test_clients_that_a_dead_worker_has_not_acknowledged_are_sent_again(ta
 
 
 @on_both_loops
+async def test_a_frame_that_a_dead_worker_has_begun_to_read_is_sent_again_whole() -> None:
+    async with group(linked=False) as workers:
+        dying = DyingWorker(workers, room=1)
+        dying.announce()
+        client = await workers.client(connect_frame(address(1), filler=60_000))
+        await dying.readable()
+        dying.die()
+        workers.link(0, 1)
+        await answered(client)
+
+
+@on_both_loops
+async def test_clients_of_a_worker_that_died_and_does_not_come_back_are_refused() -> None:
+    async with group(linked=False, seconds=0.05) as workers:
+        dying = DyingWorker(workers)
+        dying.announce()
+        waiting = await clients(workers, 3)
+        await dying.readable()  # and unread in the end: what is reported then is an error
+        dying.die()
+        for client in waiting:
+            await refused(client, "worker 1")
+
+
+@on_both_loops
 async def test_clients_that_a_dead_worker_has_acknowledged_end_with_it() -> None:
     async with group(linked=False) as workers:
         dying = DyingWorker(workers)
@@ -185,26 +214,22 @@ async def test_clients_that_a_dead_worker_has_acknowledged_end_with_it() -> None
 async def test_a_client_is_acknowledged_before_it_is_served() -> None:
     receiving, sending = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     sending.setblocking(False)
-    acknowledged: list[bytes] = []
-    done = asyncio.Event()
-
-    def take(client: socket.socket, frame: bytes) -> None:
-        acknowledged.append(sending.recv(10))
-        assert frame == TO_WORKER_1 and not os.get_inheritable(client.fileno())
-        assert not client.getblocking()
-        client.close()
-        done.set()
-
-    arrival = Arrival(receiving, take, Descriptors(), Stretches())
-    assert sending.recv(10) == ACKNOWLEDGEMENT
+    taken = asyncio.get_running_loop().create_future()
+    arrival = Arrival(
+        receiving,
+        lambda client, frame: taken.set_result((client, frame, sending.recv(10))),
+        Descriptors(),
+        Stretches(),
+    )
+    assert sending.recv(10) == ACKNOWLEDGEMENT  # ready
     ours, theirs = socket.socketpair()
     socket.send_fds(sending, [TO_WORKER_1], [theirs.fileno()])
-    theirs.close()
-    await done.wait()
-    assert acknowledged == [ACKNOWLEDGEMENT]
+    client, frame, acknowledged = await asyncio.wait_for(taken, HANGS_SECONDS)
+    assert frame == TO_WORKER_1 and acknowledged == ACKNOWLEDGEMENT
+    assert not client.getblocking() and not os.get_inheritable(client.fileno())
     arrival.stop()
-    ours.close()
-    sending.close()
+    for one in (client, ours, theirs, sending):
+        one.close()
 
 
 @on_both_loops

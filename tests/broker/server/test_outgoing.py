@@ -24,11 +24,11 @@ class Queue(RuleBasedStateMachine):
     @rule()
     def add(self) -> None:
         item = len(self.added)
-        if self.queue.add(item, self.now):
+        has_room = len(self.waiting) + len(self.sent) < LIMIT
+        assert self.queue.add(item, self.now) == has_room
+        if has_room:
             self.added[item] = self.now
             self.waiting.append(item)
-        else:
-            assert len(self.waiting) + len(self.sent) == LIMIT
 
     @rule()
     def send(self) -> None:
