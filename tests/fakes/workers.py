@@ -12,7 +12,6 @@ from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
-from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
 from magnetar_broker.config.listeners import ListenerUrls
 from magnetar_broker.names.ownership import Owner
@@ -23,6 +22,7 @@ from magnetar_broker.server.listener import Listener
 from magnetar_broker.server.reception import Reception
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.world import LoopClock, LoopTasks
+from magnetar_broker.standalone import standalone
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import FIELDS, decode, encode
 from magnetar_proto.frames import FrameDecoder
@@ -83,7 +83,7 @@ class Worker:
             LoopTasks(loop),
         )
         self.settings = replace(Settings(), max_message_size=MESSAGE_SIZE + number, **settings)
-        self.broker = Broker(self.settings, engine, OwnersByLength(number, count))
+        self.broker = standalone(self.settings, engine, OwnersByLength(number, count)).broker
         self.listener = Listener(self.broker, self.stretches, self.descriptors)
         self.departures = {
             other: Departure(f"worker {other}", self.stretches, limit, seconds)
