@@ -116,10 +116,8 @@ class WriteBehind:
             return
         if self._waiters or self._journal_bytes > self._limits.checkpoint_bytes:
             self._begin_checkpoint()
-        elif self._finishing:
+        elif not self._begin_flush() and self._finishing:
             self._begin_finishing()
-        elif self._waiting_bytes > self._flush_above:
-            self._begin_flush()
 
     def _begin_checkpoint(self) -> None:
         """A round reports all its records in one turn, so the state is that of `position`."""
@@ -162,8 +160,9 @@ class WriteBehind:
         self._worker.submit(job, written)
 
     def _begin_finishing(self) -> None:
-        """Write all of the segments that are to be finished; a checkpoint may have done so."""
-        finishing, self._finishing = self._finishing, []
+        """Write some of the segments that are to be finished; a checkpoint may have done so."""
+        some = self._limits.slice_segments
+        finishing, self._finishing = self._finishing[:some], self._finishing[some:]
         flushes: list[Flush] = []
         for number in {number for number, _ in finishing} & self._segments.keys():
             one = self._segments[number]
@@ -175,18 +174,21 @@ class WriteBehind:
         job = partial(_flush, self._disk, flushes)
         self._worker.submit(job, lambda _, error: self._written(flushes, waiters, error))
 
-    def _begin_flush(self) -> None:
-        """Write the segments with most to write, until half of the limit is left.
+    def _begin_flush(self) -> bool:
+        """Write the segments with most to write, until half of the limit is left; False if that is
+        not due.
 
         If all have little to write, wait for more once.
         """
+        if self._waiting_bytes <= self._flush_above:
+            return False
         limits, limit = self._limits, self._limits.write_behind_bytes
         segments = sorted(self._segments.values(), key=_unwritten_bytes, reverse=True)
         all_small = not segments or segments[0].unwritten_bytes < limits.small_flush_bytes
         most = min(2 * limit, limits.unwritten_bytes // 2)  # long before the journal pauses
         if all_small and self._flush_above == limit and self._waiting_bytes <= most:
             self._flush_above = most
-            return
+            return False
         self._flush_above = limit
         excess = self._waiting_bytes - limit // 2
         flushes: list[Flush] = []
@@ -199,6 +201,7 @@ class WriteBehind:
         self._busy = True
         job = partial(checkpoints.flush, self._disk, flushes)
         self._worker.submit(job, lambda _, error: self._written(flushes, (), error))
+        return True
 
     def _written(
         self, flushes: list[Flush], waiters: Sequence[Done], error: BaseException | None
