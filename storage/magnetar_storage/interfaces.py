@@ -150,6 +150,16 @@ class Resync(Enum):
 RESYNC = Resync.RESYNC
 
 
+class Changes(Protocol):
+    """The changes under one prefix, in order; for one reader."""
+
+    def __aiter__(self) -> AsyncIterator[Change | Resync]: ...
+    async def __anext__(self) -> Change | Resync: ...
+
+    def end(self) -> None:
+        """No more changes will come; those that came may still be read."""
+
+
 @dataclass(frozen=True)
 class Lease:
     """Keys put under a lease are deleted when its owner stops renewing it."""
@@ -185,8 +195,11 @@ class MetadataStore(Protocol):
     async def list(self, prefix: str, after: str = "", limit: int = 1000) -> list[str]:
         """Keys that start with `prefix` and sort after `after`, in order."""
 
-    def watch(self, prefix: str) -> AsyncIterator[Change | Resync]:
-        """Changes under `prefix` from now on, those made by this process included."""
+    def watch(self, prefix: str) -> Changes:
+        """Changes under `prefix` from now on, those made by this process included.
+
+        They end when the store is closed, or can be reached no more.
+        """
 
     async def lease(self, ttl_seconds: float) -> Lease:
         """A lease of this process; a local store's lasts as long as the process."""

@@ -1,7 +1,12 @@
 """Two ends of a link, and the stream between them, which the test moves by hand."""
 
+from collections.abc import Callable
+
 from fakes.world import ManualClock, ManualTasks
 from magnetar_broker.links.link import Link
+from magnetar_broker.links.metadata import RemoteMetadata
+from magnetar_broker.links.metadata_server import MetadataServer
+from magnetar_storage.interfaces import MetadataStore
 
 
 class Stream:
@@ -71,3 +76,19 @@ class Joined:
         self.is_cut = True
         self.left.lost()
         self.right.lost()
+
+
+class LinkedMetadata(Joined):
+    """A metadata store on the right side of a link, and `remote`, which the left side sees."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        clock: ManualClock | None = None,
+        step: int = 1 << 20,
+        may_write: Callable[[str], bool] = lambda key: True,
+    ) -> None:
+        super().__init__(clock, step)
+        MetadataServer(self.right, store, may_write, self.clock, self.tasks)
+        self.remote = RemoteMetadata(self.left, self.clock)
+        self.connect()

@@ -3,6 +3,10 @@
 from mutants.fault import Fault
 
 LINK = "broker/magnetar_broker/links/link.py"
+SERVER = "broker/magnetar_broker/links/metadata_server.py"
+LEASES = "broker/magnetar_broker/links/leases.py"
+METADATA = ("tests/broker/links/test_metadata.py",)
+LOSS = ("tests/broker/links/test_metadata_loss.py",)
 TESTS = ("tests/broker/links/test_link.py",)
 
 LINK_FAULTS = (
@@ -68,5 +72,61 @@ LINK_FAULTS = (
         "        if self._output_bytes > OUTPUT_BYTES:",
         "        if not self._output:",
         TESTS,
+    ),
+    Fault(
+        SERVER,
+        "a process writes the metadata of a topic that it does not own",
+        "if not self._may_write(key):",
+        "if not key:",
+        METADATA,
+    ),
+    Fault(
+        SERVER,
+        "what a process watches waits in the link, without a limit",
+        "            await self._link.room()\n",
+        "",
+        METADATA,
+    ),
+    Fault(
+        SERVER,
+        "watches of a process that is gone stay",
+        "        link.when_ended(self._end_watches)\n",
+        "",
+        METADATA,
+    ),
+    Fault(
+        LEASES,
+        "the leases of a process that is gone stay",
+        "        link.when_ended(self._end_all)\n",
+        "",
+        (*METADATA, *LOSS),
+    ),
+    Fault(
+        LEASES,
+        "a lease that is made as its process ends stays",
+        "        if self._link.has_ended:\n            self._expire(lease.id)\n",
+        "",
+        LOSS,
+    ),
+    Fault(
+        LEASES,
+        "a lease that could not be ended stays",
+        "            self._clock.later(RETRY_SECONDS, lambda: self._expire(lease))\n",
+        "",
+        METADATA,
+    ),
+    Fault(
+        LEASES,
+        "a lease that was revoked is still held",
+        "            self._release(lease)\n\n    def held",
+        "\n    def held",
+        METADATA,
+    ),
+    Fault(
+        "broker/magnetar_broker/links/metadata.py",
+        "a lease ends although its process lives",
+        "        self._renew_later(lease, seconds)\n\n    def _changed",
+        "\n    def _changed",
+        METADATA,
     ),
 )  # fmt: skip

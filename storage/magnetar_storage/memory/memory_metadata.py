@@ -1,11 +1,9 @@
 """Metadata in memory; a change is durable on return."""
 
-from collections.abc import AsyncIterator
-
 from magnetar_storage.errors import BadVersion, Unavailable
-from magnetar_storage.interfaces import Absent, Change, Lease, Resync, Version, Versioned
+from magnetar_storage.interfaces import Absent, Change, Lease, Version, Versioned
 from magnetar_storage.metadata.sorted_keys import SortedKeys
-from magnetar_storage.metadata.watch import Watchers
+from magnetar_storage.metadata.watch import Watch, Watchers
 from magnetar_storage.world.runtime import Clock
 
 
@@ -50,7 +48,7 @@ class MemoryMetadata:
     async def list(self, prefix: str, after: str = "", limit: int = 1000) -> list[str]:
         return self._keys.page(prefix, after, limit)
 
-    def watch(self, prefix: str) -> AsyncIterator[Change | Resync]:
+    def watch(self, prefix: str) -> Watch:
         return self._watchers.watch(prefix)
 
     async def lease(self, ttl_seconds: float) -> Lease:

@@ -9,7 +9,7 @@ checks what the digest does not cover; and each row is checked again when it is 
 """
 
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -22,7 +22,6 @@ from magnetar_storage.interfaces import (
     Absent,
     Change,
     Lease,
-    Resync,
     Version,
     Versioned,
 )
@@ -30,7 +29,7 @@ from magnetar_storage.metadata import sqlite_digest
 from magnetar_storage.metadata.sorted_keys import SortedKeys
 from magnetar_storage.metadata.sqlite_digest import ALL, Checks
 from magnetar_storage.metadata.sqlite_wal import damaged_frame
-from magnetar_storage.metadata.watch import Watchers
+from magnetar_storage.metadata.watch import Watch, Watchers
 from magnetar_storage.world.disk import Disk, ReadableDisk
 from magnetar_storage.world.runtime import Clock, Promise, Worker
 from magnetar_storage.world.whole_files import read_file, write_file
@@ -380,7 +379,7 @@ class SqliteMetadata:
             keys = await self._worker.run(self._database.keys)
         return keys.page(prefix, after, limit)
 
-    def watch(self, prefix: str) -> AsyncIterator[Change | Resync]:
+    def watch(self, prefix: str) -> Watch:
         return self._watchers.watch(prefix)
 
     async def lease(self, ttl_seconds: float) -> Lease:

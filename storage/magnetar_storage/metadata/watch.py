@@ -25,11 +25,15 @@ class Watch(AsyncIterator[Change | Resync]):
     def offer(self, change: Change) -> None:
         """Queue a change for the reader."""
         if len(self._queue) >= self._limit:
-            # The reader has to read everything again, which includes these changes.
-            self._queue.clear()
-            self._queue.append(RESYNC)
+            self.resync()
         elif not self._queue or self._queue[-1] is not RESYNC:
             self._queue.append(change)
+            self._wake()
+
+    def resync(self) -> None:
+        """Have the reader read everything again, which includes the changes of the queue."""
+        self._queue.clear()
+        self._queue.append(RESYNC)
         self._wake()
 
     def end(self) -> None:

@@ -1,16 +1,25 @@
 """Metadata stores: what every driver must do, then what is SQLite's own."""
 
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from crc32c import crc32c
 
 from effort import parts
+from fakes.links import LinkedMetadata
 from fakes.world import InlineWorker, ManualClock, run, start
 from magnetar_storage.errors import BadVersion, Corrupt, Unavailable
-from magnetar_storage.interfaces import ABSENT, RESYNC, Change, Lease, MetadataStore, Resync
+from magnetar_storage.interfaces import (
+    ABSENT,
+    RESYNC,
+    Change,
+    Changes,
+    Lease,
+    MetadataStore,
+    Resync,
+)
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.metadata.sqlite import Database, SqliteMetadata, checksum
 from magnetar_storage.metadata.watch import Watchers
@@ -30,15 +39,17 @@ DRIVERS: dict[str, Callable[[Path], MetadataStore]] = {
 }
 
 
-@pytest.fixture(params=DRIVERS)
+@pytest.fixture(params=[*DRIVERS, *(f"{driver}, linked" for driver in DRIVERS)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MetadataStore]:
-    store = DRIVERS[request.param](tmp_path)
-    yield store
+    """A store of each kind, of this process and of one at the other end of a link."""
+    driver, _, linked = request.param.partition(", ")
+    store = DRIVERS[driver](tmp_path)
+    yield LinkedMetadata(store, CLOCK).remote if linked else store
     if isinstance(store, SqliteMetadata):
         store._database.close()
 
 
-async def next_of(watch: AsyncIterator[Change | Resync]) -> Change | Resync:
+async def next_of(watch: Changes) -> Change | Resync:
     return await anext(watch)
 
 
