@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from struct import Struct
 from typing import Any, NamedTuple, cast
+from urllib.parse import urlsplit
 
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import FIELDS, decode, encode
@@ -198,30 +199,38 @@ class Connection(Link):
 
 
 @asynccontextmanager
-async def connected(port: int) -> AsyncIterator[Connection]:
-    """A connection to a server on this machine, after its handshake."""
+async def connected(port: int, owner: str | None = None) -> AsyncIterator[Connection]:
+    """A connection to a server on this machine, after its handshake.
+
+    `owner` is what `look_up` returned, where the port leads to several brokers.
+    """
     loop = asyncio.get_running_loop()
     _, connection = await loop.create_connection(Connection, "127.0.0.1", port)
     try:
         await connection.call(
-            pb.CommandConnect(client_version="bench", protocol_version=PROTOCOL_VERSION)
+            pb.CommandConnect(
+                client_version="bench",
+                protocol_version=PROTOCOL_VERSION,
+                proxy_to_broker_url=owner,
+            )
         )
         yield connection
     finally:
         connection.close()
 
 
-async def look_up(connection: Connection, topic: str) -> None:
-    """What a client asks before it opens anything on a topic; asks on until there is an owner."""
+async def look_up(connection: Connection, topic: str) -> str:
+    """The address of a topic's owner, for a CONNECT; asks on until there is an owner."""
     request_id = connection.request_id()
     await connection.call(pb.CommandPartitionedTopicMetadata(topic=topic, request_id=request_id))
     for _ in range(RETRIES):
         request_id = connection.request_id()
         reply = await connection.call(pb.CommandLookupTopic(topic=topic, request_id=request_id))
-        if reply.lookupTopicResponse.response == pb.CommandLookupTopicResponse.Connect:
-            return
+        answer = reply.lookupTopicResponse
+        if answer.response == pb.CommandLookupTopicResponse.Connect:
+            return urlsplit(answer.brokerServiceUrl).netloc
         await asyncio.sleep(RETRY_SECONDS)
-    raise LoadError(f"the topic is not served here: {reply.lookupTopicResponse}")
+    raise LoadError(f"the topic is not served here: {answer}")
 
 
 async def open_producer(connection: Connection, topic: str, producer_id: int = 1) -> None:

@@ -19,8 +19,13 @@ async def open_all(connection: Connection, topic: str, shape: Shape) -> None:
     names = [topic]
     if shape.topics > 1:
         names = [f"{topic}-{number}" for number in range(shape.topics)]
-    for first in range(0, shape.topics, OPENING):
-        some = enumerate(names[first : first + OPENING], first + 1)
+    await open_each(connection, names)
+
+
+async def open_each(connection: Connection, topics: list[str]) -> None:
+    """A producer on each topic; their ids count from 1."""
+    for first in range(0, len(topics), OPENING):
+        some = enumerate(topics[first : first + OPENING], first + 1)
         await asyncio.gather(*(open_producer(connection, t, at) for at, t in some))
 
 

@@ -15,6 +15,7 @@ from bench.many_topics import known_topics, many_topics
 from bench.patterns import patterns
 from bench.policies import enforce
 from bench.scenarios import Trial, catch_up, crash, fan_out, latency, publish, start, tail
+from bench.several import Spread, publish_spread, several, share_spread
 from bench.sharing import share, share_by_key
 from bench.usage import Measures
 
@@ -149,6 +150,17 @@ def compacting(shape: Shape, messages: int, asked: bool = False) -> Row:
     return Row(title, measure, marks, fresh=True, asked=asked, brokers=True)
 
 
+def on_workers(title: str, spread: Spread, shape: Shape, entries: int) -> Row:
+    marks = (
+        Mark("of_one", 1.6),
+        Mark("cpu_of_one", 1.15, at_most=True),
+        Mark("idle_mib", 45, at_most=True),
+        Mark("healthy_ms", 1000, at_most=True),
+    )
+    measure = partial(several, spread=spread, shape=shape, entries=entries)
+    return Row(f"{title} {shape.title} on 2 workers", measure, marks, fresh=True, ours=True)
+
+
 ROWS: dict[str, Row] = {
     "publish-100": publishing(
         SMALL, 600_000, rate(0.8, FSYNC), Mark("cpu_us", 1.0, FSYNC, at_most=True), rate(0.5, FLOOR)
@@ -245,6 +257,8 @@ ROWS: dict[str, Row] = {
         fresh=True,
         ours=True,
     ),
+    "workers-publish": on_workers("publish", publish_spread, MANY_TOPICS, 300_000),
+    "workers-shared": on_workers("consume (Shared)", share_spread, Shape(100, topics=8), 400_000),
     "start": Row(
         "start, empty, and idle",
         start,

@@ -75,7 +75,12 @@ class RunningBroker:
         prefixed = {f"PULSAR_PREFIX_{key}": value for key, value in self.settings.items()}
         with self.log_path.open("a") as log:
             self._process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=log, text=True, env=os.environ | prefixed
+                command,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=os.environ | prefixed,
+                start_new_session=True,  # so that `kill` reaches all processes of a broker
             )
 
     def _read_banner(self) -> str:
@@ -89,7 +94,9 @@ class RunningBroker:
         return "".join(lines)
 
     def kill(self) -> None:
-        """SIGKILL: nothing is closed, nothing is written."""
+        """SIGKILL to all its processes: nothing is closed, nothing is written."""
+        if self._process is not None:
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._end(signal.SIGKILL)
 
     def stop(self) -> int:

@@ -12,6 +12,7 @@ owns, each process serves a fixed part of that.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
+from urllib.parse import urlsplit
 from zlib import crc32
 
 from magnetar_broker.base.errors import ListenerMissing
@@ -114,6 +115,10 @@ class Divided:
     def workers(self) -> int:
         """The number of processes that serve topics."""
         return len(self._processes)
+
+    def address_of(self, worker: int) -> str:
+        """Host and port of the URL that stands for a worker."""
+        return urlsplit(self._processes[worker]).netloc
 
     def worker_of(self, topic: TopicName) -> int:
         """The number of the worker that serves a topic.

@@ -15,7 +15,7 @@ from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.engine import data_disk, engine_of, store_of
 from magnetar_broker.server.event_loop import LoopFactory
 from magnetar_broker.server.garbage import CHECK_SECONDS, CLOSED_TOPICS, Garbage
-from magnetar_broker.server.http_server import HttpServer
+from magnetar_broker.server.http_server import HttpServer, sole_site
 from magnetar_broker.server.listener import Listener
 from magnetar_broker.server.ports import client_sockets, http_sockets, port_of
 from magnetar_broker.server.stretches import Stretches
@@ -79,7 +79,8 @@ class Daemon:
         listener = Listener(broker, self._stretches, descriptors)
         garbage = Garbage(broker.topics)
         broker.jobs.every(CHECK_SECONDS, CLOSED_TOPICS, garbage.collect_closed)
-        http = HttpServer(halves, self._journal_stats, self._stretches, descriptors)
+        site = sole_site(halves, self._journal_stats, self._stretches)
+        http = HttpServer(site, self._stretches, descriptors)
         sockets = client_sockets(settings)
         await listener.bind(sockets)
         default, listeners = advertised(settings, port_of(sockets))

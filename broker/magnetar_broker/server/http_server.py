@@ -33,16 +33,8 @@ class Reject(asyncio.Protocol):
 class HttpServer:
     """Serves one port; call `start` once, then `stop` once."""
 
-    def __init__(
-        self,
-        halves: Standalone,
-        journal: JournalStats,
-        stretches: Stretches,
-        descriptors: Descriptors,
-    ) -> None:
-        directory, broker = halves
-        page = MetricsPage(broker, directory.ownership, journal, stretches.stats)
-        self._site = Site(directory, SoleProcess(broker), page, HealthCheck(broker))
+    def __init__(self, site: Site, stretches: Stretches, descriptors: Descriptors) -> None:
+        self._site = site
         self._stretches = stretches
         self._descriptors = descriptors
         self._servers: list[asyncio.Server] = []
@@ -80,3 +72,10 @@ class HttpServer:
         if len(self._connections) >= MAX_CONNECTIONS:
             return Reject()
         return HttpConnection(self.answer, self._stretches, self._connections)
+
+
+def sole_site(halves: Standalone, journal: JournalStats, stretches: Stretches) -> Site:
+    """The site of a broker that is one process."""
+    directory, broker = halves
+    page = MetricsPage(broker, directory.ownership, journal, stretches.stats)
+    return Site(directory, SoleProcess(broker), page, HealthCheck(broker))

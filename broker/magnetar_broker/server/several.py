@@ -2,17 +2,20 @@
 
 import gc
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 from magnetar_broker.config import Settings
+from magnetar_broker.names.ownership import Divided
 from magnetar_broker.server.advertised import advertised
 from magnetar_broker.server.banner import banner
-from magnetar_broker.server.children import Context
+from magnetar_broker.server.children import Context, name_of
 from magnetar_broker.server.engine import data_disk
 from magnetar_broker.server.ports import client_sockets, http_sockets, port_of
 from magnetar_broker.server.supervisor import Role, Supervisor
 from magnetar_storage.local import directories, layout
+from magnetar_storage.log.read_budget import DEFAULT_LIMIT
 from magnetar_storage.world.disk import Lock
 
 
@@ -22,6 +25,32 @@ class Prepared(NamedTuple):
     settings: Settings
     lock: Lock
     """Of the data directory; held until the last process that has it open has ended."""
+    port: int
+    """The one that clients connect to."""
+
+
+def divided_owners(prepared: Prepared, workers: int) -> Divided:
+    """Which worker serves which topic, and what lookups answer; the same in every process."""
+    # No client resolves these hosts: it connects to the broker's address, and names one of them.
+    urls = [f"pulsar://{name_of(worker)}:{prepared.port}" for worker in range(workers)]
+    owners = Divided(urls)
+    owners.announce(*advertised(prepared.settings, prepared.port))
+    return owners
+
+
+def share_of_memory(settings: Settings, workers: int) -> Settings:
+    """The settings of one worker, with its part of the limits of memory that are the broker's."""
+
+    def part(megabytes: int) -> int:
+        return max(1, megabytes // workers) if megabytes else 0
+
+    reads = settings.managed_ledger_max_reads_in_flight_size_in_mb or DEFAULT_LIMIT >> 20
+    return replace(
+        settings,
+        managed_ledger_cache_size_mb=part(settings.managed_ledger_cache_size_mb),
+        managed_ledger_max_reads_in_flight_size_in_mb=part(reads),
+        max_message_publish_buffer_size_in_mb=part(settings.max_message_publish_buffer_size_in_mb),
+    )
 
 
 RunPrepared = Callable[[Prepared, Context], None]
@@ -35,10 +64,11 @@ def serve_several(
     All that the functions need must be imported already.  Raises the error that prevents the start.
     """
     disk = data_disk(settings)
-    prepared = Prepared(settings, disk.lock(layout.LOCK_FILE))
+    lock = disk.lock(layout.LOCK_FILE)
     directories.prepare(disk, workers)
     clients, http = client_sockets(settings), http_sockets(settings)
-    url = advertised(settings, port_of(clients))[0].pulsar
+    prepared = Prepared(settings, lock, port_of(clients))
+    url = advertised(settings, prepared.port)[0].pulsar
     processes = f"{workers} workers on {cores} cores, and a controller"
     supervisor = Supervisor(
         Role(partial(controller, prepared), http),

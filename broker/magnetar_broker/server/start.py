@@ -3,8 +3,9 @@
 import logging
 import os
 import sys
+from functools import partial
 
-from magnetar_broker.config import ConfigError, Settings
+from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import MAX_WORKERS
 from magnetar_broker.server.allocator import share_one_heap
 from magnetar_broker.server.descriptors import raise_limit
@@ -32,7 +33,18 @@ def start(settings: Settings, warnings: list[str]) -> int:
     for warning in filter(None, (*warnings, slower)):
         logger.warning("%s", warning)
     if workers > 1:
-        raise ConfigError(f"magnetarWorkers={workers}: not available yet, use 1")
+        # The imports are for these processes alone: a broker of one does without them.
+        from magnetar_broker.server.controller import run_controller  # noqa: PLC0415
+        from magnetar_broker.server.several import serve_several  # noqa: PLC0415
+        from magnetar_broker.server.worker import run_worker  # noqa: PLC0415
+
+        return serve_several(
+            settings,
+            workers,
+            partial(run_controller, factory),
+            partial(run_worker, factory),
+            usable_cores(),
+        )
     from magnetar_broker.server.daemon import serve_alone  # noqa: PLC0415 (heavy)
 
     serve_alone(settings, factory)

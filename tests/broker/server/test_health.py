@@ -16,7 +16,7 @@ from magnetar_broker.names.ownership import SoleOwner
 from magnetar_broker.server import health
 from magnetar_broker.server import http_server as http_port
 from magnetar_broker.server.descriptors import Descriptors
-from magnetar_broker.server.http_server import HttpServer
+from magnetar_broker.server.http_server import HttpServer, sole_site
 from magnetar_broker.server.ports import bound, http_sockets, port_of
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.world import LoopClock, LoopTasks
@@ -60,9 +60,8 @@ class Port:
         self.directory, self.broker = standalone(
             Settings(**settings), engine, SoleOwner("pulsar://127.0.0.1:6650")
         )
-        self.server = HttpServer(
-            Standalone(self.directory, self.broker), JournalStats(), Stretches(), Descriptors()
-        )
+        site = sole_site(Standalone(self.directory, self.broker), JournalStats(), Stretches())
+        self.server = HttpServer(site, Stretches(), Descriptors())
         self.port = 0
 
     async def open(self, port: int = 0) -> None:

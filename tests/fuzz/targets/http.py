@@ -19,7 +19,7 @@ from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.http.connection import HttpConnection
 from magnetar_broker.server.http.messages import Request, Response, text_response
-from magnetar_broker.server.http_server import HttpServer
+from magnetar_broker.server.http_server import HttpServer, sole_site
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.standalone import Standalone
 
@@ -88,7 +88,7 @@ async def talk(stream: bytes, splits: list[int]) -> tuple[bytes, list[str]]:
     methods: list[str] = []
     world = SessionWorld()
     halves = Standalone(world.directory, world.broker)
-    server = HttpServer(halves, JournalStats(), Stretches(), Descriptors())
+    server = HttpServer(sole_site(halves, JournalStats(), Stretches()), Stretches(), Descriptors())
 
     async def answer(request: Request) -> Response:
         methods.append(request.method)

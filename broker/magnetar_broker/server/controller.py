@@ -1,0 +1,125 @@
+"""The controller: the process of a broker that has the directory of names, metadata and HTTP."""
+
+import asyncio
+import gc
+from functools import partial
+
+from magnetar_broker.base.metadata_keys import TOPICS, topic_of_names
+from magnetar_broker.base.runtime import NamesRuntime
+from magnetar_broker.links.link import Link
+from magnetar_broker.links.metadata_server import MetadataServer
+from magnetar_broker.names.directory import Directory
+from magnetar_broker.names.distributed import DistributedResidence
+from magnetar_broker.names.ownership import Divided
+from magnetar_broker.names.requests import NameRequests
+from magnetar_broker.policies.shared import SharedPolicies
+from magnetar_broker.server.admin.linked_owners import LinkedOwners
+from magnetar_broker.server.admin.metrics_page import Page
+from magnetar_broker.server.admin.site import Site
+from magnetar_broker.server.children import Context, name_of
+from magnetar_broker.server.control import Peer
+from magnetar_broker.server.descriptors import Descriptors
+from magnetar_broker.server.engine import data_disk
+from magnetar_broker.server.event_loop import LoopFactory
+from magnetar_broker.server.garbage import THRESHOLD
+from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Request
+from magnetar_broker.server.http_server import HttpServer
+from magnetar_broker.server.linked_health import LinkedHealth
+from magnetar_broker.server.links import connect
+from magnetar_broker.server.process import Process
+from magnetar_broker.server.segment_ids import SegmentIds
+from magnetar_broker.server.several import Prepared, divided_owners
+from magnetar_storage.interfaces import MetadataStore
+from magnetar_storage.metadata.sqlite import SqliteMetadata
+
+
+def run_controller(factory: LoopFactory, prepared: Prepared, context: Context) -> None:
+    """Be the controller until the supervisor asks to stop."""
+
+    async def main() -> None:
+        process = Process(context)
+        try:
+            await Controller(prepared, process).run()
+        finally:
+            process.end()
+
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(main())
+
+
+class NoPage:
+    """There is no page for Prometheus yet."""
+
+    async def scrape(self, request: Request) -> Page | None:
+        raise Refused(501, "metrics of a broker with several workers are not available yet")
+
+
+class Controller:
+    """Serves the workers, and HTTP, until the supervisor asks it to stop."""
+
+    def __init__(self, prepared: Prepared, process: Process) -> None:
+        self._settings = prepared.settings
+        self._process = process
+        self._owners: Divided = divided_owners(prepared, process.context.workers)
+        self._ids = SegmentIds(process.context.workers, process.clock)
+        self._links: dict[int, Link] = {}
+
+    async def run(self) -> None:
+        """Open the metadata store and serve; all is closed on return."""
+        process = self._process
+        disk = data_disk(self._settings)
+        metadata = await SqliteMetadata.open(disk, process.threads.metadata, process.clock)
+        try:
+            await self._serve(metadata)
+        finally:
+            await metadata.close()
+
+    async def _serve(self, metadata: MetadataStore) -> None:
+        process, settings = self._process, self._settings
+        runtime = NamesRuntime(metadata, process.clock, process.tasks)
+        residence = DistributedResidence(self._owners, runtime)
+        policies = SharedPolicies(metadata, settings)
+        directory = Directory(settings, runtime, self._owners, residence, policies)
+        requests = NameRequests(directory, self._owners, residence, policies)
+        process.meet(partial(self._meet, metadata, requests))
+        site = Site(
+            directory,
+            LinkedOwners(residence, runtime),
+            NoPage(),
+            LinkedHealth(residence, runtime),
+        )
+        http = HttpServer(site, process.stretches, Descriptors())
+        try:
+            await http.start(process.context.sockets)
+            await requests.start()
+            gc.freeze()
+            gc.set_threshold(THRESHOLD)
+            gc.enable()
+            process.ready()
+            await process.stopped()
+        finally:
+            await directory.stop()
+            await http.stop()
+            for link in self._links.values():
+                link.close()
+
+    def _meet(self, metadata: MetadataStore, requests: NameRequests, peer: Peer) -> None:
+        """Serve a worker that has started, or started again."""
+        assert peer.worker is not None
+        process, number = self._process, peer.worker
+        link = Link(name_of(number), process.clock, process.tasks)
+        MetadataServer(
+            link, metadata, partial(self._may_write, number), process.clock, process.tasks
+        )
+        requests.serve(number, link)
+        link.serve({"segments.join": partial(self._ids.join, number)})
+        self._ids.follow(number, link)
+        self._links[number] = link
+        process.tasks.spawn(connect(link, peer.link, process.stretches))
+
+    def _may_write(self, number: int, key: str) -> bool:
+        """Whether a worker may write a key: the log records of its own topics."""
+        if not key.startswith(TOPICS):
+            return False
+        return self._owners.worker_of(topic_of_names(key.removeprefix(TOPICS))) == number

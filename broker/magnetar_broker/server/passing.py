@@ -1,0 +1,85 @@
+"""Clients' sockets in a worker: accepted here, passed to other workers, and received from them."""
+
+from collections.abc import Iterable, Mapping
+from socket import socket
+
+from magnetar_broker.server.arrival import Arrival
+from magnetar_broker.server.children import name_of
+from magnetar_broker.server.client_socket import Take
+from magnetar_broker.server.control import Peer
+from magnetar_broker.server.departure import Departure
+from magnetar_broker.server.descriptors import Descriptors
+from magnetar_broker.server.reception import Reception
+from magnetar_broker.server.stretches import Stretches
+
+
+class Passing:
+    """Call `start` once when clients can be served, and `stop` once."""
+
+    def __init__(
+        self,
+        listening: Iterable[socket],
+        others: Iterable[int],
+        descriptors: Descriptors,
+        stretches: Stretches,
+        seconds: float,
+    ) -> None:
+        """`listening` are bound; `others` are the numbers of the other workers.
+
+        A client has `seconds` for its first frame; 0: any time.
+        """
+        self._descriptors = descriptors
+        self._stretches = stretches
+        self._departures = {n: Departure(name_of(n), stretches) for n in others}
+        self._arrivals: dict[int, Arrival] = {}
+        self._waiting: dict[int, socket] = {}
+        """By worker: what brings clients from it, until these can be served."""
+        self._take: Take | None = None
+        self._destinations: dict[str, Take] = {}
+        self._receptions = [
+            Reception(one, self._destinations, descriptors, stretches, seconds) for one in listening
+        ]
+
+    def connect(self, peer: Peer) -> None:
+        """Another worker has started, or started again."""
+        assert peer.worker is not None
+        assert peer.clients_out is not None and peer.clients_in is not None
+        self._departures[peer.worker].replace(peer.clients_out)
+        if self._take is None:
+            if peer.worker in self._waiting:
+                self._waiting[peer.worker].close()
+            self._waiting[peer.worker] = peer.clients_in
+        else:
+            self._receive_from(peer.worker, peer.clients_in, self._take)
+
+    def start(self, take: Take, own: str, addresses: Mapping[int, str]) -> None:
+        """Accept clients; `take` gets those for this worker.
+
+        Clients name this worker with the address `own`, or name none; `addresses` are those of the
+        other workers.
+        """
+        self._take = take
+        self._destinations |= {"": take, own: take}
+        self._destinations |= {
+            address: self._departures[number].send for number, address in addresses.items()
+        }
+        for number, channel in self._waiting.items():
+            self._receive_from(number, channel, take)
+        self._waiting.clear()
+        for reception in self._receptions:
+            reception.start()
+
+    def stop(self) -> None:
+        """Accept and receive no more; clients that wait for another worker are refused."""
+        for reception in self._receptions:
+            reception.stop()
+        for departure in self._departures.values():
+            departure.stop()
+        for arrival in self._arrivals.values():
+            arrival.stop()
+        for channel in self._waiting.values():
+            channel.close()
+
+    def _receive_from(self, number: int, channel: socket, take: Take) -> None:
+        # The arrival from that worker's former process ends by itself.
+        self._arrivals[number] = Arrival(channel, take, self._descriptors, self._stretches)

@@ -1,0 +1,56 @@
+"""What the controller and the workers have in common: how each begins, and its other processes."""
+
+import asyncio
+from collections.abc import Callable
+
+from magnetar_broker.server.children import Context
+from magnetar_broker.server.control import Peer, Ready, Stop
+from magnetar_broker.server.stretches import Stretches
+from magnetar_broker.server.world import LoopClock, LoopTasks, ThreadWorkers
+
+
+class Process:
+    """The event loop, threads and control socket of one process of a broker."""
+
+    def __init__(self, context: Context) -> None:
+        """To be made in the running event loop."""
+        loop = asyncio.get_running_loop()
+        self.context = context
+        self.stretches = Stretches()
+        self.clock = LoopClock(loop, self.stretches)
+        self.tasks = LoopTasks(loop, self.stretches)
+        self.threads = ThreadWorkers(loop, self.stretches)
+        self.stretches.watch_garbage()
+        self._loop = loop
+        self._stop = asyncio.Event()
+        self._early: list[Peer] = []
+        self._meet: Callable[[Peer], None] = self._early.append
+        loop.add_reader(context.control.fileno(), self._read)
+
+    def meet(self, take: Callable[[Peer], None]) -> None:
+        """Call with every other process: those that were announced before, and from now on."""
+        self._meet = take
+        while self._early:
+            take(self._early.pop(0))
+
+    def ready(self) -> None:
+        """Report that the start is complete."""
+        self.context.control.send(Ready())
+
+    async def stopped(self) -> None:
+        """Return when the supervisor asks to stop, or is gone."""
+        await self._stop.wait()
+
+    def end(self) -> None:
+        """End the threads; to be called last."""
+        self._loop.remove_reader(self.context.control.fileno())
+        self.stretches.ignore_garbage()
+        self.threads.stop()
+
+    def _read(self) -> None:
+        for message in self.context.control.receive():
+            if isinstance(message, Peer):
+                self._meet(message)
+            elif isinstance(message, Stop):
+                self._stop.set()
+                self._loop.remove_reader(self.context.control.fileno())

@@ -1,0 +1,39 @@
+"""Keeps the segment ids of all workers above those of their topics' earlier segments."""
+
+from contextlib import suppress
+
+from magnetar_broker.base.waiters import Waiters
+from magnetar_broker.links.link import Link
+from magnetar_storage.errors import Unavailable
+from magnetar_storage.interfaces import SegmentId
+from magnetar_storage.world.runtime import Clock
+
+
+class SegmentIds:
+    """Knows the last id that each worker has given.
+
+    Topics may have segments that another worker has given ids to: with another number of workers
+    they were served by others.  Clients need the ids of a topic to grow.
+    """
+
+    def __init__(self, workers: int, clock: Clock) -> None:
+        self._workers = workers
+        self._last: dict[int, SegmentId] = {}
+        self._links: dict[int, Link] = {}
+        self._complete = Waiters(clock)
+
+    def follow(self, worker: int, link: Link) -> None:
+        """A worker has started, or started again."""
+        self._links[worker] = link
+
+    async def join(self, worker: int, last: SegmentId) -> SegmentId:
+        """The id beyond which a worker has to begin, once all workers have reported theirs."""
+        self._last[worker] = last
+        if len(self._last) == self._workers:
+            self._complete.release()
+        else:
+            await self._complete.wait()
+        for other in self._last.keys() - {worker}:
+            with suppress(Unavailable):  # it has ended, and joins again with what it has then
+                self._last[other] = await self._links[other].request("segments.last_id")
+        return max(self._last.values())

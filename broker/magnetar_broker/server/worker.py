@@ -1,0 +1,147 @@
+"""A worker: one of the processes of a broker that serve its topics."""
+
+import asyncio
+from functools import partial
+
+from magnetar_broker.broker import Broker
+from magnetar_broker.links.link import Link
+from magnetar_broker.links.metadata import RemoteMetadata
+from magnetar_broker.links.segments import RemoteHolder, serve_segments
+from magnetar_broker.metrics.journal import JournalStats
+from magnetar_broker.names.ownership import Divided
+from magnetar_broker.names.remote import RemoteDirectory
+from magnetar_broker.policies.shared import learning
+from magnetar_broker.policies.view import PolicyView
+from magnetar_broker.server.admin.linked_owners import serve_operations
+from magnetar_broker.server.children import Context, name_of
+from magnetar_broker.server.control import Peer
+from magnetar_broker.server.descriptors import Descriptors
+from magnetar_broker.server.engine import data_disk, engine_of, store_of
+from magnetar_broker.server.event_loop import LoopFactory
+from magnetar_broker.server.garbage import CHECK_SECONDS, CLOSED_TOPICS, Garbage
+from magnetar_broker.server.health import HealthCheck
+from magnetar_broker.server.linked_health import serve_health
+from magnetar_broker.server.links import connect
+from magnetar_broker.server.listener import Listener
+from magnetar_broker.server.passing import Passing
+from magnetar_broker.server.process import Process
+from magnetar_broker.server.several import Prepared, divided_owners, share_of_memory
+from magnetar_broker.topic.requests import serve_residence
+from magnetar_broker.topic.residence import LocalResidence
+from magnetar_proto.names import TopicName
+from magnetar_storage.errors import Unavailable
+from magnetar_storage.joined.joined_store import JoinedStore
+from magnetar_storage.joined.opening import Share
+
+
+def run_worker(factory: LoopFactory, prepared: Prepared, context: Context) -> None:
+    """Be a worker until the supervisor asks to stop."""
+
+    async def main() -> None:
+        process = Process(context)
+        try:
+            await Worker(prepared, process).run()
+        finally:
+            process.end()
+
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(main())
+
+
+class Worker:
+    """Serves its topics until the supervisor asks it to stop."""
+
+    def __init__(self, prepared: Prepared, process: Process) -> None:
+        context = process.context
+        assert context.worker is not None
+        self._number = context.worker
+        self._workers = context.workers
+        self._others = [number for number in range(context.workers) if number != self._number]
+        self._lock = prepared.lock
+        self._settings = share_of_memory(prepared.settings, context.workers)
+        self._owners: Divided = divided_owners(prepared, context.workers)
+        self._process = process
+        self._descriptors = Descriptors()
+        self._controller = Link("the controller", process.clock, process.tasks)
+        self._links: dict[int, Link] = {}
+        """To the present process of each other worker."""
+        self._passing = Passing(
+            context.sockets,
+            self._others,
+            self._descriptors,
+            process.stretches,
+            self._settings.keep_alive_interval_seconds,
+        )
+
+    async def run(self) -> None:
+        """Open the store and serve; all is closed on return."""
+        process = self._process
+        holders = {number: RemoteHolder(partial(self._link_to, number)) for number in self._others}
+        store = await store_of(
+            self._settings,
+            data_disk(self._settings),
+            process.threads,
+            process.clock,
+            JournalStats(),
+            Share(self._number, self._workers, holders),
+            self._lock if self._number == 0 else None,
+        )
+        try:
+            await self._serve(store)
+        finally:
+            await store.close()
+
+    async def _serve(self, store: JoinedStore) -> None:
+        process, controller = self._process, self._controller
+        metadata = RemoteMetadata(controller, process.clock)
+        engine = engine_of(self._settings, store, metadata, process.clock, process.tasks)
+        policies = PolicyView(self._settings)
+        residence = LocalResidence(self._settings, engine, policies)
+        names = RemoteDirectory(self._settings, self._owners, controller)
+        broker = Broker(self._settings, engine, residence, names, self._number)
+        listener = Listener(broker, process.stretches, self._descriptors)
+        serve_residence(residence, controller)
+        serve_operations(broker, controller)
+        serve_health(HealthCheck(broker, self._serves), controller)
+        controller.serve(learning(policies))
+        controller.serve({"segments.last_id": lambda: store.last_id})
+        process.meet(partial(self._meet, store))
+        try:
+            await store.advance_beyond(await controller.request("segments.join", store.last_id))
+            await broker.start()
+            self._accept(broker, listener)
+            process.ready()
+            await process.stopped()
+        finally:
+            self._passing.stop()
+            await broker.close()
+            listener.disconnect()
+            for link in (controller, *self._links.values()):
+                link.close()
+
+    def _accept(self, broker: Broker, listener: Listener) -> None:
+        """Serve clients from now on: those that come, and those that other workers pass on."""
+        garbage = Garbage(broker.topics)
+        broker.jobs.every(CHECK_SECONDS, CLOSED_TOPICS, garbage.collect_closed)
+        garbage.start()
+        addresses = {number: self._owners.address_of(number) for number in self._others}
+        self._passing.start(listener.adopt, self._owners.address_of(self._number), addresses)
+
+    def _meet(self, store: JoinedStore, peer: Peer) -> None:
+        """Connect to another process that has started, or started again."""
+        process, link = self._process, self._controller
+        if peer.worker is not None:
+            link = Link(name_of(peer.worker), process.clock, process.tasks)
+            serve_segments(store, link)
+            self._links[peer.worker] = link
+            self._passing.connect(peer)
+        process.tasks.spawn(connect(link, peer.link, process.stretches))
+
+    def _serves(self, topic: TopicName) -> bool:
+        return self._owners.worker_of(topic) == self._number
+
+    def _link_to(self, number: int) -> Link:
+        link = self._links.get(number)
+        if link is None:
+            raise Unavailable(f"{name_of(number)} has not started yet: retry")
+        return link
