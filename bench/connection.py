@@ -7,9 +7,9 @@ measured too.
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from struct import Struct
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 from urllib.parse import urlsplit
 
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -28,6 +28,8 @@ CONSUMER_ID = 1
 EXCLUSIVE = pb.CommandSubscribe.Exclusive
 SHARED = pb.CommandSubscribe.Shared
 SUBSCRIPTION = "bench"
+
+C = TypeVar("C", bound="Connection")
 
 
 class LoadError(Exception):
@@ -198,14 +200,19 @@ class Connection(Link):
         return cast(pb.BaseCommand, await future)
 
 
-@asynccontextmanager
-async def connected(port: int, owner: str | None = None) -> AsyncIterator[Connection]:
+def connected(port: int, owner: str | None = None) -> AbstractAsyncContextManager[Connection]:
     """A connection to a server on this machine, after its handshake.
 
     `owner` is what `look_up` returned, where the port leads to several brokers.
     """
+    return connected_as(Connection, port, owner)
+
+
+@asynccontextmanager
+async def connected_as(kind: type[C], port: int, owner: str | None) -> AsyncIterator[C]:
+    """As `connected`, with a connection of this kind."""
     loop = asyncio.get_running_loop()
-    _, connection = await loop.create_connection(Connection, "127.0.0.1", port)
+    _, connection = await loop.create_connection(kind, "127.0.0.1", port)
     try:
         await connection.call(
             pb.CommandConnect(

@@ -5,10 +5,13 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from bench.connection import CONSUMER_ID, Command, Connection, Link
+from bench.connection import CONSUMER_ID, HEAD, Command, Connection, Link, Received
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.acks import encode_ack
+from magnetar_proto.acks import ACK_HEAD, encode_ack
+from magnetar_proto.commands import decode
 from magnetar_proto.deliveries import decode_message, encode_flow
+from magnetar_proto.frames import encode_frame
+from magnetar_proto.wire import encode_varint
 
 PERMITS = 20_000
 """Messages it takes ahead."""
@@ -120,3 +123,56 @@ class EachReceiver:
             self._connection.write(encode_flow(CONSUMER_ID, self._used))
             self._used = 0
         self._took(ids)
+
+
+ID_AT = 8
+"""Where the message id begins in a MESSAGE of consumer 1: behind its type, lengths and that id."""
+ACK_ONE = b"\x08\x01\x10\x00"
+"""Consumer 1 acknowledges individually; message ids follow."""
+
+
+class Echo(Connection):
+    """Acknowledges each message with the id as it came, without decoding it.
+
+    It costs a quarter of what `EachReceiver` does, where the load must leave the processors to the
+    server.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.took: Callable[[int], None] = lambda count: None
+        """Gets the number of entries of each read."""
+        self._used = 0
+        self._permits = 0
+
+    def begin(self, permits: int) -> None:
+        """Take messages, this many ahead."""
+        self._permits = permits
+        self.write(encode_flow(CONSUMER_ID, permits))
+
+    def receive(self, buf: bytes) -> Received:
+        pos, size, unpack = 0, len(buf), HEAD.unpack_from
+        ids: list[bytes] = []
+        while size - pos >= HEAD.size:
+            total, command_size, _, kind = unpack(buf, pos)
+            end = pos + 4 + total
+            if end > size:
+                break
+            if kind == pb.BaseCommand.MESSAGE:
+                at = pos + 8 + ID_AT
+                ids.append(buf[at : at + buf[at - 1]])
+            else:
+                self._control(decode(buf, pos + 8, pos + 8 + command_size))
+            pos = end
+        if ids:
+            self._acknowledge(ids)
+        return Received(pos, 0, (0, 0), 0, (0, 0))
+
+    def _acknowledge(self, ids: list[bytes]) -> None:
+        body = ACK_ONE + b"".join([b"\x1a%c%b" % (len(one), one) for one in ids])
+        self.write(encode_frame(ACK_HEAD + encode_varint(len(body)) + body))
+        self._used += len(ids)
+        if self._used >= self._permits // 2:
+            self.write(encode_flow(CONSUMER_ID, self._used))
+            self._used = 0
+        self.took(len(ids))

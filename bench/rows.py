@@ -258,7 +258,9 @@ ROWS: dict[str, Row] = {
         ours=True,
     ),
     "workers-publish": on_workers("publish", publish_spread, MANY_TOPICS, 300_000),
-    "workers-shared": on_workers("consume (Shared)", share_spread, Shape(100, topics=8), 400_000),
+    "workers-shared": on_workers(
+        "consume (Shared)", share_spread, Shape(100, topics=16), 1_600_000
+    ),
     "start": Row(
         "start, empty, and idle",
         start,

@@ -6,18 +6,29 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
-from bench.connection import SHARED, SUBSCRIPTION, connected, look_up, open_consumer
-from bench.consuming import EachReceiver
+from bench.connection import (
+    SHARED,
+    SUBSCRIPTION,
+    Connection,
+    LoadError,
+    connected,
+    connected_as,
+    look_up,
+    open_consumer,
+)
+from bench.consuming import Echo
 from bench.frames import Load, Shape
 from bench.publishing import Publisher, open_each
 from bench.scenarios import WARM_UP_PERCENT, Trial
 from bench.servers import Magnetar
-from bench.sharing import PERMITS, Team
+from bench.sharing import PERMITS
 from bench.usage import MIB, Measures, cpu_ratio, family
 
 WORKERS = 2
 GROUPS = 2
 """Connections that publish, with one worker too; each has its own topics."""
+CANDIDATES = 2
+"""Names that are looked up for each topic, so that every owner has as many topics."""
 CONSUMERS = 2
 """Of the subscription of each topic."""
 
@@ -72,28 +83,59 @@ def share_spread(trial: Trial, shape: Shape, entries: int) -> Measures:
             publishing = await _publishers(trial, stack, shape, entries)
             filled = await _publish_all(trial, [(p, warm_up) for p, warm_up, _ in publishing])
             filled += await _publish_all(trial, [(p, rest) for p, _, rest in publishing])
-            team, meter = Team(), trial.meter(trial.server.pid)
+            taken, consumers = Taken(filled), []
             for owner, topics in owners:
                 for topic in topics * CONSUMERS:
-                    taking = await stack.enter_async_context(connected(trial.server.port, owner))
+                    taking = await stack.enter_async_context(
+                        connected_as(Echo, trial.server.port, owner)
+                    )
                     await open_consumer(taking, topic, SUBSCRIPTION, SHARED)
-                    EachReceiver(taking, PERMITS, team.took)
-            await team.receive(filled, taking)
-            return meter.stop(team.entries * shape.batch, shape.size)
+                    taking.took = taken.add
+                    consumers.append(taking)
+            meter = trial.meter(trial.server.pid)
+            for taking in consumers:
+                taking.begin(PERMITS)
+            await taken.all(taking)
+            return meter.stop(filled * shape.batch, shape.size)
 
     return trial.run(work)
 
 
+class Taken:
+    """Counts what all consumers take together."""
+
+    def __init__(self, wanted: int) -> None:
+        self._missing = wanted
+        self._done: asyncio.Future[None] | None = None
+
+    def add(self, entries: int) -> None:
+        """One of them took so many."""
+        self._missing -= entries
+        if self._missing <= 0 and self._done is not None and not self._done.done():
+            self._done.set_result(None)
+
+    async def all(self, connection: Connection) -> None:
+        """Return when everything was taken; LoadError if the connection ends."""
+        self._done = connection.promise()
+        self.add(0)
+        await self._done
+
+
 async def _by_owner(trial: Trial, shape: Shape) -> list[tuple[str, list[str]]]:
-    """`GROUPS` of topics, each with the address of its owner."""
+    """`GROUPS` of as many topics, each with the address of their owner."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     async with connected(trial.server.port) as asking:
-        for number in range(shape.topics):
+        for number in range(shape.topics * CANDIDATES):
             topic = f"{trial.topic}-{number}"
             found[await look_up(asking, topic)].append(topic)
-    if len(found) == GROUPS:
-        return list(found.items())
-    return [(owner, topics[at::GROUPS]) for owner, topics in found.items() for at in range(GROUPS)]
+    share, groups = shape.topics // GROUPS, GROUPS // len(found)
+    if min(map(len, found.values())) < share * groups:
+        raise LoadError("too few of the topics that were looked up have the same owner")
+    return [
+        (owner, topics[at * share : (at + 1) * share])
+        for owner, topics in found.items()
+        for at in range(groups)
+    ]
 
 
 async def _publishers(

@@ -342,6 +342,8 @@ def test_a_run_too_short_for_the_kernels_clock_has_no_cpu_ratio() -> None:
         ("latency-topics", {"p50_ms", "p999_ms", "beside_per_s"}),
         ("latency-backlog", {"p50_ms", "p999_ms", "beside_per_s"}),
         ("latency-compaction", {"p50_ms", "p999_ms", "beside_share"}),
+        ("workers-publish", {"of_one", "one_per_s", "idle_mib", "healthy_ms"}),
+        ("workers-shared", {"of_one", "one_per_s", "idle_mib", "healthy_ms"}),
         ("first-delivery-cold", {"healthy_ms", "beginning_ms", "middle_ms", "stored_gb"}),
         ("topics-million", {"healthy_ms", "without_mib", "known_mib", "rss_mib"}),
         ("delayed", {"delayed_ratio", "healthy_ms", "first_ms", "peak_mib"}),
