@@ -14,6 +14,7 @@ from magnetar_broker.names.requests import NameRequests
 from magnetar_broker.policies.shared import SharedPolicies, learning
 from magnetar_broker.policies.view import PolicyView
 from magnetar_broker.server.admin.linked_owners import serve_operations
+from magnetar_broker.server.children import name_of
 from magnetar_broker.server.health import HealthCheck
 from magnetar_broker.server.linked_health import serve_health
 from magnetar_broker.topic.requests import serve_residence
@@ -63,6 +64,7 @@ class Processes:
     def new_worker(self, number: int) -> Worker:
         """A process in the place of this one; it has not started."""
         joined = Joined(self.clock)
+        joined.left.peer = name_of(number)
         self.requests.serve(number, joined.left)
         worker = Worker(number, self.settings, self.engine, self.owners, joined)
         joined.connect()

@@ -94,7 +94,7 @@ class Link:
             raise ValueError(f"the link to {self.peer} serves {sorted(known)} already")
         self._handlers.update(handlers)
 
-    def request(self, name: str, *args: Any) -> Awaitable[Any]:
+    def request(self, name: str, *args: Any) -> Promise:
         """Send a request now; await its answer, which is a value or an error.
 
         `Unavailable` if the link ends before the answer comes.  `ValueError` if the arguments

@@ -9,6 +9,7 @@ with many topics all of it takes hundreds of milliseconds.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from math import nan
 from typing import Final, NamedTuple, TypeVar
 
 from prometheus_client.core import HistogramMetricFamily, Metric
@@ -160,6 +161,11 @@ BROKER_ROWS: tuple[Row, ...] = (
 )  # fmt: skip
 
 VERSION_ROW = Row("pulsar_version_info", "The broker's version", lambda _: 1)
+WORKERS_ROW = Row(
+    "magnetar_workers",
+    "Processes that serve topics: `up` if their metrics are in this page, else `down`",
+    lambda number: number,
+)
 JOURNAL_BYTES_ROW = Row(
     "magnetar_journal_bytes_total",
     "Bytes of records made durable",
@@ -167,10 +173,13 @@ JOURNAL_BYTES_ROW = Row(
 )
 
 
-def parts(figures: Figures, journal: JournalFigures, loop: LoopFigures) -> Iterator[bytes]:
+def parts(
+    figures: Figures, journal: JournalFigures, loop: LoopFigures, with_unknown: bool = False
+) -> Iterator[bytes]:
     """The page without the process's own metrics; each name occurs once.
 
-    Some parts are empty: their work was to prepare others.
+    Some parts are empty: their work was to prepare others.  A sum over topics that is unknown has
+    no sample; `with_unknown` it is NaN, so that sums of this page with others are unknown too.
     """
     cluster = {"cluster": figures.cluster}
     version = _text_of({**cluster, "version": VERSION})
@@ -184,12 +193,29 @@ def parts(figures: Figures, journal: JournalFigures, loop: LoopFigures) -> Itera
         namespaces = summed
         yield b""
     broker = [(_text_of(cluster), total(namespaces.values()))]
-    yield from _table("pulsar_broker_", (TOPICS_ROW, *LOAD_ROWS, BACKLOG_ROW), broker)
-    yield from _of_namespaces(figures, namespaces)
+    rows = (TOPICS_ROW, *LOAD_ROWS, BACKLOG_ROW)
+    yield from _table("pulsar_broker_", rows, broker, with_unknown)
+    yield from _of_namespaces(figures, namespaces, with_unknown)
     if figures.by_topic:
         yield from _of_topics(figures)
         yield from _of_subscriptions(figures)
-    yield from _of_engine(journal, loop, cluster)
+    yield from _of_journal(journal, cluster)
+    yield of_loop(loop, figures.cluster)
+
+
+def of_loop(loop: LoopFigures, cluster: str) -> bytes:
+    """The metrics of an event loop."""
+    return _histograms("magnetar_loop_stretch_seconds",
+                       "Seconds for which the event loop did one thing; by cause",
+                       [({"cluster": cluster, "cause": cause}, counts)
+                        for cause, counts in loop.items()])  # fmt: skip
+
+
+def of_workers(cluster: str, answered: int, workers: int) -> bytes:
+    """The metric of the workers of a broker of several processes, and how many have answered."""
+    states = [(_text_of({"cluster": cluster, "state": state}), number)
+              for state, number in (("up", answered), ("down", workers - answered))]  # fmt: skip
+    return b"".join(_table("", (WORKERS_ROW,), states))
 
 
 def process_part(cluster: str) -> bytes:
@@ -203,7 +229,9 @@ def _stalls(figures: Figures) -> Iterator[bytes]:
     yield from _table("magnetar_subscription_", STALL_ROWS, stalls)
 
 
-def _of_namespaces(figures: Figures, namespaces: dict[str, Load]) -> Iterator[bytes]:
+def _of_namespaces(
+    figures: Figures, namespaces: dict[str, Load], with_unknown: bool
+) -> Iterator[bytes]:
     """The number of topics of each; other loads only if these are not shown by topic."""
     measured = [
         ({"cluster": figures.cluster, "namespace": namespace}, load)
@@ -212,10 +240,11 @@ def _of_namespaces(figures: Figures, namespaces: dict[str, Load]) -> Iterator[by
     loads = [(_text_of(labels), load) for labels, load in measured]
     yield from _table("pulsar_", (TOPICS_ROW,), loads)
     if not figures.by_topic:
-        yield from _table("pulsar_", (*LOAD_ROWS, *BACKLOG_STORAGE_ROWS, *TOTAL_ROWS), loads)
+        rows = (*LOAD_ROWS, *BACKLOG_STORAGE_ROWS, *TOTAL_ROWS)
+        yield from _table("pulsar_", rows, loads, with_unknown)
         local = {"remote_cluster": "local"}
         backlogs = [(_text_of(labels | local), load) for labels, load in measured]
-        yield from _table("pulsar_", (BACKLOG_ROW,), backlogs)
+        yield from _table("pulsar_", (BACKLOG_ROW,), backlogs, with_unknown)
 
 
 def _of_topics(figures: Figures) -> Iterator[bytes]:
@@ -275,31 +304,29 @@ def _slices(things: Sequence[T]) -> Iterator[Sequence[T]]:
         yield things[start : start + SLICE]
 
 
-def _table(prefix: str, rows: Iterable[Row], measured: Measured) -> Iterator[bytes]:
-    """A metric for each row, of all objects."""
+def _table(
+    prefix: str, rows: Iterable[Row], measured: Measured, with_unknown: bool = False
+) -> Iterator[bytes]:
+    """A metric for each row, of all objects; `with_unknown`, values that are None are NaN."""
     for row in rows if measured else ():
         name = prefix + row.name
         kind = "counter" if name.endswith("_total") else "gauge"
         yield f"# HELP {name} {row.text}\n# TYPE {name} {kind}\n".encode()
         for some in _slices(measured):
             samples = [
-                f"{name}{{{labels}}} {float(value)!r}\n"
+                f"{name}{{{labels}}} {float(nan if value is None else value)!r}\n"
                 for labels, thing in some
-                if (value := row.value(thing)) is not None
+                if (value := row.value(thing)) is not None or with_unknown
             ]
             yield "".join(samples).encode()
 
 
-def _of_engine(journal: JournalFigures, loop: LoopFigures, cluster: Labels) -> Iterator[bytes]:
+def _of_journal(journal: JournalFigures, cluster: Labels) -> Iterator[bytes]:
     yield _histograms("magnetar_journal_round_records", "Records that shared one fsync",
                       [(cluster, journal.records)])  # fmt: skip
     yield _histograms("magnetar_journal_fsync_seconds", "Seconds to write and sync a round",
                       [(cluster, journal.seconds)])  # fmt: skip
     yield from _table("", (JOURNAL_BYTES_ROW,), [(_text_of(cluster), journal)])
-    stretches = [({**cluster, "cause": cause}, counts) for cause, counts in loop.items()]
-    yield _histograms("magnetar_loop_stretch_seconds",
-                      "Seconds for which the event loop did one thing; by cause",
-                      stretches)  # fmt: skip
 
 
 def _histograms(name: str, text: str, measured: Sequence[tuple[Labels, Counts]]) -> bytes:
@@ -325,7 +352,7 @@ class _Process(Collector):
     def collect(self) -> Iterator[Metric]:
         for metric in PROCESS.collect():
             for at, sample in enumerate(metric.samples):
-                labels = {**self._cluster, **sample.labels}
+                labels = {**sample.labels, **self._cluster}
                 metric.samples[at] = sample._replace(labels=labels)
             yield metric
 

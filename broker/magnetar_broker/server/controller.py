@@ -14,7 +14,7 @@ from magnetar_broker.names.ownership import Divided
 from magnetar_broker.names.requests import NameRequests
 from magnetar_broker.policies.shared import SharedPolicies
 from magnetar_broker.server.admin.linked_owners import LinkedOwners
-from magnetar_broker.server.admin.metrics_page import Page
+from magnetar_broker.server.admin.metrics_page import MetricsPage
 from magnetar_broker.server.admin.site import Site
 from magnetar_broker.server.children import Context, name_of
 from magnetar_broker.server.control import Peer
@@ -22,9 +22,8 @@ from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.engine import data_disk
 from magnetar_broker.server.event_loop import LoopFactory
 from magnetar_broker.server.garbage import THRESHOLD
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request
 from magnetar_broker.server.http_server import HttpServer
+from magnetar_broker.server.joined_page import JoinedPage
 from magnetar_broker.server.linked_health import LinkedHealth
 from magnetar_broker.server.links import connect
 from magnetar_broker.server.process import Process
@@ -46,13 +45,6 @@ def run_controller(factory: LoopFactory, prepared: Prepared, context: Context) -
 
     with asyncio.Runner(loop_factory=factory) as runner:
         runner.run(main())
-
-
-class NoPage:
-    """There is no page for Prometheus yet."""
-
-    async def scrape(self, request: Request) -> Page | None:
-        raise Refused(501, "metrics of a broker with several workers are not available yet")
 
 
 class Controller:
@@ -83,10 +75,17 @@ class Controller:
         directory = Directory(settings, runtime, self._owners, residence, policies)
         requests = NameRequests(directory, self._owners, residence, policies)
         process.meet(partial(self._meet, metadata, requests))
+        page = JoinedPage(
+            settings.cluster_name,
+            process.context.workers,
+            self._links,
+            process.stretches.stats,
+            process.clock,
+        )
         site = Site(
             directory,
             LinkedOwners(residence, runtime),
-            NoPage(),
+            MetricsPage(page.make),
             LinkedHealth(residence, runtime),
         )
         http = HttpServer(site, process.stretches, Descriptors())

@@ -10,6 +10,7 @@ from magnetar_broker.server.admin.metrics_page import MetricsPage
 from magnetar_broker.server.admin.owners import SoleProcess
 from magnetar_broker.server.admin.routes import ROUTES
 from magnetar_broker.server.admin.site import Site
+from magnetar_broker.server.broker_page import BrokerPage
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.health import HealthCheck
 from magnetar_broker.server.http.connection import HttpConnection
@@ -77,5 +78,5 @@ class HttpServer:
 def sole_site(halves: Standalone, journal: JournalStats, stretches: Stretches) -> Site:
     """The site of a broker that is one process."""
     directory, broker = halves
-    page = MetricsPage(broker, directory.ownership, journal, stretches.stats)
-    return Site(directory, SoleProcess(broker), page, HealthCheck(broker))
+    page = BrokerPage(broker, directory.ownership, journal, stretches.stats)
+    return Site(directory, SoleProcess(broker), MetricsPage(page.make), HealthCheck(broker))

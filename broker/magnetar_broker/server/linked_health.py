@@ -2,10 +2,16 @@
 
 from magnetar_broker.base.parallel import for_each
 from magnetar_broker.base.runtime import Runtime
+from magnetar_broker.links.answer_within import answer_within
 from magnetar_broker.links.link import Link
 from magnetar_broker.names.distributed import DistributedResidence
-from magnetar_broker.server.health import HealthCheck, Unhealthy
+from magnetar_broker.server.children import name_of
+from magnetar_broker.server.health import LIMIT_SECONDS, HealthCheck, Unhealthy
 from magnetar_storage.errors import Unavailable
+
+CHECK = "health.check"
+ANSWER_SECONDS = LIMIT_SECONDS + 1
+"""For a worker's answer: one that is alive names the step that takes too long."""
 
 
 class LinkedHealth:
@@ -17,19 +23,17 @@ class LinkedHealth:
 
     async def check(self) -> None:
         """Return if all workers are healthy; else raise `Unhealthy`, within a time limit."""
-        if self._residence.missing():
-            workers = ", ".join(map(str, self._residence.missing()))
-            raise Unhealthy(f"worker {workers}: starting or stopping")
-        await for_each(self._runtime, self._residence.links(), _check)
+        if missing := self._residence.missing():
+            raise Unhealthy(f"{', '.join(map(name_of, missing))}: starting or stopping")
+        await for_each(self._runtime, self._residence.links(), self._check)
 
-
-async def _check(link: Link) -> None:
-    try:
-        trouble = await link.request("health.check")
-    except Unavailable as error:
-        raise Unhealthy(str(error)) from error
-    if trouble is not None:
-        raise Unhealthy(f"{link.peer}: {trouble}")
+    async def _check(self, link: Link) -> None:
+        try:
+            trouble = await answer_within(self._runtime.clock, ANSWER_SECONDS, link, CHECK)
+        except Unavailable as error:
+            raise Unhealthy(str(error)) from error
+        if trouble is not None:
+            raise Unhealthy(f"{link.peer}: {trouble}")
 
 
 def serve_health(health: HealthCheck, link: Link) -> None:
@@ -42,4 +46,4 @@ def serve_health(health: HealthCheck, link: Link) -> None:
             return str(error)
         return None
 
-    link.serve({"health.check": check})
+    link.serve({CHECK: check})

@@ -13,6 +13,7 @@ from magnetar_broker.names.remote import RemoteDirectory
 from magnetar_broker.policies.shared import learning
 from magnetar_broker.policies.view import PolicyView
 from magnetar_broker.server.admin.linked_owners import serve_operations
+from magnetar_broker.server.broker_page import BrokerPage
 from magnetar_broker.server.children import Context, name_of
 from magnetar_broker.server.control import Peer
 from magnetar_broker.server.descriptors import Descriptors
@@ -21,6 +22,7 @@ from magnetar_broker.server.event_loop import LoopFactory
 from magnetar_broker.server.garbage import CHECK_SECONDS, CLOSED_TOPICS, Garbage
 from magnetar_broker.server.health import HealthCheck
 from magnetar_broker.server.linked_health import serve_health
+from magnetar_broker.server.linked_page import LinkedPage
 from magnetar_broker.server.links import connect
 from magnetar_broker.server.listener import Listener
 from magnetar_broker.server.passing import Passing
@@ -62,6 +64,7 @@ class Worker:
         self._owners: Divided = divided_owners(prepared, context.workers)
         self._process = process
         self._descriptors = Descriptors()
+        self._journal_stats = JournalStats()
         self._controller = Link("the controller", process.clock, process.tasks)
         self._links: dict[int, Link] = {}
         """To the present process of each other worker."""
@@ -82,7 +85,7 @@ class Worker:
             data_disk(self._settings),
             process.threads,
             process.clock,
-            JournalStats(),
+            self._journal_stats,
             Share(self._number, self._workers, holders),
             self._lock if self._number == 0 else None,
         )
@@ -103,6 +106,10 @@ class Worker:
         serve_residence(residence, controller)
         serve_operations(broker, controller)
         serve_health(HealthCheck(broker, self._serves), controller)
+        page = BrokerPage(
+            broker, self._owners, self._journal_stats, process.stretches.stats, is_joined=True
+        )
+        LinkedPage(page.make, controller, process.stretches)
         controller.serve(learning(policies))
         controller.serve({"segments.last_id": lambda: store.last_id})
         process.meet(partial(self._meet, store))

@@ -16,6 +16,7 @@ from magnetar_broker.server.admin.metrics_page import (
     MetricsPage,
     gradually,
 )
+from magnetar_broker.server.broker_page import BrokerPage
 from magnetar_broker.server.http.messages import Request
 from magnetar_broker.server.world import LoopClock, LoopTasks
 from magnetar_broker.standalone import standalone
@@ -40,7 +41,7 @@ async def page() -> AsyncIterator[MetricsPage]:
     engine = Engine(store, metadata, EntryCache(1 << 20), clock, LoopTasks(loop))
     directory, broker = standalone(Settings(), engine, SoleOwner("pulsar://127.0.0.1:6650"))
     await broker.start()
-    yield MetricsPage(broker, directory.ownership, JournalStats(), LoopStats())
+    yield MetricsPage(BrokerPage(broker, directory.ownership, JournalStats(), LoopStats()).make)
     await broker.close()
 
 

@@ -12,6 +12,7 @@ import pytest
 from fakes.connection import RecordingConnection
 from fakes.logs import LogWorld
 from fakes.processes import SERVICE_URL, Processes
+from fakes.world import start
 from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
@@ -25,7 +26,7 @@ from magnetar_broker.server.admin.site import Pages, Site
 from magnetar_broker.server.health import HealthCheck
 from magnetar_broker.server.http.errors import refusal_of
 from magnetar_broker.server.http.messages import Request, Response
-from magnetar_broker.server.linked_health import LinkedHealth
+from magnetar_broker.server.linked_health import ANSWER_SECONDS, LinkedHealth
 from magnetar_broker.standalone import standalone
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import Unavailable
@@ -212,7 +213,7 @@ def test_without_its_worker_a_topic_is_not_ready() -> None:
     assert (found.status, b"starting or stopping" in found.body) == (503, True)
     health = world.ask("GET /admin/v2/brokers/health")
     number = world.processes.owners.worker_of(name)
-    assert (health.status, f"worker {number}".encode() in health.body) == (503, True)
+    assert (health.status, f"worker-{number}: ".encode() in health.body) == (503, True)
 
 
 def test_an_unhealthy_worker_is_named() -> None:
@@ -222,6 +223,21 @@ def test_an_unhealthy_worker_is_named() -> None:
     world.engine.store.trouble = Unavailable("the journal failed")  # type: ignore[misc]
     found = world.ask("GET /admin/v2/brokers/health")
     assert (found.status, b"the journal failed" in found.body) == (503, True)
+
+
+def test_a_worker_that_does_not_answer_is_unhealthy() -> None:
+    world = World(3)
+    assert world.processes is not None
+    world.processes.workers[1].joined.to_right.held = True
+    handler, _ = ROUTES.find("GET", "/admin/v2/brokers/health")
+    answering = handler(world.site, Request("GET", "", {}, {}, b"", 8080))
+    asked = start(cast(Coroutine[Any, Any, Response], answering))
+    world.clock.pump()
+    assert not asked.done()
+    world.clock.advance(ANSWER_SECONDS)
+    answer = asked.result()
+    assert answer.status == 503
+    assert b"worker-1 has not answered" in answer.body
 
 
 @pytest.mark.parametrize("workers", [2, 3])

@@ -1,15 +1,10 @@
 """The page for Prometheus, made at a pace that leaves the event loop to others."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from magnetar_broker.base.pace import Pace
-from magnetar_broker.broker import Broker
-from magnetar_broker.metrics.figures import Figures, gather
-from magnetar_broker.metrics.journal import JournalFigures, JournalStats
-from magnetar_broker.metrics.loop import LoopFigures, LoopStats
-from magnetar_broker.names.ownership import Ownership
 from magnetar_broker.server.http.messages import Request
 from magnetar_storage.world.runtime import Clock
 
@@ -17,11 +12,12 @@ LARGE_PART = 4096
 """Bytes of a part of the page after which the loop is left to others."""
 PARTS_AT_ONCE = 6
 """The most of such parts between two pauses: about half a millisecond each."""
-FREED_TOPICS = 100
 
 Page = Sequence[bytes]
 """In parts, which are never joined."""
 Wanted = Callable[[], bool]
+Make = Callable[[Wanted], Awaitable[Page | None]]
+"""Makes a page with figures from after the call; None once it is not wanted."""
 
 
 @dataclass
@@ -39,13 +35,8 @@ class _Scrape:
 class MetricsPage:
     """One page is made at a time, and all requests that come meanwhile share the next one."""
 
-    def __init__(
-        self, broker: Broker, ownership: Ownership, journal: JournalStats, loop: LoopStats
-    ) -> None:
-        self._broker = broker
-        self._ownership = ownership
-        self._journal = journal
-        self._loop = loop
+    def __init__(self, make: Make) -> None:
+        self._make = make
         self._turn = asyncio.Lock()
         self._next = _Scrape()
 
@@ -59,19 +50,6 @@ class MetricsPage:
             if scrape.page is None and scrape.is_wanted():
                 scrape.page = await self._make(scrape.is_wanted)
         return scrape.page
-
-    async def _make(self, is_wanted: Wanted) -> Page | None:
-        broker, clock = self._broker, self._broker.engine.clock
-        figures = await gather(broker, self._ownership.service_url, is_wanted)
-        topics = list(figures.topics)
-        journal, loop = self._journal.figures(), self._loop.figures()
-        parts, process = await asyncio.to_thread(_begin, figures, journal, loop)
-        del figures
-        page, pace = [process, *await gradually(parts, clock, is_wanted)], Pace(clock, 0)
-        while topics:  # freeing all at once would take long
-            del topics[-FREED_TOPICS:]
-            await pace.after()
-        return page if is_wanted() else None
 
 
 async def gradually(parts: Iterator[bytes], clock: Clock, is_wanted: Wanted) -> list[bytes]:
@@ -91,12 +69,3 @@ async def gradually(parts: Iterator[bytes], clock: Clock, is_wanted: Wanted) -> 
             await pace.after()
             left = max(1, min(clock.now_ms() - began_ms, PARTS_AT_ONCE))
     return made
-
-
-def _begin(
-    figures: Figures, journal: JournalFigures, loop: LoopFigures
-) -> tuple[Iterator[bytes], bytes]:
-    # In a thread: the library is imported with the first scrape, and /proc is read.
-    from magnetar_broker.metrics.prometheus import parts, process_part  # noqa: PLC0415
-
-    return parts(figures, journal, loop), process_part(figures.cluster)

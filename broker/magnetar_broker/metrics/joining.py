@@ -1,0 +1,140 @@
+"""Joins the pages of the processes of one broker to one page.
+
+A page is a sequence of parts of whole lines, as `prometheus.py` makes them.  Samples of topics are
+in one page only, because each topic is served by one process; their parts are passed on unread.
+The others are joined by a rule for each metric (`rule_of`).  NaN is a value that is unknown; so is
+then what it is joined with, and there is no sample of that.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum
+from itertools import islice
+from math import isnan, nan
+from operator import add
+from typing import Final
+
+from magnetar_broker.metrics.prometheus import SLICE
+
+OF_TOPICS = b',topic="'
+"""In every sample of a topic, and in no other: quotes in the values of labels are escaped."""
+OWN_PREFIXES = ("process_", "python_")
+
+
+class Rule(Enum):
+    """What becomes of the samples that several processes have of a metric."""
+
+    SUM = "one sample, the sum"
+    LARGEST = "one sample, the largest"
+    SAME = "one sample: they are the same"
+    APART = "a sample of each process, told apart by the label `process`"
+
+
+RULES: Final[Mapping[str, Rule]] = {
+    # All processes are forks of one program.
+    "pulsar_version_info": Rule.SAME,
+    # The oldest message of a namespace is that of one of its topics.
+    "pulsar_storage_backlog_age_seconds": Rule.LARGEST,
+    # These are counters too, although their names do not end as those of counters.
+    "pulsar_connection_created_total_count": Rule.APART,
+    "pulsar_publish_rate_limit_times": Rule.APART,
+    # Each process has a limit of its own, and a sum would hide the one that has reached it.
+    "magnetar_read_bytes": Rule.APART,
+    "magnetar_read_limit_bytes": Rule.APART,
+    "magnetar_reads_waiting": Rule.APART,
+    "magnetar_publish_pending_bytes": Rule.APART,
+}
+
+
+def rule_of(name: str, kind: str) -> Rule:
+    """The rule for a metric and its type.
+
+    Counters and histograms are not added up: when a process starts again, or its page is missing,
+    the sum would fall, which Prometheus takes for a new start of the whole, and counts twice.
+    """
+    if name.startswith(OWN_PREFIXES) or kind in ("counter", "histogram"):
+        return Rule.APART
+    return RULES.get(name, Rule.SUM)
+
+
+def join(pages: Mapping[str, Iterable[bytes]]) -> Iterator[bytes]:
+    """One page of the pages of processes, by their names.
+
+    Each metric is declared once.  Some parts are empty: their work was to prepare others.
+    """
+    families: dict[bytes, _Family] = {}
+    for process, parts in pages.items():
+        yield from _read(process, parts, families)
+    for family in families.values():
+        yield from family.parts()
+
+
+def _read(
+    process: str, parts: Iterable[bytes], families: "dict[bytes, _Family]"
+) -> Iterator[bytes]:
+    """Add a page to the metrics; yields after every part that is more than passed on."""
+    label = f',process="{process}"}}'.encode()
+    family = _Family()
+    for part in parts:
+        if OF_TOPICS in part.partition(b"\n")[0]:
+            family.passed.append(part)
+            continue
+        for line in part.split(b"\n"):
+            if line.startswith(b"# HELP "):
+                family = families.setdefault(line.split(b" ", 3)[2], _Family())
+                family.help = line
+            elif line.startswith(b"# TYPE "):
+                family.declare(line)
+            elif line:
+                family.add(line, label)
+        yield b""
+
+
+class _Family:
+    """All samples of one metric."""
+
+    def __init__(self) -> None:
+        self.help = self._type = b""
+        self.passed: list[bytes] = []
+        """Samples of topics, in parts."""
+        self._rule = Rule.SUM
+        self._samples: dict[bytes, float] = {}
+        """By name and labels."""
+
+    def declare(self, line: bytes) -> None:
+        """Take the line with the type."""
+        name, kind = line.decode().split(" ")[2:]
+        self._type, self._rule = line, rule_of(name, kind)
+
+    def add(self, line: bytes, label: bytes) -> None:
+        """Add a sample of a process, whose label follows the others."""
+        series, _, text = line.rpartition(b" ")
+        value = float(text)
+        if self._rule is Rule.APART:
+            self._samples[series.removesuffix(b"}") + label] = value
+        elif series in self._samples:
+            self._samples[series] = _JOINED[self._rule](self._samples[series], value)
+        else:
+            self._samples[series] = value
+
+    def parts(self) -> Iterator[bytes]:
+        """The metric in parts of the page."""
+        yield b"%b\n%b\n" % (self.help, self._type)
+        yield from self.passed
+        left = iter(self._samples.items())
+        while some := list(islice(left, SLICE)):
+            yield b"".join(
+                b"%b %b\n" % (series, repr(value).encode())
+                for series, value in some
+                if not isnan(value)
+            )
+
+
+def _larger(one: float, other: float) -> float:
+    return nan if isnan(one) or isnan(other) else max(one, other)
+
+
+_JOINED: Final[Mapping[Rule, Callable[[float, float], float]]] = {
+    Rule.SUM: add,
+    Rule.LARGEST: _larger,
+    Rule.SAME: lambda one, other: one,
+}

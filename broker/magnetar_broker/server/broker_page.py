@@ -1,0 +1,56 @@
+"""The page for Prometheus of a process that serves topics."""
+
+import asyncio
+from collections.abc import Iterator
+
+from magnetar_broker.base.pace import Pace
+from magnetar_broker.broker import Broker
+from magnetar_broker.metrics.figures import Figures, gather
+from magnetar_broker.metrics.journal import JournalFigures, JournalStats
+from magnetar_broker.metrics.loop import LoopFigures, LoopStats
+from magnetar_broker.names.ownership import Ownership
+from magnetar_broker.server.admin.metrics_page import Page, Wanted, gradually
+
+FREED_TOPICS = 100
+
+
+class BrokerPage:
+    """Makes pages."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        ownership: Ownership,
+        journal: JournalStats,
+        loop: LoopStats,
+        is_joined: bool = False,
+    ) -> None:
+        """`is_joined` for a page that is joined with those of other processes."""
+        self._broker = broker
+        self._ownership = ownership
+        self._journal = journal
+        self._loop = loop
+        self._is_joined = is_joined
+
+    async def make(self, is_wanted: Wanted) -> Page | None:
+        """A page; None once it is not wanted."""
+        broker, clock = self._broker, self._broker.engine.clock
+        figures = await gather(broker, self._ownership.service_url, is_wanted)
+        topics = list(figures.topics)
+        journal, loop = self._journal.figures(), self._loop.figures()
+        parts, process = await asyncio.to_thread(_begin, figures, journal, loop, self._is_joined)
+        del figures
+        page, pace = [process, *await gradually(parts, clock, is_wanted)], Pace(clock, 0)
+        while topics:  # freeing all at once would take long
+            del topics[-FREED_TOPICS:]
+            await pace.after()
+        return page if is_wanted() else None
+
+
+def _begin(
+    figures: Figures, journal: JournalFigures, loop: LoopFigures, is_joined: bool
+) -> tuple[Iterator[bytes], bytes]:
+    # In a thread: the library is imported with the first scrape, and /proc is read.
+    from magnetar_broker.metrics.prometheus import parts, process_part  # noqa: PLC0415
+
+    return parts(figures, journal, loop, is_joined), process_part(figures.cluster)

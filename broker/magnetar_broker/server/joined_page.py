@@ -1,0 +1,48 @@
+"""The page for Prometheus of a broker of several processes: made of theirs, by the controller."""
+
+import asyncio
+from collections.abc import Mapping
+from itertools import count
+
+from magnetar_broker.links.link import Link
+from magnetar_broker.metrics.joining import join
+from magnetar_broker.metrics.loop import LoopStats
+from magnetar_broker.metrics.prometheus import of_loop, of_workers, process_part
+from magnetar_broker.server.admin.metrics_page import Page, Wanted, gradually
+from magnetar_broker.server.children import name_of
+from magnetar_broker.server.linked_page import page_of
+from magnetar_storage.world.runtime import Clock
+
+
+class JoinedPage:
+    """Makes pages."""
+
+    def __init__(
+        self, cluster: str, workers: int, links: Mapping[int, Link], loop: LoopStats, clock: Clock
+    ) -> None:
+        """`links` are those to the present workers, by their numbers."""
+        self._cluster = cluster
+        self._workers = workers
+        self._links = links
+        self._loop = loop
+        self._clock = clock
+        self._numbers = count(1)
+
+    async def make(self, is_wanted: Wanted) -> Page | None:
+        """A page of all workers that answer in time, and of this process; None once not wanted."""
+        workers = sorted(self._links)
+        asked = (self._links[worker] for worker in workers)
+        number = next(self._numbers)
+        pages = await asyncio.gather(
+            *(page_of(link, number, self._clock, is_wanted) for link in asked)
+        )
+        if not is_wanted():
+            return None
+        by_worker = zip(workers, pages, strict=True)
+        answered = {name_of(worker): page for worker, page in by_worker if page is not None}
+        process = await asyncio.to_thread(process_part, self._cluster)  # it reads files
+        own = (process, of_loop(self._loop.figures(), self._cluster))
+        joined = join({**answered, name_of(None): own})
+        known = of_workers(self._cluster, len(answered), self._workers)
+        page = [known, *await gradually(joined, self._clock, is_wanted)]
+        return page if is_wanted() else None

@@ -1,0 +1,82 @@
+"""The page for Prometheus of a worker, which the controller asks for in pieces, over their link."""
+
+import asyncio
+
+from magnetar_broker.base.errors import BrokerError
+from magnetar_broker.links.answer_within import answer_within
+from magnetar_broker.links.link import Link
+from magnetar_broker.server.admin.metrics_page import Make, Page, Wanted
+from magnetar_broker.server.stretches import Stretches
+from magnetar_storage.errors import StorageError
+from magnetar_storage.world.runtime import Clock
+
+NEXT, DROP = "metrics.next", "metrics.drop"
+PIECE_BYTES = 64 * 1024
+SIGN_SECONDS = 1.0
+"""How often a worker that is making its page answers, so that it is known to be alive."""
+SILENCE_SECONDS = 3.0
+"""A worker that does not answer for so long is left out of the page."""
+
+
+class LinkedPage:
+    """The pages of a worker: one is made at a time, a request for another one ends it."""
+
+    def __init__(self, make: Make, link: Link, stretches: Stretches) -> None:
+        """Serve them; to be made before the link is connected."""
+        self._make = make
+        self._stretches = stretches
+        self._number = 0
+        """Of the page that is made or sent; 0: none."""
+        self._making: asyncio.Task[Page | None] | None = None
+        self._sent = 0
+        """Parts of it that were sent."""
+        link.serve({NEXT: self._next, DROP: self._drop})
+        link.when_ended(lambda: self._drop(self._number))
+
+    async def _next(self, number: int) -> list[bytes] | None:
+        """The next parts of a page; none while it is being made, None at the end."""
+        making = self._making
+        if making is None or number != self._number:
+            making = self._making = self._begin(number)
+        await asyncio.wait((making,), timeout=SIGN_SECONDS)
+        if not making.done():
+            return []
+        page = making.result()
+        if page is None or number != self._number:
+            return None
+        first, size = self._sent, 0
+        while self._sent < len(page) and size < PIECE_BYTES:
+            size += len(page[self._sent])
+            self._sent += 1
+        return list(page[first : self._sent]) or None
+
+    def _begin(self, number: int) -> "asyncio.Task[Page | None]":
+        async def make() -> Page | None:
+            return await self._make(lambda: number == self._number)
+
+        self._number, self._sent = number, 0
+        return asyncio.create_task(self._stretches.measured("http", make()))
+
+    def _drop(self, number: int) -> None:
+        """The notice that a page is not needed any more."""
+        if number == self._number:
+            self._number, self._making = 0, None  # the task ends soon
+
+
+async def page_of(link: Link, number: int, clock: Clock, is_wanted: Wanted) -> Page | None:
+    """The page of a worker; None if it has ended, is silent, or the page is not wanted.
+
+    `number`, from 1, is another one for each page.
+    """
+    page: list[bytes] = []
+    try:
+        while is_wanted():
+            parts = await answer_within(clock, SILENCE_SECONDS, link, NEXT, number)
+            if parts is None:
+                return page
+            page += parts
+    except (BrokerError, StorageError):
+        pass  # the page of all workers shows how many have answered
+    finally:
+        link.notify(DROP, number)
+    return None
