@@ -11,6 +11,7 @@ from mutants.hand_over_faults import HAND_OVER_FAULTS
 from mutants.index_file_faults import INDEX_FILE_FAULTS
 from mutants.link_faults import LINK_FAULTS
 from mutants.names_faults import NAMES_FAULTS
+from mutants.page_faults import PAGE_FAULTS
 from mutants.process_faults import PROCESS_FAULTS
 
 CHUNKED = ("tests/broker/dispatch/test_chunked.py",)
@@ -336,4 +337,5 @@ FAULTS: tuple[Fault, ...] = (
     *LINK_FAULTS,
     *NAMES_FAULTS,
     *HAND_OVER_FAULTS,
+    *PAGE_FAULTS,
 )

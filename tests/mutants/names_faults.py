@@ -112,15 +112,15 @@ NAMES_FAULTS = (
     Fault(
         "broker/magnetar_broker/server/linked_health.py",
         "the health check passes although a worker is not there",
-        "        if self._residence.missing():",
-        "        if False:",
+        "        if missing := self._residence.missing():",
+        "        if missing := list[int]():",
         PROCESSES,
     ),
     Fault(
         "broker/magnetar_broker/server/linked_health.py",
         "the health check passes although a worker is not healthy",
-        "    if trouble is not None:\n",
-        "    if False:\n",
+        "        if trouble is not None:\n",
+        "        if False:\n",
         PROCESSES,
     ),
 )

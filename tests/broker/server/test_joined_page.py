@@ -88,6 +88,12 @@ def always() -> bool:
     return True
 
 
+async def becomes(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
 async def test_a_page_comes_in_pieces_of_the_same_parts(workers: Workers) -> None:
     link = await workers.new(serving(PARTS))
     pieces = []
@@ -107,7 +113,7 @@ async def test_a_worker_that_takes_long_answers_that_it_is_there(
     slow = Slow()
     link = await workers.new(slow.make)
     for _ in range(3):
-        assert await link.request(NEXT, 1) == []
+        assert await asyncio.wait_for(link.request(NEXT, 1), 30) == []
     slow.release.set()
     page = []
     while (piece := await link.request(NEXT, 1)) is not None:
@@ -122,25 +128,21 @@ async def test_a_page_is_made_as_long_as_it_is_wanted(
     slow, clients = Slow(), [1]
     link = await workers.new(slow.make)
     leaves = asyncio.create_task(page_of(link, 1, LoopClock(), lambda: bool(clients)))
-    while not slow.is_wanted():
-        await turns()
+    await becomes(lambda: slow.begun == 1)
     clients.clear()
     assert await leaves is None
     await link.request(NEXT, 2)
     assert slow.begun == 2
     first_wanted = slow.is_wanted
     cancelled = asyncio.create_task(page_of(link, 3, LoopClock(), always))
-    while slow.begun < 3:
-        await turns()
+    await becomes(lambda: slow.begun == 3)
     assert slow.is_wanted() and not first_wanted(), "another page has begun"
     cancelled.cancel()
-    while slow.is_wanted():
-        await asyncio.sleep(0.001)
+    await becomes(lambda: not slow.is_wanted())
     await link.request(NEXT, 4)
     assert slow.is_wanted()
     link.close()
-    while slow.is_wanted():
-        await asyncio.sleep(0.001)
+    await becomes(lambda: not slow.is_wanted())
 
 
 async def test_the_notice_that_ends_a_page_does_not_end_the_next(workers: Workers) -> None:

@@ -1,0 +1,103 @@
+"""Faults of the page for Prometheus, and of the health check, of a broker of several processes."""
+
+from mutants.fault import Fault
+
+JOINING = "broker/magnetar_broker/metrics/joining.py"
+LINKED = "broker/magnetar_broker/server/linked_page.py"
+JOINING_TESTS = ("tests/broker/metrics/test_joining.py",)
+PAGE_TESTS = ("tests/broker/server/test_joined_page.py",)
+HEALTH_TESTS = ("tests/broker/server/test_several_processes.py",)
+
+PAGE_FAULTS = (
+    Fault(
+        JOINING,
+        "counters of several processes are added up",
+        'if name.startswith(OWN_PREFIXES) or kind in ("counter", "histogram"):',
+        "if name.startswith(OWN_PREFIXES):",
+        JOINING_TESTS,
+    ),
+    Fault(
+        JOINING,
+        "what processes have for themselves is added up",
+        'if name.startswith(OWN_PREFIXES) or kind in ("counter", "histogram"):',
+        'if kind in ("counter", "histogram"):',
+        JOINING_TESTS,
+    ),
+    Fault(
+        JOINING,
+        "the largest of what is unknown is known",
+        "    return nan if isnan(one) or isnan(other) else max(one, other)",
+        "    return max(one, other)",
+        JOINING_TESTS,
+    ),
+    Fault(
+        JOINING,
+        "the page has samples that are unknown",
+        "                if not isnan(value)\n",
+        "",
+        JOINING_TESTS,
+    ),
+    Fault(
+        JOINING,
+        "samples of topics are read",
+        "            family.passed.append(part)\n            continue\n",
+        "            pass\n",
+        JOINING_TESTS,
+    ),
+    Fault(
+        "broker/magnetar_broker/metrics/prometheus.py",
+        "the sum of several processes is known although that of one is not",
+        "if (value := row.value(thing)) is not None or with_unknown",
+        "if (value := row.value(thing)) is not None",
+        JOINING_TESTS,
+    ),
+    Fault(
+        LINKED,
+        "a worker that takes long with its page is taken for a silent one",
+        "        await asyncio.wait((making,), timeout=SIGN_SECONDS)\n        if not making",
+        "        await asyncio.wait((making,))\n        if not making",
+        PAGE_TESTS,
+    ),
+    Fault(
+        LINKED,
+        "a worker goes on with a page that nobody wants",
+        "        link.notify(DROP, number)\n",
+        "        pass\n",
+        PAGE_TESTS,
+    ),
+    Fault(
+        LINKED,
+        "a worker goes on with its page when the controller has ended",
+        "        link.when_ended(lambda: self._drop(self._number))\n",
+        "",
+        PAGE_TESTS,
+    ),
+    Fault(
+        LINKED,
+        "one worker without a page is no page at all",
+        "    except (BrokerError, StorageError):\n",
+        "    except KeyError:\n",
+        PAGE_TESTS,
+    ),
+    Fault(
+        "broker/magnetar_broker/server/joined_page.py",
+        "workers that have not answered are counted as up",
+        "of_workers(self._cluster, len(answered), self._workers)",
+        "of_workers(self._cluster, len(pages), self._workers)",
+        PAGE_TESTS,
+    ),
+    Fault(
+        "broker/magnetar_broker/links/answer_within.py",
+        "a request waits for a process that is stopped",
+        "lambda: settling(answer)(late)",
+        "lambda: None",
+        ("tests/broker/links/test_answer_within.py",),
+    ),
+    Fault(
+        "broker/magnetar_broker/server/linked_health.py",
+        "the health check waits for a process that is stopped",
+        "await answer_within(self._runtime.clock, ANSWER_SECONDS, link, CHECK)",
+        "await link.request(CHECK)",
+        HEALTH_TESTS,
+    ),
+)  # fmt: skip
