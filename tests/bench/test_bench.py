@@ -28,6 +28,7 @@ from bench.lineup import SERVERS
 from bench.markdown import BEGIN, END
 from bench.markdown import main as to_markdown
 from bench.outcome import Results
+from bench.probe import main as probe_files
 from bench.probe import probe_sync
 from bench.publishing import (
     OPENING,
@@ -424,6 +425,15 @@ def test_a_server_that_cannot_start_gives_the_reason(tmp_path: Path) -> None:
 def test_the_probe_reports_two_percentiles(tmp_path: Path) -> None:
     probe = probe_sync(tmp_path, 10)
     assert 0 < probe["p50_ms"] <= probe["p99_ms"]
+
+
+def test_the_probe_compares_numbers_of_files(tmp_path: Path) -> None:
+    done = CliRunner().invoke(
+        probe_files, ["--files", "1,3", "--seconds", "0.2", "--dir", str(tmp_path)]
+    )
+    assert done.exit_code == 0, done.output
+    assert [line.partition(":")[0] for line in done.output.splitlines()] == ["1 files", "3 files"]
+    assert not list(tmp_path.iterdir())
     assert list(tmp_path.iterdir()) == []
 
 
