@@ -13,7 +13,6 @@
 *Missing*, *unknown* and *corrupt* are never mistaken for one another.
 """
 
-from copy import copy
 from dataclasses import dataclass
 from typing import Self
 
@@ -26,7 +25,9 @@ class StorageError(Exception):
 
         An exception object that is raised twice would collect the stacks of both callers.
         """
-        fresh = copy(self)
+        # Without `__init__`: an error of another process does not have the arguments for it.
+        fresh = type(self).__new__(type(self), *self.args)
+        vars(fresh).update(vars(self))
         fresh.__cause__ = self
         return fresh
 

@@ -39,6 +39,16 @@ def test_damage_keeps_its_place() -> None:
     assert str(found) == "journal-3 at byte 17: why (segment 4, entries 5 to 6)"
 
 
+def test_an_error_that_arrived_refuses_further_callers() -> None:
+    found = travelled(Corrupt("journal-3", 17, "why", segment=4))
+    assert isinstance(found, Corrupt)
+    assert found.again() == found
+    assert str(found.again()) == str(found) and found.again().__cause__ is found
+    full = travelled(DiskFull("full"))
+    assert isinstance(full, DiskFull)
+    assert str(full.again()) == "full"
+
+
 def test_the_text_of_an_error_may_be_any_object() -> None:
     found = travelled(TopicMissing(NotReady("loading")))
     assert type(found) is TopicMissing and str(found) == "loading"
