@@ -74,6 +74,20 @@ LINK_FAULTS = (
         TESTS,
     ),
     Fault(
+        LINK,
+        "a peer that is given up is sent what it did not read",
+        "        self._output.clear()\n        self.close()\n",
+        "        self.close()\n",
+        TESTS,
+    ),
+    Fault(
+        "storage/magnetar_storage/errors.py",
+        "an error of another process cannot refuse a second caller",
+        "fresh = type(self).__new__(type(self), *self.args)",
+        "fresh = type(self)(*self.args)",
+        ("tests/broker/links/test_refusals.py",),
+    ),
+    Fault(
         SERVER,
         "a process writes the metadata of a topic that it does not own",
         "if not self._may_write(key):",

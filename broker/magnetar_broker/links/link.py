@@ -260,7 +260,9 @@ class Link:
             self._wire.write(output[0] if len(output) == 1 else b"".join(output))
 
     def _give_up(self, why: str) -> None:
+        """End the link without the output that is still here: the peer does not use it."""
         logger.error("the link to %s is closed: %s", self.peer, why)
+        self._output.clear()
         self.close()
 
     def _not_sent(self, name: str) -> Unavailable:

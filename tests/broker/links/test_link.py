@@ -355,6 +355,17 @@ def test_room_waits_for_a_peer_that_does_not_read() -> None:
     assert last.done()
 
 
+def test_a_peer_that_is_given_up_is_sent_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link_module, "OUTPUT_BYTES", 1000)
+    pair = joined({"see": lambda data: None})
+    pair.left.pause()
+    pair.left.notify("see", bytes(900))
+    pair.left.notify("see", bytes(200))
+    pair.clock.pump()
+    assert pair.left.has_ended and pair.right.has_ended
+    assert not pair.to_right.writes
+
+
 def test_a_peer_that_leaves_too_much_unread_is_given_up(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
