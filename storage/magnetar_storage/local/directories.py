@@ -57,14 +57,16 @@ def prepare(disk: Disk, workers: int) -> list[int]:
     found = present(disk)
     check(disk, found)
     missing = [number for number in range(1, workers) if number not in found]
-    if missing:
-        if layout.format_of(disk) == layout.ALONE:
-            # Before there is another directory, so that earlier releases refuse from then on.
-            layout.write_format(disk, layout.SEVERAL)
-        for number in missing:
-            disk.make_dir(name_of(number))
+    if missing and layout.format_of(disk) == layout.ALONE:
+        # Before there is another directory, so that earlier releases refuse from then on.
+        layout.write_format(disk, layout.SEVERAL)
+    for number in missing:
+        disk.make_dir(name_of(number))
+    everything = sorted({*found, *missing})
+    if len(everything) > 1:
+        # Also if none is new: an earlier start may have been killed between making and syncing.
         disk.sync_dir(WORKERS)
         disk.sync_dir("")
-        for number in missing:
-            layout.prepare(disk_of(disk, number), number)
-    return sorted({*found, *missing})
+    for number in missing:
+        layout.prepare(disk_of(disk, number), number)
+    return everything

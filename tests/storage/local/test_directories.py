@@ -1,5 +1,7 @@
 """Store directories: making them, finding them, and what earlier releases may not open."""
 
+from pathlib import Path
+
 import pytest
 
 from effort import seeds
@@ -7,6 +9,7 @@ from fakes.faulty_disk import Crash, FaultyDisk, seeded
 from fakes.local_store import Machine
 from magnetar_storage.errors import Corrupt, Unavailable
 from magnetar_storage.local import directories, layout
+from magnetar_storage.world.disk import LocalDisk
 
 
 def test_with_one_worker_there_is_one_store_directory_as_ever() -> None:
@@ -94,3 +97,25 @@ def test_the_names_of_new_directories_are_durable() -> None:
     inside = next(at for at, what in enumerate(asked) if "workers/1/" in what)
     assert "rename FORMAT.tmp FORMAT" in asked[:inside]
     assert asked[inside - 2 : inside] == ["sync_dir workers", "sync_dir "]
+
+
+class NotedDisk(LocalDisk):
+    """A real disk that notes which directories are synced."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        self.synced: list[str] = []
+
+    def sync_dir(self, directory: str) -> None:
+        super().sync_dir(directory)
+        self.synced.append(directory)
+
+
+def test_the_names_of_directories_that_a_killed_start_has_made_are_durable(tmp_path: Path) -> None:
+    disk = NotedDisk(str(tmp_path))
+    directories.prepare(disk, 1)
+    layout.write_format(disk, layout.SEVERAL)
+    disk.make_dir("workers/1")  # and then it was killed
+    disk.synced.clear()
+    assert directories.prepare(disk, 2) == [0, 1]
+    assert disk.synced[:2] == ["workers", ""]
