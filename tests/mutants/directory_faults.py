@@ -9,6 +9,7 @@ JOINED = "storage/magnetar_storage/joined/joined_store.py"
 OPENING = "storage/magnetar_storage/joined/opening.py"
 RECOVERY = "storage/magnetar_storage/local/recovery.py"
 STORE = "storage/magnetar_storage/local/store.py"
+WRITE_BEHIND = "storage/magnetar_storage/local/write_behind.py"
 VERIFY_STORE = "storage/magnetar_storage/verify/verify_store.py"
 JOINED_TESTS = ("tests/storage/joined/test_joined_store.py",)
 ID_TESTS = ("tests/storage/local/test_segment_ids.py",)
@@ -63,9 +64,23 @@ DIRECTORY_FAULTS = (
     Fault(
         DIRECTORIES,
         "earlier releases use a data directory that has others",
-        "            layout.write_format(disk, layout.SEVERAL)\n",
-        "            pass\n",
+        "        layout.write_format(disk, layout.SEVERAL)\n",
+        "        pass\n",
         DIRECTORY_TESTS,
+    ),
+    Fault(
+        DIRECTORIES,
+        "a directory that a killed start has made is lost with the power",
+        "    if len(everything) > 1:",
+        "    if missing:",
+        DIRECTORY_TESTS,
+    ),
+    Fault(
+        WRITE_BEHIND,
+        "what another process is to read waits until nothing else is due",
+        "elif self._finishing and self._flushed_last:",
+        "elif False:",
+        ("tests/storage/local/test_write_behind.py",),
     ),
     Fault(
         FOREIGN,

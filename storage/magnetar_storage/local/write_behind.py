@@ -65,6 +65,7 @@ class WriteBehind:
         self._timer: Timer | None = None
         self._waiters: list[Done] = []
         self._finishing: list[tuple[SegmentId, Done]] = []
+        self._flushed_last = False  # and not finished: both may be due all the time
 
     def after_round(self, size: int, entries_size: int) -> None:
         """Account for `size` bytes that have become durable in the journal.
@@ -116,7 +117,11 @@ class WriteBehind:
             return
         if self._waiters or self._journal_bytes > self._limits.checkpoint_bytes:
             self._begin_checkpoint()
-        elif not self._begin_flush() and self._finishing:
+        elif self._finishing and self._flushed_last:
+            self._begin_finishing()
+        elif self._begin_flush():
+            self._flushed_last = True
+        elif self._finishing:
             self._begin_finishing()
 
     def _begin_checkpoint(self) -> None:
@@ -124,7 +129,9 @@ class WriteBehind:
         next_segment, rows = self._describe()
         made = Checkpoint(self._number + 1, self._journal.position, next_segment, rows)
         snapshot = Snapshot(made, self._segments, self._indexes)
-        waiters, self._waiters = self._waiters, []
+        # It completes the file of every sealed segment.
+        waiters = [*self._waiters, *(done for _, done in self._finishing)]
+        self._waiters, self._finishing = [], []
         self._busy = True
         self._describe_slice(snapshot, self._journal_bytes, waiters)
 
@@ -160,7 +167,8 @@ class WriteBehind:
         self._worker.submit(job, written)
 
     def _begin_finishing(self) -> None:
-        """Write some of the segments that are to be finished; a checkpoint may have done so."""
+        """Write some of the segments that are to be finished."""
+        self._flushed_last = False
         some = self._limits.slice_segments
         finishing, self._finishing = self._finishing[:some], self._finishing[some:]
         flushes: list[Flush] = []

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from fakes.faulty_disk import nothing
+from fakes.faulty_disk import FaultyDisk, nothing
 from fakes.local_store import TINY, Machine
-from fakes.world import start
+from fakes.world import ManualClock, QueuedWorkers, run, start
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.local.footer import TRAILER_MAGIC
 from magnetar_storage.local.limits import Limits
 from magnetar_storage.local.segment_file import file_name
+from magnetar_storage.local.store import LocalStore
 
 SMALL = b"x" * 50
 LIMITS = replace(TINY, write_behind_bytes=1000, small_flush_bytes=400, checkpoint_bytes=1 << 20)
@@ -122,6 +123,29 @@ def test_much_to_write_does_not_wait_until_all_are_finished() -> None:
         what.removeprefix("sync ") for what in machine.disk.log if what.startswith("sync segments/")
     ]
     assert order.index(file_name(busy)) < order.index(file_name(numbers[-1]))
+
+
+def test_what_is_to_be_finished_does_not_wait_until_less_arrives() -> None:
+    clock = ManualClock()
+    workers = QueuedWorkers(clock)
+    disk = FaultyDisk()
+    store = run(LocalStore.open(disk, workers, clock, LIMITS), clock, workers.step)
+    busy, wanted = (run(store.create(), clock, workers.step) for _ in range(2))
+
+    def journal() -> None:
+        busy.append([SMALL * 40], [1], lambda error: None)
+        clock.pump()
+        while workers.journal.step():
+            clock.pump()
+
+    journal()
+    finishing = start(store.finish(wanted.segment))
+    for _ in range(10):  # whenever a flush ends, another one is due
+        journal()
+        workers.background.step()
+        clock.pump()
+    assert finishing.done()
+    assert disk.log.count(f"sync {file_name(busy.segment)}") > 5
 
 
 def test_a_segment_that_cannot_be_finished_is_tried_again() -> None:
