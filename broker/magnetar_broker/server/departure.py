@@ -101,8 +101,14 @@ class Departure:
             for client, _ in self._outgoing.acknowledged(len(data)):
                 client.close()
             if not data:
-                logger.warning("%s has ended: its clients wait for its next process", self._worker)
-                self._close()
+                self._ended()
+
+    def _ended(self) -> None:
+        if self.held:
+            logger.warning(
+                "%s has ended: %d clients wait for its next process", self._worker, self.held
+            )
+        self._close()
 
     def _flush(self) -> None:
         if self._channel is not None:

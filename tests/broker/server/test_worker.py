@@ -150,3 +150,4 @@ def test_a_stop_is_graceful(make_broker: Make, tmp_path: Path) -> None:
     assert broker.stop() == 0
     assert "Traceback" not in broker.log
     assert " ERROR " not in broker.log
+    assert " WARNING " not in broker.log
