@@ -16,11 +16,16 @@ from running_broker import RunningBroker
 
 
 class Relay:
-    """Passes connections on to a broker and remembers what their clients sent."""
+    """Passes connections on to a broker and remembers what their clients sent.
 
-    def __init__(self, port: int) -> None:
+    Unless it is `advertised`, it replaces the broker's port in what the broker answers, so that
+    clients stay here.
+    """
+
+    def __init__(self, port: int, advertised: bool = False) -> None:
         self.sent: list[bytearray] = []
         self._broker = port
+        self._advertised = advertised
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -32,18 +37,19 @@ class Relay:
         with suppress(OSError):  # closed
             while True:
                 client, _ = self._listener.accept()
-                broker = socket.create_connection(("127.0.0.1", self._broker))
-                sent = bytearray()
-                self.sent.append(sent)
-                self._start(client, broker, sent.extend)
-                self._start(broker, client, lambda data: None)
+                threading.Thread(target=self._pass_on, args=(client,), daemon=True).start()
 
-    def _start(
-        self, source: socket.socket, sink: socket.socket, note: Callable[[bytes], None]
-    ) -> None:
-        # Lookups name the broker's port: the client is to come here instead.
-        ports = b":%d" % self._broker, b":%d" % self.port
-        threading.Thread(target=_pump, args=(source, sink, note, ports), daemon=True).start()
+    def _pass_on(self, client: socket.socket) -> None:
+        sent = bytearray()
+        self.sent.append(sent)
+        shown = self._broker if self._advertised else self.port
+        ports = b":%d" % self._broker, b":%d" % shown
+        with client, socket.create_connection(("127.0.0.1", self._broker)) as broker:
+            back = (broker, client, lambda data: None, ports)
+            answers = threading.Thread(target=_pump, args=back, daemon=True)
+            answers.start()
+            _pump(client, broker, sent.extend, ports)
+            answers.join()
 
 
 def _pump(

@@ -36,19 +36,24 @@ async def on_lookup(session: Session, command: pb.CommandLookupTopic) -> None:
             topic = TopicName.parse(command.topic)
             owner = await session.broker.names.locate(topic, command.authoritative)
         urls = owner.urls_of(command.advertised_listener_name)
-        if owner.process or urls.pulsar:
-            answer.brokerServiceUrl = owner.process or urls.pulsar
-        if owner.process or urls.pulsar_tls:
-            answer.brokerServiceUrlTls = owner.process or urls.pulsar_tls
+        names_listener = urls is not owner.default
+        # A client reaches a process by way of the address where it asked for it. So one that names
+        # a listener is sent to that listener's address first, to ask there.
+        is_elsewhere = bool(owner.process) and names_listener and not command.authoritative
+        process = "" if is_elsewhere else owner.process
+        if process or urls.pulsar:
+            answer.brokerServiceUrl = process or urls.pulsar
+        if process or urls.pulsar_tls:
+            answer.brokerServiceUrlTls = process or urls.pulsar_tls
         answer.authoritative = True
         # A loopback address may mean another machine to the client, which then stays where it is;
         # but one that named a listener is meant to use that listener's address.
-        answer.proxy_through_service_url = bool(owner.process) or (
-            urls is owner.default and owner.is_self and _is_loopback(urls.pulsar)
+        answer.proxy_through_service_url = bool(process) or (
+            not names_listener and owner.is_self and _is_loopback(urls.pulsar)
         )
         answer.response = (
             pb.CommandLookupTopicResponse.Connect
-            if owner.is_self
+            if owner.is_self and not is_elsewhere
             else pb.CommandLookupTopicResponse.Redirect
         )
     except Exception as error:

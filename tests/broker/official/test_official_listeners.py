@@ -14,7 +14,7 @@ TOPIC = "persistent://public/default/t"
 
 def test_a_client_connects_at_its_listener(tmp_path: Path) -> None:
     broker = RunningBroker(tmp_path / "data")
-    relay = Relay(broker.port)
+    relay = Relay(broker.port, advertised=True)
     inside, outside = broker.service_url, f"pulsar://127.0.0.1:{relay.port}"
     broker.settings["advertisedListeners"] = f"in:{inside},out:{outside}"
     broker.start()

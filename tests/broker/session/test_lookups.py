@@ -57,6 +57,13 @@ def test_a_client_is_given_the_process_that_serves_the_topic() -> None:
             command = pb.CommandLookupTopic(
                 topic=str(topic), request_id=7, advertised_listener_name=listener
             )
+            if listener:
+                elsewhere = client.ask(command)
+                assert elsewhere.response == elsewhere.Redirect and elsewhere.authoritative
+                urls = elsewhere.brokerServiceUrl, elsewhere.brokerServiceUrlTls
+                assert urls == OUTSIDE[:2]
+                assert not elsewhere.proxy_through_service_url
+                command.authoritative = True
             answer = client.ask(command)
             assert answer.response == answer.Connect
             assert answer.brokerServiceUrl == f"pulsar://worker-{owners.worker_of(topic)}:1"
