@@ -27,11 +27,11 @@ class Pool:
         assert failure is not None  # a service URL holds at least one address
         raise failure
 
-    async def broker(self, url: str, through_proxy: bool) -> Connection:
-        """A connection to the broker a lookup named, or through the service URL to it."""
+    async def broker(self, url: str, proxy: Address | None) -> Connection:
+        """A connection to the broker that a lookup named, by way of `proxy` if there is one."""
         address = parse_service_url(url)[0]
-        if through_proxy:
-            return await self._get(self._service[0], proxy_to=str(address))
+        if proxy is not None:
+            return await self._get(proxy, proxy_to=str(address))
         return await self._get(address)
 
     async def _get(self, address: Address, proxy_to: str = "") -> Connection:

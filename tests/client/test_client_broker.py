@@ -299,3 +299,10 @@ async def test_an_address_without_a_listener() -> None:
     async with magnetar.connect("pulsar://127.0.0.1:1", operation_timeout_s=0.2) as client:
         with pytest.raises(magnetar.OperationTimeout, match=r"within 0\.2 s: cannot connect"):
             await client.partitions("t")
+
+
+async def test_the_first_of_several_addresses_may_be_down(broker: RunningBroker) -> None:
+    url = f"pulsar://127.0.0.1:1,127.0.0.1:{broker.port}"
+    async with magnetar.connect(url) as client:
+        producer = await client.producer(new_topic())
+        await producer.send(b"x")

@@ -9,6 +9,7 @@ from magnetar.connection import Connection
 from magnetar.errors import NotFound, NotReady
 from magnetar.lookup import MAX_REDIRECTS, find_broker, find_partitions
 from magnetar.pool import Pool
+from magnetar.settings import Address
 from magnetar_proto import PulsarApi_pb2 as pb
 
 Lookup = pb.CommandLookupTopicResponse
@@ -18,7 +19,8 @@ TOPIC = "persistent://public/default/t"
 class Broker:
     """Answers requests from a list, and remembers them."""
 
-    def __init__(self, answers: Sequence[Any]) -> None:
+    def __init__(self, answers: Sequence[Any], address: str = "one") -> None:
+        self.address = Address(address, 6650)
         self.answers = list(answers)
         self.asked: list[Any] = []
 
@@ -33,13 +35,13 @@ class Brokers:
     def __init__(self, first: Broker, **others: Broker) -> None:
         self.first = first
         self.others = others
-        self.through_proxy: list[bool] = []
+        self.proxies: list[Address | None] = []
 
     async def service(self) -> Broker:
         return self.first
 
-    async def broker(self, url: str, through_proxy: bool) -> Broker:
-        self.through_proxy.append(through_proxy)
+    async def broker(self, url: str, proxy: Address | None) -> Broker:
+        self.proxies.append(proxy)
         return self.others[url]
 
 
@@ -52,14 +54,14 @@ async def find(brokers: Brokers) -> Connection:
 
 
 async def test_redirects_are_followed_with_the_given_authority() -> None:
-    two = Broker([answer(Lookup.Connect, "three", proxy_through_service_url=True)])
+    two = Broker([answer(Lookup.Connect, "three", proxy_through_service_url=True)], "two")
     three = Broker([])
     one = Broker([answer(Lookup.Redirect, "two", authoritative=True)])
     brokers = Brokers(one, two=two, three=three)
     assert await find(brokers) is cast(Connection, three)
     assert not one.asked[0].authoritative
     assert two.asked[0].authoritative
-    assert brokers.through_proxy == [False, True]
+    assert brokers.proxies == [None, two.address], "the proxy is the one that was asked"
 
 
 async def test_endless_redirects_end() -> None:
