@@ -4,11 +4,13 @@ PYTHON ?= python3
 VENV ?= .venv
 # Test processes side by side: as many as the machine has processors.
 WORKERS ?= logical
+# Workers of the broker that the tests of test-workers drive.
+BROKER_WORKERS ?= 3
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/pytest -n $(WORKERS)
 
-.PHONY: help setup java run test test-fast test-all coverage check compiled test-compiled test-package test-portable package pure torture-disk bench record-conformance fuzz torture torture-admin soak proto docs clean model mutants
+.PHONY: help setup java run test test-fast test-workers test-all coverage check compiled test-compiled test-package test-portable package pure torture-disk bench record-conformance fuzz torture torture-admin soak proto docs clean model mutants
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -38,12 +40,21 @@ check: setup ## Style, types and layers
 
 test: check pure java ## Every check and every kind of test, in some minutes: before a commit
 	$(PYTEST)
+	$(PYTEST) --broker-workers $(BROKER_WORKERS) $(PART_OF_TEST_WORKERS)
+
+PART_OF_TEST_WORKERS := $(addprefix tests/broker/official/test_official_, \
+  names.py partitions.py publish.py subscriptions.py) tests/client/test_client_broker.py
+
+test-workers: setup pure java ## The tests that drive a broker, with one of BROKER_WORKERS=3 workers
+	$(PYTEST) -m daemon --broker-workers $(BROKER_WORKERS) \
+	  tests/broker tests/client tests/clients tests/conformance tests/spark
 
 test-fast: setup pure ## Tests without a broker process, Java, Go or Spark, in seconds: after an edit
 	$(PYTEST) --effort fast -m "not daemon"
 
 test-all: check pure java ## Every test with all its examples, seeds and kills, pure and compiled
 	$(PYTEST) --effort all
+	$(MAKE) test-workers
 	$(MAKE) compiled
 	$(PYTEST) --effort all
 	$(MAKE) pure

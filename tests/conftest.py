@@ -32,6 +32,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         help="how many times tests/crash/test_kill9.py kills the broker (default: by --effort)",
     )
+    parser.addoption(
+        "--broker-workers",
+        type=int,
+        default=RunningBroker.workers,
+        help="magnetarWorkers of every broker whose test does not set it",
+    )
 
 
 def hold_collector_while_parsing() -> None:
@@ -63,6 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if sys.version_info < (3, 12):
         hold_collector_while_parsing()
     effort.choose(config.getoption("effort"))
+    RunningBroker.workers = config.getoption("broker_workers")
     # No deadline: machines differ, and so does their load. The blob printed with a failure
     # repeats it on another machine: @reproduce_failure(...), as Hypothesis words it.
     settings.register_profile(

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 from ports import free_ports
 
@@ -23,9 +24,12 @@ restart leaves, even if a connected reader has not received them yet.
 class RunningBroker:
     """Starts on free ports; a restart keeps them, so that clients find the broker again."""
 
+    workers: ClassVar[int] = 1
+    """`magnetarWorkers` where a test does not set it: `pytest --broker-workers`."""
+
     def __init__(self, data_dir: Path, **settings: str) -> None:
         self.data_dir = data_dir
-        self.settings = WITHOUT_TRIMMING | settings
+        self.settings = WITHOUT_TRIMMING | {"magnetarWorkers": str(self.workers)} | settings
         self.port, self.http_port = free_ports(2)
         self.banner = ""
         self.log_path = data_dir.parent / f"{data_dir.name}.log"
