@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from magnetar_broker.base.parallel import for_each
 from magnetar_broker.topic.non_persistent import NonPersistentTopic
@@ -68,13 +69,22 @@ class Topics:
 
     async def close(self) -> None:
         """Disconnect all clients and seal all topics; none is opened any more."""
-        await for_each(self._engine, list(self), _seal)
+        failed: dict[str, list[TopicName]] = {}
+        await for_each(self._engine, list(self), partial(_seal, failed))
+        for error, names in failed.items():
+            logger.error(
+                "%d topics could not be sealed (%s is one); they recover at the next start: %s",
+                len(names),
+                names[0],
+                error,
+            )
         for topic in self:
             self.drop(topic)
 
 
-async def _seal(topic: AnyTopic) -> None:
+async def _seal(failed: dict[str, list[TopicName]], topic: AnyTopic) -> None:
+    """Close a topic, or list it below the error."""
     try:
         await topic.close()
     except StorageError as error:
-        logger.error("%s could not be sealed; it recovers at the next start: %s", topic.name, error)
+        failed.setdefault(str(error), []).append(topic.name)
