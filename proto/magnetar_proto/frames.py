@@ -6,6 +6,7 @@ All sizes are big-endian; `total` counts what follows it. The payload section is
 see `entries`.
 """
 
+from collections.abc import Sequence
 from struct import Struct
 from typing import Final
 
@@ -16,7 +17,7 @@ from magnetar_proto.errors import BadCommand, BadFrame, FrameTooLarge, RemoteErr
 
 Frame = tuple[int, bytes, int, int, bytes]
 """(kind, buf, start, mid, payload): the command of type `kind` is buf[start:mid]; its payload
-section is bytes of its own."""
+section is bytes of its own.  Unless `start` is 0, the whole frame is in `buf` too."""
 
 FRAME_PADDING: Final = 10 * 1024
 """What a whole frame may have above the advertised maximal message size, in bytes."""
@@ -41,6 +42,26 @@ MAX_PIECES: Final = 64
 def encode_frame(command: bytes, payload: bytes = b"") -> bytes:
     """One frame around an encoded BaseCommand and an optional payload section."""
     return SIZES.pack(4 + len(command) + len(payload), len(command)) + command + payload
+
+
+def pieces_of(frames: Sequence[Frame]) -> list[bytes]:
+    """The bytes of frames as they were received, in few pieces."""
+    pieces: list[bytes] = []
+    whole, begin, end = b"", 0, 0
+    for _, buf, start, mid, payload in frames:
+        if start and buf is whole and start == end + SIZES.size:
+            end = mid + len(payload)
+            continue
+        if begin < end:
+            pieces.append(whole[begin:end])
+        if start:
+            whole, begin, end = buf, start - SIZES.size, mid + len(payload)
+        else:
+            begin = end = 0
+            pieces += (SIZES.pack(SIZE.size + mid + len(payload), mid) + buf[:mid], payload)
+    if begin < end:
+        pieces.append(whole[begin:end])
+    return pieces
 
 
 class FrameDecoder:

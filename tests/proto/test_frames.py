@@ -1,7 +1,7 @@
 """The frame decoder: whole, in pieces, and against nonsense."""
 
 import tracemalloc
-from itertools import pairwise
+from itertools import compress, pairwise
 from struct import pack
 
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.errors import BadCommand, BadFrame, FrameTooLarge, RemoteError
-from magnetar_proto.frames import LARGE, FrameDecoder, encode_frame
+from magnetar_proto.frames import LARGE, FrameDecoder, encode_frame, pieces_of
 
 LIMIT = 400
 BIG_LIMIT = 4 * LARGE
@@ -71,6 +71,26 @@ def decode_received(chunks: list[bytes]) -> tuple[list[Parts], str]:
         memory[:] = bytes(len(memory))
         found += [(kind, buf[start:mid], payload) for kind, buf, start, mid, payload in frames]
     return found, repr(decoder.error)
+
+
+@given(
+    st.lists(st.tuples(commands, st.sampled_from([0, 1, 100, LARGE - 8, LARGE, LARGE + 5000]))),
+    st.lists(st.integers(0, BIG_LIMIT), max_size=6),
+    st.data(),
+)
+def test_frames_are_put_together_as_they_came(
+    sizes: list[tuple[bytes, int]], places: list[int], data: st.DataObject
+) -> None:
+    good = [encode_frame(command, b"p" * size) for command, size in sizes]
+    decoder = FrameDecoder(BIG_LIMIT)
+    frames = [frame for chunk in cut(b"".join(good), places) for frame in decoder.feed(chunk)]
+    kept = data.draw(st.lists(st.booleans(), min_size=len(good), max_size=len(good)))
+    assert b"".join(pieces_of(list(compress(frames, kept)))) == b"".join(compress(good, kept))
+
+
+def test_frames_of_one_read_are_one_piece() -> None:
+    stream = encode_frame(b"\x08\x12", b"payload") * 100
+    assert pieces_of(FrameDecoder(BIG_LIMIT).feed(stream)) == [stream]
 
 
 @given(
