@@ -7,7 +7,7 @@ from fakes.logs import LogWorld
 from magnetar_broker.config import Settings
 from magnetar_broker.names.ownership import SoleOwner
 from magnetar_broker.session.handlers import HANDLERS
-from magnetar_broker.session.session import Session
+from magnetar_broker.session.session import Outbox, Session
 from magnetar_broker.standalone import standalone
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -25,7 +25,7 @@ class Client:
         self.address = address
         self.reading = True
         self.closed = False
-        self.session = Session(world.broker, self, HANDLERS)
+        self.session = world.session(self)
         self._world = world
         self._decoder = FrameDecoder(1 << 24)
         self.send(pb.CommandConnect(client_version="fake", protocol_version=PROTOCOL_VERSION))
@@ -81,6 +81,10 @@ class SessionWorld(LogWorld):
         self.do(self.broker.start())
         self.clock.pump()
         self._clients = 0
+
+    def session(self, outbox: Outbox) -> Session:
+        """The session of a client."""
+        return Session(self.broker, outbox, HANDLERS)
 
     def client(self) -> Client:
         self._clients += 1

@@ -21,6 +21,7 @@ from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.listener import Listener
 from magnetar_broker.server.reception import Reception
 from magnetar_broker.server.stretches import Stretches
+from magnetar_broker.server.upstreams import Upstreams
 from magnetar_broker.server.world import LoopClock, LoopTasks
 from magnetar_broker.standalone import standalone
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -54,12 +55,16 @@ class OwnersByLength:
     def _owner(self, topic: TopicName) -> int:
         return len(str(topic)) % self._count
 
+    def other(self, topic: TopicName) -> int | None:
+        """The worker of a topic; None if it is this one."""
+        return None if self._owner(topic) == self._own else self._owner(topic)
+
     async def locate(self, topic: TopicName, authoritative: bool) -> Owner:
         # As if it were this worker's: that is how a client is told to stay at this port.
         return Owner(ListenerUrls(f"pulsar://{address(self._owner(topic))}"), is_self=True)
 
     async def owns(self, topic: TopicName) -> bool:
-        return self._owner(topic) == self._own
+        return self.other(topic) is None
 
 
 class Worker:
@@ -83,8 +88,15 @@ class Worker:
             LoopTasks(loop),
         )
         self.settings = replace(Settings(), max_message_size=MESSAGE_SIZE + number, **settings)
-        self.broker = standalone(self.settings, engine, OwnersByLength(number, count)).broker
-        self.listener = Listener(self.broker, self.stretches, self.descriptors)
+        owners = OwnersByLength(number, count)
+        self.broker = standalone(self.settings, engine, owners).broker
+        upstreams = Upstreams(
+            owners.other,
+            lambda other, *client: self.departures[other].send(*client),
+            engine.tasks,
+            self.stretches,
+        )
+        self.listener = Listener(self.broker, self.stretches, self.descriptors, upstreams)
         self.departures = {
             other: Departure(f"worker {other}", self.stretches, limit, seconds)
             for other in range(count)
@@ -171,6 +183,10 @@ class AsyncClient:
         answer = await self.receive()
         assert isinstance(answer, pb.CommandConnected), answer
         return answer.max_message_size - MESSAGE_SIZE
+
+    def finish_sending(self) -> None:
+        """Close the outgoing half only."""
+        self._writer.write_eof()
 
     async def close(self) -> None:
         self._writer.close()

@@ -10,6 +10,8 @@ from typing import cast
 from magnetar_broker.broker import Broker
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.stretches import Stretches
+from magnetar_broker.server.upstreams import Upstreams
+from magnetar_broker.session.first_frame import relayed_address
 from magnetar_broker.session.handlers import HANDLERS
 from magnetar_broker.session.session import Session
 
@@ -34,16 +36,19 @@ class ClientConnection(asyncio.BufferedProtocol):
         stretches: Stretches,
         connections: set["ClientConnection"],
         buffer: memoryview,
+        upstreams: Upstreams | None = None,
         early: bytes = b"",
     ) -> None:
         """`buffer` receives what comes; all connections share it.
 
-        `early` was read from the socket already: the session receives it first.
+        `early` was read from the socket already: the session receives it first.  With `upstreams`
+        it is the first frame, as a whole.
         """
         self._broker = broker
         self._buffer = buffer
         self._run = stretches.run
         self._connections = connections
+        self._upstreams = upstreams
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._full = False
@@ -51,7 +56,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._early = early
         self._timer: asyncio.TimerHandle | None = None
         self._abort_timer: asyncio.TimerHandle | None = None
-        self.address = self._host = "?"
+        self.address = "?"
+        self._host = ""
         self.session: Session
 
     # Called by asyncio -----------------------------------------------------------------
@@ -60,15 +66,24 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER)
         peer = transport.get_extra_info("peername")
-        self.address = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else str(peer)
         self._connections.add(self)
-        self._host = self.address.rpartition(":")[0]
-        self._broker.connected(self._host)
-        self.session = Session(self._broker, self, HANDLERS)
+        if isinstance(peer, tuple):
+            self._host = peer[0]
+            self.address = f"{peer[0]}:{peer[1]}"
+            self._broker.connected(self._host)
+        else:  # an upstream: its client is counted by the process that it is connected to
+            self.address = relayed_address(self._early) or self.address
+        self.session = self._new_session()
         self._schedule_tick()
         if self._early:
             self._run("read", self.session.receive, self._early)
             self._early = b""
+
+    def _new_session(self) -> Session:
+        if self._upstreams is None:
+            return Session(self._broker, self, HANDLERS)
+        connect = partial(self._upstreams.connect, self._early, self.address)
+        return Session(self._broker, self, self._upstreams.handlers, connect)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._buffer
@@ -88,7 +103,8 @@ class ClientConnection(asyncio.BufferedProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._closing = True
         self._connections.discard(self)
-        self._broker.disconnected(self._host)
+        if self._host:
+            self._broker.disconnected(self._host)
         for timer in (self._timer, self._abort_timer):
             if timer is not None:
                 timer.cancel()
@@ -147,14 +163,23 @@ class Listener:
     `connections` are the open ones.
     """
 
-    def __init__(self, broker: Broker, stretches: Stretches, descriptors: Descriptors) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        stretches: Stretches,
+        descriptors: Descriptors,
+        upstreams: Upstreams | None = None,
+    ) -> None:
+        """`upstreams` lead to the other workers of the broker, if it has any."""
         self._tasks = broker.engine.tasks
         self._descriptors = descriptors
         self._servers: list[asyncio.Server] = []
         self.connections: set[ClientConnection] = set()
         # A read is handled before the next one begins, on whichever connection.
         buffer = memoryview(bytearray(RECEIVE_BYTES))
-        self._connect = partial(ClientConnection, broker, stretches, self.connections, buffer)
+        self._connect = partial(
+            ClientConnection, broker, stretches, self.connections, buffer, upstreams
+        )
 
     async def bind(self, sockets: Sequence[socket]) -> None:
         """Take bound sockets, without accepting clients yet."""

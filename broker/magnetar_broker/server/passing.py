@@ -69,6 +69,10 @@ class Passing:
         for reception in self._receptions:
             reception.start()
 
+    def send(self, worker: int, client: socket, frame: bytes) -> None:
+        """Give a client and its first frame to another worker."""
+        self._departures[worker].send(client, frame)
+
     def stop(self) -> None:
         """Accept and receive no more; clients that wait for another worker are refused."""
         for reception in self._receptions:

@@ -28,6 +28,7 @@ from magnetar_broker.server.listener import Listener
 from magnetar_broker.server.passing import Passing
 from magnetar_broker.server.process import Process
 from magnetar_broker.server.several import Prepared, divided_owners, share_of_memory
+from magnetar_broker.server.upstreams import Upstreams
 from magnetar_broker.topic.requests import serve_residence
 from magnetar_broker.topic.residence import LocalResidence
 from magnetar_proto.names import TopicName
@@ -102,7 +103,8 @@ class Worker:
         residence = LocalResidence(self._settings, engine, policies)
         names = RemoteDirectory(self._settings, self._owners, controller)
         broker = Broker(self._settings, engine, residence, names, self._number)
-        listener = Listener(broker, process.stretches, self._descriptors)
+        upstreams = Upstreams(self._other, self._passing.send, process.tasks, process.stretches)
+        listener = Listener(broker, process.stretches, self._descriptors, upstreams)
         serve_residence(residence, controller)
         serve_operations(broker, controller)
         serve_health(HealthCheck(broker, self._serves), controller)
@@ -145,7 +147,12 @@ class Worker:
         process.tasks.spawn(connect(link, peer.link, process.stretches))
 
     def _serves(self, topic: TopicName) -> bool:
-        return self._owners.worker_of(topic) == self._number
+        return self._other(topic) is None
+
+    def _other(self, topic: TopicName) -> int | None:
+        """The number of the worker that serves a topic; None if it is this one."""
+        owner = self._owners.worker_of(topic)
+        return None if owner == self._number else owner
 
     def _link_to(self, number: int) -> Link:
         link = self._links.get(number)

@@ -18,6 +18,7 @@ from magnetar_broker.session.liveness import Liveness
 from magnetar_broker.session.output import Output
 from magnetar_broker.session.publishing import Publishing
 from magnetar_broker.session.read_gate import ReadGate, Reading
+from magnetar_broker.session.relay import Connect, Relay
 from magnetar_broker.session.slots import Slots
 from magnetar_broker.session.throttled import Throttled
 from magnetar_broker.session.topic_watcher import TopicWatcher
@@ -59,7 +60,14 @@ class Outbox(Reading, Protocol):
 class Session:
     """Handles one client: create it when the client connects, call `lost` when it disconnects."""
 
-    def __init__(self, broker: Broker, outbox: Outbox, handlers: Mapping[int, Handler]) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        outbox: Outbox,
+        handlers: Mapping[int, Handler],
+        connect: Connect | None = None,
+    ) -> None:
+        """`connect` is for handlers that use `relayed`."""
         self.broker = broker
         self.clock = broker.engine.clock
         self._liveness = Liveness(
@@ -90,6 +98,9 @@ class Session:
         self._acks = Acks(outbox.address, self.consumers, self.reply)
         self.watchers: dict[int, TopicWatcher] = {}
         """By ids of the client's choice; see `session.topic_lists`."""
+        self.relay: Relay | None = None
+        """Once the client uses topics of other processes."""
+        self._connect = connect
         self.connected = False
         self.protocol_version = 0
         self._client_version = ""
@@ -117,6 +128,8 @@ class Session:
         The memory of a view may be used again on return.
         """
         self._liveness.received()
+        if self.relay is not None:
+            self.relay.heard()
         frames = self._decoder.feed(data)
         if self._held:
             self._held += frames
@@ -128,9 +141,11 @@ class Session:
         try:
             at = 0
             while at < len(frames) and not self._closed:
+                if self.relay is not None and (after := self.relay.forward(frames, at)) > at:
+                    at = after
                 # SENDs are not requests: they have a limit of their own, in `Publishing`.
-                if frames[at][0] == pb.BaseCommand.SEND and self.connected:
-                    at = self.publishing.receive(frames, at)
+                elif frames[at][0] == pb.BaseCommand.SEND and self.connected:
+                    at = self._publish(frames, at)
                 elif self._working < MAX_REQUESTS:
                     self._command(frames[at])
                     at += 1
@@ -142,6 +157,12 @@ class Session:
                 raise self._decoder.error
         except RemoteError as error:
             self.disconnect(f"{self.address} broke the protocol: {error}")
+
+    def _publish(self, frames: list[Frame], at: int) -> int:
+        """Handle the SENDs from `frames[at]` on; returns the index of the first other frame."""
+        if self.relay is None:
+            return self.publishing.receive(frames, at)
+        return at + self.publishing.receive(self.relay.own_sends(frames, at), 0)
 
     def _resume_held(self) -> None:
         """Handle the frames that wait, once few requests are under way and answers are read."""
@@ -208,6 +229,8 @@ class Session:
     def wrote(self, peer_full: bool) -> None:
         """The output was handed to the socket, or the socket has room (or not) from now on."""
         self._output.peer_full = peer_full
+        if self.relay is not None:
+            self.relay.wrote(peer_full)
         if peer_full:  # answers pile up: read no more requests
             self._unwritten.pause_reading()
         else:
@@ -234,6 +257,13 @@ class Session:
         self.protocol_version = min(own_version, command.protocol_version)
         self._decoder.max_frame = self.broker.settings.max_message_size + FRAME_PADDING
 
+    def relayed(self) -> Relay:
+        """What other processes serve of the client's topics."""
+        if self.relay is None:
+            assert self._connect is not None
+            self.relay = Relay(self, self._connect)
+        return self.relay
+
     @property
     def _is_paused(self) -> bool:
         """Whether the broker does not read from the client, so that its silence means nothing."""
@@ -247,6 +277,13 @@ class Session:
     def _ping(self) -> None:
         if not self._closed:
             self.reply(pb.CommandPing())
+
+    def ping_if_read(self) -> bool:
+        """Ping the client; False if it is not read from, so that its silence means nothing."""
+        if self._is_paused:
+            return False
+        self._ping()
+        return True
 
     def tick(self) -> None:
         """Called once an interval: ping a silent client, disconnect one that did not answer."""
@@ -330,6 +367,8 @@ class Session:
         self._decoder.drop()
         self._held = []
         self._liveness.end()
+        if self.relay is not None:
+            self.relay.close()
         self.publishing.lost()
         # Unlike with CLOSE_CONSUMER the client did not return what it held by intention, which
         # matters to `count_lost_as_redelivery`.

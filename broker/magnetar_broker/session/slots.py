@@ -30,6 +30,10 @@ class Slots(dict[int, T]):
         self._creating: dict[int, object] = {}
         self._over = False
 
+    def holds(self, number: int) -> bool:
+        """Whether something is open, or being created, under an id."""
+        return number in self or number in self._creating
+
     async def fill(self, number: int, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Keep what `make` creates under an id; what was open there is closed before.
 

@@ -1,0 +1,134 @@
+"""Sockets of upstreams: to another worker one end of a pair is a client that was passed on."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from typing import cast
+
+from magnetar_broker.server.stretches import Stretches
+from magnetar_broker.session.first_frame import relayed
+from magnetar_broker.session.relay import Upstream
+from magnetar_broker.session.relaying import OwnerOf, relaying
+from magnetar_storage.world.runtime import Tasks
+
+logger = logging.getLogger(__name__)
+
+WRITE_BUFFER = 1 << 20
+"""Bytes buffered for another worker above which the client is not read from."""
+CLOSE_SECONDS = 5.0
+"""How long a worker may take to read the rest of what a client sent before it left."""
+
+Send = Callable[[int, socket.socket, bytes], None]
+"""Passes a client and its first frame to a worker."""
+
+
+class Upstreams:
+    """Connects sessions to the other workers; `handlers` are those of their commands."""
+
+    def __init__(self, owner_of: OwnerOf, send: Send, tasks: Tasks, stretches: Stretches) -> None:
+        self.handlers = relaying(owner_of)
+        self._send = send
+        self._tasks = tasks
+        self._run = stretches.run
+        self._loop = asyncio.get_running_loop()
+
+    def connect(
+        self, first_frame: bytes, address: str, worker: int, upstream: Upstream
+    ) -> "UpstreamSocket":
+        """A connection to a worker for the client with this address and first frame."""
+        made = UpstreamSocket(upstream, self._run)
+        try:
+            own, passed = socket.socketpair()
+        except OSError as error:
+            logger.error("a client cannot be connected to another process: %s", error)
+            self._loop.call_soon(upstream.ended)
+            return made
+        own.setblocking(False)
+        passed.setblocking(False)
+        self._send(worker, passed, relayed(first_frame, address))
+        self._tasks.spawn(self._open(made, own))
+        return made
+
+    async def _open(self, made: "UpstreamSocket", own: socket.socket) -> None:
+        await self._loop.create_unix_connection(lambda: made, sock=own)
+
+
+class UpstreamSocket(asyncio.Protocol):
+    """This worker's end of the pair; implements the upstream's `Channel`."""
+
+    def __init__(self, upstream: Upstream, run: Callable[..., None]) -> None:
+        self._upstream = upstream
+        self._run = run
+        self._early: list[bytes] = []
+        """What is written before there is a transport."""
+        self._reading = True
+        self._closing = False
+        self._transport: asyncio.Transport | None = None
+        self._abort_timer: asyncio.TimerHandle | None = None
+
+    # Called by asyncio -----------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=WRITE_BUFFER)
+        self._transport.writelines(self._early)
+        self._early = []
+        if self._closing:
+            self._close(self._transport)
+            return
+        if not self._reading:
+            self._transport.pause_reading()
+        self._run("write", self._upstream.wrote, False)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._closing:
+            self._run("read", self._upstream.received, data)
+
+    def pause_writing(self) -> None:
+        self._upstream.wrote(full=True)
+
+    def resume_writing(self) -> None:
+        self._run("write", self._upstream.wrote, False)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._closing = True
+        if self._abort_timer is not None:
+            self._abort_timer.cancel()
+        self._run("read", self._upstream.ended)
+
+    # Called by the upstream --------------------------------------------------------------
+
+    def write(self, pieces: list[bytes]) -> None:
+        """Send whole frames."""
+        if self._transport is None:
+            self._early += pieces
+        elif not self._closing:
+            self._transport.writelines(pieces)
+
+    def pause_reading(self) -> None:
+        """Stop reading from the worker."""
+        self._reading = False
+        if self._transport is not None and not self._closing:
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Continue to read from the worker."""
+        self._reading = True
+        if self._transport is not None and not self._closing:
+            self._transport.resume_reading()
+
+    def close(self) -> None:
+        """Write the rest; the worker closes when it has read it, or is cut off."""
+        if not self._closing:
+            self._closing = True
+            if self._transport is not None:
+                self._close(self._transport)
+
+    def _close(self, transport: asyncio.Transport) -> None:
+        # Closed at once, the worker's next write would fail, and it would read no more.
+        transport.write_eof()
+        if not self._reading:
+            transport.resume_reading()
+        loop = asyncio.get_running_loop()
+        self._abort_timer = loop.call_later(CLOSE_SECONDS, transport.abort)

@@ -1,0 +1,348 @@
+"""What other processes of the broker serve of one client's topics.
+
+A client that has looked a topic up connects to the process that serves it.  One that has not may
+use the topic on any connection.  The session then opens an *upstream* to the topic's process, once
+for each process: a connection as the client's own would be, with an ordinary session at its end.
+
+Frames of the producers and consumers opened there are forwarded as they are, both ways.  Nothing
+in them has to change: the ids of producers, consumers and requests are the client's, and unique on
+its connection.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+from magnetar_broker.base.errors import BrokerError, NotReady
+from magnetar_broker.session.read_gate import Reading
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.acks import decode_ack
+from magnetar_proto.commands import FIELDS, MAX31, decode, encode
+from magnetar_proto.deliveries import decode_flow
+from magnetar_proto.frames import Frame, FrameDecoder, pieces_of
+from magnetar_proto.sends import decode_send
+
+Command = pb.BaseCommand
+
+MAX_UNANSWERED = 1000
+"""Requests forwarded and not answered yet from which on the client is not read, until half are."""
+PONG: Final = encode(pb.CommandPong())
+ENDED = "the process that serves the topic has ended: try again"
+
+UNREAD: Final = frozenset(
+    (
+        Command.MESSAGE,
+        Command.SEND_RECEIPT,
+        Command.SEND_ERROR,
+        Command.ACTIVE_CONSUMER_CHANGE,
+        Command.REACHED_END_OF_TOPIC,
+    )
+)
+"""Commands from upstream that are forwarded whatever they contain."""
+
+
+class Client(Protocol):
+    """What a relay needs of the client's session."""
+
+    def reply(self, message: Any) -> None:
+        """Queue one command."""
+
+    def refuse(self, request_id: int, refusal: BrokerError) -> None:
+        """Queue the ERROR that answers a request."""
+
+    def send_all(self, buffers: list[bytes], size: int) -> None:
+        """Queue whole frames that are in many buffers, of `size` bytes together."""
+
+    def close_producer(self, producer_id: int) -> None:
+        """Send CLOSE_PRODUCER; the client will reconnect."""
+
+    def close_consumer(self, consumer_id: int) -> None:
+        """Send CLOSE_CONSUMER; the client will reconnect."""
+
+    def hold_reading(self) -> Callable[[], None]:
+        """Read nothing from the client until the returned function is called."""
+
+    def ping_if_read(self) -> bool:
+        """Send a PING, unless the client is not read from, so that its answer would not be."""
+
+
+class Channel(Reading, Protocol):
+    """The shell of an upstream.  It calls `received`, `wrote` and, once, `ended`."""
+
+    def write(self, pieces: list[bytes]) -> None:
+        """Send whole frames."""
+
+    def close(self) -> None:
+        """Close once all is written."""
+
+
+Connect = Callable[[int, "Upstream"], Channel]
+"""Opens the channel to the process with this number."""
+
+Ids = dict[int, "Upstream"]
+"""Where the producers, or the consumers, of a client are open, by the client's ids."""
+
+
+class Relay:
+    """The upstreams of one client."""
+
+    def __init__(self, client: Client, connect: Connect) -> None:
+        self.client = client
+        self.producers: Ids = {}
+        self.consumers: Ids = {}
+        self.pinged: set[Upstream] = set()
+        """Those that wait for a sign of life of the client."""
+        self.closed = False
+        self._connect = connect
+        self._upstreams: dict[int, Upstream] = {}
+        self._client_full = False
+
+    def upstream(self, worker: int) -> "Upstream":
+        """The upstream to a process."""
+        found = self._upstreams.get(worker)
+        if found is None:
+            found = self._upstreams[worker] = Upstream(self)
+            found.channel = self._connect(worker, found)
+            if self._client_full:
+                found.channel.pause_reading()
+        return found
+
+    def forward(self, frames: Sequence[Frame], at: int) -> int:
+        """Forward the SENDs, ACKs and FLOWs from `frames[at]` on that are for other processes.
+
+        Returns the index of the first frame that is not.
+        """
+        first, current = at, None
+        try:
+            while at < len(frames) and (target := self._target(frames[at])) is not None:
+                if target is not current:
+                    if current is not None:
+                        current.channel.write(pieces_of(frames[first:at]))
+                    first, current = at, target
+                at += 1
+        finally:  # `_target` refuses a malformed frame, not those before it
+            if current is not None:
+                current.channel.write(pieces_of(frames[first:at]))
+        return at
+
+    def own_sends(self, frames: Sequence[Frame], at: int) -> Sequence[Frame]:
+        """The SENDs from `frames[at]` on that are for no other process."""
+        end = at
+        while (
+            end < len(frames) and frames[end][0] == Command.SEND and not self._target(frames[end])
+        ):
+            end += 1
+        return frames[at:end]
+
+    def _target(self, frame: Frame) -> "Upstream | None":
+        kind, buf, start, mid, _ = frame
+        if kind == Command.SEND:
+            send = decode_send(buf, start, mid)
+            number = decode(buf, start, mid).send.producer_id if send is None else send[0]
+            return self.producers.get(number)
+        if kind == Command.ACK:
+            ack = decode_ack(buf, start, mid)
+            upstream = self.consumers.get(ack.consumer_id)
+            if upstream is not None and ack.request_id is not None:
+                upstream.expect_answer(ack.request_id)
+            return upstream
+        if kind == Command.FLOW:
+            return self.consumers.get(decode_flow(buf, start, mid)[0])
+        return None
+
+    def heard(self) -> None:
+        """The client has sent something: it lives."""
+        if self.pinged:
+            for upstream in self.pinged:
+                upstream.channel.write([PONG])
+            self.pinged.clear()
+
+    def wrote(self, client_full: bool) -> None:
+        """The client's socket has room, or not, from now on."""
+        if client_full != self._client_full:
+            self._client_full = client_full
+            for upstream in self._upstreams.values():
+                if client_full:
+                    upstream.channel.pause_reading()
+                else:
+                    upstream.channel.resume_reading()
+
+    def forget(self, upstream: "Upstream") -> None:
+        """An upstream has ended."""
+        self._upstreams = {n: one for n, one in self._upstreams.items() if one is not upstream}
+        self.pinged.discard(upstream)
+
+    def close(self) -> None:
+        """The client has left."""
+        self.closed = True
+        for upstream in self._upstreams.values():
+            upstream.leave()
+
+
+class _Freed(NamedTuple):
+    """The id that belongs to no process any more if a request is answered by this kind."""
+
+    kind: int
+    ids: Ids
+    number: int
+
+
+class Upstream:
+    """The connection to one process on behalf of one client."""
+
+    channel: Channel
+
+    def __init__(self, relay: Relay) -> None:
+        self._relay = relay
+        self._client = relay.client
+        # What comes was checked where it came from: it is as long as it is.
+        self._decoder = FrameDecoder(MAX31)
+        self._connected = False
+        self._requests: dict[int, _Freed | None] = {}
+        """Those that are not answered yet."""
+        self._refusal = NotReady(ENDED)
+        self._full = True
+        self._release: Callable[[], None] | None = self._client.hold_reading()
+
+    # From the client ------------------------------------------------------------------
+
+    def open(self, ids: Ids, number: int, command: Any) -> None:
+        """Forward a PRODUCER or SUBSCRIBE: unless it is refused, its id belongs to the process."""
+        freed = None if number in ids else _Freed(Command.ERROR, ids, number)
+        ids[number] = self
+        self.request(command, freed)
+
+    def close(self, ids: Ids, number: int, command: Any) -> None:
+        """Forward a CLOSE_PRODUCER or CLOSE_CONSUMER."""
+        del ids[number]
+        self.request(command)
+
+    def unsubscribe(self, ids: Ids, number: int, command: Any) -> None:
+        """Forward an UNSUBSCRIBE, which closes its consumer if it succeeds."""
+        self.request(command, _Freed(Command.SUCCESS, ids, number))
+
+    def request(self, command: Any, freed: _Freed | None = None) -> None:
+        """Forward a request."""
+        self.send(command)
+        self.expect_answer(command.request_id, freed)
+
+    def expect_answer(self, request_id: int, freed: _Freed | None = None) -> None:
+        """A request was, or will be, forwarded: it is refused if the process ends before."""
+        self._requests[request_id] = freed
+        self._hold_or_release()
+
+    def send(self, command: Any) -> None:
+        """Forward a command that is not answered."""
+        self.channel.write([encode(command)])
+
+    def leave(self) -> None:
+        """The client has left."""
+        self.channel.close()
+        if self._release is not None:
+            self._release()
+
+    # From the process -----------------------------------------------------------------
+
+    def received(self, data: bytes) -> None:
+        """Forward what came, and take what is for the relay itself."""
+        run: list[Frame] = []
+        for frame in self._decoder.feed(data):
+            kind, buf, start, mid, _ = frame
+            if kind not in UNREAD:
+                message = getattr(decode(buf, start, mid), FIELDS[kind])
+                handler = HANDLERS.get(kind)
+                if handler is not None:
+                    self._forward(run)
+                    run = []
+                    handler(self, message)
+                    continue
+                if not self._connected:  # the ERROR that answers CONNECT
+                    self._refusal = NotReady(message.message)
+                    continue
+                self._answered(kind, message)
+            run.append(frame)
+        self._forward(run)
+        if self._decoder.error is not None:
+            raise self._decoder.error
+
+    def _forward(self, run: list[Frame]) -> None:
+        if run:
+            pieces = pieces_of(run)
+            self._client.send_all(pieces, sum(map(len, pieces)))
+
+    def _answered(self, kind: int, message: Any) -> None:
+        request_id = message.request_id
+        if request_id not in self._requests:
+            return
+        if kind == Command.PRODUCER_SUCCESS and not message.producer_ready:
+            return  # another answer follows when it is the producer's turn
+        freed = self._requests.pop(request_id)
+        if freed is not None and freed.kind == kind and freed.ids.get(freed.number) is self:
+            del freed.ids[freed.number]
+        self._hold_or_release()
+
+    def on_connected(self, message: pb.CommandConnected) -> None:
+        """The client has its own."""
+        self._connected = True
+
+    def on_ping(self, message: pb.CommandPing) -> None:
+        """The process wants to know whether the client lives; without reading, none can tell."""
+        if self._client.ping_if_read():
+            self._relay.pinged.add(self)
+        else:
+            self.channel.write([PONG])
+
+    def on_close_producer(self, message: pb.CommandCloseProducer) -> None:
+        """The process closed a producer, unless the client did so before."""
+        if self._relay.producers.get(message.producer_id) is self:
+            del self._relay.producers[message.producer_id]
+            self._client.close_producer(message.producer_id)
+
+    def on_close_consumer(self, message: pb.CommandCloseConsumer) -> None:
+        """The process closed a consumer, unless the client did so before."""
+        if self._relay.consumers.get(message.consumer_id) is self:
+            del self._relay.consumers[message.consumer_id]
+            self._client.close_consumer(message.consumer_id)
+
+    # The channel ----------------------------------------------------------------------
+
+    def wrote(self, full: bool) -> None:
+        """The channel has room, or not, from now on; it has none until this is called."""
+        self._full = full
+        self._hold_or_release()
+
+    def ended(self) -> None:
+        """The channel is closed: requests are refused, producers and consumers closed."""
+        if self._relay.closed:
+            return
+        self._relay.forget(self)
+        if self._release is not None:
+            self._release()
+        for request_id, freed in self._requests.items():
+            self._client.refuse(request_id, self._refusal)
+            if freed is not None and freed.kind == Command.ERROR:
+                freed.ids.pop(freed.number, None)  # it was never open
+        for ids, close in (
+            (self._relay.producers, self._client.close_producer),
+            (self._relay.consumers, self._client.close_consumer),
+        ):
+            for number in [number for number, upstream in ids.items() if upstream is self]:
+                del ids[number]
+                close(number)
+
+    def _hold_or_release(self) -> None:
+        """Read from the client only while the process keeps up with it."""
+        if self._release is None:
+            if self._full or len(self._requests) >= MAX_UNANSWERED:
+                self._release = self._client.hold_reading()
+        elif not self._full and len(self._requests) <= MAX_UNANSWERED // 2:
+            release, self._release = self._release, None
+            release()
+
+
+HANDLERS: Final[dict[int, Callable[[Upstream, Any], None]]] = {
+    Command.CONNECTED: Upstream.on_connected,
+    Command.PING: Upstream.on_ping,
+    Command.CLOSE_PRODUCER: Upstream.on_close_producer,
+    Command.CLOSE_CONSUMER: Upstream.on_close_consumer,
+}
+"""Commands from upstream that are not forwarded."""

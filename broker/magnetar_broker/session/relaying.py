@@ -1,0 +1,129 @@
+"""The table of commands in one of several processes: those for topics of others are forwarded.
+
+SEND, ACK and FLOW are forwarded by the session's receive loop.  What is not here needs no topic's
+process: every process answers lookups, lists and schemas.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from magnetar_broker.session.handlers import HANDLERS
+from magnetar_broker.session.relay import Ids, Upstream
+from magnetar_broker.session.session import Handler, Session
+from magnetar_broker.session.slots import Slots
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.errors import InvalidTopicName
+from magnetar_proto.names import TopicName
+
+Command = pb.BaseCommand
+OwnerOf = Callable[[TopicName], int | None]
+"""The number of the process that serves a topic; None if it is this one."""
+Forward = Callable[[Upstream, Ids, int, Any], None]
+
+
+class Kind:
+    """Producers or consumers: where those of a session are, by ids of the client's choice."""
+
+    def __init__(self, of: str, here: Callable[[Session], Slots[Any]]) -> None:
+        self._of = of
+        self._here = here
+
+    def number(self, command: Any) -> int:
+        """The id in a command."""
+        found: int = getattr(command, f"{self._of}_id")
+        return found
+
+    def is_here(self, session: Session, command: Any) -> bool:
+        """Whether this process has the id of a command."""
+        return self._here(session).holds(self.number(command))
+
+    def elsewhere(self, session: Session) -> Ids:
+        """Those of other processes."""
+        if session.relay is None:
+            return {}
+        ids: Ids = getattr(session.relay, f"{self._of}s")
+        return ids
+
+
+PRODUCER = Kind("producer", lambda session: session.publishing.producers)
+CONSUMER = Kind("consumer", lambda session: session.consumers)
+
+
+def relaying(owner_of: OwnerOf) -> Mapping[int, Handler]:
+    """The table of a process among several."""
+    opening: dict[int, Kind] = {Command.PRODUCER: PRODUCER, Command.SUBSCRIBE: CONSUMER}
+    opened: dict[int, tuple[Kind, Forward]] = {
+        Command.CLOSE_PRODUCER: (PRODUCER, Upstream.close),
+        Command.CLOSE_CONSUMER: (CONSUMER, Upstream.close),
+        Command.UNSUBSCRIBE: (CONSUMER, Upstream.unsubscribe),
+        Command.REDELIVER_UNACKNOWLEDGED_MESSAGES: (CONSUMER, _notify),
+        Command.SEEK: (CONSUMER, _request),
+        Command.GET_LAST_MESSAGE_ID: (CONSUMER, _request),
+        Command.CONSUMER_STATS: (CONSUMER, _request),
+    }
+    schema = Command.GET_OR_CREATE_SCHEMA
+    return {
+        **HANDLERS,
+        **{kind: _opening(of, HANDLERS[kind], owner_of) for kind, of in opening.items()},
+        **{kind: _of_opened(of, how, HANDLERS[kind]) for kind, (of, how) in opened.items()},
+        schema: _of_topic(HANDLERS[schema], owner_of),
+    }
+
+
+def _opening(kind: Kind, here: Handler, owner_of: OwnerOf) -> Handler:
+    """PRODUCER or SUBSCRIBE: for whoever has the id already, else for the topic's process."""
+
+    def handle(session: Session, command: Any) -> Any:
+        number = kind.number(command)
+        upstream = kind.elsewhere(session).get(number)
+        if upstream is None and not kind.is_here(session, command):
+            upstream = _upstream_of(session, command.topic, owner_of)
+        if upstream is None:
+            return here(session, command)
+        upstream.open(kind.elsewhere(session), number, command)
+        return None
+
+    return handle
+
+
+def _of_opened(kind: Kind, forward: Forward, here: Handler) -> Handler:
+    """A command of a producer or consumer."""
+
+    def handle(session: Session, command: Any) -> Any:
+        ids, number = kind.elsewhere(session), kind.number(command)
+        if number not in ids:
+            return here(session, command)
+        forward(ids[number], ids, number, command)
+        return None
+
+    return handle
+
+
+def _of_topic(here: Handler, owner_of: OwnerOf) -> Handler:
+    """A command that names its topic."""
+
+    def handle(session: Session, command: Any) -> Any:
+        upstream = _upstream_of(session, command.topic, owner_of)
+        if upstream is None:
+            return here(session, command)
+        upstream.request(command)
+        return None
+
+    return handle
+
+
+def _upstream_of(session: Session, topic: str, owner_of: OwnerOf) -> Upstream | None:
+    """The upstream to a topic's process; None if it is this one, or the name is invalid."""
+    try:
+        owner = owner_of(TopicName.parse(topic))
+    except InvalidTopicName:
+        return None
+    return None if owner is None else session.relayed().upstream(owner)
+
+
+def _request(upstream: Upstream, ids: Ids, number: int, command: Any) -> None:
+    upstream.request(command)
+
+
+def _notify(upstream: Upstream, ids: Ids, number: int, command: Any) -> None:
+    upstream.send(command)

@@ -1,0 +1,216 @@
+"""Sockets of upstreams: what clients of one worker send to topics of another, and get from them."""
+
+import asyncio
+import socket
+from typing import Any
+
+import pytest
+
+from fakes.loops import on_both_loops
+from fakes.workers import AsyncClient, Group, connect_frame, group
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import encode
+from magnetar_proto.deliveries import encode_flow
+from raw_client import send_frame
+
+PREFIX = "persistent://public/default/"
+BIG = b"x" * 100_000
+
+
+def topic_of(worker: int, count: int = 2) -> str:
+    """A topic of a worker, see `OwnersByLength`."""
+    return next(
+        topic for size in range(1, 9) if len(topic := PREFIX + "t" * size) % count == worker
+    )
+
+
+def produce(request_id: int, topic: str, producer_id: int = 1) -> bytes:
+    return encode(pb.CommandProducer(topic=topic, producer_id=producer_id, request_id=request_id))
+
+
+def subscribe(request_id: int, topic: str) -> bytes:
+    return encode(
+        pb.CommandSubscribe(
+            topic=topic,
+            subscription="s",
+            subType=pb.CommandSubscribe.Exclusive,
+            consumer_id=1,
+            request_id=request_id,
+        )
+    )
+
+
+async def connected(workers: Group) -> AsyncClient:
+    """A client of worker 0, whatever it names."""
+    client = await workers.client(connect_frame())
+    assert await client.served_by() == 0
+    return client
+
+
+async def expect(client: AsyncClient, kind: type) -> Any:
+    answer = await client.receive()
+    assert isinstance(answer, kind), answer
+    return answer
+
+
+@on_both_loops
+async def test_a_client_publishes_and_receives_through_another_worker() -> None:
+    async with group() as workers:
+        client = await connected(workers)
+        await client.send(produce(1, topic_of(1)))
+        await expect(client, pb.CommandProducerSuccess)
+        await client.send(subscribe(2, topic_of(1)) + encode_flow(1, 10))
+        await expect(client, pb.CommandSuccess)
+        await client.send(encode_flow(1, 100) + send_frame(0, BIG) + send_frame(1, b"y"))
+        kinds = {type(await client.receive()) for _ in range(4)}
+        assert kinds == {pb.CommandSendReceipt, pb.CommandMessage}
+        await client.close()
+
+
+@on_both_loops
+async def test_the_worker_knows_the_client_by_its_address_and_does_not_count_it() -> None:
+    async with group() as workers:
+        client = await connected(workers)
+        await client.send(subscribe(1, topic_of(1)))
+        await expect(client, pb.CommandSuccess)
+        await client.send(encode(pb.CommandConsumerStats(consumer_id=1, request_id=2)))
+        stats = await expect(client, pb.CommandConsumerStatsResponse)
+        assert stats.address == "{}:{}".format(*client.host)
+        assert [one.broker.connections for one in workers.workers] == [1, 0]
+        await client.close()
+
+
+@on_both_loops
+async def test_a_slow_reader_gets_everything_in_the_end() -> None:
+    count = 200
+    async with group() as workers:
+        slow, other = await connected(workers), await connected(workers)
+        await slow.send(subscribe(1, topic_of(1)))
+        await expect(slow, pb.CommandSuccess)
+        await slow.send(encode_flow(1, 1000))
+        (connection,) = workers.workers[1].listener.connections
+        await other.send(produce(1, topic_of(1)))
+        await expect(other, pb.CommandProducerSuccess)
+        for number in range(count):
+            await other.send(send_frame(number, BIG))
+            await expect(other, pb.CommandSendReceipt)
+        while connection.session.has_room():  # until what the owner sends waits for the client
+            await asyncio.sleep(0.001)
+        for _ in range(count):
+            await expect(slow, pb.CommandMessage)
+        await slow.close()
+        await other.close()
+
+
+@on_both_loops
+async def test_a_worker_that_reads_nothing_stops_the_client_alone() -> None:
+    async with group() as workers:
+        client, other = await connected(workers), await connected(workers)
+        await client.send(produce(1, topic_of(1)))
+        await expect(client, pb.CommandProducerSuccess)
+        (connection,) = workers.workers[1].listener.connections
+        resume = connection.session.hold_reading()
+        count = 100
+        sending = asyncio.create_task(
+            client.send(b"".join(send_frame(number, BIG) for number in range(count)))
+        )
+        own = next(iter(one for one in workers.workers[0].listener.connections
+                        if one.session.relay is not None)).session  # fmt: skip
+        while not own._throttled.is_held:
+            await asyncio.sleep(0.001)
+        await other.send(encode(pb.CommandPing()))
+        await expect(other, pb.CommandPong)
+        assert not sending.done()
+        resume()
+        await sending
+        receipts = 0
+        while receipts < count:
+            answer = await client.receive()
+            receipts += isinstance(answer, pb.CommandSendReceipt)
+        await client.close()
+        await other.close()
+
+
+@on_both_loops
+async def test_what_a_client_sent_before_it_left_arrives() -> None:
+    async with group() as workers:
+        client, other = await connected(workers), await connected(workers)
+        await other.send(subscribe(1, topic_of(1)))
+        await expect(other, pb.CommandSuccess)
+        await other.send(encode_flow(1, 100))
+        await client.send(produce(1, topic_of(1)))
+        await expect(client, pb.CommandProducerSuccess)
+        await client.send(b"".join(send_frame(number, BIG) for number in range(50)))
+        client.finish_sending()
+        for _ in range(50):
+            await expect(other, pb.CommandMessage)
+        await other.close()
+        await client.close()
+
+
+@on_both_loops
+async def test_a_client_whose_worker_closes_the_upstream_reconnects() -> None:
+    async with group() as workers:
+        client = await connected(workers)
+        await client.send(produce(1, topic_of(1)))
+        await expect(client, pb.CommandProducerSuccess)
+        workers.workers[1].listener.disconnect()
+        closed = await expect(client, pb.CommandCloseProducer)
+        assert closed.producer_id == 1
+        await client.send(produce(2, topic_of(1)))
+        await expect(client, pb.CommandProducerSuccess)
+        await client.close()
+
+
+@on_both_loops
+async def test_requests_wait_for_a_worker_that_has_not_started() -> None:
+    async with group(linked=False) as workers:
+        client = await connected(workers)
+        await client.send(produce(1, topic_of(1)))
+        await client.send(encode(pb.CommandPing()))
+        await expect(client, pb.CommandPong)
+        workers.link(0, 1)
+        await expect(client, pb.CommandProducerSuccess)
+        await client.close()
+
+
+@on_both_loops
+async def test_requests_for_a_worker_that_never_starts_are_refused() -> None:
+    async with group(linked=False, seconds=0.01) as workers:
+        client = await connected(workers)
+        await client.send(produce(1, topic_of(1)))
+        error = await expect(client, pb.CommandError)
+        assert (error.request_id, error.error) == (1, pb.ServiceNotReady)
+        assert "has not started in time" in error.message
+        await client.close()
+
+
+@on_both_loops
+async def test_a_client_that_leaves_while_its_worker_starts_is_forgotten() -> None:
+    async with group(linked=False) as workers:
+        client = await connected(workers)
+        await client.send(produce(1, topic_of(1)) + encode(pb.CommandPing()))
+        await expect(client, pb.CommandPong)
+        await client.close()
+        while workers.workers[0].listener.connections:
+            await asyncio.sleep(0.001)
+        workers.link(0, 1)
+        while workers.workers[0].departures[1].held or workers.workers[1].listener.connections:
+            await asyncio.sleep(0.001)
+
+
+@on_both_loops
+async def test_without_descriptors_requests_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> None:
+        raise OSError("no descriptors are left")
+
+    async with group() as workers:
+        client = await connected(workers)
+        monkeypatch.setattr(socket, "socketpair", none)
+        await client.send(produce(1, topic_of(1)))
+        error = await expect(client, pb.CommandError)
+        assert (error.request_id, error.error) == (1, pb.ServiceNotReady)
+        monkeypatch.undo()
+        await client.send(produce(2, topic_of(1)))
+        await expect(client, pb.CommandProducerSuccess)
+        await client.close()
