@@ -13,6 +13,7 @@ from mutants.link_faults import LINK_FAULTS
 from mutants.names_faults import NAMES_FAULTS
 from mutants.page_faults import PAGE_FAULTS
 from mutants.process_faults import PROCESS_FAULTS
+from mutants.relay_faults import RELAY_FAULTS
 
 CHUNKED = ("tests/broker/dispatch/test_chunked.py",)
 DEDUPLICATION = ("tests/broker/publishing/test_deduplication.py",)
@@ -338,4 +339,5 @@ FAULTS: tuple[Fault, ...] = (
     *NAMES_FAULTS,
     *HAND_OVER_FAULTS,
     *PAGE_FAULTS,
+    *RELAY_FAULTS,
 )

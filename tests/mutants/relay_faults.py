@@ -1,0 +1,217 @@
+"""Faults of the relay between workers: each loses, mixes up or keeps what it should not."""
+
+from mutants.fault import Fault
+
+RELAY = "broker/magnetar_broker/session/relay.py"
+RELAYING = "broker/magnetar_broker/session/relaying.py"
+SESSION = "broker/magnetar_broker/session/session.py"
+UPSTREAMS = "broker/magnetar_broker/server/upstreams.py"
+PURE = (
+    "tests/broker/session/test_relay.py",
+    "tests/broker/session/test_relay_model.py",
+)
+SOCKETS = ("tests/broker/server/test_upstreams.py",)
+FIRST = ("tests/broker/session/test_first_frame.py",)
+
+RELAY_FAULTS: tuple[Fault, ...] = (
+    Fault(
+        RELAY,
+        "a malformed frame takes those before it with it",
+        "        finally:  # `_target` refuses a malformed frame, not those before it\n",
+        "        except RuntimeError:\n",
+        PURE,
+    ),
+    Fault(
+        RELAY,
+        "an upstream is opened for every producer",
+        "        found = self._upstreams.get(worker)\n        if found is None:",
+        "        found = None\n        if found is None:",
+        PURE,
+    ),
+    Fault(
+        RELAY,
+        "a client that does not read is read for",
+        "                if client_full:\n                    upstream.channel.pause_reading()",
+        "                if client_full:\n                    pass",
+        PURE,
+    ),
+    Fault(
+        RELAY,
+        "a new upstream is read for a client that does not read",
+        "            if self._client_full:\n                found.channel.pause_reading()\n",
+        "",
+        PURE,
+    ),
+    Fault(
+        RELAY,
+        "a client is read whether its process keeps up or not",
+        "if self._full or len(self._requests) >= MAX_UNANSWERED:",
+        "if False:",
+        PURE,
+    ),
+    Fault(
+        RELAY,
+        "any number of requests is forwarded",
+        "if self._full or len(self._requests) >= MAX_UNANSWERED:",
+        "if self._full:",
+        PURE,
+    ),
+    Fault(
+        RELAY,
+        "a client stays paused when the process that did not read has ended",
+        "        self._relay.forget(self)\n        if self._release is not None:\n"
+        "            self._release()\n",
+        "        self._relay.forget(self)\n",
+        PURE,
+    ),
+    Fault(
+        RELAY,
+        "requests of a process that ended are never answered",
+        "            self._client.refuse(request_id, self._refusal)\n",
+        "            pass\n",
+        PURE,
+    ),
+    Fault(
+        RELAY,
+        "what a process that ended had is never closed",
+        "                del ids[number]\n                close(number)",
+        "                del ids[number]",
+        PURE,
+    ),
+    Fault(
+        RELAY,
+        "a process that ended is sent what comes next",
+        "        self._relay.forget(self)\n        if",
+        "        if",
+        PURE,
+    ),
+    Fault(
+        RELAY,
+        "the relay answers pings for a client that is gone",
+        "if self._client.ping_if_read():",
+        "if False:",
+        PURE,
+    ),
+    Fault(
+        RELAY,
+        "a client that is not read from counts as dead",
+        "        else:\n            self.channel.write([PONG])",
+        "        else:\n            pass",
+        PURE,
+    ),
+    Fault(
+        RELAY,
+        "ids of refused producers are kept",
+        "freed = None if number in ids else _Freed(Command.ERROR, ids, number)",
+        "freed = None",
+        PURE,
+    ),
+    Fault(
+        RELAY,
+        "a refused repetition closes what is open",
+        "freed = None if number in ids else _Freed(Command.ERROR, ids, number)",
+        "freed = _Freed(Command.ERROR, ids, number)",
+        PURE,
+    ),
+    Fault(
+        RELAY,
+        "a producer that waits counts as answered",
+        "if kind == Command.PRODUCER_SUCCESS and not message.producer_ready:",
+        "if False:",
+        PURE,
+    ),
+    Fault(
+        RELAY,
+        "a close that crosses the client's own is forwarded",
+        "if self._relay.producers.get(message.producer_id) is self:\n"
+        "            del self._relay.producers[message.producer_id]\n",
+        "if self._relay.producers.pop(message.producer_id, self) is self:\n",
+        PURE,
+    ),
+    Fault(
+        RELAY,
+        "the reason of a refused connection is lost",
+        "self._refusal = NotReady(message.message)",
+        "pass",
+        PURE,
+    ),
+    Fault(
+        RELAY,
+        "an acknowledgement that asks for an answer waits forever",
+        "                upstream.expect_answer(ack.request_id)\n",
+        "                pass\n",
+        PURE,
+    ),
+    Fault(
+        RELAYING,
+        "an id that is here is opened elsewhere too",
+        "if upstream is None and not kind.is_here(session, command):",
+        "if upstream is None:",
+        PURE,
+    ),
+    Fault(
+        SESSION,
+        "processes keep what a client had that left",
+        "        if self.relay is not None:\n            self.relay.close()\n",
+        "",
+        PURE,
+    ),
+    Fault(
+        SESSION,
+        "messages for other processes end the connection",
+        "            return self.publishing.receive(frames, at)\n"
+        "        return at + self.publishing.receive(self.relay.own_sends(frames, at), 0)",
+        "            pass\n        return self.publishing.receive(frames, at)",
+        PURE,
+    ),
+    Fault(
+        "proto/magnetar_proto/frames.py",
+        "frames with others between them are taken for neighbours",
+        "if start and buf is whole and start == end + SIZES.size:",
+        "if start and buf is whole:",
+        ("tests/proto/test_frames.py",),
+    ),
+    Fault(
+        "broker/magnetar_broker/session/first_frame.py",
+        "an address makes a first frame too long",
+        "return made if len(made) <= MAX_FRAME_BEFORE_CONNECT else frame",
+        "return made",
+        FIRST,
+    ),
+    Fault(
+        UPSTREAMS,
+        "what is written before there is a transport is lost",
+        "            self._early += pieces\n",
+        "            pass\n",
+        SOCKETS,
+    ),
+    Fault(
+        UPSTREAMS,
+        "what a client sent before it left is lost",
+        "        transport.write_eof()\n",
+        "        transport.abort()\n",
+        SOCKETS,
+    ),
+    Fault(
+        UPSTREAMS,
+        "without descriptors requests wait forever",
+        "            self._loop.call_soon(upstream.ended)\n",
+        "",
+        SOCKETS,
+    ),
+    Fault(
+        UPSTREAMS,
+        "a worker that reads nothing is written to without a limit",
+        "        self._upstream.wrote(full=True)\n",
+        "        pass\n",
+        SOCKETS,
+    ),
+    Fault(
+        "broker/magnetar_broker/server/listener.py",
+        "upstreams count as clients",
+        "            self.address = relayed_address(self._early) or self.address\n",
+        "            self.address = relayed_address(self._early) or self.address\n"
+        "            self._broker.connected(self.address)\n",
+        SOCKETS,
+    ),
+)
