@@ -171,7 +171,8 @@ class MetadataStore(Protocol):
     """Small values under paths such as `/topics/...`, each with a version.
 
     Single-key compare-and-set is all there is: it fits SQLite, etcd, ZooKeeper.
-    It is never used per message.
+    It is never used per message.  The writes of one process take place, and end, in the order in
+    which it asks for them.
     """
 
     async def get(self, key: str) -> Versioned | None:

@@ -109,6 +109,20 @@ LINK_FAULTS = (
         METADATA,
     ),
     Fault(
+        SERVER,
+        "a process sees less than the one before it wrote",
+        "        await store.delete(NO_KEY)\n",
+        "        pass\n",
+        METADATA,
+    ),
+    Fault(
+        SERVER,
+        "a process goes on while the one before it may still write",
+        "    await link.ended()\n",
+        "",
+        METADATA,
+    ),
+    Fault(
         LEASES,
         "the leases of a process that is gone stay",
         "        link.when_ended(self._end_all)\n",

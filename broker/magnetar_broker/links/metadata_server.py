@@ -1,12 +1,23 @@
 """Serves the metadata store of this process to the `RemoteMetadata` at the other end of a link."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from magnetar_broker.links.leases import Leases
 from magnetar_broker.links.link import Link
-from magnetar_storage.errors import Fenced
+from magnetar_storage.errors import Fenced, StorageError
 from magnetar_storage.interfaces import RESYNC, Absent, Changes, MetadataStore, Version, Versioned
 from magnetar_storage.world.runtime import Clock, Tasks
+
+NO_KEY = "/none"
+"""A key that never exists."""
+
+
+async def settled(link: Link, store: MetadataStore) -> None:
+    """Return when the link has ended, and no write that its peer asked for is under way."""
+    await link.ended()
+    with suppress(StorageError):  # the writes before this one have an outcome all the same
+        await store.delete(NO_KEY)
 
 
 class MetadataServer:

@@ -7,7 +7,7 @@ from functools import partial
 from magnetar_broker.base.metadata_keys import TOPICS, topic_of_names
 from magnetar_broker.base.runtime import NamesRuntime
 from magnetar_broker.links.link import Link
-from magnetar_broker.links.metadata_server import MetadataServer
+from magnetar_broker.links.metadata_server import MetadataServer, settled
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.names.distributed import DistributedResidence
 from magnetar_broker.names.ownership import Divided
@@ -29,7 +29,7 @@ from magnetar_broker.server.links import connect
 from magnetar_broker.server.process import Process
 from magnetar_broker.server.segment_ids import SegmentIds
 from magnetar_broker.server.several import Prepared, divided_owners
-from magnetar_storage.interfaces import MetadataStore
+from magnetar_storage.interfaces import MetadataStore, SegmentId
 from magnetar_storage.metadata.sqlite import SqliteMetadata
 
 
@@ -112,10 +112,23 @@ class Controller:
             link, metadata, partial(self._may_write, number), process.clock, process.tasks
         )
         requests.serve(number, link)
-        link.serve({"segments.join": partial(self._ids.join, number)})
+        join = partial(self._join, metadata, number, self._links.get(number))
+        link.serve({"segments.join": join})
         self._ids.follow(number, link)
         self._links[number] = link
         process.tasks.spawn(connect(link, peer.link, process.stretches))
+
+    async def _join(
+        self, metadata: MetadataStore, number: int, before: Link | None, last: SegmentId
+    ) -> SegmentId:
+        """Answer a worker that has opened its store; `before` is the link to its earlier process.
+
+        The answer is the id beyond which its new segments begin.
+        """
+        if before is not None:
+            # Else it could delete as orphans what a late write of that process is about to list.
+            await settled(before, metadata)
+        return await self._ids.join(number, last)
 
     def _may_write(self, number: int, key: str) -> bool:
         """Whether a worker may write a key: the log records of its own topics."""

@@ -3,16 +3,29 @@ tests/storage/metadata/test_metadata.py checks."""
 
 import gc
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from fakes.links import LinkedMetadata
-from fakes.world import ManualClock, run, start
+from fakes.world import ManualClock, QueuedWorker, run, start
 from magnetar_broker.links.leases import RETRY_SECONDS
+from magnetar_broker.links.metadata_server import settled
 from magnetar_storage.errors import BadVersion, DiskFull, Fenced, Unavailable
-from magnetar_storage.interfaces import ABSENT, RESYNC, Change, Changes, Lease, Resync
+from magnetar_storage.interfaces import (
+    ABSENT,
+    RESYNC,
+    Change,
+    Changes,
+    Lease,
+    Resync,
+    Version,
+    Versioned,
+)
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
+from magnetar_storage.metadata.sqlite import SqliteMetadata
 from magnetar_storage.metadata.watch import QUEUE_LIMIT
+from magnetar_storage.world.disk import LocalDisk
 from magnetar_storage.world.runtime import yield_turn
 
 
@@ -281,6 +294,50 @@ def test_a_lease_that_was_revoked_is_not_ended_again() -> None:
     linked.cut()
     clock.pump()
     assert store.revoked == 1
+
+
+# A process after another -------------------------------------------------------------
+
+
+def test_a_process_that_comes_after_another_sees_all_that_it_wrote(tmp_path: Path) -> None:
+    clock = ManualClock()
+    worker = QueuedWorker(clock)
+    disk = LocalDisk(str(tmp_path))
+    store = run(SqliteMetadata.open(disk, worker, clock), clock, worker.step)
+    linked = LinkedMetadata(store, clock)
+    start(store.put("/first", b""))
+    clock.pump()
+    start(linked.remote.put("/late", b"value"))  # behind the first, which is being written
+
+    async def later() -> Versioned | None:
+        await settled(linked.right, store)
+        return await store.get("/late")
+
+    found = start(later())
+    clock.pump()
+    linked.cut()
+    assert run(store.get("/late"), clock, worker.step) is None
+    while worker.step():
+        clock.pump()
+    assert found.result() == (b"value", 2)
+    run(store.close(), clock, worker.step)
+
+
+class FullMetadata(MemoryMetadata):
+    """There is no room to write."""
+
+    async def delete(self, key: str, expect: Version | None = None) -> None:
+        raise DiskFull("no room")
+
+
+def test_what_a_process_wrote_is_settled_when_it_has_ended_and_when_writes_fail() -> None:
+    linked = Linked(FullMetadata(ManualClock()))
+    waiting = start(settled(linked.right, linked.store))
+    linked.clock.pump()
+    assert not waiting.done()
+    linked.cut()
+    linked.clock.pump()
+    assert waiting.result() is None
 
 
 # Unknown outcomes --------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from magnetar_storage.interfaces import (
     Resync,
 )
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
+from magnetar_storage.metadata import sqlite
 from magnetar_storage.metadata.sqlite import Database, SqliteMetadata, checksum
 from magnetar_storage.metadata.watch import Watchers
 from magnetar_storage.world.disk import LocalDisk
@@ -86,6 +88,20 @@ def test_deleting_what_is_missing_is_no_error(store: MetadataStore) -> None:
     run(store.delete("/a"), CLOCK)
     run(store.delete("/a", run(store.put("/a", b"", ABSENT), CLOCK)), CLOCK)
     assert run(store.get("/a"), CLOCK) is None
+
+
+def test_writes_take_place_in_the_order_in_which_they_are_asked_for(
+    store: MetadataStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "GROUP", 2)
+    order: list[int] = []
+    puts = [start(store.put("/a", b"%d" % number)) for number in range(5)]
+    deletion = start(store.delete("/missing"))
+    for number, asked in enumerate((*puts, deletion)):
+        asked.when_done(partial(order.append, number))
+    CLOCK.pump()
+    assert order == list(range(6))
+    assert run(store.get("/a"), CLOCK) == (b"4", puts[-1].result())
 
 
 def test_keys_are_listed_in_order_and_in_pages(store: MetadataStore) -> None:
