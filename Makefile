@@ -111,7 +111,7 @@ fuzz: setup ## Feed malformed input to parsers, stores and a broker: MINUTES=10 
 	@PYTHONPATH=tests $(BIN)/python -m fuzz run --minutes $(MINUTES) $(if $(TARGET),--target $(TARGET))
 
 torture: setup ## Kill the broker CYCLES times under load and compare (SEED=s repeats a run)
-	@cd tests && ../$(BIN)/python -m crash.torture --cycles $(or $(CYCLES),100) $(if $(SEED),--seed $(SEED))
+	@cd tests && ../$(BIN)/python -m crash.torture --cycles $(or $(CYCLES),100) $(if $(SEED),--seed $(SEED)) --workers $(or $(BROKER_WORKERS),1)
 
 torture-admin: setup ## Kill it CYCLES times while topics, policies and schemas are created and deleted (SEED=s)
 	@cd tests && ../$(BIN)/python -m crash.admin_torture --cycles $(or $(CYCLES),100) $(if $(SEED),--seed $(SEED))

@@ -78,23 +78,51 @@ class FrameSocket:
         self._socket.close()
 
 
+def process_of(found: Any) -> str | None:
+    """What a CONNECT names after this answer to a lookup; `Closed` if it is a refusal."""
+    if found.response == pb.CommandLookupTopicResponse.Failed:
+        raise Closed(f"refused: {found}")
+    if not found.proxy_through_service_url:
+        return None
+    return str(found.brokerServiceUrl).removeprefix("pulsar://")
+
+
 class RawClient:
     """One connection.  PINGs are answered while something is awaited, unless `mute`."""
 
     def __init__(
-        self, port: int, handshake: bool = True, mute: bool = False, version: int = 21
+        self,
+        port: int,
+        handshake: bool = True,
+        mute: bool = False,
+        version: int = 21,
+        process: str | None = None,
     ) -> None:
+        """`process` is the address of the broker's process to be served by."""
         self.mute = mute
         self._socket = FrameSocket(port)
         self._waiting: deque[Received] = deque()
         self._last_request = 0
         if handshake:
             try:
-                self.send(pb.CommandConnect(client_version="raw", protocol_version=version))
+                self.send(
+                    pb.CommandConnect(
+                        client_version="raw",
+                        protocol_version=version,
+                        proxy_to_broker_url=process,
+                    )
+                )
                 self.connected = self.expect(Kind.CONNECTED)
             except BaseException:
                 self._socket.close()
                 raise
+
+    @classmethod
+    def of_topic(cls, port: int, topic: str) -> "RawClient":
+        """A connection to the process that serves a topic; `Closed` if it cannot be found now."""
+        with cls(port) as client:
+            found = client.request(pb.CommandLookupTopic(topic=topic, request_id=0))
+        return cls(port, process=process_of(found))
 
     def __enter__(self) -> "RawClient":
         return self

@@ -61,16 +61,25 @@ class RunningBroker:
 
     def start(self) -> "RunningBroker":
         """Start and wait until the daemon reports that it is ready."""
+        assert self.try_start(), self.banner + self.log
+        return self
+
+    def try_start(self) -> bool:
+        """Start and wait until the daemon is ready (True) or has ended, as its log explains."""
         self.begin()
         self.banner = self._read_banner()
         clients, http = CLIENTS.search(self.banner), HTTP.search(self.banner)
-        assert clients is not None and http is not None, self.banner + self.log
+        if clients is None or http is None:
+            return False
         self.port = int(clients[1].rsplit(":", 1)[1])
         self.http_port = int(http[1].rsplit(":", 1)[1])
-        return self
+        return True
 
     def begin(self) -> None:
         """Start without waiting; `kill` may follow before it has even recovered."""
+        if self._process is not None:
+            with self._process:  # it has ended by itself
+                pass
         command = [
             str(Path(sys.executable).with_name("magnetar")), "standalone",
             "--data-dir", str(self.data_dir),

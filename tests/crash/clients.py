@@ -69,8 +69,9 @@ class Clients:
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         self.topic = f"persistent://public/default/{setup.topic}"
+        self.lives = setup.lives.of(self.topic)
         self.record = Record(
-            setup.lives, setup.tally, lambda text: setup.alarm(f"{self.topic}: {text}")
+            self.lives, setup.tally, lambda text: setup.alarm(f"{self.topic}: {text}")
         )
         self.stop_producing, self.stop_consuming = threading.Event(), threading.Event()
         self.answered_client: RawClient | None = None
@@ -208,7 +209,7 @@ def _receive(run: Clients, consumer: pulsar.Consumer) -> tuple[pulsar.Message, i
     again, and an ack of it would go nowhere.  What a new broker sends before it is known to be
     ready belongs to its life.
     """
-    lives = run.setup.lives
+    lives = run.lives
     kills, life, coming = lives.kills, lives.life, lives.coming
     try:
         message = consumer.receive(timeout_millis=POLL_MS)
@@ -275,12 +276,12 @@ def consume_individually(run: Clients) -> None:
 def consume_with_answers(run: Clients) -> None:
     """Publish and consume over one raw connection a life; every ack waits for its answer."""
     while not run.stop_consuming.is_set():
-        life = run.setup.lives.life
+        life = run.lives.life
         if life is None:
             run.stop_consuming.wait(RETRY_SECONDS)
             continue
         try:
-            with RawClient(run.setup.port) as client:
+            with RawClient.of_topic(run.setup.port, run.topic) as client:
                 run.answered_client = client
                 _consume_until_closed(run, client, life)
         except (Closed, ConnectionError):

@@ -53,7 +53,7 @@ class Producer:
     def __init__(self, topic: "Topic", name: str, keys: int) -> None:
         self.keys = keys
         self.written: Written = Once(name) if topic.shape.once else Written(name)
-        self._topic = topic
+        self.topic = topic
         self._chance = random.Random(name)
         self._in_flight = 0
 
@@ -62,12 +62,12 @@ class Producer:
 
     async def work(self, wire: Wire, life: int) -> None:
         """Until the connection ends, or nothing is to be sent and all is answered."""
-        load, name = self._topic.load, self.written.producer
+        load, name = self.topic.load, self.written.producer
         self._idle = asyncio.get_running_loop().create_future()
         wire.on_receipt = self._receipt
         opened = await wire.ask(
             pb.CommandProducer(
-                topic=self._topic.name, producer_id=1, request_id=0, producer_name=name
+                topic=self.topic.name, producer_id=1, request_id=0, producer_name=name
             )
         )
         self._in_flight = 0
@@ -102,7 +102,7 @@ class Producer:
             publish_time=time.time_ns() // 1_000_000,
             partition_key=str(number % self.keys),
         )
-        if chance.random() < self._topic.shape.delayed:
+        if chance.random() < self.topic.shape.delayed:
             delay_ms = int(LONGEST_DELAY_MS * chance.random() ** 4)
             metadata.deliver_at_time = metadata.publish_time + delay_ms
         self._in_flight += 1
@@ -113,8 +113,8 @@ class Producer:
         self.written.receipt(number, (ledger, entry))
         if (ledger, entry) != NOWHERE:
             message = Message(self.written.producer, number)
-            self._topic.messages.found(message, (ledger, entry))
-        self._topic.load.tally.receipts.value += 1
+            self.topic.messages.found(message, (ledger, entry))
+        self.topic.load.tally.receipts.value += 1
         self._in_flight -= 1
         if not self._in_flight and not self._idle.done():
             self._idle.set_result(None)
@@ -125,7 +125,7 @@ class Consumer:
 
     def __init__(self, topic: "Topic", subscription: str, number: int, book: Book) -> None:
         self.book = book
-        self._topic = topic
+        self.topic = topic
         self._load = topic.load
         self._subscription = subscription
         self._name = f"{subscription}-{number}"
@@ -135,7 +135,7 @@ class Consumer:
         self._life = self._used = 0
 
     def __str__(self) -> str:
-        return f"{self._topic.name} {self._name}"
+        return f"{self.topic.name} {self._name}"
 
     async def work(self, wire: Wire, life: int) -> None:
         """Until the connection ends, for a while, or to the end of the load."""
@@ -155,7 +155,7 @@ class Consumer:
         wire.on_messages = self._messages
         kind = self.book.kind.type
         await wire.ask(
-            subscribe(self._topic.name, self._subscription, kind, consumer_name=self._name)
+            subscribe(self.topic.name, self._subscription, kind, consumer_name=self._name)
         )
         visit = self._visit = self.book.begin(life)
         wire.write(encode_flow(1, PERMITS))
@@ -169,7 +169,7 @@ class Consumer:
         return True
 
     def _messages(self, frames: list[Frame]) -> None:
-        if self._life != self._load.setup.lives.kills:
+        if self._life != self.topic.lives.kills:
             return  # what is left of a broker that was killed
         acks, nacks = [], []
         for frame in frames:
@@ -199,7 +199,7 @@ class Consumer:
         header = decode_message(buf, start, mid)
         place = header.ledger, header.entry
         if not verify_checksum(entry, 0, len(entry)):
-            self._topic.alarm(f"{place} is damaged")
+            self.topic.alarm(f"{place} is damaged")
         metadata, _ = parse_metadata(entry)
         message = Message(metadata.producer_name, metadata.sequence_id)
         since = self.book.came(
@@ -227,7 +227,7 @@ class Consumer:
             if answer.cancelled():
                 return
             if answer.result().HasField("error"):
-                self._topic.alarm(f"an ack was refused: {answer.result()}")
+                self.topic.alarm(f"an ack was refused: {answer.result()}")
                 return
             self.book.answered(visit, requests)
             self._load.tally.acks.value += len(ids)
@@ -245,14 +245,14 @@ class Passer:
     def __init__(self, topic: "Topic") -> None:
         self.problems: list[str] = []
         self.deleted = 0
-        self._topic = topic
+        self.topic = topic
         self._load = topic.load
         self._chance = random.Random(f"{topic.name} {self.NAME}")
         self._consumer = Consumer(topic, self.NAME, 0, topic.new_book("exclusive"))
         self._exists = self._unsure = False
 
     def __str__(self) -> str:
-        return f"{self._topic.name} {self.NAME}"
+        return f"{self.topic.name} {self.NAME}"
 
     async def work(self, wire: Wire, life: int) -> None:
         """Make it, use it for a while, delete it unless the connection ended before.
@@ -278,17 +278,17 @@ class Passer:
 
     async def _create(self, wire: Wire) -> None:
         """Everything sent from now on is for it, and nothing that is settled already."""
-        floor = self._topic.numbers(lambda written: written.settled)
+        floor = self.topic.numbers(lambda written: written.settled)
         self._unsure = True
         await self._subscribe(wire)
         self._unsure, self._exists = False, True
-        book = self._consumer.book = self._topic.new_book("exclusive")
-        book.begins_between(floor, self._topic.numbers(lambda written: written.next))
+        book = self._consumer.book = self.topic.new_book("exclusive")
+        book.begins_between(floor, self.topic.numbers(lambda written: written.next))
         await wire.ask(pb.CommandCloseConsumer(consumer_id=1, request_id=0))
 
     async def _subscribe(self, wire: Wire) -> None:
         kind, latest = pb.CommandSubscribe.Exclusive, pb.CommandSubscribe.Latest
-        await wire.ask(subscribe(self._topic.name, self.NAME, kind, initialPosition=latest))
+        await wire.ask(subscribe(self.topic.name, self.NAME, kind, initialPosition=latest))
 
     async def _unsubscribe(self, wire: Wire) -> None:
         self._unsure = True

@@ -22,7 +22,7 @@ from crash.lives import Setup
 from crash.raw_load import subscribe
 from crash.record import Report, few
 from crash.through_lives import RETRY_SECONDS, ThroughLives
-from crash.wire import dial
+from crash.wire import dial_owner
 
 CATCH_UP_SECONDS = 90.0
 
@@ -53,6 +53,7 @@ class Topic:
     def __init__(self, load: "DeliveryLoad", name: str, shape: Shape) -> None:
         self.load = load
         self.name = name
+        self.lives = load.setup.lives.of(name)
         self.shape = shape
         self.messages = Messages(self.alarm)
         self._keys = {f"{name}-{number}": keys for number, keys in enumerate(shape.keys)}
@@ -81,7 +82,7 @@ class Topic:
     async def create(self) -> None:
         """The subscriptions exist before the first message."""
         for name, book in self.books.items():
-            wire = await dial(self.load.setup.port)
+            wire = await dial_owner(self.load.setup.port, self.name)
             await wire.ask(subscribe(self.name, name, book.kind.type))
             wire.end("done")
         if self.shape.once:
@@ -100,7 +101,7 @@ class Topic:
                 count
                 for book in self.books.values()
                 for life, count in book.safe.items()
-                if life < self.load.setup.lives.kills
+                if life < self.lives.kills
             ),
             counts_tested=sum(book.counts_tested for book in self.books.values()),
             subscriptions_deleted=sum(passer.deleted for passer in self.passers),
@@ -175,7 +176,7 @@ class DeliveryLoad(ThroughLives):
     ) -> list["asyncio.Task[None]"]:
         tasks = []
         for worker in workers:
-            tasks.append(self.spawn(worker.work))
+            tasks.append(self.spawn(worker.work, worker.topic.name))
             tasks[-1].set_name(str(worker))
         return tasks
 

@@ -37,14 +37,14 @@ class FileEvents:
         while self._read():
             pass
 
-    def await_change(self, prefix: str, seconds: float) -> bool:
-        """Wait for a change of a file whose path begins so; False if none came in time."""
+    def await_change(self, part: str, seconds: float) -> bool:
+        """Wait for a change of a file whose path has this part; False if none came in time."""
         poll = select.poll()
         poll.register(self._fd, select.POLLIN)
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             poll.poll(left * 1000)
-            if any(path.startswith(prefix) for path in self._read()):
+            if any(part in path for path in self._read()):
                 return True
         return False
 

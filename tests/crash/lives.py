@@ -4,13 +4,19 @@ import multiprocessing
 from dataclasses import dataclass, field
 from typing import Any
 
+from magnetar_broker.names.ownership import Divided
+from magnetar_proto.names import TopicName
+
 CONTEXT = multiprocessing.get_context("spawn")
 """Clients of other processes begin afresh: the threads of an official client outlive no fork."""
 DEAD = -1
+SLOTS = 12
+"""1, 2, 3 and 4 workers divide them: whatever their number, one serves all topics of a slot."""
 
 
 class Lives:
-    """A *life* is the time between two kills, numbered by the kills before it.
+    """A *life* is the time between two kills of the process that serves a topic, numbered by the
+    kills before it.
 
     Only one process calls `killed`, `starting` and `started`; all may look.
     """
@@ -69,6 +75,24 @@ class Lives:
             return self.life if self.life == kills else None
 
 
+class WorkersLives:
+    """The lives of a broker's workers, of which there may be others after every start."""
+
+    def __init__(self, workers: int = 1) -> None:
+        self.workers = workers
+        """Only to be used where `of_worker` is."""
+        self._slots = [Lives() for _ in range(SLOTS)]
+
+    def of(self, topic: str) -> Lives:
+        """Those of the process that serves a topic."""
+        return self._slots[Divided([""] * SLOTS).worker_of(TopicName.parse(topic))]
+
+    def of_worker(self, worker: int | None) -> list[Lives]:
+        """Those that end with a worker; None is the whole broker."""
+        slots = enumerate(self._slots)
+        return [one for slot, one in slots if worker in (None, slot % self.workers)]
+
+
 @dataclass
 class Tally:
     """Figures of one load while it runs; written by it alone."""
@@ -92,7 +116,7 @@ class Setup:
     """The beginning of its topics' names; no other client uses them."""
     port: int
     http_url: str
-    lives: Lives
+    lives: WorkersLives
     alarms: Any
     """A queue for problems that make it pointless to continue."""
     tally: Tally = field(default_factory=Tally)

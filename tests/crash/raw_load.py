@@ -16,7 +16,7 @@ from crash.books import AckBook, Place, Stored, Written, verdict
 from crash.lives import Setup
 from crash.record import Report
 from crash.through_lives import ThroughLives, first
-from crash.wire import Wire, dial
+from crash.wire import Wire, dial_owner
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import encode_ack
 from magnetar_proto.batch import encode_batch
@@ -267,13 +267,13 @@ class Topic:
     async def create(self) -> None:
         """The subscriptions exist before the first message; one of them keeps everything."""
         for name in (AUDIT, HOLES, CUMULATIVE):
-            wire = await dial(self.load.setup.port)
+            wire = await dial_owner(self.load.setup.port, self.name)
             await wire.ask(subscribe(self.name, name, pb.CommandSubscribe.Shared))
             wire.end("done")
 
     async def mark_end(self) -> None:
         """One more entry, behind all others, and not acknowledged yet."""
-        wire = await dial(self.load.setup.port)
+        wire = await dial_owner(self.load.setup.port, self.name)
         receipt = asyncio.get_running_loop().create_future()
         wire.on_receipt = lambda _, __, ledger, entry: receipt.set_result((ledger, entry))
         await wire.ask(pb.CommandProducer(topic=self.name, producer_id=1, request_id=0))
@@ -299,7 +299,7 @@ class Topic:
 
     async def read(self) -> tuple[list[Stored], list[str]]:
         """All there is, in order, and what is damaged of it."""
-        wire = await dial(self.load.setup.port)
+        wire = await dial_owner(self.load.setup.port, self.name)
         bodies = {one.written.producer: one.bodies for one in self.producers}
         reading = Reading(bodies | {END: [Body(1, b"")]})
         wire.on_messages = lambda frames: reading.take(frames, wire)
@@ -368,8 +368,9 @@ class RawLoad(ThroughLives):
         """Work until `stop`, then compare."""
         for topic in self.topics:
             await topic.create()
-        producers = [self.spawn(one.work) for topic in self.topics for one in topic.producers]
-        consumers = [self.spawn(one.work) for topic in self.topics for one in topic.consumers]
+        topics = self.topics
+        producers = [self.spawn(one.work, t.name) for t in topics for one in t.producers]
+        consumers = [self.spawn(one.work, t.name) for t in topics for one in t.consumers]
         started.set()
         await asyncio.get_running_loop().run_in_executor(None, stop.wait)
         self.stopping.set_result(None)
@@ -389,7 +390,7 @@ class RawLoad(ThroughLives):
         stored, problems = await topic.read()
         tested = sum(book.answered() for book in topic.books)
         tested += sum(entry.place <= topic.books[1].mark for entry in stored)
-        draining = [self.spawn(one.work) for one in topic.consumers[::2]]
+        draining = [self.spawn(one.work, topic.name) for one in topic.consumers[::2]]
         if not await topic.drained():
             problems.append("what was not acknowledged does not come again")
         for task in draining:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from crash.lives import Setup
-from crash.wire import Gone, Wire, dial
+from crash.wire import Gone, Wire, dial_owner
 
 RETRY_SECONDS = 0.02
 
@@ -20,16 +20,16 @@ class ThroughLives:
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
 
-    def spawn(self, work: Work) -> "asyncio.Task[None]":
-        """Begin to work; what fails ends the whole torture."""
-        return asyncio.get_running_loop().create_task(self._through_lives(work))
+    def spawn(self, work: Work, topic: str) -> "asyncio.Task[None]":
+        """Begin to work on a topic; what fails ends the whole torture."""
+        return asyncio.get_running_loop().create_task(self._through_lives(work, topic))
 
-    async def _through_lives(self, work: Work) -> None:
+    async def _through_lives(self, work: Work, topic: str) -> None:
         """Do it over one connection after the other."""
         try:
             while True:
                 try:
-                    if await self._over_one(work):
+                    if await self._over_one(work, topic):
                         return
                 except (Gone, OSError):
                     pass  # it is dead, or was killed meanwhile
@@ -38,19 +38,23 @@ class ThroughLives:
             self.setup.alarm(f"{work} failed: {error!r}")
             raise
 
-    async def _over_one(self, work: Work) -> bool:
+    async def _over_one(self, work: Work, topic: str) -> bool:
         """Work over one connection; whether it is done."""
-        lives = self.setup.lives
+        lives = self.setup.lives.of(topic)
         life = lives.connectable
         if life is None:
             return False
-        wire = await dial(self.setup.port)
+        wire = await dial_owner(self.setup.port, topic)
         try:
             if life != lives.connectable:
                 return False
             await work(wire, life)
             return not wire.gone.done()
         finally:
+            if wire.lost and life == lives.kills:
+                self.setup.alarm(
+                    f"{topic}: a connection ended ({wire.why}), and its process was not killed"
+                )
             wire.end("done")
 
 

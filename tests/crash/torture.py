@@ -1,19 +1,22 @@
 """Kill the broker under load, again and again, and compare what it promised with what it kept.
 
-`make torture CYCLES=n [SEED=s]`.  Each era has topics and clients of its own: official ones in
-this process and in another one, raw ones in two more.  At its end everything is read and
-compared, the broker is restarted in good order, compared again, and the topics are emptied.
+`make torture CYCLES=n [SEED=s] [BROKER_WORKERS=n]`.  Each era has topics and clients of its own:
+official ones in this process and in another one, raw ones in two more.  At its end everything is
+read and compared, the broker is restarted in good order, compared again, and the topics are
+emptied.
+
+With several workers a kill is of one of its processes or of all (`victims.py`), and the number of
+workers changes.
 """
 
-import os
 import random
 import shutil
-import signal
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,9 +27,11 @@ from crash.backlogs import differences
 from crash.clients import Clients
 from crash.delivery_load import delivery_load
 from crash.file_events import FileEvents
-from crash.lives import CONTEXT, Lives, Setup
+from crash.lives import CONTEXT, Setup, WorkersLives
 from crash.raw_load import raw_load
 from crash.record import Promise, Report, few
+from crash.victims import Trouble, Victim, WholeBroker, some_victim
+from magnetar_broker.verify import check
 from magnetar_proto import PulsarApi_pb2 as pb
 from raw_client import RawClient
 from running_broker import RunningBroker
@@ -153,21 +158,29 @@ class Torture:
     """One run over one broker; `go` does it all."""
 
     def __init__(
-        self, broker: RunningBroker, seed: int, cycles: int, output: Callable[[str], None] = print
+        self,
+        broker: RunningBroker,
+        seed: int,
+        cycles: int,
+        workers: int = 1,
+        output: Callable[[str], None] = print,
     ) -> None:
+        """`workers` is the most that it has; it must be started with so many."""
         self.broker = broker
         self.summary = Summary()
         self.seed = seed
         self.cycles = cycles
         self._print = output
         self._random = random.Random(seed)
-        self._lives = Lives()
+        self._workers = workers
+        self._lives = WorkersLives(workers)
         self._alarms = CONTEXT.SimpleQueue()
-        self._kind = ""
 
     def go(self) -> Summary:
         """Kill the broker so many times, in as many eras as that takes."""
-        with FileEvents(self.broker.data_dir, "segments", "journal") as events:
+        stores = ["", *(f"workers/{number}/" for number in range(1, self._workers))]
+        folders = [f"{store}{name}" for store in stores for name in ("", "segments", "journal")]
+        with FileEvents(self.broker.data_dir, *filter(None, folders)) as events:
             self._events = events
             while self.summary.cycles < self.cycles and not self.summary.report.problems:
                 self._era(min(CYCLES_OF_AN_ERA, self.cycles - self.summary.cycles))
@@ -193,7 +206,10 @@ class Torture:
             for child in children:
                 child.start()
             for _ in range(cycles):
-                self._cycle()
+                try:
+                    self._cycle()
+                except Trouble as trouble:
+                    self._alarms.put(str(trouble))
                 if not self._alarms.empty():
                     self.broker.kill()  # leave everything as it is
                     self.summary.report.problems += list(self._raised())
@@ -226,19 +242,23 @@ class Torture:
         """The broker's own counts, before and after a restart in good order."""
         expected = report.backlogs
         problems = few("backlogs differ", differences(self.broker.http_url, expected))
-        self._lives.killed()
-        self._lives.starting()
-        self.broker.restart()
-        self._lives.started()
-        with RawClient(self.broker.port) as client:
-            for number, (topic, name) in enumerate(expected):
+        self.broker.stop()
+        verified = check(str(self.broker.data_dir), with_progress=False)
+        problems += few("damaged files", verified.problems)
+        self._change_settings()
+        self.broker.start()
+        with ExitStack() as clients:
+            consumers = []
+            for topic, name in expected:
+                client = clients.enter_context(RawClient.of_topic(self.broker.port, topic))
                 # This also loads the topic, for its figures to be there.
-                client.subscribe(topic, name, pb.CommandSubscribe.Shared, consumer_id=number)
+                client.subscribe(topic, name, pb.CommandSubscribe.Shared)
+                consumers.append(client)
             problems += few(
                 "backlogs differ after a restart", differences(self.broker.http_url, expected)
             )
-            for number, _ in enumerate(expected):
-                client.request(pb.CommandUnsubscribe(consumer_id=number, request_id=0))
+            for client in consumers:
+                client.request(pb.CommandUnsubscribe(consumer_id=1, request_id=0))
         return problems
 
     # A cycle --------------------------------------------------------------------------------
@@ -247,17 +267,22 @@ class Torture:
         before = self._figures()
         began = time.monotonic()
         moment = self._random.choice(MOMENTS)
+        victim = some_victim(self.broker, self._lives, self._random)
+        workers = self._lives.workers
         self._live()
-        moment = self._kill_at(moment)
+        moment = self._kill_at(moment, victim)
         lived = time.monotonic() - began
-        kinds = [moment]
-        self.broker.settings = SETTINGS | self._random.choice(STORAGE)
-        while self._random.random() < KILLED_AT_START and len(kinds) < KILLS_OF_A_CYCLE:
+        kinds = [moment if workers == 1 else f"{victim} of {workers} {moment}"]
+        if victim.starts_anew:
+            self._change_settings()
+        while (
+            isinstance(victim, WholeBroker)
+            and self._random.random() < KILLED_AT_START
+            and len(kinds) < KILLS_OF_A_CYCLE
+        ):
             kinds.append(self._start_and_kill())
         began = time.monotonic()
-        self._lives.starting()
-        self.broker.start()
-        self._lives.started()
+        victim.recover()
         self.summary.ready_seconds.append(time.monotonic() - began)
         self.summary.kills.update(kinds)
         self.summary.cycles += 1
@@ -277,8 +302,14 @@ class Torture:
         """Let the clients work for a while."""
         time.sleep(self._random.uniform(0, LONGEST_LIFE_SECONDS))
 
-    def _kill_at(self, moment: str) -> str:
-        """Kill the broker then; returns what the moment was."""
+    def _change_settings(self) -> None:
+        """Of the next start."""
+        workers = self._lives.workers = self._random.randint(1, self._workers)
+        several = {"magnetarWorkers": str(workers)}
+        self.broker.settings = SETTINGS | self._random.choice(STORAGE) | several
+
+    def _kill_at(self, moment: str, victim: Victim) -> str:
+        """Strike then; returns what the moment was."""
         if moment in FILES:
             self._events.forget()
             if self._events.await_change(FILES[moment], LONGEST_WAIT_SECONDS):
@@ -287,35 +318,29 @@ class Torture:
                 moment = "at random"
         elif moment != "at random":
             promise = Promise.RECEIPT if "receipt" in moment else Promise.ACK
-            if self._here.record.kill_at_next(promise, self._kill, LONGEST_WAIT_SECONDS):
-                self.broker.kill()
+            if self._here.record.kill_at_next(promise, victim.strike, LONGEST_WAIT_SECONDS):
                 return moment
             moment = "at random"
-        self._kill()
-        self.broker.kill()
+        victim.strike()
         return moment
-
-    def _kill(self) -> None:
-        """The process is waited for later."""
-        self._lives.killed()
-        os.kill(self.broker.pid, signal.SIGKILL)
 
     def _start_and_kill(self) -> str:
         """Start it, and kill it before it is ready or just then."""
         moment = self._random.choice(("while starting", "in recovery"))
         self._events.forget()
-        self._lives.starting()
+        self.broker.kill()  # the rest of it
+        for lives in self._lives.of_worker(None):
+            lives.starting()
         self.broker.begin()
         if moment == "while starting":
             time.sleep(self._random.uniform(0, LONGEST_START_SECONDS))
         else:
-            prefix = self._random.choice(("checkpoint-", "segments/"))
-            if self._events.await_change(prefix, RECOVERY_SECONDS):
+            part = self._random.choice(("checkpoint-", "segments/"))
+            if self._events.await_change(part, RECOVERY_SECONDS):
                 self._delay()
             else:
                 moment = "while starting"
-        self._kill()
-        self.broker.kill()
+        WholeBroker(self.broker, self._lives, self._random).strike()
         return moment
 
     def _delay(self) -> None:
@@ -346,14 +371,16 @@ class Progress:
 @click.command()
 @click.option("--cycles", default=100, show_default=True, help="How many times to kill it.")
 @click.option("--seed", type=int, help="Of the moments of the kills; a new one each time.")
-def main(cycles: int, seed: int | None) -> None:
+@click.option("--workers", type=click.IntRange(1, 4), default=1, help="The most that it has.")
+def main(cycles: int, seed: int | None, workers: int) -> None:
     """Kill a broker under load again and again, and print the outcome."""
     seed = random.randrange(1 << 32) if seed is None else seed
     directory = Path(tempfile.mkdtemp(prefix="magnetar-torture-"))
     click.echo(f"seed {seed}, data in {directory}")
-    broker = RunningBroker(directory / "data", **SETTINGS).start()
+    several = {"magnetarWorkers": str(workers)}
+    broker = RunningBroker(directory / "data", **SETTINGS, **several).start()
     try:
-        summary = Torture(broker, seed, cycles, Progress(cycles)).go()
+        summary = Torture(broker, seed, cycles, workers, Progress(cycles)).go()
         good = not summary.report.problems
         click.echo(f"\n{summary}")
     except BaseException:
@@ -365,7 +392,8 @@ def main(cycles: int, seed: int | None) -> None:
             shutil.rmtree(directory)
         else:
             click.echo(f"The data directory and the broker's log are kept in {directory}; "
-                       f"repeat it with make torture CYCLES={cycles} SEED={seed}")  # fmt: skip
+                       f"repeat it with make torture CYCLES={cycles} SEED={seed} "
+                       f"BROKER_WORKERS={workers}")  # fmt: skip
     raise SystemExit(not good)
 
 

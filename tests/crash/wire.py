@@ -11,6 +11,7 @@ from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import FIELDS, decode, encode
 from magnetar_proto.frames import Frame, FrameDecoder
 from magnetar_proto.sends import decode_receipt
+from raw_client import Closed, process_of
 
 MAX_FRAME = 6 << 20
 PROTOCOL_VERSION = 21
@@ -33,6 +34,8 @@ class Wire(asyncio.Protocol):
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the connection has ended; its result is None, never an exception."""
         self.why = ""
+        self.lost = False
+        """Whether it was not this side that ended it."""
         self._decoder = FrameDecoder(MAX_FRAME)
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._connected: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -45,6 +48,7 @@ class Wire(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
 
     def connection_lost(self, error: Exception | None) -> None:
+        self.lost = not self.gone.done()
         self.end(str(error or "closed by the broker"))
 
     def pause_writing(self) -> None:
@@ -74,7 +78,8 @@ class Wire(asyncio.Protocol):
         elif kind == Kind.CONNECTED:
             self._connected.set_result(command)
         elif (waiting := self._answers.pop(getattr(command, "request_id", -1), None)) is not None:
-            waiting.set_result(command)
+            if not waiting.done():  # else this side has ended the connection
+                waiting.set_result(command)
         elif kind != Kind.ACTIVE_CONSUMER_CHANGE:
             # The topic failed or a message was refused: come back like an official client.
             self.end(f"{FIELDS[kind]}: {command}")
@@ -94,10 +99,16 @@ class Wire(asyncio.Protocol):
             for waiting in (self._connected, *self._answers.values()):
                 waiting.cancel()
 
-    async def hello(self) -> None:
-        """The handshake."""
+    async def hello(self, process: str | None) -> None:
+        """The handshake; `process` is the address of the broker's process to be served by."""
         self.write(
-            encode(pb.CommandConnect(client_version="raw", protocol_version=PROTOCOL_VERSION))
+            encode(
+                pb.CommandConnect(
+                    client_version="raw",
+                    protocol_version=PROTOCOL_VERSION,
+                    proxy_to_broker_url=process,
+                )
+            )
         )
         await self._awaited(self._connected)
 
@@ -131,12 +142,25 @@ class Wire(asyncio.Protocol):
             raise
 
 
-async def dial(port: int) -> Wire:
+async def dial(port: int, process: str | None = None) -> Wire:
     """A connection after its handshake; `Gone` or OSError if that fails."""
     _, wire = await asyncio.get_running_loop().create_connection(Wire, "127.0.0.1", port)
     try:
-        await wire.hello()
+        await wire.hello(process)
     except BaseException:
         wire.end("no handshake")
         raise
     return wire
+
+
+async def dial_owner(port: int, topic: str) -> Wire:
+    """A connection to the process that serves a topic; `Gone` or OSError if that fails."""
+    wire = await dial(port)
+    try:
+        found = await wire.ask(pb.CommandLookupTopic(topic=topic, request_id=0))
+        process = process_of(found)
+    except Closed as error:
+        raise Gone(str(error)) from error
+    finally:
+        wire.end("looked up")
+    return await dial(port, process)

@@ -1,0 +1,218 @@
+"""What of a broker is killed or paused, and how it comes back."""
+
+import os
+import random
+import re
+import select
+import signal
+import time
+from collections.abc import Callable, Iterable
+
+from crash.lives import WorkersLives
+from raw_client import Closed, RawClient
+from running_broker import RunningBroker
+
+END_SECONDS = 60.0
+"""Until a process has ended that was killed, or asked to stop."""
+START_SECONDS = 60.0
+RETRY_SECONDS = 0.02
+PAUSED = 0.15
+"""How often a process is paused instead of killed."""
+PAUSE_SECONDS = (0.2, 4.0)
+CONTROLLER = "controller"
+REFUSED = "is in use by process"
+"""What a start says while another broker has the data directory."""
+
+
+class Trouble(Exception):
+    """The broker does what it must not."""
+
+
+def pids_of(broker: RunningBroker) -> dict[str, int]:
+    """The processes of a broker besides its supervisor, by name, as it has logged them."""
+    found = re.findall(r"(controller|worker-\d+) is process (\d+)", broker.log)
+    return {name: int(pid) for name, pid in found}
+
+
+class Processes:
+    """Processes that are about to end; `close` in any case."""
+
+    def __init__(self, pids: Iterable[int]) -> None:
+        self._fds = {pid: os.pidfd_open(pid) for pid in pids}
+
+    def await_end(self, seconds: float = END_SECONDS) -> None:
+        """Return when all have ended."""
+        deadline = time.monotonic() + seconds
+        for pid, fd in self._fds.items():
+            if not self._has_ended(fd, max(0.0, deadline - time.monotonic())):
+                raise Trouble(f"process {pid} does not end")
+
+    def alive(self) -> list[int]:
+        """Those that have not ended."""
+        return [pid for pid, fd in self._fds.items() if not self._has_ended(fd, 0)]
+
+    def close(self) -> None:
+        for fd in self._fds.values():
+            os.close(fd)
+
+    @staticmethod
+    def _has_ended(fd: int, seconds: float) -> bool:
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
+
+
+class Victim:
+    """`strike` once, in any thread; then `recover` once."""
+
+    starts_anew = False
+    """Whether `recover` starts the broker as users do, so that its settings may have changed."""
+
+    def __init__(self, broker: RunningBroker, lives: WorkersLives, dice: random.Random) -> None:
+        self.broker = broker
+        self.lives = lives
+        self.dice = dice
+
+    def __str__(self) -> str:
+        return type(self).__name__
+
+    def strike(self) -> None:
+        """Do it; returns at once."""
+        raise NotImplementedError
+
+    def recover(self) -> None:
+        """Return when the broker serves all topics again."""
+        raise NotImplementedError
+
+    def _end_lives(self, worker: int | None = None) -> None:
+        for one in self.lives.of_worker(worker):
+            one.killed()
+
+    def _begin_lives(self, worker: int | None, begin: Callable[[], None]) -> None:
+        of_worker = self.lives.of_worker(worker)
+        for one in of_worker:
+            one.starting()
+        begin()
+        for one in of_worker:
+            one.started()
+
+    def _await_worker(self, number: int) -> None:
+        """Return when a worker serves clients."""
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                RawClient(self.broker.port, process=f"worker-{number}:{self.broker.port}").close()
+            except (Closed, OSError):
+                time.sleep(RETRY_SECONDS)
+            else:
+                return
+        raise Trouble(f"worker {number} is not back")
+
+
+class WholeBroker(Victim):
+    """All processes at once."""
+
+    starts_anew = True
+
+    def strike(self) -> None:
+        self._end_lives()
+        os.killpg(self.broker.pid, signal.SIGKILL)
+
+    def recover(self) -> None:
+        self.broker.kill()
+        self._begin_lives(None, self._start)
+
+    def _start(self) -> None:
+        self.broker.start()
+
+
+class Worker(Victim):
+    """One worker: the clients of the others notice nothing."""
+
+    def strike(self) -> None:
+        self._number = self.dice.randrange(self.lives.workers)
+        pid = pids_of(self.broker)[f"worker-{self._number}"]
+        self._process = Processes([pid])
+        self._end_lives(self._number)
+        os.kill(pid, signal.SIGKILL)
+
+    def recover(self) -> None:
+        self._process.await_end()
+        self._process.close()
+        self._begin_lives(self._number, lambda: self._await_worker(self._number))
+
+
+class Controller(Victim):
+    """The controller: the supervisor stops the workers, and starts everything again."""
+
+    def strike(self) -> None:
+        pids = pids_of(self.broker)
+        self._all = Processes(pids.values())
+        self._end_lives()
+        os.kill(pids[CONTROLLER], signal.SIGKILL)
+
+    def recover(self) -> None:
+        self._all.await_end()
+        self._all.close()
+        self._end_lives()  # once more: what was sent while they stopped may have been stored
+        self._begin_lives(None, self._await_all)
+
+    def _await_all(self) -> None:
+        for number in range(self.lives.workers):
+            self._await_worker(number)
+
+
+class Supervisor(Victim):
+    """The process that the user started, alone: all others stop by themselves, and a start before
+    they have ended is refused."""
+
+    starts_anew = True
+
+    def strike(self) -> None:
+        self._others = Processes(pids_of(self.broker).values())
+        self._end_lives()
+        os.kill(self.broker.pid, signal.SIGKILL)
+
+    def recover(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while not self.broker.try_start():
+            refusal = self.broker.log.splitlines()[-1]
+            if REFUSED not in refusal or time.monotonic() > deadline:
+                raise Trouble(f"the broker does not start: {refusal}")
+        if alive := self._others.alive():
+            raise Trouble(f"the broker has started while {alive} of the one before it live")
+        self._others.close()
+        self._end_lives()  # once more: what was sent while they stopped may have been stored
+        self._begin_lives(None, lambda: None)
+
+
+class Pause(Victim):
+    """One process, for some time; no connection ends, and nothing is lost."""
+
+    def __init__(
+        self, broker: RunningBroker, lives: WorkersLives, dice: random.Random, name: str
+    ) -> None:
+        super().__init__(broker, lives, dice)
+        self._name = name
+
+    def __str__(self) -> str:
+        return f"Pause of {self._name}"
+
+    def strike(self) -> None:
+        self._pid = pids_of(self.broker)[self._name]
+        os.kill(self._pid, signal.SIGSTOP)
+
+    def recover(self) -> None:
+        time.sleep(self.dice.uniform(*PAUSE_SECONDS))
+        os.kill(self._pid, signal.SIGCONT)
+
+
+def some_victim(broker: RunningBroker, lives: WorkersLives, dice: random.Random) -> Victim:
+    """Any, of those that the broker has."""
+    if lives.workers == 1:
+        return WholeBroker(broker, lives, dice)
+    if dice.random() < PAUSED:
+        names = (CONTROLLER, *(f"worker-{number}" for number in range(lives.workers)))
+        return Pause(broker, lives, dice, dice.choice(names))
+    kind = dice.choice((WholeBroker, Worker, Worker, Worker, Controller, Supervisor))
+    return kind(broker, lives, dice)
