@@ -37,8 +37,12 @@ class Process:
         """Report that the start is complete."""
         self.context.control.send(Ready())
 
+    def stop(self) -> None:
+        """Stop as if the supervisor had asked to; it starts this process again."""
+        self._stop.set()
+
     async def stopped(self) -> None:
-        """Return when the supervisor asks to stop, or is gone."""
+        """Return when the supervisor asks to stop, or is gone, or `stop` was called."""
         await self._stop.wait()
 
     def end(self) -> None:
@@ -52,5 +56,5 @@ class Process:
             if isinstance(message, Peer):
                 self._meet(message)
             elif isinstance(message, Stop):
-                self._stop.set()
+                self.stop()
                 self._loop.remove_reader(self.context.control.fileno())

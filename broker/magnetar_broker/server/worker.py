@@ -118,6 +118,9 @@ class Worker:
         try:
             await store.advance_beyond(await controller.request("segments.join", store.last_id))
             await broker.start()
+            # The controller may have closed the link though both live: it loads no topic here any
+            # more, and the policies that are known here are no longer those that it has answered.
+            controller.when_ended(process.stop)
             self._accept(broker, listener)
             process.ready()
             await process.stopped()

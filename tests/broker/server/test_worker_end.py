@@ -1,0 +1,48 @@
+"""When a worker ends although nobody has asked it to."""
+
+import asyncio
+import socket
+from contextlib import closing
+from pathlib import Path
+
+from fakes.workers import listening_socket
+from magnetar_broker.config import Settings
+from magnetar_broker.links.link import Link
+from magnetar_broker.server.children import Context
+from magnetar_broker.server.control import Peer, Ready, control_pair
+from magnetar_broker.server.engine import data_disk
+from magnetar_broker.server.links import connect
+from magnetar_broker.server.process import Process
+from magnetar_broker.server.several import Prepared
+from magnetar_broker.server.worker import Worker
+from magnetar_storage.local import directories, layout
+
+HANGS_SECONDS = 60.0
+
+
+async def test_a_worker_without_the_controller_ends(tmp_path: Path) -> None:
+    """Even if the supervisor does not stop it: the link may end while the controller lives."""
+    settings = Settings(data_dir=str(tmp_path / "data"), broker_service_port=0)
+    disk = data_disk(settings)
+    with closing(disk.lock(layout.LOCK_FILE)) as lock:
+        directories.prepare(disk, 2)
+        supervisor, control = control_pair()
+        process = Process(Context(1, 2, 1, control, [listening_socket()]))
+        running = asyncio.create_task(Worker(Prepared(settings, lock, 6650), process).run())
+        ours, theirs = socket.socketpair()
+        supervisor.send(Peer(None, 1, theirs))
+        theirs.close()
+        link = Link("worker-1", process.clock, process.tasks)
+        link.serve(dict.fromkeys(("names.start", "names.stop", "segments.join"), stub))
+        process.tasks.spawn(connect(link, ours, process.stretches))
+        while not any(isinstance(message, Ready) for message in supervisor.receive()):
+            await asyncio.sleep(0)
+        link.close()
+        await asyncio.wait_for(running, HANGS_SECONDS)
+        process.end()
+        supervisor.close()
+        control.close()
+
+
+def stub(*_: object) -> int:
+    return 0
