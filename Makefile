@@ -110,11 +110,11 @@ fuzz: setup ## Feed malformed input to parsers, stores and a broker: MINUTES=10 
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/pip install --quiet -e '.[fuzz]'
 	@PYTHONPATH=tests $(BIN)/python -m fuzz run --minutes $(MINUTES) $(if $(TARGET),--target $(TARGET))
 
-torture: setup ## Kill the broker CYCLES times under load and compare (SEED=s repeats a run)
+torture: setup ## Kill the broker CYCLES times under load and compare (SEED=s repeats a run), of BROKER_WORKERS=1 at most
 	@cd tests && ../$(BIN)/python -m crash.torture --cycles $(or $(CYCLES),100) $(if $(SEED),--seed $(SEED)) --workers $(or $(BROKER_WORKERS),1)
 
 torture-admin: setup ## Kill it CYCLES times while topics, policies and schemas are created and deleted (SEED=s)
-	@cd tests && ../$(BIN)/python -m crash.admin_torture --cycles $(or $(CYCLES),100) $(if $(SEED),--seed $(SEED))
+	@cd tests && ../$(BIN)/python -m crash.admin_torture --cycles $(or $(CYCLES),100) $(if $(SEED),--seed $(SEED)) --workers $(or $(BROKER_WORKERS),1)
 
 soak: MINUTES = 30
 soak: setup ## Half speed for MINUTES with clients that connect and leave; fails if memory or files grow

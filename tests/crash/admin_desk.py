@@ -5,9 +5,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import count
 from random import Random
+from typing import Any
 
 from admin_http import Admin, Answer
 from crash.admin_books import LogBook, NamespaceBook
+from crash.owners import Owners
 from raw_client import Closed, RawClient
 from running_broker import RunningBroker
 
@@ -30,9 +32,15 @@ class Desk:
     """
 
     def __init__(
-        self, broker: RunningBroker, namespace: str, dice: Random, answered: Callable[[], None]
+        self,
+        broker: RunningBroker,
+        namespace: str,
+        dice: Random,
+        answered: Callable[[], None],
+        struck: Callable[[], bool],
     ) -> None:
-        """`answered` is called at once when something was."""
+        """`answered` is called at once when something was; `struck` tells whether a part of the
+        broker was killed."""
         self.namespace = namespace
         self.done: dict[str, int] = {}
         """How often each operation was answered."""
@@ -44,6 +52,7 @@ class Desk:
         self._broker = broker
         self._dice = dice
         self._answered = answered
+        self._struck = struck
         self._admin = Admin(broker)
         self._numbers = count()
         self._sent: dict[int, tuple[str, int, int]] = {}
@@ -51,7 +60,9 @@ class Desk:
         self._flying: set[int] = set()
         """Messages of the last producer whose receipts are awaited."""
         self._producer = 0
-        self._client: RawClient
+        self._clients: Owners
+        self._sender: RawClient
+        """The connection of the last producer."""
 
     @property
     def book(self) -> NamespaceBook:
@@ -82,6 +93,13 @@ class Desk:
         self.candidates = [after if changed and after is not None else before]
         self.book.let_go()
         return answer
+
+    def _read(self, path: str) -> Any:
+        """What the broker tells."""
+        answer = self._admin.get(path)
+        if answer.status != 200:
+            raise Wrong(f"GET {path}: {answer}")
+        return answer.json
 
     def _count(self, what: str) -> None:
         self.done[what] = self.done.get(what, 0) + 1

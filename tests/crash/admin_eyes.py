@@ -12,6 +12,7 @@ from crash.admin_books import (
     SeenNamespace,
 )
 from crash.books import Place
+from crash.owners import Owners
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import parse_metadata
 from magnetar_proto.ids import MessageId
@@ -46,14 +47,14 @@ class Eyes:
         if answer.status == 404:
             return SeenNamespace(False, {}, {name: self._nothing(name) for name in self._families})
         holds = _holds(answer.json)
-        with RawClient(self._port) as client:
-            families = {name: self._family(client, name) for name in self._families}
+        with Owners(self._port) as clients:
+            families = {name: self._family(clients, name) for name in self._families}
         return SeenNamespace(True, holds, families)
 
     def _nothing(self, name: str) -> SeenFamily:
         return SeenFamily(None, {}, self._schemas(name), 0, {})
 
-    def _family(self, client: RawClient, name: str) -> SeenFamily:
+    def _family(self, clients: Owners, name: str) -> SeenFamily:
         path = f"persistent/{self._namespace}/{name}"
         answer = self._admin.get(f"{path}/partitions")
         listed = self._admin.get(f"persistent/{self._namespace}").json
@@ -65,8 +66,8 @@ class Eyes:
         assert explained.status == 200, explained
         parts = {index: f"{path}-partition-{index}" for index in range(partitions)} or {-1: path}
         assert all(_url(part) in listed for part in parts.values()), listed
-        logs = {index: self._log(client, part) for index, part in parts.items()}
-        producers = max(count_producers(client, _url(part)) for part in parts.values())
+        logs = {index: self._log(clients.of(_url(part)), part) for index, part in parts.items()}
+        producers = max(count_producers(clients, _url(part)) for part in parts.values())
         return SeenFamily(partitions, _holds(explained.json), self._schemas(name), producers, logs)
 
     def _schemas(self, name: str) -> dict[int, str]:
@@ -131,8 +132,9 @@ def _is_of(frame: Received, consumer: int) -> bool:
     )
 
 
-def count_producers(client: RawClient, topic: str) -> int:
+def count_producers(clients: Owners, topic: str) -> int:
     """How many a topic takes, up to `MOST_PRODUCERS`."""
+    client = clients.of(topic)
     opened = 0
     while opened < MOST_PRODUCERS:
         answer = client.produce(topic, producer_id=1 + opened)

@@ -6,8 +6,9 @@ from crash.admin_eyes import Eyes
 from crash.admin_messages import Messages
 from crash.admin_settings import AdminSettings
 from crash.admin_topics import TopicLife
+from crash.owners import Owners
 from magnetar_proto import PulsarApi_pb2 as pb
-from raw_client import Kind, RawClient, metadata, send_frame
+from raw_client import Kind, metadata, send_frame
 
 BURST = 12
 MAKES = 0.15
@@ -22,7 +23,8 @@ class AdminLoad(Messages, TopicLife, AdminSettings):
     # Living -------------------------------------------------------------------------
 
     def live(self) -> None:
-        """Go on until the connection is lost; raises `Wrong` at once when something is."""
+        """Go on until the broker or a part of it was killed; raises `Wrong` at once when something
+        is."""
         operations = [
             (self._publish, 6), (self._subscribe, 3), (self._unsubscribe, 1), (self._ack, 3),
             (self._skip, 2), (self._skip_all, 1), (self._go_back, 1), (self._truncate, 1),
@@ -33,8 +35,8 @@ class AdminLoad(Messages, TopicLife, AdminSettings):
         ]  # fmt: skip
         actions, weights = zip(*operations, strict=True)
         try:
-            with RawClient(self._broker.port) as self._client:
-                while True:
+            with Owners(self._broker.port) as self._clients:
+                while not self._struck():
                     if not self.book.exists:
                         self._make_namespace()
                     elif self._dice.random() < MAKES or not self.book.families:
@@ -43,6 +45,10 @@ class AdminLoad(Messages, TopicLife, AdminSettings):
                         self._dice.choices(actions, weights)[0]()
         except LOST:
             self._land()  # what was confirmed before the end counts
+        except Wrong:
+            if not self._struck():  # else it may have failed because of that
+                raise
+            self._land()
 
     def look(self) -> list[str]:
         """What is wrong after a kill, compared with everything that may be right."""
@@ -78,7 +84,8 @@ class AdminLoad(Messages, TopicLife, AdminSettings):
         """Some messages, with something else meanwhile or not."""
         name, index, log = self._some_log(self.book)
         self._producer = next(self._numbers)
-        opened = self._client.produce(self._url(name, index), self._producer)
+        self._sender = self._clients.of(self._url(name, index))
+        opened = self._sender.produce(self._url(name, index), self._producer)
         if isinstance(opened, pb.CommandError):
             if (opened.error == pb.TopicTerminatedError) != log.terminated:
                 raise Wrong(f"{self._url(name, index)}: {opened}")
@@ -93,7 +100,7 @@ class AdminLoad(Messages, TopicLife, AdminSettings):
             self._flying.add(number)
             self.story.append(f"send {number} to {name} {index}")
             own_metadata = metadata(number, partition_key=key_of(number))
-            self._client.send_bytes(send_frame(number, b"value", self._producer, own_metadata))
+            self._sender.send_bytes(send_frame(number, b"value", self._producer, own_metadata))
         self.book.let_go()
         if self._dice.random() < TOGETHER:
             meanwhile = (self._truncate, self._unload, self._set_topic, self._terminate,
@@ -101,7 +108,7 @@ class AdminLoad(Messages, TopicLife, AdminSettings):
                          self._trim)  # fmt: skip
             self._dice.choice(meanwhile)()
         if self._land():
-            self._client.request(pb.CommandCloseProducer(producer_id=self._producer, request_id=0))
+            self._sender.request(pb.CommandCloseProducer(producer_id=self._producer, request_id=0))
         self._count("publish")
 
     def _land(self) -> bool:
@@ -109,7 +116,7 @@ class AdminLoad(Messages, TopicLife, AdminSettings):
         kinds = (Kind.SEND_RECEIPT, Kind.SEND_ERROR, Kind.CLOSE_PRODUCER)
         while self._flying:
             try:
-                frame = self._client.await_frame(lambda frame: frame.kind in kinds)
+                frame = self._sender.await_frame(lambda frame: frame.kind in kinds)
             except LOST:
                 return False
             if frame.kind == Kind.SEND_RECEIPT:

@@ -16,7 +16,8 @@ class Messages(Desk):
         if not log.subscriptions or not numbers:
             return
         number, subscription = self._dice.choice(numbers), self._dice.choice([*log.subscriptions])
-        joined = self._client.subscribe(self._url(name, index), subscription)
+        client = self._clients.of(self._url(name, index))
+        joined = client.subscribe(self._url(name, index), subscription)
         if not isinstance(joined, pb.CommandSuccess):
             raise Wrong(f"{self._url(name, index)}: {joined}")
         span = log.subscriptions[subscription]
@@ -24,13 +25,13 @@ class Messages(Desk):
         log.loaded = True
         self.candidates = [self.book, after]
         self.story.append(f"ack {name} {index} {subscription} up to {number}")
-        answer = self._client.ack([(*log.places[number], ())], pb.CommandAck.Cumulative)
+        answer = client.ack([(*log.places[number], ())], pb.CommandAck.Cumulative)
         self._answered()
         if not isinstance(answer, pb.CommandAckResponse) or answer.HasField("error"):
             raise Wrong(f"{self._url(name, index)}: {answer}")
         self.candidates = [after]
         after.let_go()
-        self._client.request(pb.CommandCloseConsumer(consumer_id=1, request_id=0))
+        client.request(pb.CommandCloseConsumer(consumer_id=1, request_id=0))
         self._count("ack")
 
     def _skip(self) -> None:
@@ -105,7 +106,7 @@ class Messages(Desk):
         path = f"{self._path(name, index)}/compaction"
         self._ask("PUT", path, None)
         self.candidates = [self.book, after]
-        while (status := self._admin.get(path).json)["status"] == "RUNNING":
+        while (status := self._read(path))["status"] == "RUNNING":
             continue
         self._answered()
         if status["status"] != "SUCCESS":

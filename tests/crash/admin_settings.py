@@ -85,7 +85,7 @@ class AdminSettings(Desk):
             limit = self.book.holds(policy, name)[0]
             for index, log in family.logs.items():
                 if log.loaded and not log.terminated and isinstance(limit, int) and limit < 4:
-                    found = count_producers(self._client, self._url(name, index))
+                    found = count_producers(self._clients, self._url(name, index))
                     if found != limit:
                         raise Wrong(f"{self._url(name, index)} takes {found} producers of {limit}")
 
@@ -99,7 +99,7 @@ class AdminSettings(Desk):
                     self._check_backlogs(self._path(name, index), log)
 
     def _check_backlogs(self, path: str, log: LogBook) -> None:
-        explained = self._admin.get(f"{path}/explainRetention").json["subscriptions"]
+        explained = self._read(f"{path}/explainRetention")["subscriptions"]
         waiting = {one["name"]: one["unackedEntries"] for one in explained}
         late = [name for name, span in log.subscriptions.items()
                 if waiting[name] and span.low == log.top]  # fmt: skip

@@ -1,14 +1,13 @@
 """Kill the broker while names, policies, schemas and messages are changed at random.
 
-`make torture-admin CYCLES=n [SEED=s]`.  Each of some namespaces has a client that does all that can
-be done, one thing after the other, beside the others.  The broker is killed at random, or at once
-when something was answered; then everything is checked against the books.
+`make torture-admin CYCLES=n [SEED=s] [BROKER_WORKERS=n]`.  Each of some namespaces has a client
+that does all that can be done, one thing after the other, beside the others.  The broker, or one
+of its processes (`victims.py`), is killed at random, or at once when something was answered; then
+everything is checked against the books.
 """
 
-import os
 import random
 import shutil
-import signal
 import tempfile
 import threading
 import time
@@ -24,6 +23,8 @@ import click
 from admin_http import Admin
 from crash.admin_desk import Wrong
 from crash.admin_load import AdminLoad
+from crash.lives import WorkersLives
+from crash.victims import Trouble, Victim, WholeBroker, some_victim
 from magnetar_broker.verify import check
 from magnetar_storage.metadata.sqlite import FILE, Database
 from running_broker import RunningBroker
@@ -73,18 +74,18 @@ class Summary:
 
 
 class Trap:
-    """Kills a process once, when so many answers have come."""
+    """Kills once, when so many answers have come."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._left = 0
-        self._pid = 0
+        self._victim: Victim
         self.sprung = threading.Event()
 
-    def set(self, pid: int, answers: int | None) -> None:
+    def set(self, victim: Victim, answers: int | None) -> None:
         """None: only `spring` does it."""
         with self._lock:
-            self._pid, self._left = pid, -1 if answers is None else answers
+            self._victim, self._left = victim, -1 if answers is None else answers
             self.sprung.clear()
 
     def answered(self) -> None:
@@ -103,7 +104,7 @@ class Trap:
     def _kill(self) -> None:
         self._left = -1
         self.sprung.set()
-        os.kill(self._pid, signal.SIGKILL)
+        self._victim.strike()
 
 
 class AdminTorture:
@@ -114,6 +115,7 @@ class AdminTorture:
         broker: RunningBroker,
         seed: int,
         cycles: int,
+        workers: int = 1,
         loads: int = 3,
         output: Callable[[str], None] = print,
     ) -> None:
@@ -123,9 +125,11 @@ class AdminTorture:
         self._print = output
         self._dice = random.Random(seed)
         self._trap = Trap()
+        self._workers = workers
+        self._lives = WorkersLives(workers)
         self._loads = [
             AdminLoad(broker, f"{TENANT}/space{number}", random.Random(self._dice.random()),
-                      self._trap.answered)
+                      self._trap.answered, self._trap.sprung.is_set)
             for number in range(loads)
         ]  # fmt: skip
 
@@ -155,21 +159,29 @@ class AdminTorture:
         answers, seconds = None, self._dice.uniform(0, LONGEST_LIFE_SECONDS)
         if self._dice.random() < KILLED_AT_ANSWER:
             answers, seconds = self._dice.randint(1, MOST_ANSWERS), 3 * LONGEST_LIFE_SECONDS
-        self._trap.set(self._broker.pid, answers)
+        victim = some_victim(self._broker, self._lives, self._dice)
+        self._trap.set(victim, answers)
         lives = [pool.submit(self._live, load) for load in self._loads]
         by_answer = self._trap.sprung.wait(seconds)
         self._trap.spring()
         kinds = ["at an answer" if by_answer else "at random"]
-        self.summary.problems += [problem for life in lives for problem in life.result()]
-        self._broker.kill()
-        while self._dice.random() < KILLED_AT_START:
+        if self._lives.workers > 1:
+            kinds = [f"{victim} of {self._lives.workers} {kinds[0]}"]
+        if victim.starts_anew:
+            self._change_workers()
+        while isinstance(victim, WholeBroker) and self._dice.random() < KILLED_AT_START:
             kinds.append("while starting")
+            self._broker.kill()
             self._broker.begin()
             time.sleep(self._dice.uniform(0, LONGEST_START_SECONDS))
-            self._broker.kill()
         began = time.monotonic()
-        self._broker.start()
+        try:
+            victim.recover()
+        except Trouble as trouble:
+            self.summary.problems.append(str(trouble))
+            self._broker.kill()
         ready = time.monotonic() - began
+        self.summary.problems += [problem for life in lives for problem in life.result()]
         if not self.summary.problems:
             for found in pool.map(AdminLoad.look, self._loads):
                 self.summary.problems += found
@@ -189,6 +201,11 @@ class AdminTorture:
             return []
         return [f"{load.namespace}: the connection was lost, and the broker was not killed"]
 
+    def _change_workers(self) -> None:
+        """Of the next start."""
+        self._lives.workers = self._dice.randint(1, self._workers)
+        self._broker.settings["magnetarWorkers"] = str(self._lives.workers)
+
     # Files ----------------------------------------------------------------------------------
 
     def _look_at_files(self) -> None:
@@ -202,6 +219,7 @@ class AdminTorture:
         finally:
             database.close()
         self.summary.problems += problems
+        self._change_workers()
         self._broker.start()
         for load in self._loads:
             load.restarted()
@@ -230,15 +248,17 @@ class AdminTorture:
 @click.command()
 @click.option("--cycles", default=100, show_default=True, help="How many times to kill it.")
 @click.option("--seed", type=int, help="Of what is done and when it is killed.")
-def main(cycles: int, seed: int | None) -> None:
+@click.option("--workers", type=click.IntRange(1, 4), default=1, help="The most that it has.")
+def main(cycles: int, seed: int | None, workers: int) -> None:
     """Kill a broker under changes again and again, and print the outcome."""
     seed = random.randrange(1 << 32) if seed is None else seed
     directory = Path(tempfile.mkdtemp(prefix="magnetar-torture-"))
     click.echo(f"seed {seed}, data in {directory}")
-    broker = RunningBroker(directory / "data", **SETTINGS).start()
+    several = {"magnetarWorkers": str(workers)}
+    broker = RunningBroker(directory / "data", **SETTINGS, **several).start()
     good = False
     try:
-        summary = AdminTorture(broker, seed, cycles, output=click.echo).go()
+        summary = AdminTorture(broker, seed, cycles, workers, output=click.echo).go()
         good = not summary.problems
         click.echo(f"\n{summary}")
     finally:

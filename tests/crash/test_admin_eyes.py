@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from admin_http import Admin
-from crash import admin_eyes
+from crash import owners
 from crash.admin_eyes import Eyes
 from raw_client import RawClient
 from running_broker import RunningBroker
@@ -30,6 +30,6 @@ def test_what_is_deleted_before_it_is_read_does_not_come(
         client.produce("persistent://public/default/plain")
         client.publish(0, b"one")
     assert admin.put(f"{PATH}/unload").status == 204  # seals the segment
-    monkeypatch.setattr(admin_eyes, "RawClient", Late)
+    monkeypatch.setattr(owners, "RawClient", Late)
     seen = Eyes(broker, "public/default", ["plain"]).look()
     assert seen.families["plain"].logs[-1].messages == []

@@ -18,3 +18,15 @@ def test_kill_9_while_everything_changes(make_broker: Callable[..., RunningBroke
     assert not summary.problems, str(summary)
     assert summary.kills.total() >= CYCLES and summary.torn > 0
     assert {"delete", "compact", "register", "truncate", "ack", "grow"} <= summary.done.keys()
+
+
+@pytest.mark.timeout(3600)
+def test_kill_9_of_processes_while_everything_changes(
+    make_broker: Callable[..., RunningBroker],
+) -> None:
+    """One worker, the controller, the supervisor or all, and other numbers of workers."""
+    broker = make_broker(**SETTINGS, magnetarWorkers="3")
+    summary = AdminTorture(broker, seed=7, cycles=CYCLES, workers=3).go()
+    print(summary)
+    assert not summary.problems, str(summary)
+    assert summary.kills.total() >= CYCLES and summary.torn > 0

@@ -30,7 +30,8 @@ class Trouble(Exception):
 
 def pids_of(broker: RunningBroker) -> dict[str, int]:
     """The processes of a broker besides its supervisor, by name, as it has logged them."""
-    found = re.findall(r"(controller|worker-\d+) is process (\d+)", broker.log)
+    started_last = broker.log.rpartition("controller is process")
+    found = re.findall(r"(controller|worker-\d+) is process (\d+)", "".join(started_last[1:]))
     return {name: int(pid) for name, pid in found}
 
 
