@@ -6,8 +6,10 @@ import pulsar
 import pytest
 
 from crash.file_events import FileEvents
-from crash.lives import Lives, Tally
+from crash.lives import Lives, Tally, WorkersLives
 from crash.record import Message, Promise, Record, Report
+from magnetar_broker.names.ownership import Divided
+from magnetar_proto.names import TopicName
 
 OK = pulsar.Result.Ok
 KEY = (1, 2, -1)
@@ -133,3 +135,18 @@ def test_file_events(tmp_path: Path) -> None:
         assert not events.await_change("checkpoint-", 0.01)
         (tmp_path / "checkpoint-2.tmp").rename(tmp_path / "checkpoint-2")
         assert events.await_change("checkpoint-2", 5.0)
+
+
+def test_lives_are_those_of_the_worker_of_a_topic() -> None:
+    lives = WorkersLives()
+    topics = [f"persistent://public/default/topic-partition-{number}" for number in range(8)]
+    for workers in (1, 2, 3, 4):
+        lives.workers = workers
+        owners = Divided([""] * workers)
+        for worker in range(workers):
+            before = [lives.of(topic).kills for topic in topics]
+            for one in lives.of_worker(worker):
+                one.killed()
+            for topic, kills in zip(topics, before, strict=True):
+                served = owners.worker_of(TopicName.parse(topic)) == worker
+                assert lives.of(topic).kills == kills + served

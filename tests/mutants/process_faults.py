@@ -4,6 +4,7 @@ from mutants.fault import Fault
 
 CHILDREN = "broker/magnetar_broker/server/children.py"
 SUPERVISOR = "broker/magnetar_broker/server/supervisor.py"
+WORKER = "broker/magnetar_broker/server/worker.py"
 TESTS = ("tests/broker/server/test_supervisor.py",)
 
 PROCESS_FAULTS: tuple[Fault, ...] = (
@@ -49,5 +50,12 @@ PROCESS_FAULTS: tuple[Fault, ...] = (
         "            deadline,\n        )\n",
         "        )\n",
         TESTS,
+    ),
+    Fault(
+        WORKER,
+        "a worker goes on without the controller",
+        "            controller.when_ended(process.stop)\n",
+        "",
+        ("tests/broker/server/test_worker_end.py",),
     ),
 )
