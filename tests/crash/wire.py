@@ -131,6 +131,8 @@ class Wire(asyncio.Protocol):
     def answer_to(self, request_id: int) -> "asyncio.Future[Any]":
         """The answer that will carry this id; cancelled when the connection ends."""
         future = self._answers[request_id] = asyncio.get_running_loop().create_future()
+        if self.gone.done():
+            future.cancel()
         return future
 
     async def _awaited(self, future: "asyncio.Future[Any]") -> Any:
