@@ -25,6 +25,8 @@ LIMITS = {
     "maxUnackedMessagesPerConsumer": "10",
     "maxMessageSize": "1000",
 }
+ONE_WORKER = {"magnetarWorkers": "1"}
+"""For limits that are of each worker."""
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +80,7 @@ def test_subscriptions_of_a_topic(limited: RunningBroker, topic: str) -> None:
 
 
 def test_connections_of_the_broker(make_broker: Make) -> None:
-    broker = make_broker(brokerMaxConnections="2")
+    broker = make_broker(brokerMaxConnections="2", **ONE_WORKER)
     with RawClient(broker.port) as first, RawClient(broker.port) as second:
         with RawClient(broker.port, handshake=False) as third:
             third.send(pb.CommandConnect(client_version="raw", protocol_version=21))
@@ -90,7 +92,7 @@ def test_connections_of_the_broker(make_broker: Make) -> None:
 
 
 def test_connections_of_one_address(make_broker: Make) -> None:
-    broker = make_broker(brokerMaxConnectionsPerIp="1")
+    broker = make_broker(brokerMaxConnectionsPerIp="1", **ONE_WORKER)
     with RawClient(broker.port) as first:
         with RawClient(broker.port, handshake=False) as second:
             second.send(pb.CommandConnect(client_version="raw", protocol_version=21))

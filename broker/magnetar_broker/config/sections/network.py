@@ -95,12 +95,20 @@ class Network:
     ] = "standalone"
     broker_max_connections: Annotated[
         int,
-        Key("brokerMaxConnections", COUNT, "Most connections; 0 is no limit.", pulsar="0"),
+        Key(
+            "brokerMaxConnections",
+            COUNT,
+            "Most connections, with several workers of each of them; 0 is no limit.",
+            pulsar="0",
+        ),
     ] = 10000
     broker_max_connections_per_ip: Annotated[
         int,
         Key(
-            "brokerMaxConnectionsPerIp", COUNT, "Most connections from one address; 0 is no limit."
+            "brokerMaxConnectionsPerIp",
+            COUNT,
+            "Most connections from one address, with several workers to each of them; 0 is no "
+            "limit.",
         ),
     ] = 0
     keep_alive_interval_seconds: Annotated[

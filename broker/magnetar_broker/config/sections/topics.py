@@ -107,7 +107,8 @@ class Topics:
         Key(
             "maxConcurrentLookupRequest",
             Integer(1),
-            "Most concurrent lookups; more are answered TooManyRequests.",
+            "Most concurrent lookups, with several workers in each of them; more are answered "
+            "TooManyRequests.",
         ),
     ] = 50000
     max_concurrent_topic_load_request: Annotated[
