@@ -3,6 +3,7 @@
 import http.client
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -66,15 +67,15 @@ def fresh(word: str = "topic") -> str:
 
 
 def series(broker: RunningBroker, **labels: str) -> dict[str, float]:
-    """The samples with all of these labels, by name."""
+    """The sums of the samples with all of these labels, by name: of all of its processes."""
     page = get(broker, "/metrics")
     assert page.status == 200
-    return {
-        sample.name: sample.value
-        for family in text_string_to_metric_families(page.body.decode())
-        for sample in family.samples
-        if labels.items() <= sample.labels.items()
-    }
+    found: dict[str, float] = defaultdict(float)
+    for family in text_string_to_metric_families(page.body.decode()):
+        for sample in family.samples:
+            if labels.items() <= sample.labels.items():
+                found[sample.name] += sample.value
+    return found
 
 
 # The broker's state ---------------------------------------------------------------------
