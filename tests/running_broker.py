@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import ClassVar
 
+import psutil
+
 from ports import free_ports
 
 STOP_SECONDS = 60
@@ -50,9 +52,9 @@ class RunningBroker:
 
     @property
     def memory_kib(self) -> int:
-        """Memory that the daemon has at the moment."""
-        status = Path(f"/proc/{self.pid}/status").read_text()
-        return int(status.split("VmRSS:")[1].split()[0])
+        """Memory that all processes of the daemon have at the moment."""
+        main = psutil.Process(self.pid)
+        return sum(one.memory_info().rss for one in (main, *main.children())) >> 10
 
     @property
     def log(self) -> str:
