@@ -3,11 +3,30 @@
 from mutants.fault import Fault
 
 CHILDREN = "broker/magnetar_broker/server/children.py"
+SHARE = "broker/magnetar_broker/limits/worker_share.py"
 SUPERVISOR = "broker/magnetar_broker/server/supervisor.py"
 WORKER = "broker/magnetar_broker/server/worker.py"
 TESTS = ("tests/broker/server/test_supervisor.py",)
 
+OF_SHARE = ("tests/broker/limits/test_worker_share.py",)
+
 PROCESS_FAULTS: tuple[Fault, ...] = (
+    Fault(
+        SHARE,
+        "a publish buffer without limit becomes one of 1 MB with several workers",
+        "if limit > 0 else limit",
+        "if limit else limit",
+        OF_SHARE,
+    ),
+    Fault(
+        SHARE,
+        "several workers together publish more than the broker's rate",
+        "        broker_publisher_throttling_max_message_rate=part(\n"
+        "            settings.broker_publisher_throttling_max_message_rate\n"
+        "        ),\n",
+        "",
+        OF_SHARE,
+    ),
     Fault(
         CHILDREN,
         "a terminal's Ctrl-C ends the processes out of order",

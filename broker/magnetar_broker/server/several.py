@@ -2,7 +2,6 @@
 
 import gc
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -15,7 +14,6 @@ from magnetar_broker.server.engine import data_disk
 from magnetar_broker.server.ports import client_sockets, http_sockets, port_of
 from magnetar_broker.server.supervisor import Role, Supervisor
 from magnetar_storage.local import directories, layout
-from magnetar_storage.log.read_budget import DEFAULT_LIMIT
 from magnetar_storage.world.disk import Lock
 
 
@@ -36,21 +34,6 @@ def divided_owners(prepared: Prepared, workers: int) -> Divided:
     owners = Divided(urls)
     owners.announce(*advertised(prepared.settings, prepared.port))
     return owners
-
-
-def share_of_memory(settings: Settings, workers: int) -> Settings:
-    """The settings of one worker, with its part of the limits of memory that are the broker's."""
-
-    def part(megabytes: int) -> int:
-        return max(1, megabytes // workers) if megabytes else 0
-
-    reads = settings.managed_ledger_max_reads_in_flight_size_in_mb or DEFAULT_LIMIT >> 20
-    return replace(
-        settings,
-        managed_ledger_cache_size_mb=part(settings.managed_ledger_cache_size_mb),
-        managed_ledger_max_reads_in_flight_size_in_mb=part(reads),
-        max_message_publish_buffer_size_in_mb=part(settings.max_message_publish_buffer_size_in_mb),
-    )
 
 
 RunPrepared = Callable[[Prepared, Context], None]

@@ -4,6 +4,7 @@ import asyncio
 from functools import partial
 
 from magnetar_broker.broker import Broker
+from magnetar_broker.limits.worker_share import settings_of_worker
 from magnetar_broker.links.link import Link
 from magnetar_broker.links.metadata import RemoteMetadata
 from magnetar_broker.links.segments import RemoteHolder, serve_segments
@@ -27,7 +28,7 @@ from magnetar_broker.server.links import connect
 from magnetar_broker.server.listener import Listener
 from magnetar_broker.server.passing import Passing
 from magnetar_broker.server.process import Process
-from magnetar_broker.server.several import Prepared, divided_owners, share_of_memory
+from magnetar_broker.server.several import Prepared, divided_owners
 from magnetar_broker.server.upstreams import Upstreams
 from magnetar_broker.topic.requests import serve_residence
 from magnetar_broker.topic.residence import LocalResidence
@@ -61,7 +62,7 @@ class Worker:
         self._workers = context.workers
         self._others = [number for number in range(context.workers) if number != self._number]
         self._lock = prepared.lock
-        self._settings = share_of_memory(prepared.settings, context.workers)
+        self._settings = settings_of_worker(prepared.settings, context.workers)
         self._owners: Divided = divided_owners(prepared, context.workers)
         self._process = process
         self._descriptors = Descriptors()
