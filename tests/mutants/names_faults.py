@@ -21,8 +21,8 @@ NAMES_FAULTS = (
     Fault(
         SHARED,
         "a changed policy is not sent to the workers",
-        "        for link in self._views:\n            _send(link, subject, stored)\n",
-        "",
+        "which leaves them\n            _send(link, subject, stored)\n",
+        "which leaves them\n            pass\n",
         TESTS,
     ),
     Fault(

@@ -36,7 +36,7 @@ class SharedPolicies(Policies):
     def learn(self, subject: Subject, stored: StoredPolicies | None) -> None:
         """Keep in memory, and send, what the store has; None if the subject was deleted."""
         super().learn(subject, stored)
-        for link in self._views:
+        for link in list(self._views):  # sending may end a link, which leaves them
             _send(link, subject, stored)
 
 
