@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import click
 
+from magnetar_broker.base.start_failed import StartFailed
 from magnetar_broker.config.load import ConfigError, load
 from magnetar_storage.errors import StorageError
 
@@ -101,6 +102,6 @@ def _start(conf: str | None, options: dict[str, object]) -> None:
             f"the module {error.name} is not installed: install magnetar again, "
             "with its dependencies"
         ) from error
-    except (ConfigError, StorageError, OSError) as error:
+    except (ConfigError, StorageError, OSError, StartFailed) as error:
         raise click.ClickException(str(error)) from error
     raise SystemExit(exit_code)

@@ -3,6 +3,7 @@
 from mutants.fault import Fault
 
 CHILDREN = "broker/magnetar_broker/server/children.py"
+PROCESS = "broker/magnetar_broker/server/process.py"
 SHARE = "broker/magnetar_broker/limits/worker_share.py"
 SUPERVISOR = "broker/magnetar_broker/server/supervisor.py"
 WORKER = "broker/magnetar_broker/server/worker.py"
@@ -11,6 +12,13 @@ TESTS = ("tests/broker/server/test_supervisor.py",)
 OF_SHARE = ("tests/broker/limits/test_worker_share.py",)
 
 PROCESS_FAULTS: tuple[Fault, ...] = (
+    Fault(
+        PROCESS,
+        "a start waits for a worker that has ended, until it is killed",
+        "            working.cancel()\n",
+        "            pass\n",
+        ("tests/broker/server/test_worker.py",),
+    ),
     Fault(
         SHARE,
         "a publish buffer without limit becomes one of 1 MB with several workers",
@@ -73,7 +81,7 @@ PROCESS_FAULTS: tuple[Fault, ...] = (
     Fault(
         WORKER,
         "a worker goes on without the controller",
-        "            controller.when_ended(process.stop)\n",
+        "        controller.when_ended(self._process.stop)\n",
         "",
         ("tests/broker/server/test_worker_end.py",),
     ),

@@ -91,17 +91,20 @@ class Controller:
         http = HttpServer(site, process.stretches, Descriptors())
         try:
             await http.start(process.context.sockets)
-            await requests.start()
-            gc.freeze()
-            gc.set_threshold(THRESHOLD)
-            gc.enable()
-            process.ready()
+            await process.unless_stopped(self._start(requests))
             await process.stopped()
         finally:
             await directory.stop()
             await http.stop()
             for link in self._links.values():
                 link.close()
+
+    async def _start(self, requests: NameRequests) -> None:
+        await requests.start()
+        gc.freeze()
+        gc.set_threshold(THRESHOLD)
+        gc.enable()
+        self._process.ready()
 
     def _meet(self, metadata: MetadataStore, requests: NameRequests, peer: Peer) -> None:
         """Serve a worker that has started, or started again."""

@@ -1,7 +1,9 @@
 """What the controller and the workers have in common: how each begins, and its other processes."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
 
 from magnetar_broker.server.children import Context
 from magnetar_broker.server.control import Peer, Ready, Stop
@@ -36,6 +38,20 @@ class Process:
     def ready(self) -> None:
         """Report that the start is complete."""
         self.context.control.send(Ready())
+
+    async def unless_stopped(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run `work`, a part of the start; cancel it if the supervisor asks to stop.
+
+        It may wait for another process, which may have ended.
+        """
+        working = self._loop.create_task(work)
+        stopping = self._loop.create_task(self._stop.wait())
+        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if not working.done():
+            working.cancel()
+        with suppress(asyncio.CancelledError):
+            await working
 
     def stop(self) -> None:
         """Stop as if the supervisor had asked to; it starts this process again."""

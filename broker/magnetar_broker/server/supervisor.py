@@ -15,6 +15,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 
+from magnetar_broker.base.start_failed import StartFailed
 from magnetar_broker.server.children import (
     HANDLED_SIGNALS,
     STOP_SIGNALS,
@@ -33,10 +34,6 @@ FIRST_PAUSE_SECONDS = 0.1
 MAX_PAUSE_SECONDS = 5.0
 HASTE = 2
 """From so many requests to stop on, children are killed instead of waited for."""
-
-
-class StartFailed(Exception):
-    """A process could not start; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +152,9 @@ class Supervisor:
         )
         if ended := [child for child in self._children if not child.runs]:
             cause = next((child for child in ended if child.failure), ended[0])
-            text = cause.failure or f"{cause.how_it_ended} while the broker started"
+            text = f"{cause.how_it_ended} while the broker started"
+            if cause.failure:
+                text = f"{cause.name} cannot start: {cause.failure}"
             self._stop("another process could not start")
             raise StartFailed(text)
 

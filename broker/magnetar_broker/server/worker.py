@@ -117,13 +117,7 @@ class Worker:
         controller.serve({"segments.last_id": lambda: store.last_id})
         process.meet(partial(self._meet, store))
         try:
-            await store.advance_beyond(await controller.request("segments.join", store.last_id))
-            await broker.start()
-            # The controller may have closed the link though both live: it loads no topic here any
-            # more, and the policies that are known here are no longer those that it has answered.
-            controller.when_ended(process.stop)
-            self._accept(broker, listener)
-            process.ready()
+            await process.unless_stopped(self._start(store, broker, listener))
             await process.stopped()
         finally:
             self._passing.stop()
@@ -131,6 +125,16 @@ class Worker:
             listener.disconnect()
             for link in (controller, *self._links.values()):
                 link.close()
+
+    async def _start(self, store: JoinedStore, broker: Broker, listener: Listener) -> None:
+        controller = self._controller
+        await store.advance_beyond(await controller.request("segments.join", store.last_id))
+        await broker.start()
+        # The controller may have closed the link though both live: it loads no topic here any
+        # more, and the policies that are known here are no longer those that it has answered.
+        controller.when_ended(self._process.stop)
+        self._accept(broker, listener)
+        self._process.ready()
 
     def _accept(self, broker: Broker, listener: Listener) -> None:
         """Serve clients from now on: those that come, and those that other workers pass on."""

@@ -15,10 +15,11 @@ import sys
 from contextlib import suppress
 from functools import partial
 
+from magnetar_broker.base.start_failed import StartFailed
 from magnetar_broker.server.children import Context
 from magnetar_broker.server.control import Peer, Ready, Stop
 from magnetar_broker.server.logs import log_to_stderr
-from magnetar_broker.server.supervisor import Role, StartFailed, Supervisor
+from magnetar_broker.server.supervisor import Role, Supervisor
 
 
 def report(context: Context, event: str, **details: object) -> None:

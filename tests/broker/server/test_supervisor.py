@@ -152,8 +152,8 @@ def test_a_start_is_complete_when_every_process_is_ready(supervise: Supervise) -
 @pytest.mark.parametrize(
     ("behaviour", "text"),
     [
-        ("fail", "Error: there is no room"),
-        ("fail_with_defect", "Error: KeyError: 'a defect'"),
+        ("fail", "Error: {name} cannot start: there is no room"),
+        ("fail_with_defect", "Error: {name} cannot start: KeyError: 'a defect'"),
         ("die", "Error: {name} was ended by signal 9 (Killed) while the broker started"),
     ],
 )

@@ -142,6 +142,17 @@ def test_no_process_is_left_when_the_supervisor_is_killed(make_broker: Make) -> 
     client.close()
 
 
+def test_a_worker_that_cannot_start_fails_the_start_at_once(make_broker: Make) -> None:
+    broker = make_broker(magnetarWorkers=WORKERS, brokerShutdownTimeoutMs="10000")
+    broker.stop()
+    (broker.data_dir / "workers" / "1" / "FORMAT").write_text("damaged")
+    with pytest.raises(AssertionError, match="Error: worker-1 cannot start: workers/1/FORMAT at"):
+        broker.start()
+    assert broker.stop() == 1
+    assert "Traceback" not in broker.log
+    assert "brokerShutdownTimeoutMs" not in broker.log  # the others stop, although one is missing
+
+
 def test_a_stop_is_graceful(make_broker: Make, tmp_path: Path) -> None:
     broker = make_broker(magnetarWorkers=WORKERS)
     client = connect(broker.service_url)

@@ -308,6 +308,15 @@ def test_directories_that_the_format_denies_are_refused() -> None:
         run(open_store(machine.disk, InlineWorkers(clock), clock, TINY), clock)
 
 
+def test_an_error_names_the_damaged_file_of_a_further_directory() -> None:
+    disk, clock = FaultyDisk(), ManualClock()
+    directories.prepare(disk, 2)
+    disk.open("workers/1/segments/1", create=True).close()
+    disk.remove("workers/1/FORMAT")
+    with pytest.raises(Corrupt, match="workers/1/FORMAT at byte 0"):
+        run(open_store(disk, InlineWorkers(clock), clock, TINY), clock)
+
+
 def test_workers_need_not_start_together() -> None:
     """One that is late reads nothing of the others before they have started."""
     disk = FaultyDisk()
