@@ -93,6 +93,7 @@ class Worker:
         upstreams = Upstreams(
             owners.other,
             lambda other, *client: self.departures[other].send(*client),
+            self.descriptors,
             engine.tasks,
             self.stretches,
         )

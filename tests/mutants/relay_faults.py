@@ -18,7 +18,7 @@ RELAY_FAULTS: tuple[Fault, ...] = (
         RELAY,
         "a malformed frame takes those before it with it",
         "        finally:  # `_target` refuses a malformed frame, not those before it\n",
-        "        except RuntimeError:\n",
+        "        except RuntimeError:\n            pass\n        else:\n",
         PURE,
     ),
     Fault(
@@ -59,8 +59,7 @@ RELAY_FAULTS: tuple[Fault, ...] = (
     Fault(
         RELAY,
         "a client stays paused when the process that did not read has ended",
-        "        self._relay.forget(self)\n        if self._release is not None:\n"
-        "            self._release()\n",
+        "        self._relay.forget(self)\n        self._let_read()\n",
         "        self._relay.forget(self)\n",
         PURE,
     ),
@@ -81,8 +80,8 @@ RELAY_FAULTS: tuple[Fault, ...] = (
     Fault(
         RELAY,
         "a process that ended is sent what comes next",
-        "        self._relay.forget(self)\n        if",
-        "        if",
+        "        self._relay.forget(self)\n        self",
+        "        self",
         PURE,
     ),
     Fault(

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable
 from typing import cast
 
+from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.session.first_frame import relayed
 from magnetar_broker.session.relay import Upstream
@@ -26,8 +27,16 @@ Send = Callable[[int, socket.socket, bytes], None]
 class Upstreams:
     """Connects sessions to the other workers; `handlers` are those of their commands."""
 
-    def __init__(self, owner_of: OwnerOf, send: Send, tasks: Tasks, stretches: Stretches) -> None:
+    def __init__(
+        self,
+        owner_of: OwnerOf,
+        send: Send,
+        descriptors: Descriptors,
+        tasks: Tasks,
+        stretches: Stretches,
+    ) -> None:
         self.handlers = relaying(owner_of)
+        self._descriptors = descriptors
         self._send = send
         self._tasks = tasks
         self._run = stretches.run
@@ -38,17 +47,29 @@ class Upstreams:
     ) -> "UpstreamSocket":
         """A connection to a worker for the client with this address and first frame."""
         made = UpstreamSocket(upstream, self._run)
+        pair = self._pair()
+        if pair is None:
+            self._loop.call_soon(upstream.ended)
+            return made
+        own, passed = pair
+        self._send(worker, passed, relayed(first_frame, address))
+        self._tasks.spawn(self._open(made, own))
+        return made
+
+    def _pair(self) -> tuple[socket.socket, socket.socket] | None:
+        """A pair of sockets; None if there are too many."""
         try:
             own, passed = socket.socketpair()
         except OSError as error:
             logger.error("a client cannot be connected to another process: %s", error)
-            self._loop.call_soon(upstream.ended)
-            return made
+            return None
+        if not self._descriptors.admits(max(own.fileno(), passed.fileno())):
+            own.close()
+            passed.close()
+            return None
         own.setblocking(False)
         passed.setblocking(False)
-        self._send(worker, passed, relayed(first_frame, address))
-        self._tasks.spawn(self._open(made, own))
-        return made
+        return own, passed
 
     async def _open(self, made: "UpstreamSocket", own: socket.socket) -> None:
         await self._loop.create_unix_connection(lambda: made, sock=own)

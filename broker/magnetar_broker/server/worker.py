@@ -104,7 +104,9 @@ class Worker:
         residence = LocalResidence(self._settings, engine, policies)
         names = RemoteDirectory(self._settings, self._owners, controller)
         broker = Broker(self._settings, engine, residence, names, self._number)
-        upstreams = Upstreams(self._other, self._passing.send, process.tasks, process.stretches)
+        upstreams = Upstreams(
+            self._other, self._passing.send, self._descriptors, process.tasks, process.stretches
+        )
         listener = Listener(broker, process.stretches, self._descriptors, upstreams)
         serve_residence(residence, controller)
         serve_operations(broker, controller)

@@ -237,8 +237,7 @@ class Upstream:
     def leave(self) -> None:
         """The client has left."""
         self.channel.close()
-        if self._release is not None:
-            self._release()
+        self._let_read()
 
     # From the process -----------------------------------------------------------------
 
@@ -275,10 +274,13 @@ class Upstream:
             return
         if kind == Command.PRODUCER_SUCCESS and not message.producer_ready:
             return  # another answer follows when it is the producer's turn
-        freed = self._requests.pop(request_id)
+        self._free_if(kind, self._requests.pop(request_id))
+        self._hold_or_release()
+
+    def _free_if(self, kind: int, freed: _Freed | None) -> None:
+        """A request was answered by this kind."""
         if freed is not None and freed.kind == kind and freed.ids.get(freed.number) is self:
             del freed.ids[freed.number]
-        self._hold_or_release()
 
     def on_connected(self, message: pb.CommandConnected) -> None:
         """The client has its own."""
@@ -308,19 +310,18 @@ class Upstream:
     def wrote(self, full: bool) -> None:
         """The channel has room, or not, from now on; it has none until this is called."""
         self._full = full
-        self._hold_or_release()
+        if not self._relay.closed:
+            self._hold_or_release()
 
     def ended(self) -> None:
         """The channel is closed: requests are refused, producers and consumers closed."""
         if self._relay.closed:
             return
         self._relay.forget(self)
-        if self._release is not None:
-            self._release()
+        self._let_read()
         for request_id, freed in self._requests.items():
             self._client.refuse(request_id, self._refusal)
-            if freed is not None and freed.kind == Command.ERROR:
-                freed.ids.pop(freed.number, None)  # it was never open
+            self._free_if(Command.ERROR, freed)
         for ids, close in (
             (self._relay.producers, self._client.close_producer),
             (self._relay.consumers, self._client.close_consumer),
@@ -335,6 +336,10 @@ class Upstream:
             if self._full or len(self._requests) >= MAX_UNANSWERED:
                 self._release = self._client.hold_reading()
         elif not self._full and len(self._requests) <= MAX_UNANSWERED // 2:
+            self._let_read()
+
+    def _let_read(self) -> None:
+        if self._release is not None:
             release, self._release = self._release, None
             release()
 

@@ -211,6 +211,11 @@ async def test_without_descriptors_requests_are_refused(monkeypatch: pytest.Monk
         error = await expect(client, pb.CommandError)
         assert (error.request_id, error.error) == (1, pb.ServiceNotReady)
         monkeypatch.undo()
+        descriptors = workers.workers[0].descriptors
+        monkeypatch.setattr(descriptors, "admits", lambda number: False)
+        await client.send(produce(3, topic_of(1)))
+        assert (await expect(client, pb.CommandError)).request_id == 3
+        monkeypatch.undo()
         await client.send(produce(2, topic_of(1)))
         await expect(client, pb.CommandProducerSuccess)
         await client.close()

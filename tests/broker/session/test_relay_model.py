@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 from hypothesis import given, settings
@@ -166,3 +167,49 @@ def test_several_processes_are_as_one_to_a_client(steps: list[list[Operation]]) 
 @given(operations)
 def test_however_the_bytes_are_cut(steps: list[list[Operation]]) -> None:
     compare(steps, chunk=7)
+
+
+MIXED = st.tuples(
+    st.sampled_from([*REQUESTS, "send", "flow", "end"]),
+    st.integers(0, TOPICS - 1),
+    st.integers(0, 2),
+    st.integers(1, 3),
+)
+
+
+def mixed(
+    world: RelayWorld, request: int, what: str, topic: int, number: int, extent: int
+) -> bytes:
+    """A command whose id may be in use for another topic; or one upstream breaks."""
+    match what:
+        case "send":
+            return send_frame(request, b"x", number)
+        case "flow":
+            return encode_flow(number, extent)
+        case "end":
+            for pipe in world.pipes[-1:]:
+                pipe.break_off()
+            return b""
+        case _:
+            made = REQUESTS[what](world.topic_of(topic), number, extent)
+            made.request_id = request
+            return encode(made)
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(st.lists(st.lists(MIXED, max_size=5), max_size=20))
+def test_a_client_that_mixes_up_its_ids_leaves_nothing_behind(
+    steps: list[list[tuple[str, int, int, int]]],
+) -> None:
+    world = RelayWorld(TOPICS)
+    client, requests = world.client(), count()
+    for together in steps:
+        client.send_bytes(b"".join(mixed(world, next(requests), *one) for one in together))
+        world.clock.pump()
+    assert client.reading or client.closed
+    client.session.lost()
+    world.clock.pump()
+    assert all(pipe.far.is_over for pipe in world.pipes)
+    for topic in (one for process in world.processes.workers for one in process.broker.topics):
+        assert not [*topic.producers, *topic.producers.waiting]
+        assert not any(one.consumers for one in topic.subscriptions.values())
