@@ -48,8 +48,10 @@ def _bind(one: socket.socket, address: tuple[object, ...]) -> None:
         one.bind(address)
     except OSError as error:
         reason = os.strerror(error.errno or 0).lower()
-        text = f"error while attempting to bind on address {address[:2]}: {reason}"
-        raise OSError(error.errno, text) from None
+        raise OSError(
+            f"cannot listen on {address[0]} port {address[1]}: {reason}; end what uses the port, "
+            "or set another port (--port, --http-port) or address (--bind)"
+        ) from None
 
 
 def port_of(sockets: Sequence[socket.socket]) -> int:

@@ -1,6 +1,5 @@
 """Ports are bound on every address of a host, and an error names the address."""
 
-import errno
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -42,10 +41,10 @@ def test_all_addresses_of_a_host_have_one_port(
 
 def test_a_port_that_is_taken_is_named(opened: ExitStack) -> None:
     other = opened.enter_context(socket.create_server(("127.0.0.1", 0)))
-    with pytest.raises(OSError, match="address already in use") as refused:
-        bound("127.0.0.1", other.getsockname()[1])
-    assert refused.value.errno == errno.EADDRINUSE
-    assert str(other.getsockname()) in str(refused.value)
+    port = other.getsockname()[1]
+    said = f"cannot listen on 127.0.0.1 port {port}: address already in use; .*--http-port"
+    with pytest.raises(OSError, match=said):
+        bound("127.0.0.1", port)
 
 
 def test_a_host_without_an_address_that_can_be_bound(monkeypatch: pytest.MonkeyPatch) -> None:
