@@ -174,8 +174,8 @@ class Subscriptions:
         Key(
             "maxUnackedMessagesPerBroker",
             COUNT,
-            "Most unacknowledged messages of all subscriptions together, with several workers of "
-            "those of each of them; 0 is no limit.",
+            "Most unacknowledged messages of all subscriptions together, divided among several "
+            "workers; 0 is no limit.",
         ),
     ] = 0
     max_unacked_messages_per_subscription_on_broker_blocked: Annotated[

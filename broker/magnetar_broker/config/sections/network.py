@@ -98,7 +98,7 @@ class Network:
         Key(
             "brokerMaxConnections",
             COUNT,
-            "Most connections, with several workers of each of them; 0 is no limit.",
+            "Most connections, of each worker if there are several; 0 is no limit.",
             pulsar="0",
         ),
     ] = 10000
@@ -107,7 +107,7 @@ class Network:
         Key(
             "brokerMaxConnectionsPerIp",
             COUNT,
-            "Most connections from one address, with several workers to each of them; 0 is no "
+            "Most connections from one address, to each worker if there are several; 0 is no "
             "limit.",
         ),
     ] = 0
@@ -136,7 +136,7 @@ class Network:
         Key(
             "brokerShutdownTimeoutMs",
             COUNT,
-            "Time limit of a graceful stop, after which the process ends.",
+            "Time limit of a graceful stop, after which every process is ended.",
             unit="ms",
         ),
     ] = 60000

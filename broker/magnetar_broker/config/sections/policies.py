@@ -240,7 +240,8 @@ class Rates:
         Key(
             "brokerPublisherThrottlingMaxMessageRate",
             Integer(-1),
-            "Most messages published to all topics together per second.",
+            "Most messages published to all topics together per second, divided among "
+            "several workers.",
             unit="messages/s",
         ),
     ] = 0
@@ -249,7 +250,8 @@ class Rates:
         Key(
             "brokerPublisherThrottlingMaxByteRate",
             Integer(-1),
-            "Most bytes published to all topics together per second.",
+            "Most bytes published to all topics together per second, divided among "
+            "several workers.",
             unit="bytes/s",
         ),
     ] = 0
@@ -258,7 +260,8 @@ class Rates:
         Key(
             "dispatchThrottlingRateInMsg",
             Integer(-1),
-            "Most messages delivered from all topics together per second.",
+            "Most messages delivered from all topics together per second, divided among "
+            "several workers.",
             unit="messages/s",
         ),
     ] = 0
@@ -267,7 +270,8 @@ class Rates:
         Key(
             "dispatchThrottlingRateInByte",
             Integer(-1),
-            "Most bytes delivered from all topics together per second.",
+            "Most bytes delivered from all topics together per second, divided among "
+            "several workers.",
             unit="bytes/s",
         ),
     ] = 0

@@ -34,7 +34,7 @@ class Publishing:
             "maxMessagePublishBufferSizeInMB",
             Integer(-1),
             "Size of all messages without receipt after which the broker stops reading publishing "
-            "connections; -1 is no limit.",
+            "connections, divided among several workers; -1 is no limit.",
             unit="MB",
             pulsar="half of direct memory",
         ),

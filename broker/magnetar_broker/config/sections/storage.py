@@ -29,7 +29,8 @@ class Storage:
         Key(
             "managedLedgerCacheSizeMB",
             COUNT,
-            "Memory of the cache of recent entries, shared by all topics.",
+            "Memory of the cache of recent entries, shared by all topics, divided among several "
+            "workers.",
             unit="MB",
             pulsar="a fifth of direct memory",
         ),
@@ -40,7 +41,8 @@ class Storage:
             "managedLedgerMaxReadsInFlightSizeInMB",
             COUNT,
             "Memory of entries that were read from disk for subscriptions that lag, and not sent "
-            "yet, of all subscriptions together. There is always a limit: 0 is 128 MB.",
+            "yet, of all subscriptions together, divided among several workers. There is always a "
+            "limit: 0 is 128 MB.",
             unit="MB",
             pulsar="no limit",
         ),
@@ -50,8 +52,8 @@ class Storage:
         Key(
             "magnetarWriteBehindSizeMB",
             Integer(1, 128),
-            "Memory of entries that are in the journal and not yet in their topic's files; up to "
-            "twice as much where many topics have little each.",
+            "Memory of entries that are in the journal and not yet in their topic's files, of each "
+            "worker if there are several; up to twice as much where many topics have little each.",
             unit="MB",
         ),
     ] = 32
@@ -60,8 +62,8 @@ class Storage:
         Key(
             "magnetarCheckpointSizeMB",
             Integer(1),
-            "Size of the journal at which a checkpoint is written: less shortens the start after a "
-            "crash, more saves writes.",
+            "Size of the journal, of each worker if there are several, at which a checkpoint is "
+            "written: less shortens the start after a crash, more saves writes.",
             unit="MB",
         ),
     ] = 128

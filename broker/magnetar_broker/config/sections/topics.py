@@ -107,7 +107,7 @@ class Topics:
         Key(
             "maxConcurrentLookupRequest",
             Integer(1),
-            "Most concurrent lookups, with several workers in each of them; more are answered "
+            "Most concurrent lookups, of each worker if there are several; more are answered "
             "TooManyRequests.",
         ),
     ] = 50000
