@@ -8,9 +8,24 @@ REQUESTS = f"{NAMES}requests.py"
 REMOTE = f"{NAMES}remote.py"
 SHARED = "broker/magnetar_broker/policies/shared.py"
 TESTS = ("tests/broker/names/test_distributed.py",)
+HISTORIES = ("tests/broker/names/test_distributed_histories.py",)
 PROCESSES = ("tests/broker/server/test_several_processes.py",)
 
 NAMES_FAULTS = (
+    Fault(
+        DISTRIBUTED,
+        "topics are loaded by another worker than the one that serves them",
+        'self.link_of(name).request("residence.load"',
+        'self.links()[-1 - self._owners.worker_of(name)].request("residence.load"',
+        HISTORIES,
+    ),
+    Fault(
+        DISTRIBUTED,
+        "a change of policies is answered when one worker has applied it",
+        "        await for_each(self._runtime, self.links(), apply)\n",
+        "        await for_each(self._runtime, self.links()[:1], apply)\n",
+        HISTORIES,
+    ),
     Fault(
         SHARED,
         "a worker that is started again does not know the policies",
