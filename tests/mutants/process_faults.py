@@ -13,6 +13,13 @@ OF_SHARE = ("tests/broker/limits/test_worker_share.py",)
 
 PROCESS_FAULTS: tuple[Fault, ...] = (
     Fault(
+        SUPERVISOR,
+        "a broker that has served ends when it cannot be started again at once",
+        "            except (StartFailed, OSError) as error:\n",
+        "            except ConnectionError as error:\n",
+        TESTS,
+    ),
+    Fault(
         PROCESS,
         "a start waits for a worker that has ended, until it is killed",
         "            working.cancel()\n",

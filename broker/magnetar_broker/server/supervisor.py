@@ -123,7 +123,7 @@ class Supervisor:
         """Serve until SIGTERM or SIGINT, and return the exit code for this process.
 
         Calls `announce` when all processes are ready for the first time.  Raises `StartFailed`, or
-        the system's error, if they cannot be started.  No child is left in any case.
+        the system's error, if they cannot be started then.  No child is left in any case.
         """
         self._handle_signals()
         try:
@@ -132,8 +132,7 @@ class Supervisor:
                 announce()
             while not self._serve():
                 self._stop("the controller has ended")
-                if not self._until(lambda: self._stop_signals > 0, self._controller.restart_at):
-                    self._start()
+                self._start_again()
             logger.info("stopping: the workers first, then the controller")
             return 0 if self._stop("the broker stops") else 1
         finally:
@@ -157,6 +156,20 @@ class Supervisor:
                 text = f"{cause.name} cannot start: {cause.failure}"
             self._stop("another process could not start")
             raise StartFailed(text)
+
+    def _start_again(self) -> None:
+        """Start all processes, as often as it takes; returns early if asked to stop."""
+        while not self._until(lambda: self._stop_signals > 0, self._controller.restart_at):
+            try:
+                self._start()
+                return
+            except (StartFailed, OSError) as error:
+                pause = self._controller.pauses.after(0)
+                logger.error(
+                    "the broker cannot be started again: %s; trying again in %.1f s", error, pause
+                )
+                self._stop("another process could not start")
+                self._controller.restart_at = time.monotonic() + pause
 
     def _serve(self) -> bool:
         """Keep the workers running until asked to stop (True) or the controller ends (False)."""

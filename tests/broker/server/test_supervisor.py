@@ -229,6 +229,19 @@ def test_the_death_of_the_controller_restarts_everything(supervise: Supervise) -
     assert "controller was ended by signal 9 (Killed); starting everything again" in supervised.log
 
 
+def test_a_restart_of_everything_that_fails_is_tried_again(supervise: Supervise) -> None:
+    supervised = supervise("worker-0=fail_when_restarted")
+    supervised.until(event="ready")
+    supervised.kill("controller")
+    for name in ("controller", "worker-0", "worker-1"):
+        supervised.until(event="started", name=name, generation=3)
+    assert supervised.stop() == 0
+    text = (
+        "the broker cannot be started again: worker-0 cannot start: there is no room; trying again"
+    )
+    assert text in supervised.log
+
+
 def test_no_process_outlives_the_supervisor(supervise: Supervise) -> None:
     supervised = supervise()
     supervised.until(event="ready")
