@@ -142,6 +142,20 @@ RELAY_FAULTS: tuple[Fault, ...] = (
         PURE,
     ),
     Fault(
+        RELAY,
+        "an answer frees an id that another process has by now",
+        " and freed.ids.get(freed.number) is self:",
+        " and freed.number in freed.ids:",
+        PURE,
+    ),
+    Fault(
+        UPSTREAMS,
+        "upstreams take the descriptors that are reserved for files",
+        "if not self._descriptors.admits(max(own.fileno(), passed.fileno())):",
+        "if False:",
+        SOCKETS,
+    ),
+    Fault(
         RELAYING,
         "an id that is here is opened elsewhere too",
         "if upstream is None and not kind.is_here(session, command):",

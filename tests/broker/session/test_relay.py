@@ -145,6 +145,18 @@ def test_when_a_process_ends_its_clients_reconnect() -> None:
     assert one.client.reading and not one.client.closed
 
 
+def test_what_was_opened_elsewhere_meanwhile_outlives_a_process() -> None:
+    world = RelayWorld()
+    client = world.client()
+    client.send(produce(1, topic=world.topic_of(1)), close_producer(2))
+    client.send(produce(3, topic=world.topic_of(2)))
+    world.pipes[0].break_off()
+    refused = [one.request_id for one in client.received() if isinstance(one, pb.CommandError)]
+    assert sorted(refused) == [1, 2]
+    client.send_bytes(send_frame(0, b"x"))
+    assert isinstance(client.received()[0], pb.CommandSendReceipt)
+
+
 def test_a_process_that_ends_while_it_does_not_read_lets_the_client_go_on() -> None:
     one = Relayed()
     one.pipe.far_reads = False
