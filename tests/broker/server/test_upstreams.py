@@ -181,7 +181,6 @@ async def test_requests_for_a_worker_that_never_starts_are_refused() -> None:
         await client.send(produce(1, topic_of(1)))
         error = await expect(client, pb.CommandError)
         assert (error.request_id, error.error) == (1, pb.ServiceNotReady)
-        assert "has not started in time" in error.message
         await client.close()
 
 
