@@ -88,9 +88,8 @@ def _live(
         for number in STOP_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        release()
         log_to_stderr(context.name)
-        code = _exit_code(context, run)
+        code = _exit_code(context, run, release)
     finally:
         logging.shutdown()
         sys.stdout.flush()
@@ -98,11 +97,12 @@ def _live(
         os._exit(code)
 
 
-def _exit_code(context: Context, run: Run) -> int:
+def _exit_code(context: Context, run: Run, release: Callable[[], None]) -> int:
     """0 if `run` returns; else 1, with the error sent to the supervisor."""
     try:
+        release()
         run(context)
-    except Exception as error:
+    except BaseException as error:  # of any kind: nobody sees it behind this
         text = str(error)
         if not isinstance(error, EXPECTED_ERRORS):
             logger.exception("the process ends because of an error; this is a defect")

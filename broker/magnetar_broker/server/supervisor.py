@@ -150,7 +150,8 @@ class Supervisor:
             )
         )
         if ended := [child for child in self._children if not child.runs]:
-            cause = next((child for child in ended if child.failure), ended[0])
+            # Without the controller workers fail, too, and it is the first of the children.
+            cause = next((c for c in ended if c is self._controller or c.failure), ended[0])
             text = f"{cause.how_it_ended} while the broker started"
             if cause.failure:
                 text = f"{cause.name} cannot start: {cause.failure}"

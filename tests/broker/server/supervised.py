@@ -71,6 +71,10 @@ def fail_with_defect(context: Context) -> None:
     raise KeyError("a defect")
 
 
+def leave(context: Context) -> None:
+    raise SystemExit("left")
+
+
 def die(context: Context) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 

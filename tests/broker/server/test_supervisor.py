@@ -154,6 +154,7 @@ def test_a_start_is_complete_when_every_process_is_ready(supervise: Supervise) -
     [
         ("fail", "Error: {name} cannot start: there is no room"),
         ("fail_with_defect", "Error: {name} cannot start: KeyError: 'a defect'"),
+        ("leave", "Error: {name} cannot start: SystemExit: left"),
         ("die", "Error: {name} was ended by signal 9 (Killed) while the broker started"),
     ],
 )
@@ -163,7 +164,7 @@ def test_a_process_that_cannot_start_stops_all_others(
     supervised = supervise(f"{name}={behaviour}")
     assert supervised.wait() == 1
     assert supervised.log.splitlines()[-1] == text.format(name=name)
-    assert ("Traceback" in supervised.log) == (behaviour == "fail_with_defect")
+    assert ("Traceback" in supervised.log) == (behaviour in ("fail_with_defect", "leave"))
     assert supervised.named("ready") == []
     assert sorted(supervised.named("stopped")) == sorted(supervised.named("started"))
 
