@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from conformance.rest import ask, described, shown
 from conformance.transcript import Roles
+from magnetar_broker.config.domains import MAX_WORKERS
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import FIELDS, encode
 from magnetar_proto.entries import encode_entry
@@ -394,7 +395,9 @@ class Trace:
 
 
 def _addresses(target: Target) -> dict[str, str]:
-    hosts, roles = ("127.0.0.1", "localhost"), {target.port: "broker", target.http_port: "web"}
+    workers = (f"worker-{number}" for number in range(MAX_WORKERS))
+    hosts = ("127.0.0.1", "localhost", *workers)
+    roles = {target.port: "broker", target.http_port: "web"}
     return {f"{host}:{port}": f"<{role}>" for host in hosts for port, role in roles.items()}
 
 

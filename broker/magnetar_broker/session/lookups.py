@@ -43,7 +43,7 @@ async def on_lookup(session: Session, command: pb.CommandLookupTopic) -> None:
         process = "" if is_elsewhere else owner.process
         if process or urls.pulsar:
             answer.brokerServiceUrl = process or urls.pulsar
-        if process or urls.pulsar_tls:
+        if urls.pulsar_tls:
             answer.brokerServiceUrlTls = process or urls.pulsar_tls
         answer.authoritative = True
         # A loopback address may mean another machine to the client, which then stays where it is;
