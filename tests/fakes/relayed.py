@@ -35,6 +35,7 @@ class Pipe:
         self.down: list[bytes] = []
         self._up: list[bytes] = [CONNECT]
         self.far = world.session_in(worker, self)
+        self.far.is_upstream = True
         world.clock.soon(partial(upstream.wrote, False))
         world.clock.soon(self.carry)
 

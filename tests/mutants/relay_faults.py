@@ -15,6 +15,14 @@ FIRST = ("tests/broker/session/test_first_frame.py",)
 
 RELAY_FAULTS: tuple[Fault, ...] = (
     Fault(
+        SESSION,
+        "a client that breaks the protocol in another process stays connected",
+        "        if self.is_upstream and self.connected and not self._closed:\n"
+        "            self.refuse(END_OF_CLIENT, NotReady(why))\n",
+        "",
+        PURE,
+    ),
+    Fault(
         RELAY,
         "a malformed frame takes those before it with it",
         "        finally:  # `_target` refuses a malformed frame, not those before it\n",

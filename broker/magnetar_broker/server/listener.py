@@ -74,6 +74,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         else:  # an upstream: its client is counted by the process that it is connected to
             self.address = relayed_address(self._early) or self.address
         self.session = self._new_session()
+        self.session.is_upstream = not self._host
         self._schedule_tick()
         if self._early:
             self._run("read", self.session.receive, self._early)
@@ -214,4 +215,4 @@ class Listener:
     def disconnect(self) -> None:
         """Close every connection after writing its queued output."""
         for connection in list(self.connections):
-            connection.session.disconnect("the broker stops")
+            connection.session.close("the broker stops")

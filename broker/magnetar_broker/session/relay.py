@@ -16,7 +16,7 @@ from magnetar_broker.base.errors import BrokerError, NotReady
 from magnetar_broker.session.read_gate import Reading
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import decode_ack
-from magnetar_proto.commands import FIELDS, MAX31, decode, encode
+from magnetar_proto.commands import FIELDS, MAX31, NO_REQUEST, decode, encode
 from magnetar_proto.deliveries import decode_flow
 from magnetar_proto.frames import Frame, FrameDecoder, pieces_of
 from magnetar_proto.sends import decode_send
@@ -27,6 +27,9 @@ MAX_UNANSWERED = 1000
 """Requests forwarded and not answered yet from which on the client is not read, until half are."""
 PONG: Final = encode(pb.CommandPong())
 ENDED = "the process that serves the topic has ended: try again"
+END_OF_CLIENT: Final = NO_REQUEST - 1
+"""The request id of the ERROR with which a process has the client disconnected, for example because
+it broke the protocol.  When an upstream just ends, the client stays connected."""
 
 UNREAD: Final = frozenset(
     (
@@ -57,6 +60,9 @@ class Client(Protocol):
 
     def close_consumer(self, consumer_id: int) -> None:
         """Send CLOSE_CONSUMER; the client will reconnect."""
+
+    def disconnect(self, why: str) -> None:
+        """Close the connection after writing what is queued."""
 
     def hold_reading(self) -> Callable[[], None]:
         """Read nothing from the client until the returned function is called."""
@@ -257,6 +263,10 @@ class Upstream:
                 if not self._connected:  # the ERROR that answers CONNECT
                     self._refusal = NotReady(message.message)
                     continue
+                if message.request_id == END_OF_CLIENT:
+                    self._forward(run)
+                    self._client.disconnect(message.message)
+                    return
                 self._answered(kind, message)
             run.append(frame)
         self._forward(run)

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
-from magnetar_broker.base.errors import BrokerError, as_refusal
+from magnetar_broker.base.errors import BrokerError, NotReady, as_refusal
 from magnetar_broker.broker import Broker
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.session.acks import Acks
@@ -18,7 +18,7 @@ from magnetar_broker.session.liveness import Liveness
 from magnetar_broker.session.output import Output
 from magnetar_broker.session.publishing import Publishing
 from magnetar_broker.session.read_gate import ReadGate, Reading
-from magnetar_broker.session.relay import Connect, Relay
+from magnetar_broker.session.relay import END_OF_CLIENT, Connect, Relay
 from magnetar_broker.session.slots import Slots
 from magnetar_broker.session.throttled import Throttled
 from magnetar_broker.session.topic_watcher import TopicWatcher
@@ -101,6 +101,8 @@ class Session:
         self.relay: Relay | None = None
         """Once the client uses topics of other processes."""
         self._connect = connect
+        self.is_upstream = False
+        """Whether the peer is another process's `relay`, which serves the client."""
         self.connected = False
         self.protocol_version = 0
         self._client_version = ""
@@ -351,7 +353,13 @@ class Session:
             )
 
     def disconnect(self, why: str) -> None:
-        """Close the connection after writing what is queued."""
+        """Close the client's connection after writing what is queued."""
+        if self.is_upstream and self.connected and not self._closed:
+            self.refuse(END_OF_CLIENT, NotReady(why))
+        self.close(why)
+
+    def close(self, why: str) -> None:
+        """Close this connection, which may be an upstream, after writing what is queued."""
         if not self._closed:
             logger.info("closing a connection: %s", why)
             self._outbox.close()

@@ -312,3 +312,11 @@ def test_a_name_that_is_invalid_is_refused_here() -> None:
     answer = client.ask(pb.CommandGetOrCreateSchema(request_id=2, topic="a://b", schema=schema))
     assert answer.error_code == pb.InvalidTopicName
     assert client.session.relay is None
+
+
+def test_a_client_that_breaks_the_protocol_elsewhere_is_disconnected() -> None:
+    one = Relayed()
+    one.client.ask(produce(3, 2, topic=one.world.topic_of(0)))
+    one.client.send_bytes(encode_flow(1, 0))
+    assert one.client.received() == []
+    assert one.client.session.is_over
