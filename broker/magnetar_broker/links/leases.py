@@ -75,6 +75,8 @@ class Leases:
         except StorageError as error:
             logger.warning(
                 "the keys of %s under %s are still there, and are deleted later: %s",
-                *(self._link.peer, lease, error),
+                self._link.peer,
+                lease,
+                error,
             )
             self._clock.later(RETRY_SECONDS, lambda: self._expire(lease))

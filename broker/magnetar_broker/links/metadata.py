@@ -12,8 +12,8 @@ from magnetar_storage.world.runtime import Clock, Timer
 RENEWALS = 3
 """How often a lease is renewed within its time to live."""
 
-Told = tuple[str, bytes | None, Version]
-"""The fields of a `Change`."""
+ChangeFields = tuple[str, bytes | None, Version]
+"""The fields of a `Change`, in their order."""
 
 
 class RemoteMetadata:
@@ -97,14 +97,15 @@ class RemoteMetadata:
         self._link.notify("metadata.renew", lease)
         self._renew_later(lease, seconds)
 
-    def _changed(self, number: int, told: Told | None) -> None:
+    def _changed(self, number: int, fields: ChangeFields | None) -> None:
+        """Pass on a change; None stands for `RESYNC`."""
         watch = self._watches.get(number)
         if watch is None:
             self._link.notify("metadata.unwatch", number)
-        elif told is None:
+        elif fields is None:
             watch.resync()
         else:
-            watch.offer(Change(*told))
+            watch.offer(Change(*fields))
 
     def _unwatched(self, number: int) -> None:
         watch = self._watches.pop(number, None)

@@ -36,7 +36,6 @@ class MetadataServer:
         `may_write(key)` is asked whenever the peer writes or deletes a key; if not, the peer's
         request fails with `Fenced`.
         """
-        self._peer = link.peer
         self._link = link
         self._store = store
         self._may_write = may_write
@@ -82,8 +81,8 @@ class MetadataServer:
         changes = self._watches[number] = self._store.watch(prefix)
         async for change in changes:
             await self._link.room()
-            told = None if change is RESYNC else (change.key, change.value, change.version)
-            self._link.notify("metadata.changed", number, told)
+            fields = None if change is RESYNC else tuple(change)
+            self._link.notify("metadata.changed", number, fields)
         self._watches.pop(number, None)
         self._link.notify("metadata.unwatched", number)
 
@@ -98,4 +97,4 @@ class MetadataServer:
 
     def _check(self, key: str) -> None:
         if not self._may_write(key):
-            raise Fenced(f"{key}: {self._peer} may not write it, because it is not its owner")
+            raise Fenced(f"{key}: {self._link.peer} may not write it, because it is not its owner")

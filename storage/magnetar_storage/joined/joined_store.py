@@ -31,7 +31,7 @@ class JoinedStore:
     ) -> None:
         """`own` is the directory for new segments, one of those `opened` by this process."""
         self.findings = findings
-        """As of `LocalStore`, of all directories."""
+        """As `LocalStore.findings`, of all directories."""
         self._own = opened[own]
         self._opened = opened
         self._directories: dict[int, LocalStore | ForeignDirectory] = {**opened, **foreign}

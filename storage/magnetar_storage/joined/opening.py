@@ -31,7 +31,7 @@ class Share:
 
 
 ALL = Share()
-"""Of a broker that is one process."""
+"""The share of a broker that is one process."""
 
 
 async def open_store(
@@ -72,7 +72,7 @@ async def open_store(
                 await store.close()
         raise
     for number, store in opened.items():
-        findings += [within(number, finding) for finding in store.findings]
+        findings += [_within(number, finding) for finding in store.findings]
     foreign: dict[int, ForeignDirectory] = {}
     for number in set(found) - opened.keys():
         files = directories.disk_of(disk, number)
@@ -103,10 +103,10 @@ def _named(directory: int) -> Iterator[None]:
 
 
 def _report(report: Report, directory: int, finding: Finding) -> None:
-    report(within(directory, finding))
+    report(_within(directory, finding))
 
 
-def within(directory: int, finding: Finding) -> Finding:
+def _within(directory: int, finding: Finding) -> Finding:
     """A finding of a store directory, with the file's name in the data directory."""
     if not directory:
         return finding
