@@ -18,7 +18,7 @@ class Holder(Protocol):
         """As `SegmentStore.recover`: whoever appends to the segment is fenced."""
 
     async def finish(self, segment: SegmentId) -> None:
-        """Recover the segment, and have its file complete and durable on return."""
+        """Recover the segment, and have its file complete on return, for others to read."""
 
     async def delete(self, segment: SegmentId) -> None:
         """As `SegmentStore.delete`; who reads the file meanwhile goes on with what it opened."""

@@ -180,9 +180,10 @@ class LocalStore:
             self._passed = skipped
 
     async def finish(self, segment: SegmentId) -> None:
-        """`recover` the segment, and have its file complete and durable on return.
+        """`recover` the segment, and have its file complete on return.
 
-        From then on other processes may read the file until the segment is deleted.
+        From then on other processes may read the file until the segment is deleted.  Its name need
+        not be durable: until the next checkpoint, a start makes the file again from the journal.
         """
         if segment in self._finished:
             return

@@ -179,7 +179,7 @@ class WriteBehind:
                 flushes.append(work)
         waiters = [done for _, done in finishing]
         self._busy = True
-        job = partial(_flush, self._disk, flushes)
+        job = partial(checkpoints.flush, self._disk, flushes)
         self._worker.submit(job, lambda _, error: self._written(flushes, waiters, error))
 
     def _begin_flush(self) -> bool:
@@ -272,11 +272,6 @@ class WriteBehind:
 
 def _unwritten_bytes(one: LocalSegment) -> int:
     return one.unwritten_bytes
-
-
-def _flush(disk: Disk, flushes: Sequence[Flush]) -> None:
-    checkpoints.flush(disk, flushes)
-    disk.sync_dir("segments")
 
 
 def _checkpoint(
