@@ -45,7 +45,9 @@ class Page:
         """Whether one of these places has a count."""
         if self.many is not None:
             return self.many.count(0, start, stop) < stop - start
-        return bool(self.same) or self._first_of(start) < self._first_of(stop)
+        if self.same:
+            return start < stop
+        return self._first_of(start) < self._first_of(stop)
 
     def items(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """(place, count) of these places, in order."""

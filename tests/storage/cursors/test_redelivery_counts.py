@@ -100,6 +100,12 @@ def test_they_compare_as_a_dictionary() -> None:
     assert (counts.get(4), counts.get(5), counts.get(5, 7)) == (2, 0, 7)
 
 
+def test_an_empty_range_has_no_counts() -> None:
+    counts = RedeliveryCounts()
+    counts.raise_by_one(0, 1 << 17)
+    assert counts.any_in(65537, 65538) and not counts.any_in(65537, 65537)
+
+
 def test_nothing_is_dropped_of_an_empty_range() -> None:
     counts = RedeliveryCounts()
     counts.raise_by_one(0, FEW + 1)
