@@ -46,8 +46,8 @@ class Overlay:
         prefix = f"{directory}/" if directory else ""
         names = set(self._below.list(directory))
         for path, file in self._files.items():
-            name = path.removeprefix(prefix)
-            if path.startswith(prefix) and "/" not in name:
+            name, _, inside = path.removeprefix(prefix).partition("/")
+            if path.startswith(prefix) and (file is not None or not inside):
                 (names.discard if file is None else names.add)(name)
         return sorted(names)
 

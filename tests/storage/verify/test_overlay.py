@@ -54,7 +54,15 @@ def remove(name: str) -> Step:
 
 
 def look(name: str) -> Step:
-    return lambda disk: (disk.open(name).size(), disk.list(name.rpartition("/")[0]))
+    """A file's size, and the files beside it; a directory without files may be listed or not."""
+    directory = name.rpartition("/")[0]
+    prefix = f"{directory}/" if directory else ""
+
+    def step(disk: Disk) -> object:
+        beside = [name for name in disk.list(directory) if prefix + name in NAMES]
+        return disk.open(name).size(), beside
+
+    return step
 
 
 names, places = st.sampled_from(NAMES), st.integers(0, 40)
@@ -102,3 +110,9 @@ def test_it_is_locked_where_the_disk_is() -> None:
     below = FaultyDisk()
     Overlay(below).lock("LOCK")
     assert below.locks
+
+
+def test_a_directory_is_listed_when_a_file_is_made_in_it() -> None:
+    disk = Overlay(FaultyDisk())
+    disk.open("workers/1/FORMAT", create=True)
+    assert disk.list("") == ["workers"] and disk.list("workers") == ["1"]
