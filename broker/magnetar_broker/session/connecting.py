@@ -42,8 +42,8 @@ def _refusal(session: Session) -> BrokerError | None:
     limit = settings.broker_max_connections
     if 0 < limit < broker.connections:
         return NotAllowed(
-            f"the broker has {limit} connections, which is the limit (brokerMaxConnections): close "
-            "one, or raise the limit"
+            f"{limit} connections are open, which is the limit (brokerMaxConnections): close one, "
+            "or raise the limit"
         )
     limit = settings.broker_max_connections_per_ip
     host = session.address.rpartition(":")[0]
