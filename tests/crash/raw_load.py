@@ -213,6 +213,8 @@ class Consumer:
         left = 0
         if next(self._turns) % HALF_EVERY == 0 and unacked > 1 and not self._topic.load.greedy:
             left = unacked & -(1 << unacked.bit_length() // 2)
+            if left == unacked:
+                left = 0  # only that half was left: nothing would be acknowledged, and noted as all
         mask, life = unacked & ~left if left else 0, self._life
         self._send(
             pb.CommandAck.Cumulative,
