@@ -1,31 +1,46 @@
 """Segments in the store directories of another worker, over a link."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from magnetar_broker.links.link import Link
+from magnetar_broker.links.successive import SuccessiveLinks
+from magnetar_storage.errors import Unavailable
 from magnetar_storage.interfaces import Sealed, SegmentId
 from magnetar_storage.joined.joined_store import JoinedStore
 
 
 class RemoteHolder:
-    """The `Holder` of another worker's directories."""
+    """The `Holder` of another worker's directories.
 
-    def __init__(self, link: Callable[[], Link]) -> None:
-        """`link` returns the link to that worker's present process, or raises `Unavailable`."""
-        self._link = link
+    If that worker ends, its next process is asked again: topics of other workers go on.
+    """
+
+    def __init__(self, links: SuccessiveLinks) -> None:
+        self._links = links
 
     async def recover(self, segment: SegmentId) -> Sealed:
-        return Sealed(*await self._link().request("segments.recover", segment))
+        return Sealed(*await self._ask("segments.recover", segment))
 
     async def finish(self, segment: SegmentId) -> None:
-        await self._link().request("segments.finish", segment)
+        await self._ask("segments.finish", segment)
 
     async def delete(self, segment: SegmentId) -> None:
-        await self._link().request("segments.delete", segment)
+        await self._ask("segments.delete", segment)
 
     async def missing(self, segments: Sequence[SegmentId]) -> list[SegmentId]:
-        found: list[SegmentId] = await self._link().request("segments.missing", list(segments))
+        found: list[SegmentId] = await self._ask("segments.missing", list(segments))
         return found
+
+    async def _ask(self, name: str, argument: Any) -> Any:
+        while True:
+            link = await self._links.present()
+            try:
+                return await link.request(name, argument)
+            except Unavailable:
+                if not link.has_ended:
+                    raise
+                # It may have been done.  Every one of these requests may be done twice.
 
 
 def serve_segments(store: JoinedStore, link: Link) -> None:

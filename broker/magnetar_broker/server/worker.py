@@ -8,6 +8,7 @@ from magnetar_broker.limits.worker_share import settings_of_worker
 from magnetar_broker.links.link import Link
 from magnetar_broker.links.metadata import RemoteMetadata
 from magnetar_broker.links.segments import RemoteHolder, serve_segments
+from magnetar_broker.links.successive import SuccessiveLinks
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.names.ownership import Divided
 from magnetar_broker.names.remote import RemoteDirectory
@@ -33,7 +34,6 @@ from magnetar_broker.server.upstreams import Upstreams
 from magnetar_broker.topic.requests import serve_residence
 from magnetar_broker.topic.residence import LocalResidence
 from magnetar_proto.names import TopicName
-from magnetar_storage.errors import Unavailable
 from magnetar_storage.joined.joined_store import JoinedStore
 from magnetar_storage.joined.opening import Share
 
@@ -68,7 +68,7 @@ class Worker:
         self._descriptors = Descriptors()
         self._journal_stats = JournalStats()
         self._controller = Link("the controller", process.clock, process.tasks)
-        self._links: dict[int, Link] = {}
+        self._links = {n: SuccessiveLinks(name_of(n), process.clock) for n in self._others}
         """To the present process of each other worker."""
         self._passing = Passing(
             context.sockets,
@@ -81,7 +81,7 @@ class Worker:
     async def run(self) -> None:
         """Open the store and serve; all is closed on return."""
         process = self._process
-        holders = {number: RemoteHolder(partial(self._link_to, number)) for number in self._others}
+        holders = {number: RemoteHolder(links) for number, links in self._links.items()}
         store = await store_of(
             self._settings,
             data_disk(self._settings),
@@ -123,10 +123,12 @@ class Worker:
             await process.stopped()
         finally:
             self._passing.stop()
+            # First: a topic that is being opened may wait for another worker, which stops too.
+            for links in self._links.values():
+                links.close()
             await broker.close()
             listener.disconnect()
-            for link in (controller, *self._links.values()):
-                link.close()
+            controller.close()
 
     async def _start(self, store: JoinedStore, broker: Broker, listener: Listener) -> None:
         controller = self._controller
@@ -152,7 +154,7 @@ class Worker:
         if peer.worker is not None:
             link = Link(name_of(peer.worker), process.clock, process.tasks)
             serve_segments(store, link)
-            self._links[peer.worker] = link
+            self._links[peer.worker].replace(link)
             self._passing.connect(peer)
         process.tasks.spawn(connect(link, peer.link, process.stretches))
 
@@ -163,9 +165,3 @@ class Worker:
         """The number of the worker that serves a topic; None if it is this one."""
         owner = self._owners.worker_of(topic)
         return None if owner == self._number else owner
-
-    def _link_to(self, number: int) -> Link:
-        link = self._links.get(number)
-        if link is None:
-            raise Unavailable(f"{name_of(number)} has not started yet: retry")
-        return link
