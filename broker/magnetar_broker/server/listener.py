@@ -9,6 +9,7 @@ from typing import cast
 
 from magnetar_broker.broker import Broker
 from magnetar_broker.server.descriptors import Descriptors
+from magnetar_broker.server.pieces import write_pieces
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.upstreams import Upstreams
 from magnetar_broker.session.first_frame import relayed_address
@@ -144,7 +145,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         elif sum(map(len, queue)) <= JOIN_BELOW * 16 and max(map(len, queue)) <= JOIN_BELOW:
             self._transport.write(b"".join(queue))
         else:
-            self._transport.writelines(queue)
+            write_pieces(self._transport, queue)
         self.session.wrote(self._full)
 
     def _schedule_tick(self) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import cast
 
 from magnetar_broker.server.descriptors import Descriptors
+from magnetar_broker.server.pieces import write_pieces
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.session.first_frame import relayed
 from magnetar_broker.session.relay import Upstream
@@ -93,7 +94,7 @@ class UpstreamSocket(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER)
-        _write(self._transport, self._early)
+        write_pieces(self._transport, self._early)
         self._early = []
         if self._closing:
             self._close(self._transport)
@@ -125,7 +126,7 @@ class UpstreamSocket(asyncio.Protocol):
         if self._transport is None:
             self._early += pieces
         elif not self._closing:
-            _write(self._transport, pieces)
+            write_pieces(self._transport, pieces)
 
     def pause_reading(self) -> None:
         """Stop reading from the worker."""
@@ -153,10 +154,3 @@ class UpstreamSocket(asyncio.Protocol):
             transport.resume_reading()
         loop = asyncio.get_running_loop()
         self._abort_timer = loop.call_later(CLOSE_SECONDS, transport.abort)
-
-
-def _write(transport: asyncio.Transport, pieces: list[bytes]) -> None:
-    # Not `writelines`: before Python 3.12.9 and 3.13.2 that of asyncio does not pause the protocol,
-    # so it buffers without limit (CVE-2024-12254).
-    for piece in pieces:
-        transport.write(piece)
