@@ -273,6 +273,10 @@ def consume_individually(run: Clients) -> None:
 # A consumer of our own ----------------------------------------------------------------------------
 
 
+ENDING = (pb.PersistenceError, pb.ServiceNotReady)
+"""What is answered while another process of the broker ends; clients ask again."""
+
+
 def consume_with_answers(run: Clients) -> None:
     """Publish and consume over one raw connection a life; every ack waits for its answer."""
     while not run.stop_consuming.is_set():
@@ -290,6 +294,8 @@ def consume_with_answers(run: Clients) -> None:
 
 def _consume_until_closed(run: Clients, client: RawClient, life: int) -> None:
     answer = client.subscribe(run.topic, ANSWERED, pb.CommandSubscribe.Shared)
+    if isinstance(answer, pb.CommandError) and answer.error in ENDING:
+        raise Closed(answer.message)
     assert isinstance(answer, pb.CommandSuccess), answer
     client.flow(PERMITS)
     while not run.stop_consuming.is_set():
