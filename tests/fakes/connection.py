@@ -48,6 +48,8 @@ class RecordingConnection:
         self.closed_producers: list[int] = []
         self.dropped_producers: list[int] = []
         self.closed_consumers: list[int] = []
+        self.new_owners: list[str] = []
+        """What clients were told to reconnect to, in the order of what was closed."""
         self.active: list[tuple[int, bool]] = []
         self.ended: list[int] = []
         """Consumers that were notified of the end of their topic."""
@@ -95,14 +97,16 @@ class RecordingConnection:
     def active_changed(self, consumer_id: int, is_active: bool) -> None:
         self.active.append((consumer_id, is_active))
 
-    def close_producer(self, producer_id: int) -> None:
+    def close_producer(self, producer_id: int, new_owner: str = "") -> None:
         self.closed_producers.append(producer_id)
+        self.new_owners.append(new_owner)
 
     def drop_producer(self, producer_id: int) -> None:
         self.dropped_producers.append(producer_id)
 
-    def close_consumer(self, consumer_id: int) -> None:
+    def close_consumer(self, consumer_id: int, new_owner: str = "") -> None:
         self.closed_consumers.append(consumer_id)
+        self.new_owners.append(new_owner)
 
     def take(self, consumer_id: int | None = None) -> list[Got]:
         """The messages since the last call, of one consumer or of all."""

@@ -15,7 +15,13 @@ from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import PROTOCOL_VERSION, encode
 from magnetar_proto.names import TopicName
 
-CONNECT = encode(pb.CommandConnect(client_version="fake", protocol_version=PROTOCOL_VERSION))
+CONNECT = encode(
+    pb.CommandConnect(
+        client_version="fake",
+        protocol_version=PROTOCOL_VERSION,
+        proxy_to_broker_url="worker-0:1",  # the client's own CONNECT, and that may name its process
+    )
+)
 
 
 class Pipe:

@@ -21,14 +21,15 @@ TOPIC = "persistent://public/default/topic"
 class Client:
     """One client, and the shell of its session."""
 
-    def __init__(self, world: "SessionWorld", address: str) -> None:
+    def __init__(self, world: "SessionWorld", address: str, **connect: Any) -> None:
         self.address = address
         self.reading = True
         self.closed = False
         self.session = world.session(self)
         self._world = world
         self._decoder = FrameDecoder(1 << 24)
-        self.send(pb.CommandConnect(client_version="fake", protocol_version=PROTOCOL_VERSION))
+        connect = {"client_version": "fake", "protocol_version": PROTOCOL_VERSION, **connect}
+        self.send(pb.CommandConnect(**connect))
         assert isinstance(self.received()[0], pb.CommandConnected)
 
     def flush_soon(self) -> None:
@@ -86,9 +87,10 @@ class SessionWorld(LogWorld):
         """The session of a client."""
         return Session(self.broker, outbox, HANDLERS)
 
-    def client(self) -> Client:
+    def client(self, **connect: Any) -> Client:
+        """A client; `connect` are fields of its CONNECT."""
         self._clients += 1
-        return Client(self, f"10.0.0.{self._clients}:4711")
+        return Client(self, f"10.0.0.{self._clients}:4711", **connect)
 
     def topic(self, name: str = TOPIC) -> Topic:
         topic = self.do(self.broker.topic(TopicName.parse(name), create=True))

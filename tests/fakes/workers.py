@@ -45,21 +45,27 @@ def address(worker: int) -> str:
 
 
 class OwnersByLength:
-    """Worker n of `count` owns the topics whose names are n bytes long, modulo `count`."""
+    """Worker n of `count` owns the topics whose names are n bytes long, modulo `count`.
+
+    Those in `moved` have another owner.
+    """
 
     def __init__(self, own: int, count: int) -> None:
+        self.moved: dict[TopicName, int] = {}
+        self.lookups = 0
         self._own = own
         self._count = count
         self.service_url = f"pulsar://{address(own)}"
 
     def _owner(self, topic: TopicName) -> int:
-        return len(str(topic)) % self._count
+        return self.moved.get(topic, len(str(topic)) % self._count)
 
     def other(self, topic: TopicName) -> int | None:
         """The worker of a topic; None if it is this one."""
         return None if self._owner(topic) == self._own else self._owner(topic)
 
     async def locate(self, topic: TopicName, authoritative: bool) -> Owner:
+        self.lookups += 1
         # As if it were this worker's: that is how a client is told to stay at this port.
         return Owner(ListenerUrls(f"pulsar://{address(self._owner(topic))}"), is_self=True)
 
@@ -88,10 +94,10 @@ class Worker:
             LoopTasks(loop),
         )
         self.settings = replace(Settings(), max_message_size=MESSAGE_SIZE + number, **settings)
-        owners = OwnersByLength(number, count)
-        self.broker = standalone(self.settings, engine, owners).broker
+        self.owners = OwnersByLength(number, count)
+        self.broker = standalone(self.settings, engine, self.owners).broker
         upstreams = Upstreams(
-            owners.other,
+            self.owners.other,
             lambda other, *client: self.departures[other].send(*client),
             self.descriptors,
             engine.tasks,
@@ -225,6 +231,32 @@ class Group:
         for piece in pieces:
             await client.send(piece)
         return client
+
+    def serving(self, topic: str) -> list[int]:
+        """The workers that have a topic loaded."""
+        name = TopicName.parse(topic)
+        return [n for n, worker in enumerate(self.workers) if name in worker.broker.topics]
+
+    async def move(self, topic: str, owner: int, told: str) -> None:
+        """Have another worker serve a topic, without what it holds.
+
+        Clients that are connected to the former one are told this URL.
+        """
+        name = TopicName.parse(topic)
+        for worker in self.workers:
+            worker.owners.moved[name] = owner
+        for number in self.serving(topic):
+            topics = self.workers[number].broker.topics
+            loaded = topics.get(name)
+            assert loaded is not None
+            topics.drop(loaded)
+            loaded.disconnect(told)
+            await loaded.close()
+
+    @property
+    def lookups(self) -> int:
+        """How many were answered so far."""
+        return sum(worker.owners.lookups for worker in self.workers)
 
     def link(self, sender: int, receiver: int) -> None:
         """Give `sender` a way to `receiver`, new or in place of one that has ended."""

@@ -40,11 +40,15 @@ class Connection(Protocol):
     def reached_end(self, consumer_id: int) -> None:
         """Send REACHED_END_OF_TOPIC to a consumer, if its client supports the command."""
 
-    def close_producer(self, producer_id: int) -> None:
-        """Send CLOSE_PRODUCER; the client will reconnect."""
+    def close_producer(self, producer_id: int, new_owner: str = "") -> None:
+        """Send CLOSE_PRODUCER; the client will reconnect.
+
+        `new_owner` is the URL that a lookup of the topic answers now, if the topic has moved to
+        another process of this broker.
+        """
 
     def drop_producer(self, producer_id: int) -> None:
         """Remove a producer without notice: a later SEND for it closes the connection."""
 
-    def close_consumer(self, consumer_id: int) -> None:
-        """Send CLOSE_CONSUMER; the client will reconnect."""
+    def close_consumer(self, consumer_id: int, new_owner: str = "") -> None:
+        """Send CLOSE_CONSUMER; the client will reconnect.  `new_owner`: as in `close_producer`."""

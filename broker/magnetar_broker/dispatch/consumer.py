@@ -249,8 +249,8 @@ class Consumer:
             self.closed = True
             self.subscription.remove_consumer(self)
 
-    def disconnect(self) -> None:
-        """Close it and send CLOSE_CONSUMER to the client, which reconnects."""
+    def disconnect(self, new_owner: str = "") -> None:
+        """Close it and notify its client, which will reconnect, to `new_owner` if there is one."""
         if not self.closed:
             self.close()
-            self.connection.close_consumer(self.id)
+            self.connection.close_consumer(self.id, new_owner)

@@ -225,8 +225,8 @@ class Producer:
             self.close()
             self.connection.drop_producer(self.id)
 
-    def disconnect(self) -> None:
-        """Close it and notify its client, which will reconnect."""
+    def disconnect(self, new_owner: str = "") -> None:
+        """Close it and notify its client, which will reconnect, to `new_owner` if there is one."""
         if not self.closed:
             self.close()
-            self.connection.close_producer(self.id)
+            self.connection.close_producer(self.id, new_owner)

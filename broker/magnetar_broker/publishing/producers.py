@@ -232,16 +232,17 @@ class Producers:
         if len(self._barred) > MAX_BARRED:
             del self._barred[next(iter(self._barred))]
 
-    def disconnect(self) -> None:
+    def disconnect(self, new_owner: str = "") -> None:
         """Close all of them; their clients reconnect, and those that wait are asked to retry."""
-        self.refuse(NotReady(f"{self._topic} is being closed on this broker; try again"))
+        refusal = NotReady(f"{self._topic} is being closed on this broker; try again")
+        self.refuse(refusal, new_owner)
 
-    def refuse(self, refusal: BrokerError) -> None:
+    def refuse(self, refusal: BrokerError, new_owner: str = "") -> None:
         """Close all of them; those that wait get `refusal`, as the others will on reconnecting."""
         for waiting in self.waiting:
             waiting.turn(refusal)
         for producer in self:
-            producer.disconnect()
+            producer.disconnect(new_owner)
 
     def apply_rules(self, rules: PublishRules) -> None:
         """Apply these rules from the next message on.

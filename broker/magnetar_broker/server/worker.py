@@ -101,7 +101,7 @@ class Worker:
         metadata = RemoteMetadata(controller, process.clock)
         engine = engine_of(self._settings, store, metadata, process.clock, process.tasks)
         policies = PolicyView(self._settings)
-        residence = LocalResidence(self._settings, engine, policies)
+        residence = LocalResidence(self._settings, engine, policies, self._new_owner)
         names = RemoteDirectory(self._settings, self._owners, controller)
         broker = Broker(self._settings, engine, residence, names, self._number)
         upstreams = Upstreams(
@@ -165,3 +165,8 @@ class Worker:
         """The number of the worker that serves a topic; None if it is this one."""
         owner = self._owners.worker_of(topic)
         return None if owner == self._number else owner
+
+    def _new_owner(self, topic: TopicName) -> str:
+        """The URL that stands for the worker that serves a topic; blank if it is this one."""
+        other = self._other(topic)
+        return "" if other is None else f"pulsar://{self._owners.address_of(other)}"

@@ -106,6 +106,7 @@ class Session:
         self.connected = False
         self.protocol_version = 0
         self._client_version = ""
+        self._names_process = False
         self._outbox = outbox
         self._handlers = handlers
         self._decoder = FrameDecoder(MAX_FRAME_BEFORE_CONNECT)
@@ -256,6 +257,7 @@ class Session:
         """The client was accepted: frames of the full size are allowed from now on."""
         self.connected = True
         self._client_version = command.client_version
+        self._names_process = bool(command.proxy_to_broker_url)
         self.protocol_version = min(own_version, command.protocol_version)
         self._decoder.max_frame = self.broker.settings.max_message_size + FRAME_PADDING
 
@@ -317,11 +319,12 @@ class Session:
         if self._client_version.startswith(KNOWS_END_OF_TOPIC):
             self.reply(pb.CommandReachedEndOfTopic(consumer_id=consumer_id))
 
-    def close_producer(self, producer_id: int) -> None:
+    def close_producer(self, producer_id: int, new_owner: str = "") -> None:
         """Close a producer and notify its client, which will reconnect."""
         self.publishing.producers.close(producer_id)
         self._ignore_for_a_while(producer_id)
-        self._notify_closed(pb.CommandCloseProducer(producer_id=producer_id, request_id=NO_REQUEST))
+        message = pb.CommandCloseProducer(producer_id=producer_id, request_id=NO_REQUEST)
+        self._notify_closed(message, new_owner)
 
     def drop_producer(self, producer_id: int) -> None:
         """Forget a producer without notifying its client: its next SEND ends the connection."""
@@ -337,13 +340,19 @@ class Session:
             RECENTLY_CLOSED_SECONDS, lambda: ignored.discard(producer_id)
         )
 
-    def close_consumer(self, consumer_id: int) -> None:
+    def close_consumer(self, consumer_id: int, new_owner: str = "") -> None:
         """Close a consumer and notify its client, which will reconnect."""
         self.consumers.close(consumer_id)
-        self._notify_closed(pb.CommandCloseConsumer(consumer_id=consumer_id, request_id=NO_REQUEST))
+        message = pb.CommandCloseConsumer(consumer_id=consumer_id, request_id=NO_REQUEST)
+        self._notify_closed(message, new_owner)
 
-    def _notify_closed(self, message: Any) -> None:
+    def _notify_closed(self, message: Any, new_owner: str) -> None:
         """Peers before protocol version 5 do not know these commands: they are disconnected."""
+        # The name of a process is not that of a host.  Only a client that has named one already
+        # connects to the address that it used, and names this one; any other looks the topic up.
+        if new_owner and self._names_process and not self.is_upstream:
+            # Whichever the client reads, which depends on whether it uses TLS.
+            message.assignedBrokerServiceUrl = message.assignedBrokerServiceUrlTls = new_owner
         if self.protocol_version >= 5:
             self.reply(message)
         else:

@@ -91,7 +91,7 @@ class ConsumerGroup:
         for other in others:
             other.disconnect()
 
-    def disconnect(self) -> None:
-        """Disconnect all of them; their clients reconnect."""
+    def disconnect(self, new_owner: str = "") -> None:
+        """Disconnect all of them; their clients reconnect, to `new_owner` if there is one."""
         for consumer in self:
-            consumer.disconnect()
+            consumer.disconnect(new_owner)

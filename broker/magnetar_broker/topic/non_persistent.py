@@ -107,11 +107,14 @@ class NonPersistentTopic:
         """Disconnect every client: nothing else is to be deleted."""
         self.disconnect()
 
-    def disconnect(self) -> None:
-        """Disconnect every client; the topic accepts none from now on."""
+    def disconnect(self, new_owner: str = "") -> None:
+        """Disconnect every client; the topic accepts none from now on.
+
+        `new_owner` is where its clients find it, if another process serves it from now on.
+        """
         self.closed = True
-        self.producers.disconnect()
+        self.producers.disconnect(new_owner)
         if self.rates is not None:
             self.rates.release_publishers()
         for subscription in list(self.subscriptions.values()):
-            subscription.consumers.disconnect()
+            subscription.consumers.disconnect(new_owner)

@@ -1,5 +1,6 @@
 """The loaded topics of this process, as the directory of names uses them."""
 
+from collections.abc import Callable
 from itertools import count
 
 from magnetar_broker.base.metadata_keys import topic_key
@@ -35,13 +36,19 @@ class LocalResidence:
         settings: Settings,
         engine: Engine,
         policies: PolicyView,
+        new_owner: Callable[[TopicName], str] = lambda name: "",
     ) -> None:
+        """`new_owner` has the URL of the process that serves a topic from now on.
+
+        It is blank if that is this one, or unknown.
+        """
         self.topics = Topics(engine)
         self.inactive = Inactive(settings, engine.clock, policies, self.topics)
         self._engine = engine
         self._limits = topic_limits(settings)
         self._shared = shared_limits(settings)
         self._policies = policies
+        self._new_owner = new_owner
         self._evicted: dict[TopicName, AnyTopic] = {}
         """Those that are still to be closed or deleted."""
         self._changes = count(1)
@@ -79,7 +86,7 @@ class LocalResidence:
             return False
         for topic in loaded:
             self.topics.drop(topic)
-            topic.disconnect()
+            topic.disconnect(self._new_owner(topic.name))
             self._evicted[topic.name] = topic
         return True
 

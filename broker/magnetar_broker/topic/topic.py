@@ -260,16 +260,19 @@ class Topic:
         self.disconnect()
         await self.log.delete()
 
-    def disconnect(self) -> None:
-        """Disconnect every client; the topic accepts none from now on."""
+    def disconnect(self, new_owner: str = "") -> None:
+        """Disconnect every client; the topic accepts none from now on.
+
+        `new_owner` is where its clients find it, if another process serves it from now on.
+        """
         self.closed = True
         self.delays.stop()
-        self.producers.disconnect()
+        self.producers.disconnect(new_owner)
         if self.rates is not None:
             self.rates.release_publishers()
         self.deduplication.close()
         for subscription in list(self.subscriptions.values()):
-            subscription.consumers.disconnect()
+            subscription.consumers.disconnect(new_owner)
 
     async def close(self) -> None:
         """Disconnect every client, write what is pending, and seal the log."""

@@ -2,10 +2,16 @@
 
 import pytest
 
+from fakes.connection import RecordingConnection
 from fakes.named_worlds import NamedWorld, named
 from magnetar_broker.base.errors import NotReady
 from magnetar_broker.base.metadata_keys import topic_key
+from magnetar_broker.config import Settings
 from magnetar_broker.names.residence import Condition
+from magnetar_broker.policies.view import PolicyView
+from magnetar_broker.publishing.producer import ProducerRequest
+from magnetar_broker.topic.residence import LocalResidence
+from magnetar_proto.names import TopicName
 
 PLAIN, OTHER = named("plain"), named("other")
 FLEETING = named("fleeting", domain="non-persistent")
@@ -69,3 +75,21 @@ def test_a_non_persistent_topic_is_loaded_only_to_be_created() -> None:
     assert residence.loaded(FLEETING.namespace_name) == [FLEETING]
     world.do(residence.erase(FLEETING))
     assert not residence.is_loaded(FLEETING)
+
+
+def test_clients_of_an_unloaded_topic_are_told_who_serves_it_now() -> None:
+    world = NamedWorld()
+    owners: dict[TopicName, str] = {}
+    residence = LocalResidence(
+        Settings(), world.engine, PolicyView(Settings()), lambda name: owners.get(name, "")
+    )
+    connection = RecordingConnection()
+    for name in (PLAIN, OTHER, FLEETING):
+        world.do(residence.load(name, create=True))
+        topic = residence.topics.get(name)
+        assert topic is not None
+        world.do(topic.producers.add(connection, ProducerRequest(1, "p")))
+    owners = {PLAIN: "pulsar://worker-1:1", FLEETING: "pulsar://worker-2:1"}
+    for name in (PLAIN, OTHER, FLEETING):
+        world.do(residence.unload(name))
+    assert connection.new_owners == ["pulsar://worker-1:1", "", "pulsar://worker-2:1"]
