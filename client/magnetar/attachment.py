@@ -48,8 +48,11 @@ class Attachment:
         """Register for the first time; raises what the broker answered, or OperationTimeout."""
         await Retry(self._settings).in_time(self._attach, f"opening {self._topic}")
 
-    def detached(self, connection: Connection) -> None:
-        """The registration on this connection has ended: register again, in the background."""
+    def detached(self, connection: Connection, new_owner: str = "") -> None:
+        """The registration on this connection has ended: register again, in the background.
+
+        `new_owner` is the URL of the broker that serves the topic now, if that is known.
+        """
         if connection is self._candidate:
             self._candidate = None
         if connection is not self.connection:
@@ -57,7 +60,7 @@ class Attachment:
         self.connection = None
         if self.error is None:
             self._changed.clear()
-            self._reattaching = asyncio.create_task(self._reattach())
+            self._reattaching = asyncio.create_task(self._reattach(connection, new_owner))
 
     async def ready(self) -> Connection:
         """The connection, once registered; raises the error if there will be none.
@@ -79,9 +82,11 @@ class Attachment:
             await asyncio.gather(self._reattaching, return_exceptions=True)
         return connection
 
-    async def _reattach(self) -> None:
-        await asyncio.sleep(self._settings.backoff_first_ms / 1000)
+    async def _reattach(self, former: Connection, new_owner: str) -> None:
         try:
+            if new_owner and await self._follow(former, new_owner):
+                return
+            await asyncio.sleep(self._settings.backoff_first_ms / 1000)
             await Retry(self._settings).for_ever(self._attach, _may_come_back)
         except MagnetarError as error:
             self._give_up(error)
@@ -96,8 +101,19 @@ class Attachment:
         self.error = error
         self._changed.set()
 
+    async def _follow(self, former: Connection, new_owner: str) -> bool:
+        """Register with the broker that `former` named, without a lookup; whether that worked."""
+        proxy = former.address if former.is_proxied else None
+        try:
+            await self._attach_to(await self._pool.broker(new_owner, proxy))
+        except (MagnetarError, ValueError):  # or the URL is none for this client
+            return False  # a lookup comes next, and shows whether the failure is final
+        return True
+
     async def _attach(self) -> None:
-        connection = await find_broker(self._pool, self._topic)
+        await self._attach_to(await find_broker(self._pool, self._topic))
+
+    async def _attach_to(self, connection: Connection) -> None:
         self._candidate = connection
         await self._register(connection)
         if self._candidate is not connection:

@@ -38,8 +38,8 @@ class ProducerEnd(Protocol):
     def send_error_rcvd(self, connection: "Connection", error: pb.CommandSendError) -> None:
         """The broker refused a batch."""
 
-    def detached(self, connection: "Connection", error: MagnetarError) -> None:
-        """The registration has ended; register again."""
+    def detached(self, connection: "Connection", error: MagnetarError, new_owner: str = "") -> None:
+        """The registration has ended; register again, with `new_owner` if the broker named it."""
 
 
 class ConsumerEnd(Protocol):
@@ -48,8 +48,8 @@ class ConsumerEnd(Protocol):
     def entry_rcvd(self, delivery: Delivery, entry: bytes) -> None:
         """An entry: the bytes behind the command, verbatim."""
 
-    def detached(self, connection: "Connection", error: MagnetarError) -> None:
-        """The registration has ended; register again."""
+    def detached(self, connection: "Connection", error: MagnetarError, new_owner: str = "") -> None:
+        """The registration has ended; register again, with `new_owner` if the broker named it."""
 
 
 class Connection(asyncio.Protocol):
@@ -58,6 +58,8 @@ class Connection(asyncio.Protocol):
     def __init__(self, address: Address, settings: Settings) -> None:
         self.address = address
         self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
+        self.is_proxied = False
+        """Whether it leads, by way of its address, to a broker that was named in its handshake."""
         self._settings = settings
         self._loop = asyncio.get_running_loop()
         self._decoder = FrameDecoder(DEFAULT_MAX_MESSAGE_SIZE + FRAME_PADDING)
@@ -101,6 +103,7 @@ class Connection(asyncio.Protocol):
         )
         if proxy_to:
             command.proxy_to_broker_url = proxy_to
+            self.is_proxied = True
         self.write(encode(command))
         connected = await self._connected
         if connected.HasField("max_message_size"):
@@ -288,14 +291,18 @@ class Connection(asyncio.Protocol):
             producer.send_error_rcvd(self, error)
 
     def _on_close_producer(self, buf: bytes, start: int, mid: int, payload: bytes) -> None:
-        producer = self._producers.pop(decode(buf, start, mid).close_producer.producer_id, None)
+        command = decode(buf, start, mid).close_producer
+        producer = self._producers.pop(command.producer_id, None)
         if producer is not None:
-            producer.detached(self, ConnectionLost(f"{self.address} closed the producer"))
+            why = ConnectionLost(f"{self.address} closed the producer")
+            producer.detached(self, why, command.assignedBrokerServiceUrl)
 
     def _on_close_consumer(self, buf: bytes, start: int, mid: int, payload: bytes) -> None:
-        consumer = self._consumers.pop(decode(buf, start, mid).close_consumer.consumer_id, None)
+        command = decode(buf, start, mid).close_consumer
+        consumer = self._consumers.pop(command.consumer_id, None)
         if consumer is not None:
-            consumer.detached(self, ConnectionLost(f"{self.address} closed the consumer"))
+            why = ConnectionLost(f"{self.address} closed the consumer")
+            consumer.detached(self, why, command.assignedBrokerServiceUrl)
 
     # Frames of other kinds are ignored.
     _HANDLERS: ClassVar[dict[int, Callable[["Connection", bytes, int, int, bytes], None]]] = {

@@ -255,11 +255,11 @@ class PartitionConsumer(Generic[T]):
         if permits < entry_permits:
             self._left_out(entry_permits - permits)
 
-    def detached(self, connection: Connection, error: MagnetarError) -> None:
+    def detached(self, connection: Connection, error: MagnetarError, new_owner: str = "") -> None:
         # A broker answers no ACK for a consumer that it has closed: they are sent again.
         for answer in list(self._unconfirmed):
             answer.cancel()
-        self._attachment.detached(connection)
+        self._attachment.detached(connection, new_owner)
 
     def _unseen(self, entry: Entry) -> list[T]:
         """What the entry holds, without what lies before the start or was received before."""

@@ -261,8 +261,8 @@ class PartitionProducer:
             # The broker's view of this producer is unknown: reconnect and resend what is pending.
             connection.close(ConnectionLost(f"{connection.address} refused a message: {error}"))
 
-    def detached(self, connection: Connection, error: MagnetarError) -> None:
-        self._attachment.detached(connection)
+    def detached(self, connection: Connection, error: MagnetarError, new_owner: str = "") -> None:
+        self._attachment.detached(connection, new_owner)
 
     # -- registration
 

@@ -42,8 +42,8 @@ class End:
     def entry_rcvd(self, delivery: Delivery, entry: bytes) -> None:
         self.reported.append(("entry", delivery.ledger, delivery.entry, entry))
 
-    def detached(self, _: Connection, error: MagnetarError) -> None:
-        self.reported.append(("detached", type(error)))
+    def detached(self, _: Connection, error: MagnetarError, new_owner: str = "") -> None:
+        self.reported.append(("detached", type(error), new_owner))
 
 
 @asynccontextmanager
@@ -142,7 +142,7 @@ async def test_a_silent_peer_is_probed_and_then_left() -> None:
         connection._probe()
         assert wire.is_closed
         assert not connection.is_open
-        assert end.reported == [("detached", ConnectionLost)]
+        assert end.reported == [("detached", ConnectionLost, "")]
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ async def test_a_peer_that_breaks_the_rules_is_left(garbage: bytes) -> None:
         good = pb.CommandSendReceipt(producer_id=1, sequence_id=5)
         good.message_id.CopyFrom(MessageId(3, 4).to_pb())
         connection.data_received(encode(good) + garbage)
-        assert end.reported == [("receipt", 5, 3, 4), ("detached", ConnectionLost)]
+        assert end.reported == [("receipt", 5, 3, 4), ("detached", ConnectionLost, "")]
         assert wire.is_closed
         with pytest.raises(ConnectionLost, match="is closed"):
             connection.write(b"")
@@ -198,7 +198,25 @@ async def test_what_the_broker_closes_is_notified_once() -> None:
             + encode(pb.CommandCloseConsumer(consumer_id=2, request_id=NO_REQUEST))
         )
         connection.close()
-        assert producer.reported == consumer.reported == [("detached", ConnectionLost)]
+        assert producer.reported == consumer.reported == [("detached", ConnectionLost, "")]
+
+
+async def test_what_the_broker_moves_is_notified_with_the_new_owner() -> None:
+    async with connected() as (connection, _):
+        producer, consumer = End(), End()
+        connection.add_producer(1, producer)
+        connection.add_consumer(2, consumer)
+        moved: dict[str, Any] = {
+            "request_id": NO_REQUEST,
+            "assignedBrokerServiceUrl": "pulsar://two:1",
+        }
+        connection.data_received(
+            encode(pb.CommandCloseProducer(producer_id=1, **moved))
+            + encode(pb.CommandCloseConsumer(consumer_id=2, **moved))
+        )
+        connection.close()
+        expected = [("detached", ConnectionLost, "pulsar://two:1")]
+        assert producer.reported == consumer.reported == expected
 
 
 async def test_a_refused_ack_is_an_error() -> None:
