@@ -10,6 +10,7 @@ from mutants.fault import Fault
 from mutants.hand_over_faults import HAND_OVER_FAULTS
 from mutants.index_file_faults import INDEX_FILE_FAULTS
 from mutants.link_faults import LINK_FAULTS
+from mutants.moved_faults import MOVED_FAULTS
 from mutants.names_faults import NAMES_FAULTS
 from mutants.page_faults import PAGE_FAULTS
 from mutants.process_faults import PROCESS_FAULTS
@@ -339,5 +340,6 @@ FAULTS: tuple[Fault, ...] = (
     *NAMES_FAULTS,
     *HAND_OVER_FAULTS,
     *PAGE_FAULTS,
+    *MOVED_FAULTS,
     *RELAY_FAULTS,
 )

@@ -1,0 +1,89 @@
+"""Faults of moving a topic to another process: its clients are told wrong, or do not listen."""
+
+from mutants.fault import Fault
+
+SESSION = "broker/magnetar_broker/session/session.py"
+ATTACHMENT = "client/magnetar/attachment.py"
+CONNECTION = "client/magnetar/connection.py"
+TOLD = ("tests/broker/session/test_moved_topics.py",)
+LISTENING = ("tests/client/test_attachment.py", "tests/client/test_client_moved.py")
+
+MOVED_FAULTS: tuple[Fault, ...] = (
+    Fault(
+        SESSION,
+        "a client that cannot resolve it is told the name of a process",
+        "if new_owner and self._names_process and",
+        "if new_owner and",
+        TOLD,
+    ),
+    Fault(
+        SESSION,
+        "an upstream is told the name of a process",
+        "self._names_process and not self.is_upstream:",
+        "self._names_process:",
+        TOLD,
+    ),
+    Fault(
+        SESSION,
+        "a client with TLS is not told the new owner",
+        "message.assignedBrokerServiceUrl = message.assignedBrokerServiceUrlTls = new_owner",
+        "message.assignedBrokerServiceUrl = new_owner",
+        TOLD,
+    ),
+    *(
+        Fault(
+            f"broker/magnetar_broker/topic/{file}.py",
+            f"{what} of a {file} that moved are not told where",
+            old,
+            old.replace("new_owner", ""),
+            TOLD,
+        )
+        for file in ("topic", "non_persistent")
+        for what, old in (
+            ("producers", "self.producers.disconnect(new_owner)"),
+            ("consumers", "subscription.consumers.disconnect(new_owner)"),
+        )
+    ),
+    Fault(
+        "broker/magnetar_broker/topic/residence.py",
+        "clients of a topic that is unloaded are not told where it is",
+        "topic.disconnect(self._new_owner(topic.name))",
+        "topic.disconnect()",
+        ("tests/broker/topic/test_residence.py",),
+    ),
+    Fault(
+        ATTACHMENT,
+        "a client looks up although it was told",
+        "if new_owner and await self._follow(former, new_owner):",
+        "if new_owner and False:",
+        LISTENING,
+    ),
+    Fault(
+        ATTACHMENT,
+        "a process is taken for a host",
+        "proxy = former.address if former.is_proxied else None",
+        "proxy = None",
+        LISTENING,
+    ),
+    Fault(
+        ATTACHMENT,
+        "a proxy is asked for a broker that was connected to directly",
+        "proxy = former.address if former.is_proxied else None",
+        "proxy = former.address",
+        LISTENING,
+    ),
+    Fault(
+        ATTACHMENT,
+        "a client that cannot follow gives up",
+        "except (MagnetarError, ValueError):  # or the URL is none for this client",
+        "except RuntimeError:",
+        LISTENING,
+    ),
+    Fault(
+        CONNECTION,
+        "a client forgets that it came through a proxy",
+        "            self.is_proxied = True\n",
+        "",
+        LISTENING,
+    ),
+)
