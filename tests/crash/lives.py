@@ -4,14 +4,14 @@ import multiprocessing
 from dataclasses import dataclass, field
 from typing import Any
 
-from magnetar_broker.names.ownership import Divided
+from magnetar_broker.names.bundles import Bundles
 from magnetar_proto.names import TopicName
 
 CONTEXT = multiprocessing.get_context("spawn")
 """Clients of other processes begin afresh: the threads of an official client outlive no fork."""
 DEAD = -1
-SLOTS = 12
-"""1, 2, 3 and 4 workers divide them: whatever their number, one serves all topics of a slot."""
+BUNDLES = 16
+"""Of the namespace that is used: one worker at a time serves all topics of one."""
 
 
 class Lives:
@@ -76,21 +76,22 @@ class Lives:
 
 
 class WorkersLives:
-    """The lives of a broker's workers, of which there may be others after every start."""
+    """The lives of a broker's bundles of topics: each ends with the worker that owns it then."""
+
+    bundles = Bundles.even(BUNDLES)
 
     def __init__(self, workers: int = 1) -> None:
         self.workers = workers
-        """Only to be used where `of_worker` is."""
-        self._slots = [Lives() for _ in range(SLOTS)]
+        """How many the broker has; there may be others after every start."""
+        self._of_bundles = [Lives() for _ in range(BUNDLES)]
 
     def of(self, topic: str) -> Lives:
         """Those of the process that serves a topic."""
-        return self._slots[Divided([""] * SLOTS).worker_of(TopicName.parse(topic))]
+        return self._of_bundles[self.bundles.index_of(TopicName.parse(topic))]
 
-    def of_worker(self, worker: int | None) -> list[Lives]:
-        """Those that end with a worker; None is the whole broker."""
-        slots = enumerate(self._slots)
-        return [one for slot, one in slots if worker in (None, slot % self.workers)]
+    def all(self) -> list[Lives]:
+        """Those that end with the broker."""
+        return self._of_bundles
 
 
 @dataclass

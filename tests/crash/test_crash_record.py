@@ -6,10 +6,9 @@ import pulsar
 import pytest
 
 from crash.file_events import FileEvents
-from crash.lives import Lives, Tally, WorkersLives
+from crash.lives import BUNDLES, Lives, Tally, WorkersLives
 from crash.record import Message, Promise, Record, Report
-from magnetar_broker.names.ownership import Divided
-from magnetar_proto.names import TopicName
+from crash.victims import PROBES
 
 OK = pulsar.Result.Ok
 KEY = (1, 2, -1)
@@ -137,16 +136,8 @@ def test_file_events(tmp_path: Path) -> None:
         assert events.await_change("checkpoint-2", 5.0)
 
 
-def test_lives_are_those_of_the_worker_of_a_topic() -> None:
+def test_lives_are_those_of_the_bundle_of_a_topic() -> None:
     lives = WorkersLives()
-    topics = [f"persistent://public/default/topic-partition-{number}" for number in range(8)]
-    for workers in (1, 2, 3, 4):
-        lives.workers = workers
-        owners = Divided([""] * workers)
-        for worker in range(workers):
-            before = [lives.of(topic).kills for topic in topics]
-            for one in lives.of_worker(worker):
-                one.killed()
-            for topic, kills in zip(topics, before, strict=True):
-                served = owners.worker_of(TopicName.parse(topic)) == worker
-                assert lives.of(topic).kills == kills + served
+    topics = [f"persistent://public/default/topic-partition-{number}" for number in range(BUNDLES)]
+    assert {id(lives.of(topic)) for topic in topics} == {id(one) for one in lives.all()}
+    assert [id(lives.of(topic)) for topic in PROBES] == [id(one) for one in lives.all()]

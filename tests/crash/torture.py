@@ -27,7 +27,7 @@ from crash.backlogs import differences
 from crash.clients import Clients
 from crash.delivery_load import delivery_load
 from crash.file_events import FileEvents
-from crash.lives import CONTEXT, Setup, WorkersLives
+from crash.lives import BUNDLES, CONTEXT, Setup, WorkersLives
 from crash.raw_load import raw_load
 from crash.record import Promise, Report, few
 from crash.victims import Trouble, Victim, WholeBroker, some_victim
@@ -72,6 +72,7 @@ SETTINGS = {
     "managedLedgerMinLedgerRolloverTimeMinutes": "0",
     "retentionCheckIntervalInSeconds": "1",
     "activeConsumerFailoverDelayTimeMillis": "0",
+    "defaultNumberOfNamespaceBundles": str(BUNDLES),
 }
 
 
@@ -329,7 +330,7 @@ class Torture:
         moment = self._random.choice(("while starting", "in recovery"))
         self._events.forget()
         self.broker.kill()  # the rest of it
-        for lives in self._lives.of_worker(None):
+        for lives in self._lives.all():
             lives.starting()
         self.broker.begin()
         if moment == "while starting":

@@ -7,9 +7,12 @@ import select
 import signal
 import time
 from collections.abc import Callable, Iterable
+from itertools import count
 
-from crash.lives import WorkersLives
-from raw_client import Closed, RawClient
+from crash.lives import BUNDLES, Lives, WorkersLives
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.names import TopicName
+from raw_client import Closed, RawClient, process_of
 from running_broker import RunningBroker
 
 END_SECONDS = 60.0
@@ -22,6 +25,16 @@ PAUSE_SECONDS = (0.2, 4.0)
 CONTROLLER = "controller"
 REFUSED = "is in use by process"
 """What a start says while another broker has the data directory."""
+
+PROBES = [
+    next(
+        topic
+        for topic in (f"persistent://public/default/probe-{number}" for number in count())
+        if WorkersLives.bundles.index_of(TopicName.parse(topic)) == index
+    )
+    for index in range(BUNDLES)
+]
+"""The name of a topic of each bundle."""
 
 
 class Trouble(Exception):
@@ -85,16 +98,20 @@ class Victim:
         """Return when the broker serves all topics again."""
         raise NotImplementedError
 
-    def _end_lives(self, worker: int | None = None) -> None:
-        for one in self.lives.of_worker(worker):
+    @property
+    def ended(self) -> list[Lives]:
+        """The lives that it ends."""
+        return self.lives.all()
+
+    def _end_lives(self) -> None:
+        for one in self.ended:
             one.killed()
 
-    def _begin_lives(self, worker: int | None, begin: Callable[[], None]) -> None:
-        of_worker = self.lives.of_worker(worker)
-        for one in of_worker:
+    def _begin_lives(self, begin: Callable[[], None]) -> None:
+        for one in self.ended:
             one.starting()
         begin()
-        for one in of_worker:
+        for one in self.ended:
             one.started()
 
     def _await_worker(self, number: int) -> None:
@@ -121,7 +138,7 @@ class WholeBroker(Victim):
 
     def recover(self) -> None:
         self.broker.kill()
-        self._begin_lives(None, self._start)
+        self._begin_lives(self._start)
 
     def _start(self) -> None:
         self.broker.start()
@@ -130,17 +147,30 @@ class WholeBroker(Victim):
 class Worker(Victim):
     """One worker: the clients of the others notice nothing."""
 
+    def __init__(self, broker: RunningBroker, lives: WorkersLives, dice: random.Random) -> None:
+        super().__init__(broker, lives, dice)
+        self._number = dice.randrange(lives.workers)
+        with RawClient(broker.port) as client:
+            self._ended = [lives.of(topic) for topic in PROBES if self._serves(client, topic)]
+
+    def _serves(self, client: RawClient, topic: str) -> bool:
+        found = client.request(pb.CommandLookupTopic(topic=topic, request_id=0))
+        return process_of(found) == f"worker-{self._number}:{self.broker.port}"
+
+    @property
+    def ended(self) -> list[Lives]:
+        return self._ended
+
     def strike(self) -> None:
-        self._number = self.dice.randrange(self.lives.workers)
         pid = pids_of(self.broker)[f"worker-{self._number}"]
         self._process = Processes([pid])
-        self._end_lives(self._number)
+        self._end_lives()
         os.kill(pid, signal.SIGKILL)
 
     def recover(self) -> None:
         self._process.await_end()
         self._process.close()
-        self._begin_lives(self._number, lambda: self._await_worker(self._number))
+        self._begin_lives(lambda: self._await_worker(self._number))
 
 
 class Controller(Victim):
@@ -156,7 +186,7 @@ class Controller(Victim):
         self._all.await_end()
         self._all.close()
         self._end_lives()  # once more: what was sent while they stopped may have been stored
-        self._begin_lives(None, self._await_all)
+        self._begin_lives(self._await_all)
 
     def _await_all(self) -> None:
         for number in range(self.lives.workers):
@@ -184,7 +214,7 @@ class Supervisor(Victim):
             raise Trouble(f"the broker has started while {alive} of the one before it live")
         self._others.close()
         self._end_lives()  # once more: what was sent while they stopped may have been stored
-        self._begin_lives(None, lambda: None)
+        self._begin_lives(lambda: None)
 
 
 class Pause(Victim):

@@ -6,11 +6,14 @@ from magnetar_broker.base.runtime import NamesRuntime
 from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
 from magnetar_broker.config.listeners import ListenerUrls
+from magnetar_broker.names.bundle_owners import BundleOwners
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.names.distributed import DistributedResidence
-from magnetar_broker.names.ownership import Divided
+from magnetar_broker.names.placement import Placement
 from magnetar_broker.names.remote import RemoteDirectory
 from magnetar_broker.names.requests import NameRequests
+from magnetar_broker.names.stored_bundles import stored_bundles
+from magnetar_broker.names.worker_links import WorkerLinks
 from magnetar_broker.policies.shared import SharedPolicies, learning
 from magnetar_broker.policies.view import PolicyView
 from magnetar_broker.server.admin.linked_owners import serve_operations
@@ -29,16 +32,19 @@ class Worker:
     """A process that serves topics."""
 
     def __init__(
-        self, number: int, settings: Settings, engine: Engine, owners: Divided, joined: Joined
+        self, number: int, settings: Settings, engine: Engine, urls: list[str], joined: Joined
     ) -> None:
+        self.number = number
         self.joined = joined
+        self.owners = BundleOwners(urls)
+        self.owners.announce(ListenerUrls(SERVICE_URL))
         self.policies = PolicyView(settings)
         self.residence = LocalResidence(settings, engine, self.policies)
-        names = RemoteDirectory(settings, owners, joined.right)
+        names = RemoteDirectory(settings, self.owners, joined.right)
         serve_residence(self.residence, joined.right)
         joined.right.serve(learning(self.policies))
         self.broker = Broker(settings, engine, self.residence, names, number)
-        health = HealthCheck(self.broker, lambda topic: owners.worker_of(topic) == number)
+        health = HealthCheck(self.broker, lambda topic: self.owners.worker_of(topic) == number)
         serve_health(health, joined.right)
         serve_operations(self.broker, joined.right)
 
@@ -52,13 +58,17 @@ class Processes:
         self.settings = settings
         self.engine = engine
         self.clock = clock
-        self.owners = Divided([f"pulsar://worker-{number}:1" for number in range(workers)])
+        self.urls = [f"pulsar://worker-{number}:1" for number in range(workers)]
+        self.owners = BundleOwners(self.urls)
         self.owners.announce(ListenerUrls(SERVICE_URL))
         runtime = NamesRuntime(engine.metadata, engine.clock, engine.tasks)
         self.policies = SharedPolicies(engine.metadata, settings)
-        self.residence = DistributedResidence(self.owners, runtime)
-        self.directory = Directory(settings, runtime, self.owners, self.residence, self.policies)
-        self.requests = NameRequests(self.directory, self.owners, self.residence, self.policies)
+        links = WorkerLinks(workers, engine.clock)
+        stored = stored_bundles(settings, engine.metadata, workers)
+        self.placement = Placement(self.owners, stored, links, runtime)
+        self.residence = DistributedResidence(self.placement, links, runtime)
+        self.directory = Directory(settings, runtime, self.placement, self.residence, self.policies)
+        self.requests = NameRequests(self.directory, self.placement, self.residence, self.policies)
         self.workers = [self.new_worker(number) for number in range(workers)]
 
     def new_worker(self, number: int) -> Worker:
@@ -66,7 +76,7 @@ class Processes:
         joined = Joined(self.clock)
         joined.left.peer = name_of(number)
         self.requests.serve(number, joined.left)
-        worker = Worker(number, self.settings, self.engine, self.owners, joined)
+        worker = Worker(number, self.settings, self.engine, self.urls, joined)
         joined.connect()
         return worker
 
@@ -89,4 +99,11 @@ class Processes:
 
     def of(self, name: TopicName) -> Worker:
         """The worker that serves a topic."""
-        return self.workers[self.owners.worker_of(name)]
+        return self.workers[self.number_of(name)]
+
+    def number_of(self, name: TopicName) -> int:
+        """The number of that worker; its bundle is owned from now on if it was not."""
+        locating = start(self.placement.worker_of(name))
+        self.clock.pump()
+        found: int = locating.result()
+        return found

@@ -134,6 +134,7 @@ class RelayWorld(SessionWorld):
             replace(Settings(), **settings), self.engine, self.clock, workers
         )
         self.processes.start()
+        self.processes.number_of(TopicName.parse("persistent://public/default/any"))
         self.broker = self.processes.workers[0].broker
         self.pipes: list[Pipe] = []
         self._clients = 0
@@ -147,7 +148,7 @@ class RelayWorld(SessionWorld):
 
     def _session(self, worker: int, outbox: Outbox) -> Session:
         def other(topic: TopicName) -> int | None:
-            owner = self.processes.owners.worker_of(topic)
+            owner = self.processes.workers[worker].owners.worker_of(topic)
             return None if owner == worker else owner
 
         broker = self.processes.workers[worker].broker
@@ -160,5 +161,5 @@ class RelayWorld(SessionWorld):
     def topic_of(self, worker: int, base: str = "topic") -> str:
         """The name of a topic that a worker serves."""
         names = (f"persistent://public/default/{base}-{number}" for number in range(1000))
-        owners = self.processes.owners
-        return next(name for name in names if owners.worker_of(TopicName.parse(name)) == worker)
+        of = self.processes.number_of
+        return next(name for name in names if of(TopicName.parse(name)) == worker)

@@ -14,7 +14,7 @@ from typing import Any
 
 from magnetar_broker.config import Settings
 from magnetar_broker.config.listeners import ListenerUrls
-from magnetar_broker.names.ownership import Owner
+from magnetar_broker.names.ownership import Owner, SoleOwner
 from magnetar_broker.server.arrival import Arrival
 from magnetar_broker.server.departure import HELD, HELD_SECONDS, Departure
 from magnetar_broker.server.descriptors import Descriptors
@@ -44,18 +44,18 @@ def address(worker: int) -> str:
     return f"127.0.0.1:{worker + 1}"
 
 
-class OwnersByLength:
+class OwnersByLength(SoleOwner):
     """Worker n of `count` owns the topics whose names are n bytes long, modulo `count`.
 
     Those in `moved` have another owner.
     """
 
     def __init__(self, own: int, count: int) -> None:
+        super().__init__(f"pulsar://{address(own)}")
         self.moved: dict[TopicName, int] = {}
         self.lookups = 0
         self._own = own
         self._count = count
-        self.service_url = f"pulsar://{address(own)}"
 
     def _owner(self, topic: TopicName) -> int:
         return self.moved.get(topic, len(str(topic)) % self._count)

@@ -4,6 +4,9 @@ from mutants.fault import Fault
 
 NAMES = "broker/magnetar_broker/names/"
 DISTRIBUTED = f"{NAMES}distributed.py"
+WORKER_LINKS = f"{NAMES}worker_links.py"
+PLACEMENT = f"{NAMES}placement.py"
+MOVES = f"{NAMES}bundle_moves.py"
 REQUESTS = f"{NAMES}requests.py"
 REMOTE = f"{NAMES}remote.py"
 SHARED = "broker/magnetar_broker/policies/shared.py"
@@ -15,15 +18,15 @@ NAMES_FAULTS = (
     Fault(
         DISTRIBUTED,
         "topics are loaded by another worker than the one that serves them",
-        'self.link_of(name).request("residence.load"',
-        'self.links()[-1 - self._owners.worker_of(name)].request("residence.load"',
+        "        link = await self._owner_of(name)\n        if self._loaded",
+        "        link = self.links.all()[0]\n        if self._loaded",
         HISTORIES,
     ),
     Fault(
         DISTRIBUTED,
         "a change of policies is answered when one worker has applied it",
-        "        await for_each(self._runtime, self.links(), apply)\n",
-        "        await for_each(self._runtime, self.links()[:1], apply)\n",
+        "        await for_each(self._runtime, self.links.all(), apply)\n",
+        "        await for_each(self._runtime, self.links.all()[:1], apply)\n",
         HISTORIES,
     ),
     Fault(
@@ -43,8 +46,8 @@ NAMES_FAULTS = (
     Fault(
         DISTRIBUTED,
         "a change of policies is answered before all workers know it",
-        "await for_each(self._runtime, self.links(), apply)",
-        "await for_each(self._runtime, self.links()[:1], apply)",
+        "await for_each(self._runtime, self.links.all(), apply)",
+        "await for_each(self._runtime, self.links.all()[:1], apply)",
         TESTS,
     ),
     Fault(
@@ -55,14 +58,14 @@ NAMES_FAULTS = (
         TESTS,
     ),
     Fault(
-        DISTRIBUTED,
+        WORKER_LINKS,
         "a worker that is started again before its end was noticed does not take its place",
         "            self._links[worker].close()  # of the",
         "            pass  # of the",
         TESTS,
     ),
     Fault(
-        DISTRIBUTED,
+        WORKER_LINKS,
         "a worker that ends keeps those waiting that change policies",
         "        if link.has_ended:\n            return of_ended\n",
         "",
@@ -71,28 +74,28 @@ NAMES_FAULTS = (
     Fault(
         DISTRIBUTED,
         "partitions in use on another worker are deleted",
-        "            if not await _answer(link, asked, True):\n",
-        "            if not await _answer(link, asked, True) and not evicted:\n",
+        "            if not await unless_ended(link, asked, True):\n",
+        "            if not await unless_ended(link, asked, True) and not evicted:\n",
         TESTS,
     ),
     Fault(
-        DISTRIBUTED,
+        WORKER_LINKS,
         "a worker that stops is given topics",
-        "if link is None or link in self._leaving:",
-        "if link is None:",
+        "return None if link in self._leaving else link",
+        "return link",
         TESTS,
     ),
     Fault(
         REQUESTS,
         "two workers load one topic",
-        "        if not self._is_served(name):\n",
+        "        if await self._requests.placement.worker_of(name) != self._worker:\n",
         "        if False:\n",
         TESTS,
     ),
     Fault(
         REQUESTS,
         "a worker stops while it is given a topic",
-        "        await self._directory.locks.settled(self._is_served)\n",
+        "        await self._directory.locks.settled(self._is_concerned)\n",
         "",
         TESTS,
     ),
@@ -127,7 +130,7 @@ NAMES_FAULTS = (
     Fault(
         "broker/magnetar_broker/server/linked_health.py",
         "the health check passes although a worker is not there",
-        "        if missing := self._residence.missing():",
+        "        if missing := self._links.missing():",
         "        if missing := list[int]():",
         PROCESSES,
     ),
@@ -137,5 +140,61 @@ NAMES_FAULTS = (
         "        if trouble is not None:\n",
         "        if False:\n",
         PROCESSES,
+    ),
+    Fault(
+        f"{NAMES}opening.py",
+        "a topic whose bundle moves is used although its former owner has it",
+        "            if self._residence.is_in_place(name):\n                return\n",
+        "            if self._residence.is_loaded(name):\n                return\n",
+        TESTS,
+    ),
+    Fault(
+        DISTRIBUTED,
+        "a topic is loaded although its former owner has not closed it",
+        "        await self.unload(name)  # by",
+        "        # by",
+        TESTS,
+    ),
+    Fault(
+        MOVES,
+        "a topic that its former owner was loading stays there",
+        "            await self._locks.settled(in_bundle)\n",
+        "",
+        TESTS,
+    ),
+    Fault(
+        MOVES,
+        "a moved bundle's topics stay loaded by the former owner",
+        "            await for_each(self._runtime, names, self._opening.move)\n",
+        "",
+        TESTS,
+    ),
+    Fault(
+        PLACEMENT,
+        "a move is complete before the workers know it",
+        "        await for_each(self._runtime, self._links.all(), send)\n",
+        "",
+        TESTS,
+    ),
+    Fault(
+        PLACEMENT,
+        "the owners of a deleted namespace's bundles are kept",
+        "        self.owners.forget(namespace)\n",
+        "",
+        TESTS,
+    ),
+    Fault(
+        DISTRIBUTED,
+        "any worker may write the metadata of any topic",
+        "return link in (self._loaded.get(name), self._in_change.get(name))",
+        "return True",
+        TESTS,
+    ),
+    Fault(
+        DISTRIBUTED,
+        "a worker that joins does not know the owners of bundles",
+        "            link.notify(PLACED, *values_of(namespace, placed))\n        self.links.join",
+        "            pass\n        self.links.join",
+        TESTS,
     ),
 )

@@ -1,12 +1,14 @@
 """The bundles of a namespace: parts of its topics by a hash of their names.
 
-Bundles are what brokers own.  One broker owns all of them; they can be named and unloaded.
+A bundle is what one process owns at a time, and what is moved from one to another.
 """
 
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 from zlib import crc32
 
 from magnetar_proto.names import TopicName
@@ -14,6 +16,11 @@ from magnetar_proto.names import TopicName
 LAST = 0xFFFFFFFF
 """The highest hash, which the last bundle includes."""
 MAX_BUNDLES = 1024
+BUNDLES = 4
+"""Bundles of a new namespace, for each process that can own them."""
+HASH_BITS = 32
+SPREADING = 0x9E3779B1
+"""2^32 divided by the golden ratio: consecutive multiples are as far apart as they can be."""
 _RANGE = re.compile(r"(0x[0-9a-f]{8})_(0x[0-9a-f]{8})")
 
 
@@ -56,24 +63,97 @@ class Bundles:
         return [f"0x{boundary:08x}" for boundary in self.boundaries]
 
     @property
+    def ranges(self) -> list[str]:
+        """All of them, in order."""
+        return [f"{low}_{high}" for low, high in pairwise(self.texts)]
+
+    @property
     def first(self) -> str:
         """The first of them."""
-        return "_".join(self.texts[:2])
+        return self.ranges[0]
 
     def of(self, topic: TopicName) -> str:
-        """The bundle of a topic; partitions spread over bundles."""
-        index = bisect_right(self.boundaries, crc32(str(topic).encode())) - 1
-        texts = self.texts
-        index = min(index, len(self) - 1)
-        return f"{texts[index]}_{texts[index + 1]}"
+        """The bundle of a topic."""
+        return self.ranges[self.index_of(topic)]
+
+    def index_of(self, topic: TopicName) -> int:
+        """The position of a topic's bundle among all, from 0."""
+        return self.index_at(hash_of(topic))
+
+    def index_at(self, value: int) -> int:
+        """The position of the bundle that has a hash."""
+        return min(bisect_right(self.boundaries, value) - 1, len(self) - 1)
+
+    def index(self, bundle: str) -> int:
+        """The position of a bundle; ValueError if it is none of them."""
+        return self.ranges.index(bundle)
 
     def __contains__(self, bundle: object) -> bool:
         """Whether this is the text of one of them."""
-        return isinstance(bundle, str) and bundle in {
-            f"{low}_{high}" for low, high in pairwise(self.texts)
-        }
+        return bundle in self.ranges
+
+    def split(self, bundle: str, hashes: Sequence[int]) -> "Bundles":
+        """With a bundle divided at these hashes; ValueError unless they are inside of it."""
+        index = self.index(bundle)
+        low, high = self.boundaries[index], self.boundaries[index + 1]
+        for value in hashes:
+            if not low < value < high:
+                raise ValueError(f"0x{value:08x} is not inside of bundle {bundle}")
+        return Bundles(tuple(sorted({*self.boundaries, *hashes})))
+
+
+def hash_of(topic: TopicName) -> int:
+    """Where a topic falls among the bundles of its namespace.
+
+    It is the CRC-32 of the name, as in Pulsar, times a constant: CRC-32 alone has names that differ
+    in their last digit fall into few of the bundles.
+
+    The partitions of a topic begin where it would be itself, and each is counted on from the one
+    before it at the highest bit, with carries to lower ones: 2 are half of all hashes apart, 4 a
+    quarter, and so on.  That is the order in which `deal` gives bundles to one owner after the
+    other, so these get equal parts of the partitions.
+    """
+    first = crc32(str(topic.base).encode()) * SPREADING & LAST
+    if topic.partition <= 0:
+        return first
+    return _reversed_bits((_reversed_bits(first) + topic.partition) & LAST)
+
+
+def parts_of(bundle: str, bundles: Bundles) -> list[str]:
+    """Those of `bundles` that were one bundle before it was split."""
+    low, high = (int(text, 16) for text in bundle.split("_"))
+    return [
+        part
+        for part, (begin, end) in zip(bundles.ranges, pairwise(bundles.boundaries), strict=True)
+        if low <= begin and end <= high
+    ]
+
+
+def deal(bundles: int, owners: Sequence[int]) -> list[int]:
+    """Divide so many bundles among owners, of which the first ones get one more if need be.
+
+    Those that are far apart go to different owners, as partitions of one topic are far apart.
+    """
+    dealt = [0] * bundles
+    for turn, index in enumerate(sorted(range(bundles), key=_reversed_bits)):
+        dealt[index] = owners[turn % len(owners)]
+    return dealt
+
+
+def number_of_new(setting: int | Literal["auto"], processes: int) -> int:
+    """The bundles of a new namespace: with `auto` a power of two, of which every process has some.
+
+    The partitions of a topic are only spread evenly over such a number.
+    """
+    if setting != "auto":
+        return setting
+    return min(MAX_BUNDLES, 1 << (BUNDLES * processes - 1).bit_length())
 
 
 def is_range(text: str) -> bool:
     """Whether a text has the form of a bundle."""
     return _RANGE.fullmatch(text) is not None
+
+
+def _reversed_bits(number: int) -> int:
+    return int(f"{number:0{HASH_BITS}b}"[::-1], 2)

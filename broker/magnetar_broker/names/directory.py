@@ -7,6 +7,7 @@ from magnetar_broker.base.errors import NamespaceMissing, NotReady, TopicMissing
 from magnetar_broker.base.periodic_jobs import PeriodicJobs
 from magnetar_broker.base.runtime import MetadataRuntime
 from magnetar_broker.config import Settings
+from magnetar_broker.names.bundle_moves import BundleMoves
 from magnetar_broker.names.catalogue import Catalogue
 from magnetar_broker.names.counts import TopicCounts
 from magnetar_broker.names.creation import Creation
@@ -19,6 +20,7 @@ from magnetar_broker.names.opening import Opening
 from magnetar_broker.names.ownership import Owner, Ownership
 from magnetar_broker.names.policy_enforcement import Enforcement, namespace_of
 from magnetar_broker.names.residence import Residence
+from magnetar_broker.names.stored_bundles import stored_bundles
 from magnetar_broker.names.stored_names import StoredNames
 from magnetar_broker.names.tenants import Tenants
 from magnetar_broker.names.topic_events import TopicEvents
@@ -56,11 +58,13 @@ class Directory:
         self.residence = residence
         self.policies = policies
         self.tenants = Tenants(runtime.metadata, settings.cluster_name, settings.max_tenants)
+        bundles = stored_bundles(settings, runtime.metadata, len(ownership.processes))
         self.namespaces = Namespaces(
             runtime.metadata,
             self.tenants,
             settings.allow_auto_namespace_creation,
-            settings.default_number_of_namespace_bundles,
+            bundles,
+            ownership.forget,
             settings.max_namespaces_per_tenant,
         )
         self.catalogue = Catalogue(runtime.metadata)
@@ -100,6 +104,7 @@ class Directory:
             self.locks,
             settings.max_concurrent_topic_load_request,
         )
+        self.bundles = BundleMoves(bundles, ownership, residence, self.locks, self.opening, runtime)
         self.enforcement = Enforcement(
             policies,
             residence,
@@ -133,6 +138,8 @@ class Directory:
         await self.deletion.start()
         for name in (*SYSTEM_NAMESPACES, *self.settings.bootstrap_namespaces):
             await self.namespaces.ensure(NamespaceName.parse(name))
+            # Owned before the first client comes: it may open a topic without a lookup.
+            await self.bundles.owners_of(name)
         self.opening.serving = True
         self.jobs.start()
 

@@ -2,20 +2,18 @@
 
 from collections.abc import Awaitable
 from functools import partial
-from typing import TypeVar
+from typing import Any
 
 from magnetar_broker.base.errors import NotReady
 from magnetar_broker.base.parallel import for_each
 from magnetar_broker.base.runtime import Runtime
-from magnetar_broker.base.waiters import Waiters
 from magnetar_broker.links.link import Link
-from magnetar_broker.names.ownership import Divided
+from magnetar_broker.names.bundle_owners import PLACED, values_of
+from magnetar_broker.names.placement import Placement
 from magnetar_broker.names.residence import Condition
+from magnetar_broker.names.worker_links import WorkerLinks, unless_ended
 from magnetar_broker.policies.policy import Subject
 from magnetar_proto.names import TopicName
-from magnetar_storage.errors import Unavailable
-
-T = TypeVar("T")
 
 
 class DistributedResidence:
@@ -26,54 +24,44 @@ class DistributedResidence:
     ended are not loaded any more.
     """
 
-    def __init__(self, owners: Divided, runtime: Runtime) -> None:
-        self._owners = owners
+    def __init__(self, placement: Placement, links: WorkerLinks, runtime: Runtime) -> None:
+        self.links = links
+        self._placement = placement
         self._runtime = runtime
-        self._links: dict[int, Link] = {}
-        self._leaving: set[Link] = set()
         self._loaded: dict[TopicName, Link] = {}
         """The link to the worker of each loaded topic."""
+        self._in_change: dict[TopicName, Link] = {}
+        """The link to the worker that loads, closes or deletes a topic now."""
         self._of_namespace: dict[str, set[TopicName]] = {}
-        self._joined = Waiters(runtime.clock)
 
     # The workers ----------------------------------------------------------------------------
 
     def join(self, worker: int, link: Link) -> None:
         """A worker loads topics from now on, until its link ends or it leaves."""
-        if worker in self._links:
-            self._links[worker].close()  # of the process before it, whose end was not noticed yet
-        self._links[worker] = link
-        self._joined.release()
-        link.when_ended(partial(self._ended, worker, link))
+        for namespace, placed in self._placement.owners.all():
+            link.notify(PLACED, *values_of(namespace, placed))
+        self.links.join(worker, link, partial(self._ended, link))
 
-    def leave(self, worker: int) -> None:
-        """A worker stops: it loads no more topics, and closes those that it has."""
-        if worker in self._links:
-            self._leaving.add(self._links[worker])
+    async def link_of(self, name: TopicName) -> Link:
+        """The link to the worker that has a topic loaded, or is to load it.
 
-    def missing(self) -> list[int]:
-        """The numbers of the workers that have not joined, or have ended."""
-        return [number for number in range(self._owners.workers) if number not in self._links]
+        `NotReady` while that worker starts or stops.
+        """
+        return self._loaded.get(name) or await self._owner_of(name)
 
-    async def complete(self) -> None:
-        """Return when all workers have joined."""
-        while self.missing():
-            await self._joined.wait()
-
-    def links(self) -> list[Link]:
-        """The links to all workers that have joined."""
-        return list(self._links.values())
-
-    def link_of(self, name: TopicName) -> Link:
-        """The link to the worker that serves a topic; `NotReady` while it starts or stops."""
-        worker = self._owners.worker_of(name)
-        link = self._links.get(worker)
-        if link is None or link in self._leaving:
+    async def _owner_of(self, name: TopicName) -> Link:
+        worker = await self._placement.worker_of(name)
+        link = self.links.loading(worker)
+        if link is None:
             raise NotReady(
                 f"{name} is not served now, its process (worker {worker}) is starting or stopping: "
                 "retry"
             )
         return link
+
+    def may_write(self, link: Link, name: TopicName) -> bool:
+        """Whether the worker of this link may write the metadata of a topic."""
+        return link in (self._loaded.get(name), self._in_change.get(name))
 
     def changed(self, link: Link, name: TopicName, is_loaded: bool) -> None:
         """The notice of a worker that it has loaded a topic, or has it no more."""
@@ -87,23 +75,31 @@ class DistributedResidence:
             if not others:
                 del self._of_namespace[name.namespace_name]
 
-    def _ended(self, worker: int, link: Link) -> None:
-        self._leaving.discard(link)
-        if self._links.get(worker) is link:
-            del self._links[worker]
+    def _ended(self, link: Link) -> None:
         for name in [name for name, owner in self._loaded.items() if owner is link]:
             self.changed(link, name, False)
+        for name in [name for name, worker in self._in_change.items() if worker is link]:
+            del self._in_change[name]
 
     # Loading and unloading ------------------------------------------------------------------
 
     def is_loaded(self, name: TopicName) -> bool:
         return name in self._loaded
 
+    def is_in_place(self, name: TopicName) -> bool:
+        worker = self._placement.owners.worker_of(name)
+        link = self._loaded.get(name)
+        return link is not None and worker is not None and link is self.links.of(worker)
+
     def loaded(self, namespace: str) -> list[TopicName]:
         return list(self._of_namespace.get(namespace, ()))
 
     async def load(self, name: TopicName, create: bool) -> bool:
-        found: bool = await self.link_of(name).request("residence.load", str(name), create)
+        link = await self._owner_of(name)
+        if self._loaded.get(name) is link:
+            return True
+        await self.unload(name)  # by the former owner, if its bundle was given away
+        found: bool = await self._change(link, name, "load", create)
         return found
 
     async def evict(self, names: list[TopicName], condition: Condition) -> bool:
@@ -115,21 +111,31 @@ class DistributedResidence:
         for link, there in by_link.items():
             texts = [str(name) for name in there]
             asked: Awaitable[bool] = link.request("residence.evict", texts, condition.value)
-            if not await _answer(link, asked, True):
+            if not await unless_ended(link, asked, True):
                 # The others met the condition: nobody notices that they are closed.
                 await for_each(self._runtime, evicted, self.unload)
                 return False
             evicted += there
+            # Until they are unloaded or erased: that worker has them, though not loaded.
+            self._in_change.update(dict.fromkeys(there, link))
         return True
 
     async def unload(self, name: TopicName) -> None:
-        link = self._links.get(self._owners.worker_of(name))
+        link = self._loaded.get(name) or self._in_change.get(name)
         if link is not None:
-            asked: Awaitable[None] = link.request("residence.unload", str(name))
-            await _answer(link, asked, None)
+            await unless_ended(link, self._change(link, name, "unload"), None)
 
     async def erase(self, name: TopicName) -> None:
-        await self.link_of(name).request("residence.erase", str(name))
+        link = self._loaded.get(name) or self._in_change.get(name) or await self._owner_of(name)
+        await self._change(link, name, "erase")
+
+    async def _change(self, link: Link, name: TopicName, what: str, *args: object) -> Any:
+        """Have a worker load, close or delete a topic, whose metadata it may write meanwhile."""
+        self._in_change[name] = link
+        try:
+            return await link.request(f"residence.{what}", str(name), *args)
+        finally:
+            self._in_change.pop(name, None)
 
     # Policies -------------------------------------------------------------------------------
 
@@ -137,27 +143,16 @@ class DistributedResidence:
         # To every worker: one that has no such topic knows the policies then, too.
         async def apply(link: Link) -> None:
             asked: Awaitable[None] = link.request("residence.apply", str(subject), partitions)
-            await _answer(link, asked, None)
+            await unless_ended(link, asked, None)
 
-        await for_each(self._runtime, self.links(), apply)
+        await for_each(self._runtime, self.links.all(), apply)
 
     # Subscriptions --------------------------------------------------------------------------
 
     async def subscriptions_of(self, name: TopicName) -> list[str]:
-        link = self.link_of(name)
+        link = await self.link_of(name)
         found: list[str] = await link.request("residence.subscriptions_of", str(name))
         return found
 
     async def subscribe_unlisted(self, name: TopicName, subscriptions: list[str]) -> None:
-        link = self.link_of(name)
-        await link.request("residence.subscribe_unlisted", str(name), subscriptions)
-
-
-async def _answer(link: Link, asked: Awaitable[T], of_ended: T) -> T:
-    """The answer of a worker; `of_ended` if it has ended, and with it all its topics."""
-    try:
-        return await asked
-    except Unavailable:
-        if link.has_ended:
-            return of_ended
-        raise
+        await self._change(await self.link_of(name), name, "subscribe_unlisted", subscriptions)

@@ -16,6 +16,7 @@ from magnetar_broker.base.records import (
     read_record,
 )
 from magnetar_broker.names.bundles import Bundles
+from magnetar_broker.names.stored_bundles import BOUNDARIES, StoredBundles
 from magnetar_broker.names.tenants import Tenants
 from magnetar_proto.errors import InvalidTopicName
 from magnetar_proto.names import NamespaceName
@@ -35,7 +36,7 @@ class Namespace:
         """As stored: values that differ from the defaults."""
         fields: Fields = {}
         if self.bundles is not None:
-            fields["boundaries"] = self.bundles.texts
+            fields[BOUNDARIES] = self.bundles.texts
         if self.properties:
             fields["properties"] = self.properties
         if self.permissions:
@@ -60,14 +61,20 @@ class Namespaces:
         metadata: MetadataStore,
         tenants: Tenants,
         auto_create: bool,
-        default_bundles: int,
+        bundles: StoredBundles,
+        forget_owners: Callable[[str], None],
         limit: int,
     ) -> None:
-        """`limit` is the largest number of namespaces of a tenant; 0 is no limit."""
+        """`limit` is the largest number of namespaces of a tenant; 0 is no limit.
+
+        `forget_owners` is called when nothing may own the bundles of a namespace any more: it was
+        deleted, or created with other ones.
+        """
         self._metadata = metadata
         self._tenants = tenants
         self._auto_create = auto_create
-        self._default_bundles = Bundles.even(default_bundles)
+        self._bundles = bundles
+        self._forget_owners = forget_owners
         self._limit = limit
         self._known: set[str] = set()
         self._closed: Counter[str] = Counter()
@@ -140,8 +147,7 @@ class Namespaces:
         return self._of(fields)
 
     def _of(self, fields: Fields) -> Namespace:
-        texts = fields.get("boundaries")
-        bundles = self._default_bundles if texts is None else Bundles.parse(texts)
+        bundles = self._bundles.within(fields)
         return Namespace(bundles, fields.get("properties", {}), fields.get("permissions", {}))
 
     async def of_tenant(self, tenant: str) -> list[str]:
@@ -171,6 +177,7 @@ class Namespaces:
             # A use that had begun before it was closed has stored it since.  That use is refused
             # (`require` checks again), so nothing is in it yet.
             await change_record(self._metadata, key, lambda _: fields)
+            self._forget_owners(str(name))
 
     async def _check_room(self, tenant: str) -> None:
         if 0 < self._limit <= len(await self.of_tenant(tenant)):
@@ -211,5 +218,6 @@ class Namespaces:
     async def delete(self, name: str) -> None:
         """Delete an empty namespace; durable on return."""
         await self._metadata.delete(namespace_key(name))
+        self._forget_owners(name)
         self._known.discard(name)
         self._deleted += 1

@@ -53,6 +53,12 @@ class Opening:
         async with self._locks.held(name):
             await self._residence.unload(name)
 
+    async def move(self, name: TopicName) -> None:
+        """Close a topic unless the present owner of its bundle has it loaded."""
+        async with self._locks.held(name):
+            if not self._residence.is_in_place(name):
+                await self._residence.unload(name)
+
     async def stop(self) -> None:
         """Open no topic from now on; whatever was being opened or closed has been on return."""
         self.serving = False
@@ -60,7 +66,7 @@ class Opening:
 
     async def _locked(self, name: TopicName, opening: Callable[[], Awaitable[None]]) -> None:
         async with self._locks.held(name):
-            if self._residence.is_loaded(name):
+            if self._residence.is_in_place(name):
                 return
             if not self.serving:
                 raise NotReady("the broker is starting or stopping; try again")

@@ -1,23 +1,22 @@
-"""Which broker serves a topic, and at which addresses (advertised listeners).
+"""Which process serves a topic, and at which addresses (advertised listeners).
 
-Topics of a namespace fall into *bundles* (`bundles.py`), and a bundle is owned by one broker at
-a time.  Everything that opens or looks up a topic asks an `Ownership` first; here one broker owns
-all.  Several machines are another implementation of the same class: they keep owners in the
-metadata store under leases.
-
-A broker of several processes divides its topics among them by a hash of their names: whatever it
-owns, each process serves a fixed part of that.
+Topics of a namespace fall into *bundles* (`bundles.py`), and a bundle is owned by one process at a
+time.  Everything that opens or looks up a topic asks an `Ownership` first.  Here one process owns
+all; `placement.py` is the `Ownership` of several.  Several machines are another implementation,
+which keeps owners in the metadata store under leases.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
-from urllib.parse import urlsplit
-from zlib import crc32
 
 from magnetar_broker.base.errors import ListenerMissing
 from magnetar_broker.config.listeners import ListenerUrls
+from magnetar_broker.names.bundles import Bundles
 from magnetar_proto.names import TopicName
+
+SOLE = "worker-0"
+"""The name of the process of a broker that is one."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +66,29 @@ class Ownership(Protocol):
     async def owns(self, topic: TopicName) -> bool:
         """Whether this broker may open the topic."""
 
+    @property
+    def processes(self) -> Sequence[str]:
+        """The names of the processes that own bundles."""
+
+    async def owners_of(self, namespace: str, bundles: Bundles) -> Sequence[str]:
+        """The process of each bundle of a namespace; acquires those that have none."""
+
+    async def give(self, namespace: str, bundle: str, process: str) -> None:
+        """Have a bundle owned by one of `processes`; on return topics are loaded there only.
+
+        The caller unloads those that are loaded elsewhere.  ValueError if the namespace has no
+        such bundle, or the broker no such process.
+        """
+
+    async def adopt(self, namespace: str, bundles: Bundles) -> None:
+        """The bundles of a namespace have been split: the owner of one owns its parts."""
+
+    def forget(self, namespace: str) -> None:
+        """A namespace was deleted, or is created with other bundles: nothing owns them."""
+
 
 class SoleOwner:
-    """One broker that owns every bundle."""
+    """One process that owns every bundle."""
 
     def __init__(self, service_url: str) -> None:
         self.announce(ListenerUrls(service_url))
@@ -93,51 +112,22 @@ class SoleOwner:
         """Always."""
         return True
 
-
-class Divided:
-    """One broker that owns every bundle, and divides its topics among its worker processes."""
-
-    def __init__(self, processes: Sequence[str]) -> None:
-        """`processes` are the URLs that stand for the workers, by their numbers."""
-        self._processes = processes
-        self.announce(ListenerUrls())
-
-    def announce(
-        self, default: ListenerUrls, listeners: Mapping[str, ListenerUrls] | None = None
-    ) -> None:
-        """Answer lookups with these addresses of the broker from now on."""
-        self._default = default
-        self._owners = [
-            Owner(default, True, listeners or {}, process) for process in self._processes
-        ]
-
     @property
-    def workers(self) -> int:
-        """The number of processes that serve topics."""
-        return len(self._processes)
+    def processes(self) -> Sequence[str]:
+        """This one."""
+        return [SOLE]
 
-    def address_of(self, worker: int) -> str:
-        """Host and port of the URL that stands for a worker."""
-        return urlsplit(self._processes[worker]).netloc
+    async def owners_of(self, namespace: str, bundles: Bundles) -> Sequence[str]:
+        """This process owns all."""
+        return [SOLE] * len(bundles)
 
-    def worker_of(self, topic: TopicName) -> int:
-        """The number of the worker that serves a topic.
+    async def give(self, namespace: str, bundle: str, process: str) -> None:
+        """It has it already."""
+        if process != SOLE:
+            raise ValueError(f"{process} is not {SOLE}, the only process of this broker")
 
-        The partitions of a topic are served by one worker after the other, so they are divided
-        evenly.  The number depends on nothing but the name and the number of workers.
-        """
-        first = crc32(str(topic.base).encode())
-        return (first + max(topic.partition, 0)) % self.workers
+    async def adopt(self, namespace: str, bundles: Bundles) -> None:
+        """Nothing depends on the bundles."""
 
-    @property
-    def service_url(self) -> str:
-        """What was announced."""
-        return self._default.pulsar
-
-    async def locate(self, topic: TopicName, authoritative: bool) -> Owner:
-        """This broker, with the process that serves the topic."""
-        return self._owners[self.worker_of(topic)]
-
-    async def owns(self, topic: TopicName) -> bool:
-        """Always."""
-        return True
+    def forget(self, namespace: str) -> None:
+        """Nothing depends on the bundles."""

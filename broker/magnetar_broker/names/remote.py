@@ -5,9 +5,10 @@ from itertools import count
 
 from magnetar_broker.config import Settings
 from magnetar_broker.links.link import Link
+from magnetar_broker.names.bundle_owners import BundleOwners, following
 from magnetar_broker.names.interface import Listing
 from magnetar_broker.names.lookup_limit import LookupLimit
-from magnetar_broker.names.ownership import Owner, Ownership
+from magnetar_broker.names.ownership import Owner
 from magnetar_broker.names.topic_lists import Change, Watcher
 from magnetar_broker.names.topic_pattern import TopicPattern
 from magnetar_broker.schemas.registry import Registered
@@ -20,14 +21,15 @@ from magnetar_storage.errors import Unavailable
 class RemoteDirectory:
     """The `Names` of one worker.  `names/requests.py` answers what it asks."""
 
-    def __init__(self, settings: Settings, ownership: Ownership, link: Link) -> None:
+    def __init__(self, settings: Settings, owners: BundleOwners, link: Link) -> None:
         """To be made before the link is connected."""
-        self._ownership = ownership
+        self._owners = owners
         self._link = link
         self._lookups = LookupLimit(settings.max_concurrent_lookup_request)
         self._watched: dict[int, _RemoteTopics] = {}
         self._numbers = count()
         link.serve({"names.changed": self._changed})
+        link.serve(following(owners))
 
     async def start(self) -> None:
         """The controller may have topics loaded from now on; names can be used on return."""
@@ -50,8 +52,7 @@ class RemoteDirectory:
 
     async def locate(self, name: TopicName, authoritative: bool) -> Owner:
         """Who serves a topic, which need not exist; its namespace must, or is created by use."""
-        await self._link.request("names.require", name.namespace_name)
-        return await self._ownership.locate(name, authoritative)
+        return self._owners.owner(await self._link.request("names.locate", str(name)))
 
     async def partitions(self, name: TopicName, create: bool) -> int:
         """The number of partitions; 0 for a topic without."""

@@ -5,7 +5,7 @@ from magnetar_broker.base.waiters import Waiters
 from magnetar_broker.links.link import Handler, Link
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.names.distributed import DistributedResidence
-from magnetar_broker.names.ownership import Divided
+from magnetar_broker.names.placement import Placement
 from magnetar_broker.names.topic_lists import Change, TopicList
 from magnetar_broker.names.topic_pattern import TopicPattern
 from magnetar_broker.policies.shared import SharedPolicies
@@ -19,19 +19,19 @@ class NameRequests:
     def __init__(
         self,
         directory: Directory,
-        owners: Divided,
+        placement: Placement,
         residence: DistributedResidence,
         policies: SharedPolicies,
     ) -> None:
         self.directory = directory
-        self.owners = owners
+        self.placement = placement
         self.residence = residence
         self.policies = policies
         self._started = Waiters(directory.runtime.clock)
 
     async def start(self) -> None:
         """Start the directory as soon as all workers have joined, and let these go on."""
-        await self.residence.complete()
+        await self.residence.links.complete()
         await self.directory.start()
         self._started.release()
 
@@ -61,7 +61,7 @@ class _OfWorker:
             "names.start": self._start,
             "names.stop": self._stop,
             "names.open": self._open,
-            "names.require": self._directory.namespaces.require,
+            "names.locate": self._locate,
             "names.partitions": self._partitions,
             "names.delete_inactive": self._delete_inactive,
             "names.topics": self._topics,
@@ -89,19 +89,27 @@ class _OfWorker:
         await self._requests.started()
 
     async def _stop(self) -> None:
-        self._requests.residence.leave(self._worker)
-        await self._directory.locks.settled(self._is_served)
+        self._requests.residence.links.leave(self._worker)
+        # Also those that it loads or closes though their bundles were given away.
+        await self._directory.locks.settled(self._is_concerned)
 
-    def _is_served(self, name: TopicName) -> bool:
-        return self._requests.owners.worker_of(name) == self._worker
+    def _is_concerned(self, name: TopicName) -> bool:
+        residence, owners = self._requests.residence, self._requests.placement.owners
+        return owners.worker_of(name) == self._worker or residence.may_write(self._link, name)
 
     # Topics -----------------------------------------------------------------------------
 
     async def _open(self, text: str, create: bool) -> None:
         name = TopicName.parse(text)
-        if not self._is_served(name):
+        await self._directory.namespaces.require(name.namespace_name)
+        if await self._requests.placement.worker_of(name) != self._worker:
             raise NotReady(f"{name} is served by another process of this broker: look it up again")
         await self._directory.open(name, create)
+
+    async def _locate(self, text: str) -> int:
+        name = TopicName.parse(text)
+        await self._directory.namespaces.require(name.namespace_name)
+        return await self._requests.placement.worker_of(name)
 
     async def _partitions(self, name: str, create: bool) -> int:
         return await self._directory.partitions(TopicName.parse(name), create)

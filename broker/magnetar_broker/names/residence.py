@@ -27,13 +27,17 @@ class Residence(Protocol):
     def is_loaded(self, name: TopicName) -> bool:
         """Whether a topic is loaded now."""
 
+    def is_in_place(self, name: TopicName) -> bool:
+        """Whether a topic is loaded by the present owner of its bundle."""
+
     def loaded(self, namespace: str) -> list[TopicName]:
         """The topics of a namespace that are loaded now."""
 
     async def load(self, name: TopicName, create: bool) -> bool:
-        """Load a topic, whose policies are in memory; False if it does not exist.
+        """Have the owner of a topic's bundle load it; False if it does not exist.
 
-        With `create` it is created if it does not exist.
+        Its policies are in memory.  With `create` it is created if it does not exist.  If it is
+        loaded by a former owner, this one closes it first.
         """
 
     async def evict(self, names: list[TopicName], condition: Condition) -> bool:

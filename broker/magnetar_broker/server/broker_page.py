@@ -2,16 +2,24 @@
 
 import asyncio
 from collections.abc import Iterator
+from typing import Protocol
 
 from magnetar_broker.base.pace import Pace
 from magnetar_broker.broker import Broker
 from magnetar_broker.metrics.figures import Figures, gather
 from magnetar_broker.metrics.journal import JournalFigures, JournalStats
 from magnetar_broker.metrics.loop import LoopFigures, LoopStats
-from magnetar_broker.names.ownership import Ownership
 from magnetar_broker.server.admin.metrics_page import Page, Wanted, gradually
 
 FREED_TOPICS = 100
+
+
+class Advertised(Protocol):
+    """Knows what clients are told to connect to."""
+
+    @property
+    def service_url(self) -> str:
+        """The address that lookups answer with."""
 
 
 class BrokerPage:
@@ -20,14 +28,14 @@ class BrokerPage:
     def __init__(
         self,
         broker: Broker,
-        ownership: Ownership,
+        advertised: Advertised,
         journal: JournalStats,
         loop: LoopStats,
         is_joined: bool = False,
     ) -> None:
         """`is_joined` for a page that is joined with those of other processes."""
         self._broker = broker
-        self._ownership = ownership
+        self._advertised = advertised
         self._journal = journal
         self._loop = loop
         self._is_joined = is_joined
@@ -35,7 +43,7 @@ class BrokerPage:
     async def make(self, is_wanted: Wanted) -> Page | None:
         """A page; None once it is not wanted."""
         broker, clock = self._broker, self._broker.engine.clock
-        figures = await gather(broker, self._ownership.service_url, is_wanted)
+        figures = await gather(broker, self._advertised.service_url, is_wanted)
         topics = list(figures.topics)
         journal, loop = self._journal.figures(), self._loop.figures()
         parts, process = await asyncio.to_thread(_begin, figures, journal, loop, self._is_joined)

@@ -10,8 +10,10 @@ from magnetar_broker.links.link import Link
 from magnetar_broker.links.metadata_server import MetadataServer, settled
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.names.distributed import DistributedResidence
-from magnetar_broker.names.ownership import Divided
+from magnetar_broker.names.placement import Placement
 from magnetar_broker.names.requests import NameRequests
+from magnetar_broker.names.stored_bundles import stored_bundles
+from magnetar_broker.names.worker_links import WorkerLinks
 from magnetar_broker.policies.shared import SharedPolicies
 from magnetar_broker.server.admin.linked_owners import LinkedOwners
 from magnetar_broker.server.admin.metrics_page import MetricsPage
@@ -28,7 +30,7 @@ from magnetar_broker.server.linked_health import LinkedHealth
 from magnetar_broker.server.links import connect
 from magnetar_broker.server.process import Process
 from magnetar_broker.server.segment_ids import SegmentIds
-from magnetar_broker.server.several import Prepared, divided_owners
+from magnetar_broker.server.several import Prepared, bundle_owners
 from magnetar_storage.interfaces import MetadataStore, SegmentId
 from magnetar_storage.metadata.sqlite import SqliteMetadata
 
@@ -53,7 +55,7 @@ class Controller:
     def __init__(self, prepared: Prepared, process: Process) -> None:
         self._settings = prepared.settings
         self._process = process
-        self._owners: Divided = divided_owners(prepared, process.context.workers)
+        self._owners = bundle_owners(prepared, process.context.workers)
         self._ids = SegmentIds(process.context.workers, process.clock)
         self._links: dict[int, Link] = {}
 
@@ -70,10 +72,13 @@ class Controller:
     async def _serve(self, metadata: MetadataStore) -> None:
         process, settings = self._process, self._settings
         runtime = NamesRuntime(metadata, process.clock, process.tasks)
-        residence = DistributedResidence(self._owners, runtime)
+        links = WorkerLinks(self._owners.workers, process.clock)
+        stored = stored_bundles(settings, metadata, self._owners.workers)
+        placement = Placement(self._owners, stored, links, runtime)
+        residence = DistributedResidence(placement, links, runtime)
         policies = SharedPolicies(metadata, settings)
-        directory = Directory(settings, runtime, self._owners, residence, policies)
-        requests = NameRequests(directory, self._owners, residence, policies)
+        directory = Directory(settings, runtime, placement, residence, policies)
+        requests = NameRequests(directory, placement, residence, policies)
         process.meet(partial(self._meet, metadata, requests))
         page = JoinedPage(
             settings.cluster_name,
@@ -86,7 +91,7 @@ class Controller:
             directory,
             LinkedOwners(residence, runtime),
             MetricsPage(page.make),
-            LinkedHealth(residence, runtime),
+            LinkedHealth(links, runtime),
         )
         http = HttpServer(site, process.stretches, Descriptors())
         try:
@@ -111,9 +116,8 @@ class Controller:
         assert peer.worker is not None
         process, number = self._process, peer.worker
         link = Link(name_of(number), process.clock, process.tasks)
-        MetadataServer(
-            link, metadata, partial(self._may_write, number), process.clock, process.tasks
-        )
+        may_write = partial(_may_write, requests.residence, link)
+        MetadataServer(link, metadata, may_write, process.clock, process.tasks)
         requests.serve(number, link)
         join = partial(self._join, metadata, number, self._links.get(number))
         link.serve({"segments.join": join})
@@ -133,8 +137,9 @@ class Controller:
             await settled(before, metadata)
         return await self._ids.join(number, last)
 
-    def _may_write(self, number: int, key: str) -> bool:
-        """Whether a worker may write a key: the log records of its own topics."""
-        if not key.startswith(TOPICS):
-            return False
-        return self._owners.worker_of(topic_of_names(key.removeprefix(TOPICS))) == number
+
+def _may_write(residence: DistributedResidence, link: Link, key: str) -> bool:
+    """Whether a worker may write a key: the log records of its own topics."""
+    if not key.startswith(TOPICS):
+        return False
+    return residence.may_write(link, topic_of_names(key.removeprefix(TOPICS)))

@@ -2,10 +2,11 @@
 
 from collections import deque
 from collections.abc import Callable
-from itertools import chain, count
+from itertools import chain
 from typing import Any, NamedTuple, cast
 from uuid import uuid4
 
+from magnetar_broker.base.errors import BrokerError
 from magnetar_broker.base.metadata_keys import namespace_key
 from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings, SubscriptionType
@@ -28,6 +29,8 @@ NAME = "heartbeat"
 """Of the producer and the subscription.  One name for all checks: with deduplication on, the
 broker remembers every producer's name."""
 PRODUCER_ID = CONSUMER_ID = 1
+CANDIDATES = 1000
+"""Topics among which one is found that the process serves, if it owns a bundle with some."""
 
 Kind = pb.BaseCommand
 
@@ -123,9 +126,9 @@ class HealthCheck:
     def __init__(
         self, broker: Broker, serves: Callable[[TopicName], bool] = lambda topic: True
     ) -> None:
-        """`serves` tells whether this process serves a topic: the check uses one of those."""
+        """`serves` is whether this process owns a topic's bundle, once that was looked up."""
         self._broker = broker
-        self._topic = _topic(broker.settings, serves)
+        self._serves = serves
         self._waiting: list[Promise] = []
         """One for each caller: awaiting one promise from several places shares a cancellation."""
         self._running = False
@@ -174,7 +177,8 @@ class HealthCheck:
         """Run one check: what failed, or None."""
         try:
             await self._read_metadata()
-            await self._send_through()
+            if (topic := await self._own_topic()) is not None:
+                await self._send_through(topic)
         except Exception as error:  # a defect, too, is reported to the callers
             return error
         return None
@@ -186,9 +190,19 @@ class HealthCheck:
         except StorageError as error:
             raise Unhealthy(f"{self._step}: {error}") from error
 
-    async def _send_through(self) -> None:
+    async def _own_topic(self) -> TopicName | None:
+        """A topic that this process serves; None if it owns no bundle of the system namespace."""
+        self._step = "looking up a topic"
+        base = _first_topic(self._broker.settings)
+        try:
+            await self._broker.names.locate(base, authoritative=False)
+        except (BrokerError, StorageError) as error:
+            raise Unhealthy(f"{self._step}: {error}") from error
+        others = (TopicName.parse(f"{base}-{number}") for number in range(1, CANDIDATES))
+        return next(filter(self._serves, chain((base,), others)), None)
+
+    async def _send_through(self, name: TopicName) -> None:
         client = self._client = _InProcessClient(self._broker)
-        name = self._topic
         topic: AnyTopic | None = None
         try:
             sequence_id = await self._open(client, str(name))
@@ -254,11 +268,9 @@ def _failure_of(topic: AnyTopic | None) -> StorageError | None:
     return None if isinstance(failure, WriterFailed) else failure  # closed for another reason
 
 
-def _topic(settings: Settings, serves: Callable[[TopicName], bool]) -> TopicName:
+def _first_topic(settings: Settings) -> TopicName:
     domain = "persistent" if settings.enable_persistent_topics else "non-persistent"
-    base = TopicName.parse(f"{domain}://{SYSTEM_NAMESPACE}/{HEARTBEAT}")
-    others = (TopicName.parse(f"{base}-{number}") for number in count(1))
-    return next(filter(serves, chain((base,), others)))
+    return TopicName.parse(f"{domain}://{SYSTEM_NAMESPACE}/{HEARTBEAT}")
 
 
 def _subscription_type(settings: Settings) -> "pb.CommandSubscribe.SubType":

@@ -4,7 +4,7 @@ from magnetar_broker.base.parallel import for_each
 from magnetar_broker.base.runtime import Runtime
 from magnetar_broker.links.answer_within import answer_within
 from magnetar_broker.links.link import Link
-from magnetar_broker.names.distributed import DistributedResidence
+from magnetar_broker.names.worker_links import WorkerLinks
 from magnetar_broker.server.children import name_of
 from magnetar_broker.server.health import LIMIT_SECONDS, HealthCheck, Unhealthy
 from magnetar_storage.errors import Unavailable
@@ -17,15 +17,15 @@ ANSWER_SECONDS = LIMIT_SECONDS + 1
 class LinkedHealth:
     """The health check of a controller: each worker publishes and consumes a message."""
 
-    def __init__(self, residence: DistributedResidence, runtime: Runtime) -> None:
-        self._residence = residence
+    def __init__(self, links: WorkerLinks, runtime: Runtime) -> None:
+        self._links = links
         self._runtime = runtime
 
     async def check(self) -> None:
         """Return if all workers are healthy; else raise `Unhealthy`, within a time limit."""
-        if missing := self._residence.missing():
+        if missing := self._links.missing():
             raise Unhealthy(f"{', '.join(map(name_of, missing))}: starting or stopping")
-        await for_each(self._runtime, self._residence.links(), self._check)
+        await for_each(self._runtime, self._links.all(), self._check)
 
     async def _check(self, link: Link) -> None:
         try:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from magnetar_broker.config import Settings
-from magnetar_broker.names.ownership import Divided
+from magnetar_broker.names.bundle_owners import BundleOwners
 from magnetar_broker.server.advertised import advertised
 from magnetar_broker.server.banner import banner
 from magnetar_broker.server.children import Context, name_of
@@ -27,11 +27,11 @@ class Prepared(NamedTuple):
     """The one that clients connect to."""
 
 
-def divided_owners(prepared: Prepared, workers: int) -> Divided:
-    """Which worker serves which topic, and what lookups answer; the same in every process."""
+def bundle_owners(prepared: Prepared, workers: int) -> BundleOwners:
+    """The table of owners as it begins, and what lookups answer; the same in every process."""
     # No client resolves these hosts: it connects to the broker's address, and names one of them.
     urls = [f"pulsar://{name_of(worker)}:{prepared.port}" for worker in range(workers)]
-    owners = Divided(urls)
+    owners = BundleOwners(urls)
     owners.announce(*advertised(prepared.settings, prepared.port))
     return owners
 

@@ -30,7 +30,7 @@ def start(settings: Settings, warnings: list[str]) -> int:
     raise_limit()
     share_one_heap()
     factory, slower = loop_factory()
-    for warning in filter(None, (*warnings, slower)):
+    for warning in filter(None, (*warnings, slower, few_bundles(settings, workers))):
         logger.warning("%s", warning)
     if workers > 1:
         # The imports are for these processes alone: a broker of one does without them.
@@ -49,6 +49,17 @@ def start(settings: Settings, warnings: list[str]) -> int:
 
     serve_alone(settings, factory)
     return 0
+
+
+def few_bundles(settings: Settings, workers: int) -> str | None:
+    """The warning that a namespace has too few bundles for all workers to serve it."""
+    bundles = settings.default_number_of_namespace_bundles
+    if bundles == "auto" or bundles >= workers:
+        return None
+    return (
+        f"defaultNumberOfNamespaceBundles={bundles}: at most {bundles} of the {workers} workers "
+        "serve the topics of a new namespace; set it to auto"
+    )
 
 
 def worker_count(settings: Settings) -> int:

@@ -10,7 +10,6 @@ from magnetar_broker.links.metadata import RemoteMetadata
 from magnetar_broker.links.segments import RemoteHolder, serve_segments
 from magnetar_broker.links.successive import SuccessiveLinks
 from magnetar_broker.metrics.journal import JournalStats
-from magnetar_broker.names.ownership import Divided
 from magnetar_broker.names.remote import RemoteDirectory
 from magnetar_broker.policies.shared import learning
 from magnetar_broker.policies.view import PolicyView
@@ -29,7 +28,7 @@ from magnetar_broker.server.links import connect
 from magnetar_broker.server.listener import Listener
 from magnetar_broker.server.passing import Passing
 from magnetar_broker.server.process import Process
-from magnetar_broker.server.several import Prepared, divided_owners
+from magnetar_broker.server.several import Prepared, bundle_owners
 from magnetar_broker.server.upstreams import Upstreams
 from magnetar_broker.topic.requests import serve_residence
 from magnetar_broker.topic.residence import LocalResidence
@@ -63,7 +62,7 @@ class Worker:
         self._others = [number for number in range(context.workers) if number != self._number]
         self._lock = prepared.lock
         self._settings = settings_of_worker(prepared.settings, context.workers)
-        self._owners: Divided = divided_owners(prepared, context.workers)
+        self._owners = bundle_owners(prepared, context.workers)
         self._process = process
         self._descriptors = Descriptors()
         self._journal_stats = JournalStats()
@@ -159,10 +158,13 @@ class Worker:
         process.tasks.spawn(connect(link, peer.link, process.stretches))
 
     def _serves(self, topic: TopicName) -> bool:
-        return self._other(topic) is None
+        return self._owners.worker_of(topic) == self._number
 
     def _other(self, topic: TopicName) -> int | None:
-        """The number of the worker that serves a topic; None if it is this one."""
+        """The number of the worker that serves a topic; None if it is this one, or not known.
+
+        The controller has the owner look it up again if it is not known here, and is not this one.
+        """
         owner = self._owners.worker_of(topic)
         return None if owner == self._number else owner
 

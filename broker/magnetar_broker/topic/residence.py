@@ -56,6 +56,9 @@ class LocalResidence:
     def is_loaded(self, name: TopicName) -> bool:
         return name in self.topics
 
+    def is_in_place(self, name: TopicName) -> bool:
+        return name in self.topics
+
     def loaded(self, namespace: str) -> list[TopicName]:
         return [topic.name for topic in self.topics.of_namespace(namespace)]
 

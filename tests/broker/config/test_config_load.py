@@ -67,6 +67,7 @@ def test_an_unmodified_pulsar_broker_file_starts_with_the_one_warning_it_deserve
         max_consumers_per_subscription=0,
         max_subscriptions_per_topic=0,
         is_delayed_delivery_deliver_at_time_strict=False,
+        default_number_of_namespace_bundles=4,
     )
     assert [warning.partition(":")[0] for warning in warnings] == ["bindAddress=0.0.0.0"]
 

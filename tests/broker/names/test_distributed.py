@@ -1,5 +1,7 @@
 """Topics that several workers serve, with the directory of names in another process."""
 
+from collections.abc import Callable
+from itertools import count, islice
 from typing import Any
 
 import pytest
@@ -12,16 +14,18 @@ from fakes.world import ManualPromise
 from magnetar_broker.base.errors import InUse, NotReady, SchemaInvalid, SchemaRefused, TopicMissing
 from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
+from magnetar_broker.names.bundles import Bundles, deal, number_of_new
 from magnetar_broker.names.catalogue import Partitioned
-from magnetar_broker.names.ownership import Divided
+from magnetar_broker.names.namespaces import Namespace
 from magnetar_broker.names.residence import Condition
+from magnetar_broker.names.stored_bundles import StoredBundles
 from magnetar_broker.names.topic_lists import Change
 from magnetar_broker.names.topic_pattern import TopicPattern
 from magnetar_broker.policies.table import MAX_PRODUCERS, MESSAGE_TTL
 from magnetar_broker.schemas.types import Schema, SchemaType
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.topic import Topic
-from magnetar_proto.names import TopicName
+from magnetar_proto.names import NamespaceName, TopicName
 from magnetar_storage.errors import StorageError, Unavailable
 
 WORKERS = 3
@@ -71,20 +75,55 @@ class World(LogWorld):
     def is_loaded(self, name: TopicName) -> bool:
         return self.directory.residence.is_loaded(name)
 
+    def bundle_of(self, name: TopicName) -> str:
+        return self.do(self.directory.bundles.stored.of(name.namespace_name)).of(name)
+
+    def begin_move(
+        self, name: TopicName, number: int | None = None
+    ) -> tuple[ManualPromise, Worker]:
+        """Move a topic's bundle, to the next worker unless another is given."""
+        if number is None:
+            number = (self.processes.number_of(name) + 1) % WORKERS
+        bundle = self.bundle_of(name)
+        moves, process = self.directory.bundles, f"worker-{number}"
+        moving = self.begin(moves.move(name.namespace_name, bundle, process))
+        return moving, self.processes.workers[number]
+
+    def move(self, name: TopicName, number: int | None = None) -> Worker:
+        moving, worker = self.begin_move(name, number)
+        self.clock.pump()
+        moving.result()
+        return worker
+
+
+def middle_of(bundle: str) -> Callable[[Bundles], list[int]]:
+    low, high = (int(text, 16) for text in bundle.split("_"))
+    return lambda bundles: [(low + high) // 2]
+
 
 # Who serves what ------------------------------------------------------------------------
 
 
-def test_partitions_are_divided_evenly_whatever_the_name_is() -> None:
-    owners = Divided(["one", "two", "three"])
-    for number in range(20):
+@pytest.mark.parametrize("workers", range(1, 9))
+def test_partitions_are_divided_evenly_whatever_the_name_is(workers: int) -> None:
+    bundles = Bundles.even(number_of_new("auto", workers))
+    dealt = deal(len(bundles), range(workers))
+
+    def owner(topic: TopicName) -> int:
+        return dealt[bundles.index_of(topic)]
+
+    even = workers.bit_count() == 1
+    for number in range(50):
         topic = named(f"topic-{number}")
-        workers = [owners.worker_of(topic.with_partition(index)) for index in range(7)]
-        counts = [workers.count(worker) for worker in range(3)]
-        assert sorted(counts) == [2, 2, 3]
-        assert owners.worker_of(topic) == workers[0]
-    plain = [owners.worker_of(named(f"topic-{number}")) for number in range(300)]
-    assert all(60 < plain.count(worker) < 140 for worker in range(3))
+        assert owner(topic) == owner(topic.with_partition(0))
+        for partitions in range(1, 20):
+            owners = [owner(topic.with_partition(index)) for index in range(partitions)]
+            counts = [owners.count(worker) for worker in range(workers)]
+            spread = max(counts) - min(counts)
+            rounds = -(-partitions // len(bundles))
+            assert spread <= (1 if even else 1 + rounds)
+    plain = [owner(named(f"topic-{number}")) for number in range(300 * workers)]
+    assert all(150 < plain.count(worker) < 450 for worker in range(workers))
 
 
 def test_a_topic_is_loaded_by_its_owner_alone() -> None:
@@ -114,7 +153,7 @@ def test_a_lookup_names_the_process() -> None:
     broker = world.processes.workers[0].broker
     for part in PARTS:
         owner = world.do(broker.names.locate(part, False))
-        assert owner.process == f"pulsar://worker-{world.processes.owners.worker_of(part)}:1"
+        assert owner.process == f"pulsar://worker-{world.processes.number_of(part)}:1"
         assert owner.default.pulsar == "pulsar://here:6650"
         assert owner == world.do(world.directory.locate(part, False))
 
@@ -148,6 +187,159 @@ def test_a_topic_that_closes_by_itself_is_loaded_no_more() -> None:
     assert world.is_loaded(name)
 
 
+# Moves ----------------------------------------------------------------------------------
+
+
+def test_a_moved_bundle_is_served_by_its_new_owner_alone() -> None:
+    world = World()
+    world.part()
+    name = PARTS[0]
+    former = world.worker(name)
+    connection, consumer = world.consumer(name)
+    new = world.move(name)
+    assert world.worker(name) is new is not former
+    assert consumer.closed and connection.closed_consumers == [1]
+    assert name not in former.broker.topics and not world.is_loaded(name)
+    assert {one.owners.worker_of(name) for one in world.processes.workers} == {
+        world.processes.number_of(name)
+    }
+    with pytest.raises(NotReady, match="another process"):
+        world.do(former.broker.topic(name, True))
+    assert world.topic(name).name == name
+    assert name in new.broker.topics
+    assert all(map(world.is_loaded, PARTS))
+
+
+def test_topics_of_other_bundles_stay() -> None:
+    world = World()
+    world.part()
+    topics = [world.topic(part) for part in PARTS]
+    world.move(PARTS[0])
+    assert [topic.closed for topic in topics] == [True, False, False]
+    world.move(PARTS[0], world.processes.number_of(PARTS[0]))  # to its owner
+    assert [world.topic(part) is topic for part, topic in zip(PARTS, topics, strict=True)] == [
+        False,
+        True,
+        True,
+    ]
+
+
+def test_a_topic_that_is_opened_while_its_bundle_moves_is_closed_first() -> None:
+    world = World()
+    name = named("topic")
+    former, topic = world.worker(name), world.topic(name)
+    gate = world.delayed(former, "unload")
+    moving, new = world.begin_move(name)
+    world.clock.pump()
+    opening = world.begin(new.broker.topic(name, True))
+    world.clock.pump()
+    assert not opening.done() and not moving.done()
+    gate.set_result(None)
+    world.clock.pump()
+    assert moving.done() and topic.closed
+    assert opening.result() is new.broker.topics.get(name)
+
+
+def test_a_topic_that_its_former_owner_is_loading_is_closed_there() -> None:
+    world = World()
+    name = named("topic")
+    former = world.worker(name)
+    gate = world.delayed(former, "load")
+    opening = world.begin(former.broker.topic(name, True))
+    world.clock.pump()
+    moving, new = world.begin_move(name)
+    world.clock.pump()
+    assert not moving.done()
+    gate.set_result(None)
+    world.clock.pump()
+    moving.result()
+    assert opening.result().closed and name not in former.broker.topics
+    assert world.topic(name) is new.broker.topics.get(name)
+
+
+def test_a_former_owner_that_ends_holds_no_move_up() -> None:
+    world = World()
+    name = named("topic")
+    world.topic(name)
+    number = world.processes.number_of(name)
+    world.delayed(world.processes.workers[number], "unload")
+    moving, new = world.begin_move(name)
+    world.clock.pump()
+    assert not moving.done()
+    world.processes.replace(number)
+    moving.result()
+    assert world.topic(name) is new.broker.topics.get(name)
+    assert world.processes.workers[number].owners.worker_of(name) == new.number
+
+
+def test_only_the_worker_that_has_a_topic_writes_its_metadata() -> None:
+    world = World()
+    name = named("topic")
+    residence, former = world.processes.residence, world.worker(name)
+    assert not residence.may_write(former.joined.left, name)
+    gate = world.delayed(former, "load")
+    opening = world.begin(former.broker.topic(name, True))
+    world.clock.pump()
+    assert residence.may_write(former.joined.left, name), "it is loading it"
+    gate.set_result(None)
+    world.clock.pump()
+    opening.result()
+    gate = world.delayed(former, "unload")
+    _, new = world.begin_move(name)
+    world.clock.pump()
+    assert residence.may_write(former.joined.left, name), "it is closing it"
+    assert not residence.may_write(new.joined.left, name)
+    gate.set_result(None)
+    world.clock.pump()
+    assert not residence.may_write(former.joined.left, name)
+    world.topic(name)
+    assert residence.may_write(new.joined.left, name)
+    assert not residence.may_write(former.joined.left, name)
+
+
+def test_parts_of_a_split_bundle_stay_with_its_owner() -> None:
+    world = World()
+    name = named("topic")
+    topic, number = world.topic(name), world.processes.number_of(name)
+    bundle = world.bundle_of(name)
+    parts = world.do(world.directory.bundles.split(NAMESPACE, bundle, middle_of(bundle)))
+    owners = world.do(world.directory.bundles.owners_of(NAMESPACE))
+    assert bundle not in owners and [owners[part] for part in parts] == [f"worker-{number}"] * 2
+    assert world.topic(name) is topic
+    assert world.bundle_of(name) in parts
+    world.move(name)
+    assert topic.closed
+    stored = StoredBundles(world.metadata, 4)
+    assert world.do(stored.of(NAMESPACE)).of(name) in parts, "boundaries are durable"
+
+
+def test_a_namespace_that_is_created_again_has_its_own_bundles() -> None:
+    world = World()
+    name = named("topic")
+    world.topic(name)
+    assert world.processes.owners.of(NAMESPACE) is not None
+    world.do(world.directory.deletion.namespace(NAMESPACE, force=True))
+    world.clock.pump()
+    tables = [world.processes.owners, *(one.owners for one in world.processes.workers)]
+    assert [table.of(NAMESPACE) for table in tables] == [None] * (WORKERS + 1)
+    new = Namespace(Bundles.even(1))
+    world.do(world.directory.creation.namespace(NamespaceName.parse(NAMESPACE), new, {}))
+    world.topic(name)
+    assert {len(table.of(NAMESPACE).workers) for table in tables} == {1}  # type: ignore[union-attr]
+
+
+def test_new_namespaces_are_given_to_those_who_have_least_to_do() -> None:
+    world = World()
+    world.processes.placement.load_of = lambda worker: [0.5, 0.0, 0.9][worker]
+    spaces = [NamespaceName.parse(f"tenant/space-{number}") for number in range(2)]
+    for space in spaces:
+        world.do(world.directory.tenants.ensure("tenant"))
+        new = Namespace(Bundles.even(2))
+        world.do(world.directory.creation.namespace(space, new, {}))
+        owners = world.do(world.directory.bundles.owners_of(str(space)))
+        assert list(owners.values()) == ["worker-1", "worker-0"]
+
+
 # A worker that ends ---------------------------------------------------------------------
 
 
@@ -158,7 +350,7 @@ def test_a_worker_that_dies_while_it_loads_a_topic_holds_no_lock() -> None:
     world.delayed(worker, "load")
     asking = world.begin(worker.broker.topic(name, True))
     world.clock.pump()
-    world.processes.replace(world.processes.owners.worker_of(name))
+    world.processes.replace(world.processes.number_of(name))
     with pytest.raises(Unavailable):
         asking.result()
     assert not world.is_loaded(name)
@@ -169,7 +361,7 @@ def test_a_worker_that_dies_while_it_loads_a_topic_holds_no_lock() -> None:
 def test_the_topics_of_a_worker_that_died_are_loaded_no_more() -> None:
     world = World()
     world.part()
-    world.processes.replace(world.processes.owners.worker_of(PARTS[1]))
+    world.processes.replace(world.processes.number_of(PARTS[1]))
     assert [world.is_loaded(part) for part in PARTS] == [True, False, True]
     world.topic(PARTS[1])
     assert all(map(world.is_loaded, PARTS))
@@ -178,7 +370,7 @@ def test_the_topics_of_a_worker_that_died_are_loaded_no_more() -> None:
 def test_a_worker_that_comes_before_the_end_of_the_last_one_is_noticed_takes_its_place() -> None:
     world = World()
     world.part()
-    number = world.processes.owners.worker_of(PARTS[1])
+    number = world.processes.number_of(PARTS[1])
     old, new = world.processes.workers[number], world.processes.new_worker(number)
     world.processes.workers[number] = new
     world.do(new.broker.start())
@@ -193,7 +385,7 @@ def test_a_worker_that_comes_before_the_end_of_the_last_one_is_noticed_takes_its
 def test_without_their_worker_topics_are_refused_and_not_deleted() -> None:
     world = World()
     world.part()
-    number = world.processes.owners.worker_of(PARTS[1])
+    number = world.processes.number_of(PARTS[1])
     world.processes.workers[number].joined.cut()
     world.clock.pump()
     with pytest.raises(NotReady, match="starting or stopping"):
@@ -312,7 +504,7 @@ def test_a_new_worker_knows_all_policies() -> None:
     world.part()
     world.do(world.directory.enforcement.set(NAMESPACE, {MESSAGE_TTL: 7}))
     world.do(world.directory.enforcement.set(PARTED, {MAX_PRODUCERS: 5}))
-    world.processes.replace(world.processes.owners.worker_of(PARTS[2]))
+    world.processes.replace(world.processes.number_of(PARTS[2]))
     limits = world.topic(PARTS[2]).limits
     assert (limits.max_producers, limits.message_ttl_seconds) == (5, 7)
 
@@ -345,7 +537,7 @@ def test_a_worker_that_dies_while_it_applies_policies_keeps_nobody_waiting() -> 
     world.delayed(worker, "apply")
     setting = world.begin(world.directory.enforcement.set(NAMESPACE, {MAX_PRODUCERS: 3}))
     world.clock.pump()
-    world.processes.replace(world.processes.owners.worker_of(PARTS[1]))
+    world.processes.replace(world.processes.number_of(PARTS[1]))
     setting.result()
     assert world.topic(PARTS[1]).limits.max_producers == 3
 
@@ -410,8 +602,11 @@ def test_any_worker_lists_and_watches_the_topics_of_all() -> None:
 
 def test_changes_until_a_watcher_is_added_are_part_of_the_list() -> None:
     world = World()
-    for local in ("a1", "a2"):
-        world.topic(named(local))
+    # Not of the worker that watches: its link is held.
+    others = filter(world.processes.number_of, (named(f"a{number}") for number in count()))
+    a1, a2, a3 = islice(others, 3)
+    for name in (a1, a2):
+        world.topic(name)
     names, watching = world.processes.workers[0].broker.names, Watching()
     asked = world.begin(names.watch(NAMESPACE, TopicPattern(".*/a.*")))
     while not world.directory.lists._lists:
@@ -419,15 +614,15 @@ def test_changes_until_a_watcher_is_added_are_part_of_the_list() -> None:
     to_right = world.processes.workers[0].joined.to_right
     to_right.held = True  # the answer and what follows it arrive together
     world.clock.pump()
-    world.do(world.directory.deletion.topics.delete(named("a1"), True))
-    world.do(world.directory.creation.plain(named("a3"), {}))
+    world.do(world.directory.deletion.topics.delete(a1, True))
+    world.do(world.directory.creation.plain(a3, {}))
     world.clock.advance(1)
     to_right.held = False
     to_right.carry()
     world.clock.pump()
     watched = asked.result()
     watched.add(watching)
-    assert watched.names == [str(named("a2")), str(named("a3"))]
+    assert watched.names == [str(a2), str(a3)]
     listing = world.do(names.topics(NAMESPACE, TopicPattern(".*/a.*"), True, False))
     assert watched.hash == listing.hash
     assert not watching.seen

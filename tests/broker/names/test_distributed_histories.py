@@ -1,11 +1,12 @@
 """Random histories of a broker of several processes: whatever meets whatever, nothing contradicts.
 
-Topics are opened and deleted, policies change and messages are published while links are slow, and
-workers die and come back.  Each seed is one history; the seed is part of the test's name.
+Topics are opened and deleted, bundles move and are split, policies change and messages are
+published while links are slow, and workers die and come back.  Each seed is one history; the seed
+is part of the test's name.
 """
 
 from collections.abc import AsyncIterator
-from functools import partial
+from contextlib import suppress
 from random import Random
 from typing import Any, cast
 
@@ -33,6 +34,7 @@ from magnetar_storage.log.roll_limits import RollLimits
 WORKERS = 3
 NAMES = [named(f"topic-{number}") for number in range(5)]
 ACTIONS = 80
+MOST_BUNDLES = 24
 MOST_TURNS = 40
 """Calls of the loop between two actions."""
 SETTLED_SECONDS = 120.0
@@ -72,17 +74,17 @@ class LinkedProcesses(Processes):
     def new_worker(self, number: int) -> Worker:
         joined = Joined(self.clock, step=100)
         self.requests.serve(number, joined.left)
-        may_write = partial(self._may_write, number)
+
+        def may_write(key: str) -> bool:
+            return self.residence.may_write(joined.left, name_of(key))
+
         MetadataServer(joined.left, self.world.metadata, may_write, self.clock, self.engine.tasks)
         metadata = RemoteMetadata(joined.right, self.clock)
         store = cast(SegmentStore, Directory(self.world.store, self.world.created[number]))
         engine = self.world.engine_on(store, metadata, RollLimits(max_entries=3), 1 << 20)
-        worker = Worker(number, self.settings, engine, self.owners, joined)
+        worker = Worker(number, self.settings, engine, self.urls, joined)
         joined.connect()
         return worker
-
-    def _may_write(self, number: int, key: str) -> bool:
-        return self.owners.worker_of(name_of(key)) == number
 
 
 def name_of(key: str) -> TopicName:
@@ -100,6 +102,7 @@ class History(LogWorld):
         self.processes = LinkedProcesses(KEEPING, self.engine, self.clock, WORKERS)
         self.processes.start()
         self.directory = self.processes.directory
+        self.processes.number_of(NAMES[0])  # so that bundles have owners
         self.opening: list[ManualPromise] = []
         self.deleting: dict[TopicName, ManualPromise] = {}
         self.setting: tuple[int, ManualPromise] | None = None
@@ -107,6 +110,7 @@ class History(LogWorld):
         """The policy that was answered last."""
         self.dead: set[int] = set()
         self.starting: dict[int, ManualPromise] = {}
+        self.moving: list[ManualPromise] = []
         self.sent = 0
         self.kept: dict[TopicName, list[tuple[RecordingConnection, bytes]]] = {
             name: [] for name in NAMES
@@ -117,6 +121,7 @@ class History(LogWorld):
         actions = (
             self.use, self.use, self.use_elsewhere, self.delete, self.set, self.publish,
             self.publish, self.publish, self.slow_down, self.end, self.come_back,
+            self.move, self.move, self.split,
         )  # fmt: skip
         for _ in range(ACTIONS):
             self.dice.choice(actions)()
@@ -124,11 +129,16 @@ class History(LogWorld):
                 self.clock.step()
             self.look()
 
+    def owner(self, name: TopicName) -> int:
+        number = self.processes.owners.worker_of(name)
+        assert number is not None
+        return number
+
     # What is done -------------------------------------------------------------------------
 
     def worker(self, name: TopicName) -> Worker | None:
         """The owner, if it lives."""
-        number = self.processes.owners.worker_of(name)
+        number = self.owner(name)
         return None if number in self.dead else self.processes.workers[number]
 
     def use(self) -> None:
@@ -140,7 +150,7 @@ class History(LogWorld):
     def use_elsewhere(self) -> None:
         name = self.dice.choice(NAMES)
         for worker in self.processes.workers:
-            if worker is not self.processes.of(name):
+            if worker.number != self.owner(name):
                 self.opening.append(start(worker.broker.topic(name, True)))
 
     def delete(self) -> None:
@@ -174,6 +184,30 @@ class History(LogWorld):
         if name not in self.deleting:
             self.kept[name].append((connection, payload))
 
+    def move(self) -> None:
+        """Let another worker own a bundle, which may be on its way already."""
+        placed = self.processes.owners.of(NAMESPACE)
+        assert placed is not None
+        bundle = placed.bundles.of(self.dice.choice(NAMES))
+        process = f"worker-{self.dice.randrange(WORKERS)}"
+        self.moving.append(start(self._move(bundle, process)))
+
+    async def _move(self, bundle: str, process: str) -> None:
+        with suppress(ValueError):  # it was split meanwhile
+            await self.directory.bundles.move(NAMESPACE, bundle, process)
+
+    def split(self) -> None:
+        placed = self.processes.owners.of(NAMESPACE)
+        assert placed is not None
+        if len(placed.bundles) < MOST_BUNDLES:
+            bundle = placed.bundles.of(self.dice.choice(NAMES))
+            self.moving.append(start(self._split(bundle)))
+
+    async def _split(self, bundle: str) -> None:
+        low, high = (int(text, 16) for text in bundle.split("_"))
+        with suppress(ValueError):  # it was split meanwhile
+            await self.directory.bundles.split(NAMESPACE, bundle, lambda _: [(low + high) // 2])
+
     def slow_down(self) -> None:
         """A link, or make it fast again."""
         joined = self.dice.choice(self.processes.workers).joined
@@ -198,9 +232,9 @@ class History(LogWorld):
 
     def look(self) -> None:
         """At any moment."""
-        for number, worker in enumerate(self.processes.workers):
-            for topic in worker.residence.topics:
-                assert self.processes.owners.worker_of(topic.name) == number
+        alive = [one for one in self.processes.workers if one.number not in self.dead]
+        loaded = [topic.name for worker in alive for topic in worker.residence.topics]
+        assert len(loaded) == len(set(loaded)), "a topic is loaded by two workers"
         self._see_answers()
         if self.setting is not None and self.setting[1].done():
             limit, setting = self.setting
@@ -238,11 +272,11 @@ class History(LogWorld):
         self.clock.advance(SETTLED_SECONDS)
         self.look()
         assert not self.deleting and self.setting is None
-        for opening in self.opening:
-            accept(opening)
+        for asked in (*self.opening, *self.moving):
+            accept(asked)
         assert len(self._started()) == WORKERS
         for name in NAMES:
-            worker = self.processes.of(name)
+            worker = self.processes.workers[self.owner(name)]
             loaded = self.directory.residence.is_loaded(name)
             assert loaded == (name in worker.residence.topics)
             topic = self.do(worker.broker.topic(name, True))

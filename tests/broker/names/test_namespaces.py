@@ -10,6 +10,7 @@ from magnetar_broker.base.errors import AlreadyExists, LimitReached, NamespaceMi
 from magnetar_broker.base.metadata_keys import namespace_key
 from magnetar_broker.names.bundles import Bundles
 from magnetar_broker.names.namespaces import Namespace, Namespaces
+from magnetar_broker.names.stored_bundles import StoredBundles
 from magnetar_broker.names.tenants import Tenant, Tenants
 from magnetar_proto.names import NamespaceName
 
@@ -23,13 +24,22 @@ class Names:
         self.world = LogWorld()
         self.do = self.world.do
         self.limits = (auto_create, tenants, namespaces)
+        self.forgotten: list[str] = []
         self.begin()
 
     def begin(self) -> None:
         """The same store, seen by another process."""
         auto_create, tenants, namespaces = self.limits
         self.tenants = Tenants(self.world.metadata, "here", tenants)
-        self.all = Namespaces(self.world.metadata, self.tenants, auto_create, 4, namespaces)
+        bundles = StoredBundles(self.world.metadata, 4)
+        self.all = Namespaces(
+            self.world.metadata,
+            self.tenants,
+            auto_create,
+            bundles,
+            self.forgotten.append,
+            namespaces,
+        )
         self.do(self.all.start())
 
     def make(self, name: NamespaceName = SPACE, namespace: Namespace | None = None) -> None:

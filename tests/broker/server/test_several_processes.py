@@ -54,7 +54,7 @@ class World(LogWorld):
         else:
             several = self.processes = Processes(Settings(), self.engine, self.clock, workers)
             owners = LinkedOwners(several.residence, self.engine)
-            linked = LinkedHealth(several.residence, self.engine)
+            linked = LinkedHealth(several.residence.links, self.engine)
             self.site = Site(several.directory, owners, NO_PAGES, linked)
             several.start()
 
@@ -212,7 +212,7 @@ def test_without_its_worker_a_topic_is_not_ready() -> None:
     found = world.ask(f"POST {TOPIC}/trim")
     assert (found.status, b"starting or stopping" in found.body) == (503, True)
     health = world.ask("GET /admin/v2/brokers/health")
-    number = world.processes.owners.worker_of(name)
+    number = world.processes.number_of(name)
     assert (health.status, f"worker-{number}: ".encode() in health.body) == (503, True)
 
 
@@ -248,7 +248,7 @@ def test_every_worker_checks_a_topic_that_it_serves(workers: int) -> None:
     for number, worker in enumerate(world.processes.workers):
         (topic,) = worker.broker.topics
         assert topic.name.is_system
-        assert world.processes.owners.worker_of(topic.name) == number
+        assert world.processes.number_of(topic.name) == number
 
 
 def test_generated_names_of_producers_differ_between_workers() -> None:

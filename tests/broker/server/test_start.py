@@ -5,7 +5,7 @@ import os
 import pytest
 
 from magnetar_broker.config import Settings
-from magnetar_broker.server.start import usable_cores, worker_count
+from magnetar_broker.server.start import few_bundles, usable_cores, worker_count
 
 
 def test_a_broker_is_one_process_unless_told_otherwise() -> None:
@@ -28,3 +28,11 @@ def test_where_the_system_does_not_tell_all_cores_are_usable(
     assert usable_cores() == 6
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     assert usable_cores() == 1
+
+
+def test_fewer_bundles_than_workers_are_warned_of() -> None:
+    assert few_bundles(Settings(), 8) is None
+    assert few_bundles(Settings(default_number_of_namespace_bundles=4), 4) is None
+    warning = few_bundles(Settings(default_number_of_namespace_bundles=4), 5)
+    assert warning is not None
+    assert warning.startswith("defaultNumberOfNamespaceBundles=4: at most 4 of the 5 workers")

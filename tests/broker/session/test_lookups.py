@@ -1,10 +1,11 @@
 """LOOKUP: which of a broker's addresses a client is given."""
 
+from dataclasses import replace
 from typing import Any
 
 from fakes.sessions import TOPIC, SessionWorld
 from magnetar_broker.config.listeners import ListenerUrls
-from magnetar_broker.names.ownership import Divided, SoleOwner
+from magnetar_broker.names.ownership import Owner, SoleOwner
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
 
@@ -45,9 +46,17 @@ def test_an_unknown_listener_is_refused() -> None:
     assert not answer.HasField("brokerServiceUrl")
 
 
+class OwnersByPartition(SoleOwner):
+    """A process for every second partition."""
+
+    async def locate(self, topic: TopicName, authoritative: bool) -> Owner:
+        owner = await super().locate(topic, authoritative)
+        return replace(owner, process=f"pulsar://worker-{topic.partition % 2}:1")
+
+
 def test_a_client_is_given_the_process_that_serves_the_topic() -> None:
     world = SessionWorld()
-    owners = Divided(["pulsar://worker-0:1", "pulsar://worker-1:1"])
+    owners = OwnersByPartition("")
     owners.announce(INSIDE, {"inside": INSIDE, "outside": OUTSIDE})
     world.directory.ownership = owners
     client, seen = world.client(), set()
@@ -66,7 +75,7 @@ def test_a_client_is_given_the_process_that_serves_the_topic() -> None:
                 command.authoritative = True
             answer = client.ask(command)
             assert answer.response == answer.Connect
-            assert answer.brokerServiceUrl == f"pulsar://worker-{owners.worker_of(topic)}:1"
+            assert answer.brokerServiceUrl == f"pulsar://worker-{number % 2}:1"
             assert answer.proxy_through_service_url
             seen.add(answer.brokerServiceUrl)
     assert len(seen) == 2

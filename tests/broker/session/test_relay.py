@@ -147,9 +147,9 @@ def test_when_a_process_ends_its_clients_reconnect() -> None:
 
 def test_what_was_opened_elsewhere_meanwhile_outlives_a_process() -> None:
     world = RelayWorld()
-    client = world.client()
-    client.send(produce(1, topic=world.topic_of(1)), close_producer(2))
-    client.send(produce(3, topic=world.topic_of(2)))
+    client, first, second = world.client(), world.topic_of(1), world.topic_of(2)
+    client.send(produce(1, topic=first), close_producer(2))
+    client.send(produce(3, topic=second))
     world.pipes[0].break_off()
     refused = [one.request_id for one in client.received() if isinstance(one, pb.CommandError)]
     assert sorted(refused) == [1, 2]

@@ -1,10 +1,10 @@
 """Topics, namespaces and their partitions."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from magnetar_broker.config.domains import COUNT, FLAG, NAMESPACE, TopicType
 from magnetar_broker.config.sections.section import section
-from magnetar_broker.config.values import Choice, Integer, Key, Texts
+from magnetar_broker.config.values import Choice, Integer, IntegerOrAuto, Key, Texts
 
 
 @section
@@ -87,13 +87,16 @@ class Topics:
         ),
     ] = False
     default_number_of_namespace_bundles: Annotated[
-        int,
+        int | Literal["auto"],
         Key(
             "defaultNumberOfNamespaceBundles",
-            Integer(1, 128),
-            "Bundles of a new namespace: the parts that brokers own. A single broker owns all.",
+            IntegerOrAuto(Integer(1, 128)),
+            "Bundles of a new namespace: the parts that workers own, and that are moved between "
+            "them. auto is 4 for one worker, and for several the power of two that gives each at "
+            "least 4.",
+            pulsar="4",
         ),
-    ] = 4
+    ] = "auto"
     bootstrap_namespaces: Annotated[
         tuple[str, ...],
         Key(

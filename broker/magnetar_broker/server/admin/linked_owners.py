@@ -3,6 +3,7 @@
 from collections.abc import Awaitable
 from typing import Any
 
+from magnetar_broker.base.errors import NotReady
 from magnetar_broker.base.parallel import for_each
 from magnetar_broker.base.runtime import Runtime
 from magnetar_broker.broker import Broker
@@ -26,10 +27,16 @@ class LinkedOwners:
     ) -> R:
         """Ask the worker that serves the topic; `NotReady` while it is not there."""
         assert not named
-        link = self._residence.link_of(topic)
-        request = link.request("operations.of_topic", name_of(operation), str(topic), args)
-        answer: R = await _answer(request)
-        return answer
+        while True:
+            link = await self._residence.link_of(topic)
+            request = link.request("operations.of_topic", name_of(operation), str(topic), args)
+            try:
+                answer: R = await _answer(request)
+            except NotReady:
+                if await self._residence.link_of(topic) is link:
+                    raise
+                continue  # the topic was moved to another worker meanwhile
+            return answer
 
     async def ask_all(self, operation: OfProcess) -> None:
         """Ask all workers that are there."""
@@ -37,7 +44,7 @@ class LinkedOwners:
         async def ask(link: Link) -> None:
             await _answer(link.request("operations.of_process", name_of(operation)))
 
-        await for_each(self._runtime, self._residence.links(), ask)
+        await for_each(self._runtime, self._residence.links.all(), ask)
 
 
 async def _answer(request: Awaitable[tuple[int | None, Any]]) -> Any:

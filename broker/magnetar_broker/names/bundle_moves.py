@@ -1,0 +1,92 @@
+"""Moves and splits of bundles, whoever asks for them."""
+
+from collections.abc import Callable, Sequence
+
+from magnetar_broker.base.parallel import for_each
+from magnetar_broker.base.runtime import Runtime
+from magnetar_broker.names.bundles import Bundles, parts_of
+from magnetar_broker.names.opening import Opening
+from magnetar_broker.names.ownership import Ownership
+from magnetar_broker.names.residence import Residence
+from magnetar_broker.names.stored_bundles import StoredBundles
+from magnetar_broker.names.topic_locks import TopicLocks
+from magnetar_proto.names import TopicName
+from magnetar_storage.world.mutex import KeyedMutex
+
+
+class BundleMoves:
+    """One per broker.  Within a namespace, one change is made at a time.
+
+    Namespaces must exist.  Bundles must be of their namespace, and processes of
+    `Ownership.processes`: ValueError otherwise.
+    """
+
+    def __init__(
+        self,
+        stored: StoredBundles,
+        ownership: Ownership,
+        residence: Residence,
+        locks: TopicLocks,
+        opening: Opening,
+        runtime: Runtime,
+    ) -> None:
+        self.stored = stored
+        self._ownership = ownership
+        self._residence = residence
+        self._locks = locks
+        self._opening = opening
+        self._runtime = runtime
+        self._changing: KeyedMutex[str] = KeyedMutex(runtime.clock)
+
+    @property
+    def processes(self) -> Sequence[str]:
+        """The names of the processes that own bundles."""
+        return self._ownership.processes
+
+    async def owners_of(self, namespace: str) -> dict[str, str]:
+        """The process of each bundle of a namespace."""
+        bundles = await self.stored.of(namespace)
+        owners = await self._ownership.owners_of(namespace, bundles)
+        return dict(zip(bundles.ranges, owners, strict=True))
+
+    async def unload(self, namespace: str, bundle: str) -> None:
+        """Close the topics of a bundle, which keeps its owner; their clients reconnect."""
+        bundles = await self.stored.of(namespace)
+        bundles.index(bundle)
+        names = self.loaded(namespace, bundles, bundle)
+        await for_each(self._runtime, names, self._opening.unload)
+
+    async def move(self, namespace: str, bundle: str, process: str) -> None:
+        """Have a process own a bundle: on return no other one has a topic of it loaded.
+
+        Clients of loaded topics are disconnected with the new owner's address.
+        """
+        async with self._changing.held(namespace):
+            bundles = await self.stored.of(namespace)
+            await self._ownership.give(namespace, bundle, process)
+
+            def in_bundle(name: TopicName) -> bool:
+                return name.namespace_name == namespace and bundles.of(name) == bundle
+
+            # Those that the former owner was loading when the bundle was given away.
+            await self._locks.settled(in_bundle)
+            names = self.loaded(namespace, bundles, bundle)
+            await for_each(self._runtime, names, self._opening.move)
+
+    async def split(
+        self, namespace: str, bundle: str, hashes: Callable[[Bundles], Sequence[int]]
+    ) -> list[str]:
+        """Divide a bundle where `hashes` says, durably; returns the parts, all of one owner.
+
+        `NamespaceMissing`; ValueError also if a hash is not inside of the bundle.
+        """
+        async with self._changing.held(namespace):
+            changed = await self.stored.change(
+                namespace, lambda now: now.split(bundle, hashes(now))
+            )
+            await self._ownership.adopt(namespace, changed)
+            return parts_of(bundle, changed)
+
+    def loaded(self, namespace: str, bundles: Bundles, bundle: str) -> list[TopicName]:
+        """The topics of a bundle that are loaded now."""
+        return [name for name in self._residence.loaded(namespace) if bundles.of(name) == bundle]

@@ -1,0 +1,127 @@
+"""The owners of bundles in a broker of several processes, as the controller decides them.
+
+A worker owns a bundle as long as the controller's table says so.  It is the only one that writes
+the bundle's topics, which does not depend on the tables of other processes:
+
+- the controller has a topic loaded by its owner only, under the topic's lock, and has the former
+  owner close it before (`DistributedResidence.load`);
+- the metadata of a topic are written only by the worker that the controller has load, serve or
+  close it (`DistributedResidence.may_write`);
+- the segments of a topic are sealed when it is opened elsewhere: the store then refuses what their
+  former writer appends.
+
+A worker's lease is its link: a worker that has ended owns its bundles again when its next process
+has joined.  The table is in memory, since at a start of the broker no worker has a topic loaded.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from magnetar_broker.base.parallel import for_each
+from magnetar_broker.base.runtime import Runtime
+from magnetar_broker.links.link import Link
+from magnetar_broker.names.bundle_owners import PLACED, UNPLACED, BundleOwners, Placed, values_of
+from magnetar_broker.names.bundles import Bundles, deal
+from magnetar_broker.names.ownership import Owner
+from magnetar_broker.names.stored_bundles import StoredBundles
+from magnetar_broker.names.worker_links import WorkerLinks, unless_ended
+from magnetar_proto.names import TopicName
+from magnetar_storage.world.mutex import KeyedMutex
+
+
+class Placement:
+    """The `Ownership` of a controller."""
+
+    def __init__(
+        self, owners: BundleOwners, stored: StoredBundles, links: WorkerLinks, runtime: Runtime
+    ) -> None:
+        self.owners = owners
+        self.load_of: Callable[[int], float] = lambda worker: 0.0
+        """How busy a worker is; those that are least so get the bundles of new namespaces."""
+        self._stored = stored
+        self._links = links
+        self._runtime = runtime
+        self._placing: KeyedMutex[str] = KeyedMutex(runtime.clock)
+        """By namespace: held while owners change."""
+
+    # What opens and looks up topics asks --------------------------------------------------
+
+    @property
+    def service_url(self) -> str:
+        return self.owners.service_url
+
+    async def locate(self, topic: TopicName, authoritative: bool) -> Owner:
+        return self.owners.owner(await self.worker_of(topic))
+
+    async def owns(self, topic: TopicName) -> bool:
+        await self.placed(topic.namespace_name)
+        return True
+
+    async def worker_of(self, topic: TopicName) -> int:
+        """The number of the worker that owns a topic's bundle; has it owned if it was not."""
+        placed = await self.placed(topic.namespace_name)
+        return placed.workers[placed.bundles.index_of(topic)]
+
+    async def placed(self, namespace: str) -> Placed:
+        """The owners of the bundles of a namespace; the least busy workers if there were none."""
+        placed = self.owners.of(namespace)
+        if placed is None:
+            async with self._placing.held(namespace):
+                placed = self.owners.of(namespace)
+                if placed is None:
+                    placed = self._first(await self._stored.of(namespace))
+                    self.owners.place(namespace, placed)
+                    for link in self._links.all():
+                        link.notify(PLACED, *values_of(namespace, placed))
+        return placed
+
+    def _first(self, bundles: Bundles) -> Placed:
+        owned = [0] * self.owners.workers
+        for _, placed in self.owners.all():
+            for worker in placed.workers:
+                owned[worker] += 1
+        workers = sorted(
+            range(self.owners.workers), key=lambda worker: (self.load_of(worker), owned[worker])
+        )
+        return Placed(bundles, tuple(deal(len(bundles), workers)))
+
+    # What administration and balancing change ---------------------------------------------
+
+    @property
+    def processes(self) -> Sequence[str]:
+        return self.owners.names
+
+    async def owners_of(self, namespace: str, bundles: Bundles) -> Sequence[str]:
+        placed = await self.placed(namespace)
+        return [self.owners.names[worker] for worker in placed.adapted(bundles).workers]
+
+    async def give(self, namespace: str, bundle: str, process: str) -> None:
+        worker = self.owners.names.index(process)
+        await self.placed(namespace)
+        async with self._placing.held(namespace):
+            placed = self.owners.of(namespace)
+            if placed is None:
+                return  # the namespace was deleted meanwhile
+            workers = list(placed.workers)
+            workers[placed.bundles.index(bundle)] = worker
+            await self._replace(namespace, Placed(placed.bundles, tuple(workers)))
+
+    async def adopt(self, namespace: str, bundles: Bundles) -> None:
+        async with self._placing.held(namespace):
+            placed = self.owners.of(namespace)
+            if placed is not None:  # else they are what will be placed
+                await self._replace(namespace, placed.adapted(bundles))
+
+    def forget(self, namespace: str) -> None:
+        self.owners.forget(namespace)
+        for link in self._links.all():
+            link.notify(UNPLACED, namespace)
+
+    async def _replace(self, namespace: str, placed: Placed) -> None:
+        """Change the table of every process; all know it on return."""
+        self.owners.place(namespace, placed)
+
+        async def send(link: Link) -> None:
+            asked: Awaitable[None] = link.request(PLACED, *values_of(namespace, placed))
+            await unless_ended(link, asked, None)
+
+        await for_each(self._runtime, self._links.all(), send)
