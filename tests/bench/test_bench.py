@@ -44,6 +44,7 @@ from bench.table import marks, table
 from bench.usage import Measures, cpu_ratio
 from click.testing import CliRunner
 
+from fakes.waiting import until
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.batch import decode_batch
 from magnetar_proto.commands import encode
@@ -205,8 +206,7 @@ async def test_a_paced_publisher_that_is_stopped_sends_nothing_more(tmp_path: Pa
         await open_producer(connection, TOPIC)
         publisher = PacedPublisher(connection, load, per_second=1000)
         publishing = asyncio.create_task(publisher.publish())
-        while not publisher.sent_at:
-            await asyncio.sleep(0)
+        await until(lambda: publisher.sent_at, "something was sent")
         publishing.cancel()
         sent = len(publisher.sent_at)
         asyncio.get_running_loop().call_later(3 * PACE_SECONDS, stopped.set)

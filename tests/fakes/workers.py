@@ -1,7 +1,7 @@
 """Several workers of one broker that pass clients to each other, over stores in memory.
 
-Each worker is a whole broker with a socket of its own between any two; who serves a client shows in
-the `max_message_size` that CONNECTED has.
+Each worker is a whole broker with a socket of its own between any two; the worker that serves a
+client shows in the `max_message_size` that CONNECTED has.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
+from fakes.waiting import HANGS_SECONDS, until
 from magnetar_broker.config import Settings
 from magnetar_broker.config.listeners import ListenerUrls
 from magnetar_broker.names.ownership import Owner, SoleOwner
@@ -35,8 +36,6 @@ from magnetar_storage.memory.memory_store import MemoryStore
 
 MESSAGE_SIZE = 5 << 20
 """Of worker 0; that of each next worker is one byte more."""
-HANGS_SECONDS = 60.0
-"""What takes longer never happens."""
 
 
 def address(worker: int) -> str:
@@ -66,7 +65,7 @@ class OwnersByLength(SoleOwner):
 
     async def locate(self, topic: TopicName, authoritative: bool) -> Owner:
         self.lookups += 1
-        # As if it were this worker's: that is how a client is told to stay at this port.
+        # As if it were this worker's: with this answer a client stays at this port.
         return Owner(ListenerUrls(f"pulsar://{address(self._owner(topic))}"), is_self=True)
 
     async def owns(self, topic: TopicName) -> bool:
@@ -289,5 +288,7 @@ async def group(
 
 async def sessions_ended(workers: list[Worker]) -> None:
     """Wait until every connection is closed."""
-    while any(worker.listener.connections for worker in workers):
-        await asyncio.sleep(0.001)
+    await until(
+        lambda: not any(worker.listener.connections for worker in workers),
+        "every connection is closed",
+    )

@@ -1,4 +1,4 @@
-"""Clients on their way between workers: each arrives once or is refused, whoever ends."""
+"""Clients on their way between workers: each arrives once or is refused, whichever process ends."""
 
 import asyncio
 import errno
@@ -10,7 +10,8 @@ import pytest
 
 from fakes.loop_world import turns
 from fakes.loops import on_both_loops
-from fakes.workers import HANGS_SECONDS, AsyncClient, Group, Worker, address, connect_frame, group
+from fakes.waiting import HANGS_SECONDS, until
+from fakes.workers import AsyncClient, Group, Worker, address, connect_frame, group
 from magnetar_broker.server import departure
 from magnetar_broker.server.arrival import ACKNOWLEDGEMENT, Arrival
 from magnetar_broker.server.departure import WINDOW
@@ -86,8 +87,7 @@ async def refused(client: AsyncClient, *words: str) -> None:
 
 async def held(worker: Worker, count: int) -> None:
     """Wait until so many clients are kept for worker 1."""
-    while worker.departures[1].held != count:
-        await asyncio.sleep(0.001)
+    await until(lambda: worker.departures[1].held == count, f"{count} clients are kept")
 
 
 @on_both_loops

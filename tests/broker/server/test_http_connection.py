@@ -9,6 +9,7 @@ from io import BytesIO
 
 import pytest
 
+from fakes.waiting import until
 from magnetar_broker.server.http import connection as http_connection
 from magnetar_broker.server.http.connection import MAX_BODY, MAX_HEAD, HttpConnection
 from magnetar_broker.server.http.messages import Request, Response
@@ -231,8 +232,7 @@ async def test_a_handler_can_tell_that_its_client_has_left(site: Site) -> None:
     async def respond(request: Request) -> Response:
         assert not request.is_given_up()
         begun.set()
-        while not request.is_given_up():
-            await asyncio.sleep(0)
+        await until(request.is_given_up, "the client has left")
         noticed.set()
         return Response()
 
@@ -260,8 +260,7 @@ async def test_a_client_is_read_from_while_it_waits_up_to_its_next_request(site:
     (connection,) = site.connections
     assert connection._transport.is_reading()
     writer.write(GET)
-    while connection._transport.is_reading():
-        await asyncio.sleep(0)
+    await until(lambda: not connection._transport.is_reading(), "the client is not read from")
     go_on.set()
     for _ in range(2):
         await reader.readuntil(b"\r\n\r\n")
@@ -282,8 +281,7 @@ async def test_a_stop_lets_the_present_request_end(site: Site) -> None:
     asked = asyncio.create_task(site.ask(GET + GET))
     await begun.wait()
     idle = asyncio.create_task(site.ask(b""))
-    while len(site.connections) < 2:
-        await asyncio.sleep(0)
+    await until(lambda: len(site.connections) == 2, "both clients are connected")
     for connection in list(site.connections):
         connection.stop()
     assert await idle == b""

@@ -9,6 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from fakes.loop_world import LoopClock, LoopTasks, turns
+from fakes.waiting import HANGS_SECONDS, until
 from magnetar_broker.links.link import Link
 from magnetar_broker.metrics.loop import LoopStats
 from magnetar_broker.server import linked_page, links
@@ -33,16 +34,22 @@ def serving(page: Sequence[bytes]) -> Make:
 
 
 class Slow:
-    """Makes its page when the test says so."""
+    """Makes its page when `release` is set."""
 
     def __init__(self) -> None:
         self.release = asyncio.Event()
         self.is_wanted: Callable[[], bool] = lambda: False
         self.begun = 0
+        self._beginnings = asyncio.Semaphore(0)
+
+    async def beginning(self) -> None:
+        """Wait for the beginning of a page, each time of the next one."""
+        await asyncio.wait_for(self._beginnings.acquire(), HANGS_SECONDS)
 
     async def make(self, is_wanted: Wanted) -> Page | None:
         self.begun += 1
         self.is_wanted = is_wanted
+        self._beginnings.release()
         await self.release.wait()
         return PARTS if is_wanted() else None
 
@@ -88,12 +95,6 @@ def always() -> bool:
     return True
 
 
-async def becomes(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while not condition():
-            await asyncio.sleep(0.001)
-
-
 async def test_a_page_comes_in_pieces_of_the_same_parts(workers: Workers) -> None:
     link = await workers.new(serving(PARTS))
     pieces = []
@@ -128,21 +129,23 @@ async def test_a_page_is_made_as_long_as_it_is_wanted(
     slow, clients = Slow(), [1]
     link = await workers.new(slow.make)
     leaves = asyncio.create_task(page_of(link, 1, LoopClock(), lambda: bool(clients)))
-    await becomes(lambda: slow.begun == 1)
+    await slow.beginning()
     clients.clear()
     assert await leaves is None
     await link.request(NEXT, 2)
+    await slow.beginning()
     assert slow.begun == 2
     first_wanted = slow.is_wanted
     cancelled = asyncio.create_task(page_of(link, 3, LoopClock(), always))
-    await becomes(lambda: slow.begun == 3)
+    await slow.beginning()
+    assert slow.begun == 3
     assert slow.is_wanted() and not first_wanted(), "another page has begun"
     cancelled.cancel()
-    await becomes(lambda: not slow.is_wanted())
+    await until(lambda: not slow.is_wanted(), "a page that nobody awaits any more is not wanted")
     await link.request(NEXT, 4)
     assert slow.is_wanted()
     link.close()
-    await becomes(lambda: not slow.is_wanted())
+    await until(lambda: not slow.is_wanted(), "a page for a link that has ended is not wanted")
 
 
 async def test_the_notice_that_ends_a_page_does_not_end_the_next(workers: Workers) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from fakes.loop_world import turns
 from fakes.loops import on_both_loops
+from fakes.waiting import until
 from fakes.workers import (
     AsyncClient,
     address,
@@ -164,8 +165,7 @@ async def test_a_client_that_leaves_before_connect_is_forgotten() -> None:
         resetting.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         resetting.close()
         assert await served_by(await workers.client(connect_frame(address(1)))) == 1
-        while open_descriptors() > before:
-            await turns()
+        await until(lambda: open_descriptors() <= before, "all other descriptors are closed")
 
 
 @on_both_loops

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from fakes.loops import on_both_loops
-from fakes.workers import AsyncClient, Group, connect_frame, group
+from fakes.waiting import until
+from fakes.workers import AsyncClient, Group, connect_frame, group, sessions_ended
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode
 from magnetar_proto.deliveries import encode_flow
@@ -94,8 +95,9 @@ async def test_a_slow_reader_gets_everything_in_the_end() -> None:
         for number in range(count):
             await other.send(send_frame(number, BIG))
             await expect(other, pb.CommandSendReceipt)
-        while connection.session.has_room():  # until what the owner sends waits for the client
-            await asyncio.sleep(0.001)
+        await until(
+            lambda: not connection.session.has_room(), "what the owner sends waits for the client"
+        )
         for _ in range(count):
             await expect(slow, pb.CommandMessage)
         await slow.close()
@@ -116,8 +118,7 @@ async def test_a_worker_that_reads_nothing_stops_the_client_alone() -> None:
         )
         own = next(iter(one for one in workers.workers[0].listener.connections
                         if one.session.relay is not None)).session  # fmt: skip
-        while not own._throttled.is_held:
-            await asyncio.sleep(0.001)
+        await until(lambda: own._throttled.is_held, "the client is not read from")
         await other.send(encode(pb.CommandPing()))
         await expect(other, pb.CommandPong)
         assert not sending.done()
@@ -191,11 +192,10 @@ async def test_a_client_that_leaves_while_its_worker_starts_is_forgotten() -> No
         await client.send(produce(1, topic_of(1)) + encode(pb.CommandPing()))
         await expect(client, pb.CommandPong)
         await client.close()
-        while workers.workers[0].listener.connections:
-            await asyncio.sleep(0.001)
+        await sessions_ended(workers.workers[:1])
         workers.link(0, 1)
-        while workers.workers[0].departures[1].held or workers.workers[1].listener.connections:
-            await asyncio.sleep(0.001)
+        await until(lambda: not workers.workers[0].departures[1].held, "no client is kept")
+        await sessions_ended(workers.workers[1:])
 
 
 @on_both_loops

@@ -5,6 +5,7 @@ import socket
 from contextlib import closing
 from pathlib import Path
 
+from fakes.waiting import HANGS_SECONDS, until
 from fakes.workers import listening_socket
 from magnetar_broker.config import Settings
 from magnetar_broker.links.link import Link
@@ -16,8 +17,6 @@ from magnetar_broker.server.process import Process
 from magnetar_broker.server.several import Prepared
 from magnetar_broker.server.worker import Worker
 from magnetar_storage.local import directories, layout
-
-HANGS_SECONDS = 60.0
 
 
 async def test_a_worker_without_the_controller_ends(tmp_path: Path) -> None:
@@ -35,8 +34,10 @@ async def test_a_worker_without_the_controller_ends(tmp_path: Path) -> None:
         link = Link("worker-1", process.clock, process.tasks)
         link.serve(dict.fromkeys(("names.start", "names.stop", "segments.join"), stub))
         process.tasks.spawn(connect(link, ours, process.stretches))
-        while not any(isinstance(message, Ready) for message in supervisor.receive()):
-            await asyncio.sleep(0)
+        await until(
+            lambda: any(isinstance(message, Ready) for message in supervisor.receive()),
+            "the worker is ready",
+        )
         link.close()
         await asyncio.wait_for(running, HANGS_SECONDS)
         process.end()

@@ -1,0 +1,17 @@
+"""Waiting for what happens in the running event loop and sets no event."""
+
+import asyncio
+from collections.abc import Callable
+
+HANGS_SECONDS = 60.0
+"""What takes longer never happens."""
+LOOK_SECONDS = 0.001
+
+
+async def until(condition: Callable[[], object], what: str) -> None:
+    """Return when `condition` is true; a test in which it never becomes true fails with `what`."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + HANGS_SECONDS
+    while not condition():
+        assert loop.time() < end, f"after {HANGS_SECONDS:.0f} s this is still not so: {what}"
+        await asyncio.sleep(LOOK_SECONDS)
