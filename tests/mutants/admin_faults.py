@@ -1,4 +1,4 @@
-"""Faults of names, policies, schemas, compaction and retention."""
+"""Faults of names, policies, schemas, compaction, retention and HTTP."""
 
 from mutants.fault import Fault
 
@@ -103,6 +103,13 @@ ADMIN_FAULTS: tuple[Fault, ...] = (
         "    since_ms = topic.log.engine.clock.now_ms() - seconds * 1000\n",
         "    since_ms = topic.log.engine.clock.now_ms() - seconds * 500\n",
         ("tests/broker/lifetime/test_expiry.py",),
+    ),
+    Fault(
+        "broker/magnetar_broker/server/http/connection.py",
+        "a client of the HTTP port that does not read is answered without a limit",
+        "    def pause_writing(self) -> None:\n        self._full = True\n",
+        "    def pause_writing(self) -> None:\n        self._full = False\n",
+        ("tests/broker/server/test_http_connection.py",),
     ),
     Fault(
         "broker/magnetar_broker/session/producers.py",

@@ -4,11 +4,13 @@ import asyncio
 import http.client
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
 
 import pytest
 
+from fakes.loops import on_both_loops
 from fakes.waiting import until
 from magnetar_broker.server.http import connection as http_connection
 from magnetar_broker.server.http.connection import MAX_BODY, MAX_HEAD, HttpConnection
@@ -48,9 +50,9 @@ class Site:
         return received
 
 
-@pytest.fixture
-async def site() -> AsyncIterator[Site]:
-    """A site that is served until the test ends."""
+@asynccontextmanager
+async def served() -> AsyncIterator[Site]:
+    """A site that is served until the end."""
     made = Site()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(
@@ -61,6 +63,13 @@ async def site() -> AsyncIterator[Site]:
     server.close()
     for connection in made.connections:
         connection.abort()
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    """A site that is served until the test ends."""
+    async with served() as made:
+        yield made
 
 
 class Received:
@@ -288,6 +297,32 @@ async def test_a_stop_lets_the_present_request_end(site: Site) -> None:
     go_on.set()
     assert answers(await asked, "GET") == [(200, b"end")]
     assert len(site.requests) == 1
+
+
+@on_both_loops
+async def test_answers_wait_for_a_client_that_does_not_read() -> None:
+    count, body = 50, bytes(1 << 20)  # more than the system buffers
+
+    async def respond(request: Request) -> Response:
+        return Response(body)
+
+    async with served() as site:
+        site.respond = respond
+        reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+        writer.write(GET * count)
+        await until(lambda: site.requests, "a request has come")
+        (connection,) = site.connections
+        await until(
+            lambda: connection._full or len(site.requests) == count,
+            "the port waits for its client, or has answered everything",
+        )
+        assert len(site.requests) < count
+        for _ in range(count):
+            await reader.readuntil(b"\r\n\r\n")
+            assert await reader.readexactly(len(body)) == body
+        assert len(site.requests) == count
+        writer.close()
+        await writer.wait_closed()
 
 
 async def test_a_client_that_does_not_read_is_not_answered_further(site: Site) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 import h11
 
 from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.pieces import write_pieces
 from magnetar_broker.server.stretches import Stretches
 
 Answer = Callable[[Request], Awaitable[Response]]
@@ -203,7 +204,7 @@ class HttpConnection(asyncio.Protocol):
             self._http.send_with_data_passthrough(h11.Data(data=cast(bytes, _Counted(size))))
             pieces += body
         self._http.send(h11.EndOfMessage())
-        self._transport.writelines(pieces)
+        write_pieces(self._transport, pieces)
 
     def _refuse(self, status: int, reason: str) -> None:
         """Answer an incomplete or malformed request with an error, and read no further ones."""
