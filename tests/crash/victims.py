@@ -6,6 +6,7 @@ import re
 import select
 import signal
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from itertools import count
 
@@ -24,7 +25,7 @@ PAUSED = 0.15
 PAUSE_SECONDS = (0.2, 4.0)
 CONTROLLER = "controller"
 REFUSED = "is in use by process"
-"""What a start says while another broker has the data directory."""
+"""Part of the error of a start while another broker has the data directory."""
 
 PROBES = [
     next(
@@ -76,7 +77,7 @@ class Processes:
         return bool(poll.poll(seconds * 1000))
 
 
-class Victim:
+class Victim(ABC):
     """`strike` once, in any thread; then `recover` once."""
 
     starts_anew = False
@@ -90,13 +91,13 @@ class Victim:
     def __str__(self) -> str:
         return type(self).__name__
 
+    @abstractmethod
     def strike(self) -> None:
         """Do it; returns at once."""
-        raise NotImplementedError
 
+    @abstractmethod
     def recover(self) -> None:
         """Return when the broker serves all topics again."""
-        raise NotImplementedError
 
     @property
     def ended(self) -> list[Lives]:

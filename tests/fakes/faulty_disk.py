@@ -414,7 +414,7 @@ class FaultyDisk:
         return HeldLock(self, name)
 
     def path_of(self, name: str) -> str:
-        raise NotImplementedError("this disk has no paths")
+        raise AssertionError(f"{name} has no path: this disk is in memory")
 
     def _change(self, name: str, change: NameChange) -> None:
         change.apply(self._names)
