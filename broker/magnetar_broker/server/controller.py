@@ -26,10 +26,10 @@ from magnetar_broker.server.event_loop import LoopFactory
 from magnetar_broker.server.garbage import THRESHOLD
 from magnetar_broker.server.http_server import HttpServer
 from magnetar_broker.server.joined_page import JoinedPage
+from magnetar_broker.server.last_ids import LastIds
 from magnetar_broker.server.linked_health import LinkedHealth
 from magnetar_broker.server.links import connect
 from magnetar_broker.server.process import Process
-from magnetar_broker.server.segment_ids import SegmentIds
 from magnetar_broker.server.several import Prepared, bundle_owners
 from magnetar_storage.interfaces import MetadataStore, SegmentId
 from magnetar_storage.metadata.sqlite import SqliteMetadata
@@ -56,7 +56,7 @@ class Controller:
         self._settings = prepared.settings
         self._process = process
         self._owners = bundle_owners(prepared, process.context.workers)
-        self._ids = SegmentIds(process.context.workers, process.clock)
+        self._last_ids = LastIds(process.context.workers, process.clock)
         self._links: dict[int, Link] = {}
 
     async def run(self) -> None:
@@ -121,7 +121,7 @@ class Controller:
         requests.serve(number, link)
         join = partial(self._join, metadata, number, self._links.get(number))
         link.serve({"segments.join": join})
-        self._ids.follow(number, link)
+        self._last_ids.follow(number, link)
         self._links[number] = link
         process.tasks.spawn(connect(link, peer.link, process.stretches))
 
@@ -135,7 +135,7 @@ class Controller:
         if before is not None:
             # Else it could delete as orphans what a late write of that process is about to list.
             await settled(before, metadata)
-        return await self._ids.join(number, last)
+        return await self._last_ids.join(number, last)
 
 
 def _may_write(residence: DistributedResidence, link: Link, key: str) -> bool:

@@ -9,8 +9,8 @@ from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.world.runtime import Clock
 
 
-class SegmentIds:
-    """Knows the last id that each worker has given.
+class LastIds:
+    """Knows the last segment id that each worker has given.
 
     Topics may have segments that another worker has given ids to: with another number of workers
     they were served by others.  Clients need the ids of a topic to grow.
