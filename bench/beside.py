@@ -62,9 +62,9 @@ async def beside(
     finally:
         if process.returncode is None:
             process.terminate()
-        told = await process.stdout.read()
+        printed = await process.stdout.read()
         await process.wait()
-    done.messages = int(told or 0)
+    done.messages = int(printed or 0)
     if not done.messages:
         raise LoadError(f"the load beside, {load}, did nothing")
 

@@ -19,7 +19,7 @@ class Dialect(ABC, Generic[L]):
     def encode_load(
         self, topic: str, shape: Shape, entries: int, write_entries: int = WRITE_ENTRIES
     ) -> Load:
-        """What to publish, encoded before any clock starts; its shape tells how it is packed."""
+        """What to publish, encoded before any clock starts; its shape states how it is packed."""
 
     @abstractmethod
     def connected(self, port: int) -> AbstractAsyncContextManager[L]:

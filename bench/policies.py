@@ -83,11 +83,11 @@ async def _until(
 ) -> tuple[float, float]:
     """Milliseconds until a second producer is treated so, and until the change was answered."""
     began = time.perf_counter()
-    saying = asyncio.ensure_future(asyncio.to_thread(namespace.allow, producers))
+    changing = asyncio.ensure_future(asyncio.to_thread(namespace.allow, producers))
     while await _is_admitted(probing, topic) != (producers == 0):
         pass
     met = time.perf_counter()
-    return (met - began) * 1000, (await saying - began) * 1000
+    return (met - began) * 1000, (await changing - began) * 1000
 
 
 async def _is_admitted(probing: Connection, topic: str) -> bool:

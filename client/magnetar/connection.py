@@ -171,11 +171,11 @@ class Connection(asyncio.Protocol):
         self._consumers[consumer_id] = end
 
     def remove_producer(self, producer_id: int) -> None:
-        """Tell its end nothing any more."""
+        """Deliver nothing to its end any more."""
         self._producers.pop(producer_id, None)
 
     def remove_consumer(self, consumer_id: int) -> None:
-        """Tell its end nothing any more."""
+        """Deliver nothing to its end any more."""
         self._consumers.pop(consumer_id, None)
 
     def close(self, error: MagnetarError | None = None) -> None:

@@ -39,8 +39,8 @@ class Desk:
         answered: Callable[[], None],
         struck: Callable[[], bool],
     ) -> None:
-        """`answered` is called at once when something was; `struck` tells whether a part of the
-        broker was killed."""
+        """`answered` is called after every answer; `struck` returns whether a part of the broker
+        was killed."""
         self.namespace = namespace
         self.done: dict[str, int] = {}
         """How often each operation was answered."""
@@ -48,7 +48,7 @@ class Desk:
         """How often an operation had no answer and was not done or was, as it then turned out."""
         self.candidates = [NamespaceBook()]
         self.story: deque[str] = deque(maxlen=STORY)
-        """What was asked last, for who looks for the reason of a problem."""
+        """What was asked last, to find the cause of a failure."""
         self._broker = broker
         self._dice = dice
         self._answered = answered
@@ -95,7 +95,7 @@ class Desk:
         return answer
 
     def _read(self, path: str) -> Any:
-        """What the broker tells."""
+        """The broker's answer."""
         answer = self._admin.get(path)
         if answer.status != 200:
             raise Wrong(f"GET {path}: {answer}")

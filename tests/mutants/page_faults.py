@@ -60,7 +60,7 @@ PAGE_FAULTS = (
     ),
     Fault(
         LINKED,
-        "a worker goes on with a page that nobody wants",
+        "a worker goes on with a page that no client waits for",
         "        link.notify(DROP, number)\n",
         "        pass\n",
         PAGE_TESTS,

@@ -85,7 +85,7 @@ ORDERS = (
     ),
     Order(
         "local/write_behind.py",
-        "a checkpoint before the segments it speaks of",
+        "a checkpoint before the segments that it names",
         "    checkpoints.flush(disk, flushes)\n    for number in sorted(doomed):",
         "    checkpoints.write(disk, made, spare_files)\n    checkpoints.flush(disk, flushes)\n"
         "    for number in sorted(doomed):",

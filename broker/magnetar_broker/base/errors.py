@@ -16,7 +16,7 @@
     │   └── SchemaInvalid
     ├── MetadataTrouble, PersistenceTrouble, TooManyRequests, UnknownTrouble
 
-The text tells the user what to do; it travels to the client as it is.
+The text names what the user can do; it is sent to the client as it is.
 """
 
 from typing import ClassVar

@@ -2,4 +2,4 @@
 
 
 class StartFailed(Exception):
-    """A process could not start; the text says which one, and why."""
+    """A process could not start; the text names it and the reason."""

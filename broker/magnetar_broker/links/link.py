@@ -113,7 +113,7 @@ class Link:
     def notify(self, name: str, *args: Any) -> None:
         """Send a notice now; after the end it is dropped.
 
-        Who sends notices without end awaits `room` before each.
+        A sender of notices without end awaits `room` before each.
         """
         self._send(encode((_NOTICE, name, args)))
 

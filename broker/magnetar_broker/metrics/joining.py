@@ -26,7 +26,7 @@ class Rule(Enum):
     SUM = "one sample, the sum"
     LARGEST = "one sample, the largest"
     SAME = "one sample: they are the same"
-    APART = "a sample of each process, told apart by the label `process`"
+    APART = "a sample of each process, with its name in the label `process`"
 
 
 RULES: Final[Mapping[str, Rule]] = {

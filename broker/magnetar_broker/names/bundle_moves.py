@@ -1,4 +1,4 @@
-"""Moves and splits of bundles, whoever asks for them."""
+"""Moves and splits of bundles."""
 
 from collections.abc import Callable, Sequence
 
@@ -76,7 +76,7 @@ class BundleMoves:
     async def split(
         self, namespace: str, bundle: str, hashes: Callable[[Bundles], Sequence[int]]
     ) -> list[str]:
-        """Divide a bundle where `hashes` says, durably; returns the parts, all of one owner.
+        """Divide a bundle at `hashes`, durably; returns the parts, all of one owner.
 
         `NamespaceMissing`; ValueError also if a hash is not inside of the bundle.
         """

@@ -1,7 +1,7 @@
 """The owners of bundles in a broker of several processes, as the controller decides them.
 
-A worker owns a bundle as long as the controller's table says so.  It is the only one that writes
-the bundle's topics, which does not depend on the tables of other processes:
+A worker owns a bundle as long as it is the owner in the controller's table.  It is the only one
+that writes the bundle's topics, which does not depend on the tables of other processes:
 
 - the controller has a topic loaded by its owner only, under the topic's lock, and has the former
   owner close it before (`DistributedResidence.load`);

@@ -20,8 +20,8 @@ class Condition(Enum):
 class Residence(Protocol):
     """The loaded topics.  Arguments and results are values that another process could be sent.
 
-    Whoever loads, evicts, unloads or erases a topic, or subscribes to it, holds its lock
-    (`TopicLocks`).
+    A caller that loads, evicts, unloads or erases a topic, or subscribes to it, holds the topic's
+    lock (`TopicLocks`).
     """
 
     def is_loaded(self, name: TopicName) -> bool:

@@ -15,7 +15,7 @@ FREED_TOPICS = 100
 
 
 class Advertised(Protocol):
-    """Knows what clients are told to connect to."""
+    """Has the address at which clients reach the broker."""
 
     @property
     def service_url(self) -> str:

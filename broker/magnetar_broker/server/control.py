@@ -1,4 +1,4 @@
-"""What the supervisor and a child process tell each other over their control socket.
+"""The messages between the supervisor and a child process, over their control socket.
 
 A message is a line of JSON; the sockets of a `Peer` travel beside its line (SCM_RIGHTS).
 """
@@ -20,8 +20,8 @@ MAX_SOCKETS = 16
 class Peer:
     """To a child: another process has started, and these stream sockets lead to it.
 
-    A higher generation of the same process replaces the lower one, which has ended.  Who receives
-    the sockets closes them.
+    A higher generation of the same process replaces the lower one, which has ended.  The
+    receiver closes the sockets.
     """
 
     worker: int | None

@@ -3,9 +3,9 @@
     departure  ── frame, with the socket as SCM_RIGHTS ──>  arrival
                <── one byte: ready, or one socket taken ──
 
-The channel is a pair of UNIX stream sockets.  A frame ends where its length word says, so it needs
-no other head.  The sender keeps each socket open until the receiver has taken it: if the receiver
-ends before, nobody has read from the client since, and its next process is sent the socket again.
+The channel is a pair of UNIX stream sockets.  A frame begins with its length, so it needs no other
+head.  The sender keeps each socket open until the receiver has taken it: if the receiver ends
+before, nothing was read from the client since, and its next process is sent the socket again.
 """
 
 import asyncio

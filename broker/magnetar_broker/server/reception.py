@@ -2,7 +2,7 @@
 
 All workers accept from one listening socket.  A client names the worker in its first frame, so that
 frame is read before there is a session, and no byte behind it: the rest stays in the socket for
-whoever serves the client.
+the worker that serves the client.
 """
 
 import asyncio
@@ -39,8 +39,9 @@ class Reception:
     ) -> None:
         """`listening` is bound; it is closed by `stop`.
 
-        `destinations` has who takes a client, by the "host:port" that it names, and under "" who
-        takes those that name none.  A client has `seconds` for its first frame; 0: any time.
+        `destinations` has the functions that take a client, by the "host:port" that it names, and
+        under "" that of clients that name none.  A client has `seconds` for its first frame; 0: any
+        time.
         """
         self._listening = listening
         self._destinations = destinations

@@ -1,4 +1,4 @@
-"""The first frame of a connection: it says which broker process the client wants."""
+"""The first frame of a connection: a CONNECT, which may name a process of the broker."""
 
 from contextlib import suppress
 

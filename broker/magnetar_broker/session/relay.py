@@ -155,8 +155,8 @@ class Relay:
             return self.consumers.get(decode_flow(buf, start, mid)[0])
         return None
 
-    def heard(self) -> None:
-        """The client has sent something: it lives."""
+    def answer_pings(self) -> None:
+        """The client has sent something: answer the processes that wait for a sign of life."""
         if self.pinged:
             for upstream in self.pinged:
                 upstream.channel.write([PONG])
@@ -297,7 +297,7 @@ class Upstream:
         self._connected = True
 
     def on_ping(self, message: pb.CommandPing) -> None:
-        """The process wants to know whether the client lives; without reading, none can tell."""
+        """Ask the client for a sign of life; while it is not read from, it counts as alive."""
         if self._client.ping_if_read():
             self._relay.pinged.add(self)
         else:

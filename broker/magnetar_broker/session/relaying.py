@@ -71,7 +71,7 @@ def relaying(owner_of: OwnerOf) -> Mapping[int, Handler]:
 
 
 def _opening(kind: Kind, here: Handler, owner_of: OwnerOf) -> Handler:
-    """PRODUCER or SUBSCRIBE: for whoever has the id already, else for the topic's process."""
+    """PRODUCER or SUBSCRIBE: for the process that has the id already, else for the topic's."""
 
     def handle(session: Session, command: Any) -> Any:
         number = kind.number(command)

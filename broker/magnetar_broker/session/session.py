@@ -132,7 +132,7 @@ class Session:
         """
         self._liveness.received()
         if self.relay is not None:
-            self.relay.heard()
+            self.relay.answer_pings()
         frames = self._decoder.feed(data)
         if self._held:
             self._held += frames

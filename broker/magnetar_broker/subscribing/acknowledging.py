@@ -12,7 +12,7 @@ from magnetar_storage.log.log import Log
 class Acknowledger:
     """Applies the positions of an ACK to one cursor.
 
-    A position that the log does not have is ignored, as the protocol wants it.  Nothing is
+    A position that the log does not have is ignored, as in the protocol.  Nothing is
     written here: the caller reports the changed cursor to the cursor log.
     """
 

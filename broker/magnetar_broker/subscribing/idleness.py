@@ -49,7 +49,7 @@ class Idleness:
         number, use = cursor.number, (joined, cursor.mark_delete)
         known, self._seen[number] = self._seen.get(number), use
         # In the first look after the topic was loaded, any consumer that has joined is a use: it
-        # may have come before this state was there to be told.
+        # may have joined before this state was attached.
         if in_use or (joined > 0 if known is None else known != use):
             self._set(number, 0)
         elif known is not None:

@@ -10,18 +10,18 @@ class Holder(Protocol):
     """Settles, finishes and deletes segments of the directories that it has open.
 
     A `LocalStore` is one for its own directory.  For that of another process it is a link:
-    arguments and results are numbers, the errors are those of a store, and `Unavailable` says that
-    the process cannot be asked.
+    arguments and results are numbers, the errors are those of a store, and `Unavailable` is raised
+    when the process cannot be asked.
     """
 
     async def recover(self, segment: SegmentId) -> Sealed:
-        """As `SegmentStore.recover`: whoever appends to the segment is fenced."""
+        """As `SegmentStore.recover`: a writer of the segment is fenced."""
 
     async def finish(self, segment: SegmentId) -> None:
         """Recover the segment, and have its file complete on return, for others to read."""
 
     async def delete(self, segment: SegmentId) -> None:
-        """As `SegmentStore.delete`; who reads the file meanwhile goes on with what it opened."""
+        """As `SegmentStore.delete`; a reader that has the file open goes on."""
 
     async def missing(self, segments: Sequence[SegmentId]) -> list[SegmentId]:
         """Those of the segments, all of one directory, that do not exist."""

@@ -40,8 +40,8 @@ def check(disk: ReadableDisk, found: list[int]) -> None:
         raise Corrupt(
             layout.FORMAT_FILE,
             0,
-            f"it says that all data is here, but {name_of(found[1])} exists: restore the file from "
-            "a copy",
+            f"it means that all data is here, but {name_of(found[1])} exists: restore the file "
+            "from a copy",
         )
 
 

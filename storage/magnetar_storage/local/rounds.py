@@ -47,7 +47,7 @@ class Place(NamedTuple):
     at: int
     size: int
     crc: int
-    """The checksum that the record begins with, which tells it from an old one in its place."""
+    """The checksum that the record begins with, which distinguishes it from an old one there."""
 
 
 class Round(NamedTuple):

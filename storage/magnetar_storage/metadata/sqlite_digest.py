@@ -1,4 +1,4 @@
-"""The digest of `metadata.db`: it tells a start that nothing changed since everything was checked.
+"""The digest of `metadata.db`: if it matches, nothing has changed since everything was checked.
 
 It is never needed: if it is missing, damaged, or not that of the database, everything is checked.
 """

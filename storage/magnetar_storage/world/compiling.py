@@ -1,4 +1,4 @@
-"""What modules that can be compiled tell the compiler; without effect on source."""
+"""Declarations for the compiler in modules that can be compiled; without effect on source."""
 
 from collections.abc import Callable
 from typing import TypeVar

@@ -434,7 +434,7 @@ def test_unreadable_new_entries_are_damage() -> None:
     assert dispatcher(world).blocker() is Blocker.DAMAGE
 
 
-# Telling why ----------------------------------------------------------------------------------
+# Reasons --------------------------------------------------------------------------------------
 
 
 def test_reasons() -> None:

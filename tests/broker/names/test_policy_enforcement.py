@@ -186,7 +186,7 @@ def _delaying(world: SessionWorld, order: list[bool]) -> Callable[[], None]:
     st.lists(st.booleans(), max_size=12),
 )
 def test_the_last_that_is_stored_is_kept_to(
-    sayings: list[tuple[Subject, bool | None]], order: list[bool]
+    policies: list[tuple[Subject, bool | None]], order: list[bool]
 ) -> None:
     world = SessionWorld()
     topic = world.topic()
@@ -195,7 +195,7 @@ def test_the_last_that_is_stored_is_kept_to(
         world.begin(
             world.directory.enforcement.set(subject, {DEDUPLICATION: value, MAX_PRODUCERS: n})
         )
-        for n, (subject, value) in enumerate(sayings, 1)
+        for n, (subject, value) in enumerate(policies, 1)
     ]
     release()
     for one in changes:

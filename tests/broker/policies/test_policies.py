@@ -104,10 +104,10 @@ def test_a_limit_of_zero_takes_precedence_too() -> None:
 
 # The model ----------------------------------------------------------------------------------------
 
-SAYING = st.tuples(st.just("set"), st.sampled_from(SUBJECTS), st.lists(policy_values(), max_size=3))
+CHANGE = st.tuples(st.just("set"), st.sampled_from(SUBJECTS), st.lists(policy_values(), max_size=3))
 Event = tuple[str, Any, list[Any]]
 EVENTS: st.SearchStrategy[Event] = (
-    SAYING
+    CHANGE
     | st.tuples(st.just("fail"), st.sampled_from(SUBJECTS), st.lists(policy_values(), max_size=2))
     | st.tuples(st.just("delete"), st.sampled_from(SUBJECTS), st.just([]))
     | st.tuples(st.just("restart"), st.sampled_from(SUBJECTS), st.just([]))

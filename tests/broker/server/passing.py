@@ -31,7 +31,7 @@ async def serve(context: Context) -> None:
     worker = Worker(context.worker, context.workers)
     stopped = asyncio.Event()
 
-    def hear() -> None:
+    def receive() -> None:
         for message in context.control.receive():
             match message:
                 case Peer(worker=int(number), clients_out=out, clients_in=incoming):
@@ -43,7 +43,7 @@ async def serve(context: Context) -> None:
 
     await worker.broker.start()
     worker.accept_from(context.sockets[0])
-    asyncio.get_running_loop().add_reader(context.control.fileno(), hear)
+    asyncio.get_running_loop().add_reader(context.control.fileno(), receive)
     write(worker=context.worker, pid=os.getpid())
     context.control.send(Ready())
     await stopped.wait()

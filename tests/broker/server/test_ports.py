@@ -42,8 +42,8 @@ def test_all_addresses_of_a_host_have_one_port(
 def test_a_port_that_is_taken_is_named(opened: ExitStack) -> None:
     other = opened.enter_context(socket.create_server(("127.0.0.1", 0)))
     port = other.getsockname()[1]
-    said = f"cannot listen on 127.0.0.1 port {port}: address already in use; .*--http-port"
-    with pytest.raises(OSError, match=said):
+    message = f"cannot listen on 127.0.0.1 port {port}: address already in use; .*--http-port"
+    with pytest.raises(OSError, match=message):
         bound("127.0.0.1", port)
 
 

@@ -1,4 +1,4 @@
-"""The first frame of a connection: cut off where it ends, and asked whom the client wants."""
+"""The first frame of a connection: cut off where it ends; the process that the client names."""
 
 import pytest
 from hypothesis import given

@@ -21,7 +21,7 @@ OVERHEAD = 64
 
 
 class Reader:
-    """A reader that is told when to read, and when to forget."""
+    """A reader that reads, and drops what it read, when a test calls for it."""
 
     def __init__(self, budget: ReadBudget) -> None:
         self.holding = Holding(budget, self._drop, OVERHEAD)
