@@ -12,6 +12,7 @@ from bench.frames import Shape
 from bench.holes import holes
 from bench.latencies import beside_backlog, beside_compaction, beside_topics
 from bench.many_topics import known_topics, many_topics
+from bench.moving import moves
 from bench.patterns import patterns
 from bench.policies import enforce
 from bench.scenarios import Trial, catch_up, crash, fan_out, latency, publish, start, tail
@@ -260,6 +261,13 @@ ROWS: dict[str, Row] = {
     "workers-publish": on_workers("publish", publish_spread, MANY_TOPICS, 300_000),
     "workers-shared": on_workers(
         "consume (Shared)", share_spread, Shape(100, topics=16), 1_600_000
+    ),
+    "workers-moves": Row(
+        "wait of a producer while its bundle moves, 100 topics on 2 workers",
+        partial(moves, topics=100),
+        (Mark("p99_ms", 200, at_most=True),),
+        fresh=True,
+        ours=True,
     ),
     "start": Row(
         "start, empty, and idle",
