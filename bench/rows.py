@@ -16,7 +16,7 @@ from bench.moving import moves
 from bench.patterns import patterns
 from bench.policies import enforce
 from bench.scenarios import Trial, catch_up, crash, fan_out, latency, publish, start, tail
-from bench.several import Spread, publish_spread, several, share_spread
+from bench.several import Spread, deaths, publish_spread, several, share_spread
 from bench.sharing import share, share_by_key
 from bench.usage import Measures
 
@@ -261,6 +261,13 @@ ROWS: dict[str, Row] = {
     "workers-publish": on_workers("publish", publish_spread, MANY_TOPICS, 300_000),
     "workers-shared": on_workers(
         "consume (Shared)", share_spread, Shape(100, topics=16), 1_600_000
+    ),
+    "workers-deaths": Row(
+        f"publish to deliver at {PER_SECOND:,} msg/s on 2 workers, while the other one dies",
+        partial(deaths, shape=SMALL, entries=8 * PER_SECOND, per_second=PER_SECOND),
+        (Mark("of_quiet", 2, at_most=True),),
+        fresh=True,
+        ours=True,
     ),
     "workers-moves": Row(
         "wait of a producer while its bundle moves, 100 topics on 2 workers",

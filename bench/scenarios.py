@@ -3,8 +3,9 @@
 import asyncio
 import gc
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, repeat
 from statistics import quantiles
 from typing import Any
@@ -192,10 +193,19 @@ def latency(trial: Trial, shape: Shape, entries: int, per_second: int) -> Measur
     return trial.run(lambda: even_load(trial, load, per_second))
 
 
-async def even_load(trial: Trial, load: Load, per_second: int) -> Measures:
-    """Percentiles of the latency of an even load, which is made of writes of one entry."""
-    port, dialect, topic = trial.server.port, trial.dialect, trial.topic
-    async with dialect.connected(port) as consuming, dialect.connected(port) as producing:
+async def even_load(
+    trial: Trial,
+    load: Load,
+    per_second: int,
+    connect: Callable[[], AbstractAsyncContextManager[Any]] | None = None,
+) -> Measures:
+    """Percentiles of the latency of an even load, which is made of writes of one entry.
+
+    `connect` makes its connections, where the port leads to several processes.
+    """
+    dialect, topic = trial.dialect, trial.topic
+    connect = connect or partial(dialect.connected, trial.server.port)
+    async with connect() as consuming, connect() as producing:
         await dialect.open_consumer(consuming, topic, SUBSCRIPTION)
         await dialect.open_producer(producing, topic, load.shape)
         receiver = dialect.receiver(consuming, load.shape.batch)

@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[1]
 STOP_SECONDS = 60
 HEALTH_SECONDS = 60
 LOOK_SECONDS = 0.002
+PROCESS = re.compile(r"(controller|worker-\d+) is process (\d+)")
 LOG_SHOWN = 2000
 """How much of a server's log an error shows."""
 HEALTH = "/admin/v2/brokers/health"
@@ -207,6 +208,11 @@ class Magnetar(BannerServer):
         magnetar = str(Path(sys.executable).with_name("magnetar"))
         ports = ["--port", "0", "--http-port", "0"]
         return [magnetar, "standalone", *ports, "--data-dir", str(self.data_dir)]
+
+    def processes(self) -> dict[str, int]:
+        """The present processes of several by name, as the log has them."""
+        started = PROCESS.findall(self._log_path.read_text())
+        return {name: int(pid) for name, pid in started}
 
     def configure(self, settings: dict[str, str]) -> None:
         """From the next start on."""

@@ -1,10 +1,14 @@
 """Benchmarks of several workers: the same load on a broker with one worker, and with two."""
 
 import asyncio
+import os
+import signal
 from collections import defaultdict
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
+from itertools import count
 
 from bench.connection import (
     SHARED,
@@ -19,7 +23,7 @@ from bench.connection import (
 from bench.consuming import Echo
 from bench.frames import Load, Shape
 from bench.publishing import Publisher, open_each
-from bench.scenarios import WARM_UP_PERCENT, Trial
+from bench.scenarios import WARM_UP_PERCENT, Trial, even_load
 from bench.servers import Magnetar
 from bench.sharing import PERMITS
 from bench.usage import MIB, Measures, cpu_ratio, family
@@ -29,6 +33,7 @@ GROUPS = 2
 """Connections that publish, with one worker too; each has its own topics."""
 CANDIDATES = 2
 """Names that are looked up for each topic, so that every owner has as many topics."""
+DEATH_SECONDS = 1.5
 CONSUMERS = 2
 """Of the subscription of each topic."""
 
@@ -119,6 +124,56 @@ class Taken:
         self._done = connection.promise()
         self.add(0)
         await self._done
+
+
+def deaths(trial: Trial, shape: Shape, entries: int, per_second: int) -> Measures:
+    """Latency on one of two workers, and while the other one dies again and again."""
+    server = trial.server
+    assert isinstance(server, Magnetar)
+    server.configure({"magnetarWorkers": str(WORKERS)})
+    server.restart()
+
+    async def work() -> Measures:
+        async with connected(server.port) as asking:
+            owner = await look_up(asking, trial.topic)
+            names = (f"{trial.topic}-{number}" for number in count())
+            while await look_up(asking, topic := next(names)) != owner:
+                pass
+        connect = partial(connected, server.port, owner)
+        quiet = await even_load(trial, trial.load(shape, entries, 1), per_second, connect)
+        other = next(f"worker-{n}" for n in range(WORKERS) if not owner.startswith(f"worker-{n}:"))
+        beside = replace(trial, topic=topic)
+        async with _dying(server, other) as killed:
+            measures = await even_load(beside, beside.load(shape, entries, 1), per_second, connect)
+        return measures | {
+            "quiet_p99_ms": quiet["p99_ms"],
+            "of_quiet": measures["p99_ms"] / quiet["p99_ms"],
+            "deaths": float(len(killed)),
+        }
+
+    return trial.run(work)
+
+
+@asynccontextmanager
+async def _dying(server: Magnetar, worker: str) -> AsyncIterator[list[int]]:
+    """Kill a worker whenever it has been back for some time; the processes that were killed."""
+    killed: list[int] = []
+
+    async def kill() -> None:
+        while True:
+            pid = server.processes()[worker]
+            if pid not in killed:
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+            await asyncio.sleep(DEATH_SECONDS)
+
+    killing = asyncio.ensure_future(kill())
+    try:
+        yield killed
+    finally:
+        killing.cancel()
+        with suppress(asyncio.CancelledError):
+            await killing
 
 
 async def _by_owner(trial: Trial, shape: Shape) -> list[tuple[str, list[str]]]:

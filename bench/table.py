@@ -46,6 +46,8 @@ EXTRAS = (
     Column("p99_ms", "p99 ms", places(2)),
     Column("p999_ms", "p99.9 ms", places(2)),
     Column("quiet_p99_ms", "quiet p99 ms", places(2)),
+    Column("of_quiet", "p99 of quiet", places(2)),
+    Column("deaths", "deaths", places(0)),
     Column("more_mib", "more MiB", places(0)),
     Column("answered_ms", "answered p50 ms", places(2)),
     Column("healthy_ms", "healthy ms", places(0)),
