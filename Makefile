@@ -4,8 +4,6 @@ PYTHON ?= python3
 VENV ?= .venv
 # Test processes side by side: as many as the machine has processors.
 WORKERS ?= logical
-# Workers of the broker that the tests of test-workers drive.
-BROKER_WORKERS ?= 3
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/pytest -n $(WORKERS)
@@ -37,6 +35,9 @@ check: setup ## Style, types and layers
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Workers of the broker that the tests drive.
+test test-workers: BROKER_WORKERS ?= 3
 
 test: check pure java ## Every check and every kind of test, in some minutes: before a commit
 	$(PYTEST)

@@ -316,6 +316,8 @@ def _consume_until_closed(run: Clients, client: RawClient, life: int) -> None:
         if acks:
             at = time.monotonic()
             answer = client.ack(acks)
+            if answer.HasField("error") and answer.error in ENDING:
+                raise Closed(answer.message)
             assert not answer.HasField("error"), answer
             run.record.ack_answered(ANSWERED, acked, life, at)
         client.flow(permits)
