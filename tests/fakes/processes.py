@@ -39,7 +39,7 @@ class Worker:
         self.owners = BundleOwners(urls)
         self.owners.announce(ListenerUrls(SERVICE_URL))
         self.policies = PolicyView(settings)
-        self.residence = LocalResidence(settings, engine, self.policies)
+        self.residence = LocalResidence(settings, engine, self.policies, self._new_owner)
         names = RemoteDirectory(settings, self.owners, joined.right)
         serve_residence(self.residence, joined.right)
         joined.right.serve(learning(self.policies))
@@ -47,6 +47,12 @@ class Worker:
         health = HealthCheck(self.broker, lambda topic: self.owners.worker_of(topic) == number)
         serve_health(health, joined.right)
         serve_operations(self.broker, joined.right)
+
+    def _new_owner(self, topic: TopicName) -> str:
+        owner = self.owners.worker_of(topic)
+        if owner is None or owner == self.number:
+            return ""
+        return self.owners.owner(owner).process
 
 
 class Processes:

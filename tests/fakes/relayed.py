@@ -158,6 +158,12 @@ class RelayWorld(SessionWorld):
         self.pipes.append(Pipe(self, worker, upstream, address))
         return self.pipes[-1]
 
+    def move(self, topic: str, worker: int) -> None:
+        """Have another worker serve a topic, and all of its bundle."""
+        name, bundles = TopicName.parse(topic), self.processes.directory.bundles
+        bundle = self.do(bundles.stored.of(name.namespace_name)).of(name)
+        self.do(bundles.move(name.namespace_name, bundle, bundles.processes[worker]))
+
     def topic_of(self, worker: int, base: str = "topic") -> str:
         """The name of a topic that a worker serves."""
         names = (f"persistent://public/default/{base}-{number}" for number in range(1000))

@@ -162,6 +162,8 @@ class Producer:
         self.rules = PublishRules()
         """The topic's, from when the producer is ready; `Producers.apply_rules` changes them."""
         self.ready = False
+        self.takes_runs = False
+        """Whether what it sends is published: from when it is ready until the topic is closed."""
         self.topic_epoch: int | None = None
         """The topic's when the producer became ready, if it had one."""
         self.last_sequence_id = -1

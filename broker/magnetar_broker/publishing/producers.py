@@ -1,6 +1,7 @@
 """A topic's producers: by name, with the checks of opening, and those that wait for their turn."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Protocol
 
 from magnetar_broker.base.connection import Connection, host_of
@@ -62,6 +63,7 @@ class Producers:
         self.rules = PublishRules()
         self.sink = sink
         self._topic = topic
+        self._clock = clock
         self._tasks = tasks
         self._admission = admission
         self._access: Access[Producer] = Access(admission.epoch, str(topic))
@@ -193,7 +195,7 @@ class Producers:
         await self._begin(producer)
 
     async def _begin(self, producer: Producer) -> None:
-        producer.ready = True
+        producer.ready = producer.takes_runs = True
         producer.topic_epoch = self._access.epoch
         # Now and not earlier: `apply_rules` does not reach a producer that is still being opened.
         producer.rules = self.rules
@@ -232,15 +234,35 @@ class Producers:
         if len(self._barred) > MAX_BARRED:
             del self._barred[next(iter(self._barred))]
 
+    async def finish(self) -> None:
+        """Ignore what they send from now on; on return what came before is answered.
+
+        Clients send again what was ignored, after `disconnect`, and only that.  None is opened
+        any more, and those that wait are asked to retry.
+        """
+        self._refuse_waiting(self._closing())
+        answered = []
+        for producer in self:
+            producer.takes_runs = False
+            answered.append(self._clock.promise())
+            producer.when_answered(partial(answered[-1].set_result, None))
+        for one in answered:
+            await one
+
+    def _closing(self) -> BrokerError:
+        return NotReady(f"{self._topic} is being closed on this broker; try again")
+
+    def _refuse_waiting(self, refusal: BrokerError) -> None:
+        for waiting in self.waiting:
+            waiting.turn(refusal)
+
     def disconnect(self, new_owner: str = "") -> None:
         """Close all of them; their clients reconnect, and those that wait are asked to retry."""
-        refusal = NotReady(f"{self._topic} is being closed on this broker; try again")
-        self.refuse(refusal, new_owner)
+        self.refuse(self._closing(), new_owner)
 
     def refuse(self, refusal: BrokerError, new_owner: str = "") -> None:
         """Close all of them; those that wait get `refusal`, as the others will on reconnecting."""
-        for waiting in self.waiting:
-            waiting.turn(refusal)
+        self._refuse_waiting(refusal)
         for producer in self:
             producer.disconnect(new_owner)
 

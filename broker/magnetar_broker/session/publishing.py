@@ -127,8 +127,9 @@ class Publishing:
     def _run(self, runs: list[Sends], producer_id: int) -> Sends | None:
         """The producer's run among `runs`; None if the message is to be ignored."""
         producer = self.producers.get(producer_id)
-        if producer is None or not producer.ready:
-            if producer_id not in self.recently_closed:
+        if producer is None or not producer.takes_runs:
+            is_finishing = producer is not None and producer.ready
+            if not is_finishing and producer_id not in self.recently_closed:
                 raise BadCommand(
                     f"SEND by producer {producer_id}, which is not open on this connection"
                 )

@@ -103,6 +103,9 @@ class LocalResidence:
                 return self.inactive.is_over(topic)
 
     async def unload(self, name: TopicName) -> None:
+        loaded = self.topics.get(name)
+        if isinstance(loaded, Topic):
+            await loaded.finish()
         await self.evict([name], Condition.ANYWAY)
         topic = self._evicted.pop(name, None)
         if topic is not None:

@@ -73,6 +73,7 @@ class Topic:
         self.shared_limits = shared
         self.policies = policies
         self.closed = False
+        self._finishing = False
         self._dropped = dropped
         self.meter = Meter(4)
         self.rates = topic_rates(name, policies, shared.rates, self.meter, clock)
@@ -260,6 +261,14 @@ class Topic:
         self.disconnect()
         await self.log.delete()
 
+    async def finish(self) -> None:
+        """Take no more messages and no more clients; on return what was published is answered.
+
+        So clients that are disconnected then send nothing again that is stored already.
+        """
+        self._finishing = True
+        await self.producers.finish()
+
     def disconnect(self, new_owner: str = "") -> None:
         """Disconnect every client; the topic accepts none from now on.
 
@@ -290,5 +299,5 @@ class Topic:
 
     def check_open(self) -> None:
         """`NotReady` once the topic is being closed."""
-        if self.closed or self.log.failed is not None:
+        if self.closed or self._finishing or self.log.failed is not None:
             raise NotReady(f"{self.name} is being closed on this broker; try again")

@@ -1,13 +1,14 @@
-"""A topic that another process serves from now on: which clients are told where it is."""
+"""A topic that is unloaded, as one that moves to another process: what its clients are told."""
 
 from typing import Any
 
 import pytest
 
 from fakes.relayed import RelayWorld
-from fakes.sessions import TOPIC, Client, SessionWorld, produce, subscribe
+from fakes.sessions import TOPIC, Client, SessionWorld, close_producer, produce, subscribe
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
+from magnetar_storage.errors import Unavailable
 from raw_client import send_frame
 
 NAMED = "worker-0:6650"
@@ -70,6 +71,16 @@ def test_a_client_whose_topic_is_relayed_looks_up() -> None:
     assert not are_told(client.received())
 
 
+def test_a_client_is_told_by_the_move_itself() -> None:
+    world = RelayWorld()
+    client, topic = world.client(proxy_to_broker_url="worker-0:1"), world.topic_of(0)
+    for owner in (2, 1):
+        client.ask(produce(1, topic=topic))
+        world.move(topic, owner)
+        (closed,) = client.received()
+        assert closed.assignedBrokerServiceUrl == ("pulsar://worker-2:1" if owner == 2 else "")
+
+
 def test_other_closures_name_nobody() -> None:
     world = SessionWorld()
     client = world.client(proxy_to_broker_url=NAMED)
@@ -109,3 +120,82 @@ def test_a_producer_that_waits_for_its_turn_is_refused_without_a_name() -> None:
     assert are_told(holder.received())
     (refusal,) = waiting.received()
     assert refusal.error == pb.ServiceNotReady
+
+
+class Unloading:
+    """A topic with some messages on their way to the log when it is unloaded."""
+
+    def __init__(self) -> None:
+        self.world = SessionWorld()
+        self.client = self.world.client()
+        self.client.ask(produce(1))
+        self.gate = self.world.store.create_gate = self.world.clock.promise()
+        self.send(0, 3)
+        self.done = self.world.begin(self.world.broker.residence.unload(TopicName.parse(TOPIC)))
+
+    def send(self, first: int, end: int) -> None:
+        for number in range(first, end):
+            self.client.send_bytes(send_frame(number, b"%d" % number))
+
+    def kinds(self) -> list[str]:
+        """What the client got since it was asked last."""
+        return [type(one).__name__.removeprefix("Command") for one in self.client.received()]
+
+    def stored(self) -> int:
+        """How many messages the topic has."""
+        return self.world.topic().log.end
+
+
+def test_what_is_stored_is_answered_before_its_producer_is_closed() -> None:
+    one = Unloading()
+    one.send(3, 5)
+    assert one.kinds() == [] and not one.done.done()
+    one.gate.set_result(None)
+    assert one.kinds() == ["SendReceipt"] * 3 + ["CloseProducer"]
+    assert one.done.done() and one.stored() == 3
+    one.client.ask(produce(2))
+    one.send(3, 5)  # again, since they have no receipts
+    assert one.kinds() == ["SendReceipt"] * 2
+    assert one.stored() == 5
+
+
+def test_a_topic_that_finishes_takes_no_clients() -> None:
+    one = Unloading()
+    for command in (produce(2, 2), subscribe(3)):
+        assert one.world.client().ask(command).error == pb.ServiceNotReady
+    one.gate.set_result(None)
+    one.world.clock.pump()
+    for command in (produce(2, 2), subscribe(3)):
+        assert not isinstance(one.world.client().ask(command), pb.CommandError)
+
+
+def test_a_producer_may_leave_while_its_topic_finishes() -> None:
+    one = Unloading()
+    one.client.send(close_producer(2))
+    assert one.kinds() == []
+    one.gate.set_result(None)
+    kinds = one.kinds()
+    assert kinds[:3] == ["SendReceipt"] * 3
+    assert "Success" in kinds[3:], "whether the broker closes it or the client is the same"
+    assert one.done.done() and one.stored() == 3
+
+
+def test_a_connection_may_end_while_its_topic_finishes() -> None:
+    one = Unloading()
+    one.client.session.lost()
+    one.gate.set_result(None)
+    one.world.clock.pump()
+    assert one.done.done() and one.stored() == 3
+
+
+def test_a_topic_that_cannot_finish_is_closed_without_receipts() -> None:
+    one = Unloading()
+    one.world.store.create_failure = Unavailable("the disk is full")
+    one.gate.set_result(None)
+    assert one.kinds() == ["CloseProducer"]
+    assert one.done.done()
+    one.world.store.create_failure = None
+    assert one.stored() == 0
+    one.client.ask(produce(2))
+    one.send(0, 3)
+    assert one.kinds() == ["SendReceipt"] * 3
