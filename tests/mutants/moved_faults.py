@@ -80,6 +80,13 @@ MOVED_FAULTS: tuple[Fault, ...] = (
         TOLD,
     ),
     Fault(
+        "broker/magnetar_broker/session/relaying.py",
+        "processes that disagree about an owner relay to each other",
+        "    if session.is_upstream:\n        return None\n",
+        "",
+        TOLD,
+    ),
+    Fault(
         ATTACHMENT,
         "a client looks up although it was told",
         "if new_owner and await self._follow(former, new_owner):",

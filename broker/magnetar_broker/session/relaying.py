@@ -113,7 +113,13 @@ def _of_topic(here: Handler, owner_of: OwnerOf) -> Handler:
 
 
 def _upstream_of(session: Session, topic: str, owner_of: OwnerOf) -> Upstream | None:
-    """The upstream to a topic's process; None if it is this one, or the name is invalid."""
+    """The upstream to a topic's process; None if it is this one, or the name is invalid.
+
+    What comes over an upstream is not relayed further: two processes that know of a move at
+    different times would relay to each other.  Its client is refused here, and tries again.
+    """
+    if session.is_upstream:
+        return None
     try:
         owner = owner_of(TopicName.parse(topic))
     except InvalidTopicName:

@@ -81,6 +81,24 @@ def test_a_client_is_told_by_the_move_itself() -> None:
         assert closed.assignedBrokerServiceUrl == ("pulsar://worker-2:1" if owner == 2 else "")
 
 
+def test_what_was_relayed_to_a_former_owner_is_not_relayed_further() -> None:
+    world = RelayWorld()
+    client, topic = world.client(), world.topic_of(1)
+    owners = world.processes.workers[0].owners
+    namespace = TopicName.parse(topic).namespace_name
+    old = owners.of(namespace)
+    assert old is not None
+    world.move(topic, 2)
+    new = owners.of(namespace)
+    assert new is not None
+    owners.place(namespace, old)  # worker 0 has not learned it yet
+    assert client.ask(produce(1, topic=topic)).error == pb.ServiceNotReady
+    assert len(world.pipes) == 1
+    owners.place(namespace, new)
+    assert isinstance(client.ask(produce(2, topic=topic)), pb.CommandProducerSuccess)
+    assert len(world.pipes) == 2
+
+
 def test_other_closures_name_nobody() -> None:
     world = SessionWorld()
     client = world.client(proxy_to_broker_url=NAMED)
