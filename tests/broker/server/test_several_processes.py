@@ -31,6 +31,8 @@ from magnetar_broker.standalone import standalone
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import Unavailable
 
+SETTINGS = Settings(default_number_of_namespace_bundles=4)
+"""As many bundles, however many processes there are."""
 TOPIC = "/admin/v2/persistent/public/default/topic"
 PARTED = "/admin/v2/persistent/public/default/parted"
 VOLATILE = "/admin/v2/non-persistent/public/default/volatile"
@@ -47,12 +49,12 @@ class World(LogWorld):
         self.processes: Processes | None = None
         if workers == 1:
             owner = SoleOwner(SERVICE_URL)
-            directory, self.sole = standalone(Settings(), self.engine, owner)
+            directory, self.sole = standalone(SETTINGS, self.engine, owner)
             health = HealthCheck(self.sole)
             self.site = Site(directory, SoleProcess(self.sole), NO_PAGES, health)
             self.do(self.sole.start())
         else:
-            several = self.processes = Processes(Settings(), self.engine, self.clock, workers)
+            several = self.processes = Processes(SETTINGS, self.engine, self.clock, workers)
             owners = LinkedOwners(several.residence, self.engine)
             linked = LinkedHealth(several.residence.links, self.engine)
             self.site = Site(several.directory, owners, NO_PAGES, linked)
@@ -172,6 +174,8 @@ REQUESTS: tuple[tuple[str, Any], ...] = (
     (f"POST {PARTED}/terminate/partitions", None),
     (f"PUT {PARTED}/unload", None),
     (f"PUT {SPACE}/unload", None),
+    (f"PUT {SPACE}/0x00000000_0x00000001/unload?destinationBroker=worker-0", None),
+    (f"PUT {SPACE}/first/unload?destinationBroker=worker-0", None),
     ("GET /admin/v2/brokers/backlog-quota-check", None),
     ("GET /admin/v2/brokers/health", None),
     ("GET /admin/v2/brokers/ready", None),
@@ -193,6 +197,31 @@ def test_several_processes_answer_as_one() -> None:
         expected, found = shown(one.ask(line, body)), shown(several.ask(line, body))
         assert found == expected, line
         assert found[0] != 500, line
+
+
+def test_a_bundle_is_unloaded_to_the_process_that_is_named() -> None:
+    world = used(3)
+    assert world.processes is not None
+    name = TopicName.parse("persistent://public/default/topic")
+    number = world.processes.number_of(name)
+    path = "/lookup/v2/topic/persistent/public/default/topic/bundle"
+    bundle = world.ask(f"GET {path}").body.decode()
+    unload = f"PUT {SPACE}/{bundle}/unload"
+    topic = world.broker(name).topics.get(name)
+    assert topic is not None
+    assert world.ask(f"{unload}?destinationBroker=worker-{number}").status == 204
+    assert not topic.closed, "it is there already"
+    assert world.ask(unload).status == 204
+    assert topic.closed
+    world.consumer(str(name), "sub")
+    for other in ((number + 1) % 3, (number + 2) % 3):
+        assert world.ask(f"{unload}?destinationBroker=worker-{other}:8080").status == 204
+        assert world.processes.number_of(name) == other
+        world.consumer(str(name), "sub")
+        assert name in world.processes.workers[other].broker.topics
+    refused = world.ask(f"{unload}?destinationBroker=elsewhere:8080")
+    assert refused.status == 412
+    assert b"expected one of worker-0, worker-1, worker-2" in refused.body
 
 
 def test_every_operation_has_a_name_for_other_processes() -> None:

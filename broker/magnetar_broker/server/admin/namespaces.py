@@ -182,19 +182,37 @@ async def unload(site: Site, request: Request) -> Response:
 
 
 async def unload_bundle(site: Site, request: Request) -> Response:
-    """Close the topics of one bundle; their clients reconnect by themselves."""
+    """Close the topics of a bundle, whose clients reconnect; with a destination, move it there."""
     directory = serving(site)
+    name, bundle = await _bundle_of(directory, request)
+    destination = request.query.get("destinationBroker")
+    if destination is None:
+        await directory.bundles.unload(name, bundle)
+    else:
+        process = _process_named(directory, destination)
+        await directory.bundles.move(name, bundle, process)
+    return Response(status=204)
+
+
+async def _bundle_of(directory: Directory, request: Request) -> tuple[str, str]:
+    """The namespace and the bundle that the path names; 404, 400 or 412 if there is none."""
     name = await existing_namespace(directory, request)
     (bundle,) = parts_of(request, "bundle")
-    bundles = (await directory.namespaces.get(name)).bundles
-    assert bundles is not None
+    bundles = await directory.bundles.stored.of(name)
     if not is_range(bundle):
         raise Refused(400, f"{bundle} is not a bundle: expected a range such as {bundles.first}")
     if bundle not in bundles:
         raise Refused(412, f"{name} has no bundle {bundle}: GET .../bundles lists them")
-    names = [topic for topic in directory.residence.loaded(name) if bundles.of(topic) == bundle]
-    await for_each(directory.runtime, names, directory.opening.unload)
-    return Response(status=204)
+    return name, bundle
+
+
+def _process_named(directory: Directory, destination: str) -> str:
+    """The process that `destinationBroker` names, with or without a port; 412 if there is none."""
+    process = destination.partition(":")[0]
+    if process not in directory.bundles.processes:
+        known = ", ".join(directory.bundles.processes)
+        raise Refused(412, f"{destination} is no process of this broker: expected one of {known}")
+    return process
 
 
 def routes() -> Iterator[Route[Handler]]:
