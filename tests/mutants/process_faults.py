@@ -14,6 +14,27 @@ OF_SHARE = ("tests/broker/limits/test_worker_share.py",)
 PROCESS_FAULTS: tuple[Fault, ...] = (
     Fault(
         SUPERVISOR,
+        "a process that hangs is not killed",
+        "                child.kill()\n\n\n",
+        "\n\n",
+        TESTS,
+    ),
+    Fault(
+        SUPERVISOR,
+        "processes are killed for time in which the supervisor did not run",
+        "        child.silent_ticks = 0\n",
+        "",
+        TESTS,
+    ),
+    Fault(
+        PROCESS,
+        "a process that runs does not report it",
+        "self.clock.later(self.context.report_seconds, self._report_alive)",
+        "self.clock.later(1e9, self._report_alive)",
+        ("tests/broker/server/test_hung_worker.py",),
+    ),
+    Fault(
+        SUPERVISOR,
         "a broker that has served ends when it cannot be started again at once",
         "            except (StartFailed, OSError) as error:\n",
         "            except ConnectionError as error:\n",

@@ -167,7 +167,7 @@ COMPATIBLE = _table(
             webSocketMaxTextFrameSize=1048576""",
         "tunes the metadata store, which is one local file here": """
             metadataStoreConfigPath= metadataSyncEventTopic= configurationMetadataSyncEventTopic=
-            metadataStoreSessionTimeoutMillis=30000 metadataStoreOperationTimeoutSeconds=30
+            metadataStoreOperationTimeoutSeconds=30
             metadataStoreCacheExpirySeconds=300 metadataStoreBatchingEnabled=true
             metadataStoreBatchingMaxDelayMillis=5 metadataStoreBatchingMaxOperations=1000
             metadataStoreBatchingMaxSizeKb=128 metadataStoreSerDesThreads=1

@@ -37,9 +37,11 @@ class Context:
     """The number of workers."""
     generation: int
     """How many times this process was started, this one included."""
+    report_seconds: float
+    """How often the child reports that it runs."""
     control: Control
     """Brings a `Peer` for each other process, at the start and whenever one is started again, and
-    `Stop`.  The child sends `Ready` when it serves."""
+    `Stop`.  The child sends `Ready` when it serves, and `Alive` from its start to its end."""
     sockets: Sequence[socket]
     """Bound sockets to accept connections from, shared with the processes that do the same work;
     they queue connections from the first `listen` on, whichever process calls it."""

@@ -8,8 +8,9 @@ import json
 import os
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from socket import MSG_CTRUNC, recv_fds, send_fds, socket, socketpair
+from socket import MSG_CTRUNC, MSG_DONTWAIT, recv_fds, send_fds, socket, socketpair
 
 READ_BYTES = 64 << 10
 MAX_SOCKETS = 16
@@ -55,14 +56,19 @@ class Ready:
 
 
 @dataclass(frozen=True)
+class Alive:
+    """To the supervisor: the child's event loop runs.  Sent every `Context.report_seconds`."""
+
+
+@dataclass(frozen=True)
 class Failed:
     """To the supervisor: why the child is about to end, for people to read."""
 
     text: str
 
 
-Message = Peer | Stop | Ready | Failed
-KINDS = {kind.__name__: kind for kind in (Stop, Ready, Failed)}
+Message = Peer | Stop | Ready | Alive | Failed
+KINDS = {kind.__name__: kind for kind in (Stop, Ready, Alive, Failed)}
 
 
 @dataclass(eq=False)
@@ -89,6 +95,12 @@ class Control:
             send_fds(self.end, [line], [one.fileno() for one in sockets])
         else:
             self.end.sendall(_line(type(message).__name__, vars(message)))
+
+    def report_alive(self) -> None:
+        """Send `Alive`, unless the other end has left so much unread that there is no room."""
+        with suppress(BlockingIOError, ConnectionError):
+            # So short a line is sent whole or not at all.
+            self.end.send(_line(Alive.__name__, {}), MSG_DONTWAIT)
 
     def receive(self) -> list[Message]:
         """Read once and return the messages that are complete; `Stop` when the other end is closed.

@@ -28,6 +28,7 @@ class Process:
         self._early: list[Peer] = []
         self._meet: Callable[[Peer], None] = self._early.append
         loop.add_reader(context.control.fileno(), self._read)
+        self._report_alive()
 
     def meet(self, take: Callable[[Peer], None]) -> None:
         """Call with every other process: those that were announced before, and from now on."""
@@ -63,9 +64,15 @@ class Process:
 
     def end(self) -> None:
         """End the threads; to be called last."""
+        self._next_report.cancel()
         self._loop.remove_reader(self.context.control.fileno())
         self.stretches.ignore_garbage()
         self.threads.stop()
+
+    def _report_alive(self) -> None:
+        # By the loop itself: a loop that hangs must not look alive.
+        self.context.control.report_alive()
+        self._next_report = self.clock.later(self.context.report_seconds, self._report_alive)
 
     def _read(self) -> None:
         for message in self.context.control.receive():

@@ -58,6 +58,7 @@ def serve_several(
         Role(partial(worker, prepared), clients),
         workers,
         settings.broker_shutdown_timeout_ms / 1000,
+        settings.metadata_store_session_timeout_millis / 1000,
     )
     gc.freeze()  # a collection in a child would copy the pages that it shares with the others
     return supervisor.run(lambda: print(banner(settings, url, http, processes), flush=True))

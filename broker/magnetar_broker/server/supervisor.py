@@ -32,6 +32,8 @@ SHORT_LIFE_SECONDS = 10.0
 """A process that ends sooner than this after its start counts as one that may do so again."""
 FIRST_PAUSE_SECONDS = 0.1
 MAX_PAUSE_SECONDS = 5.0
+TICKS = 4
+"""Parts of the session timeout in which children must report; each reports twice in one."""
 HASTE = 2
 """From so many requests to stop on, children are killed instead of waited for."""
 
@@ -68,6 +70,8 @@ class Child:
     generation: int = 0
     pid: int | None = None
     """None while it does not run."""
+    silent_ticks: int = 0
+    """How many ticks have passed since its last message."""
     control: Control = field(init=False)
     ready: bool = False
     failure: str = ""
@@ -108,12 +112,24 @@ class Supervisor:
     ends they are stopped, and everything is started again.
     """
 
-    def __init__(self, controller: Role, worker: Role, workers: int, stop_seconds: float) -> None:
-        """`stop_seconds`: children that have not ended this long after a stop began are killed."""
+    def __init__(
+        self,
+        controller: Role,
+        worker: Role,
+        workers: int,
+        stop_seconds: float,
+        session_seconds: float,
+    ) -> None:
+        """`stop_seconds`: children that have not ended this long after a stop began are killed.
+
+        `session_seconds`: a child that sends nothing for so long is killed, and started again.
+        """
         self._controller = Child(None, controller)
         self._workers = [Child(number, worker) for number in range(workers)]
         self._children = [self._controller, *self._workers]
         self._stop_seconds = stop_seconds
+        self._tick_seconds = session_seconds / TICKS
+        self._next_tick = 0.0
         self._stop_signals = 0
         self._serving = False
         self._selector = selectors.DefaultSelector()
@@ -235,13 +251,19 @@ class Supervisor:
         """Start a process, and connect it with every other one that runs."""
         child.control, theirs = control_pair()
         child.generation += 1
-        child.ready, child.failure = False, ""
-        workers, sockets = len(self._workers), child.role.sockets
-        context = Context(child.worker, workers, child.generation, theirs, sockets)
+        child.ready, child.failure, child.silent_ticks = False, "", 0
+        context = Context(
+            child.worker,
+            len(self._workers),
+            child.generation,
+            self._tick_seconds / 2,
+            theirs,
+            child.role.sockets,
+        )
         child.pid = fork(context, child.role.run, partial(self._release, child))
         child.started_at = time.monotonic()
         theirs.close()
-        self._selector.register(child.control, selectors.EVENT_READ, partial(self._hear, child))
+        self._selector.register(child.control, selectors.EVENT_READ, partial(self._receive, child))
         logger.info("%s is process %d", child.name, child.pid)
         for other in self._children:
             if other is not child and other.runs:
@@ -281,9 +303,10 @@ class Supervisor:
             logger.error("%s takes no messages, and is killed: %s", child.name, error)
             child.kill()
 
-    def _hear(self, child: Child) -> bool:
-        """Take what a child tells; False if there is nothing, or it has closed its end."""
+    def _receive(self, child: Child) -> bool:
+        """Take a child's messages; False if there are none, or it has closed its end."""
         messages = child.control.receive()
+        child.silent_ticks = 0
         for message in messages:
             match message:
                 case Ready():
@@ -301,8 +324,8 @@ class Supervisor:
             self._selector.unregister(child.control)
 
     def _ended(self, child: Child, status: int) -> None:
-        while self._hear(child):
-            pass  # what it told before it ended
+        while self._receive(child):
+            pass  # what it sent before it ended
         self._disconnect(child)
         child.control.close()
         child.pid, child.exit_code = None, os.waitstatus_to_exitcode(status)
@@ -344,13 +367,36 @@ class Supervisor:
 
     def _turn(self, seconds: float) -> None:
         """Wait for events at most this long, and handle them."""
-        for key, _ in self._selector.select(None if seconds == math.inf else seconds):
+        seconds = min(seconds, max(0.0, self._next_tick - time.monotonic()))
+        for key, _ in self._selector.select(seconds):
             key.data()
         for child in self._children:
             if child.pid is not None:
                 pid, status = os.waitpid(child.pid, os.WNOHANG)
                 if pid:
                     self._ended(child, status)
+        if time.monotonic() >= self._next_tick:
+            self._tick()
+
+    def _tick(self) -> None:
+        """Kill children that hang.
+
+        Time is counted in ticks: what passes while this process itself does not run is one, and
+        messages that came meanwhile have been read before it.
+        """
+        self._next_tick = time.monotonic() + self._tick_seconds
+        for child in self._children:
+            child.silent_ticks += 1
+            if child.runs and child.silent_ticks > TICKS:
+                logger.error(
+                    "%s (process %d) is killed: its event loop has not run for %g s "
+                    "(metadataStoreSessionTimeoutMillis); it was stopped, or the system is "
+                    "overloaded",
+                    child.name,
+                    child.pid,
+                    self._tick_seconds * TICKS,
+                )
+                child.kill()
 
 
 def _pair(owner: ExitStack) -> tuple[socket.socket, socket.socket]:

@@ -69,7 +69,11 @@ def main() -> None:
     listening = listening_socket()
     write(port=listening.getsockname()[1])
     supervisor = Supervisor(
-        Role(run_controller), Role(run_worker, [listening]), int(sys.argv[1]), stop_seconds=60
+        Role(run_controller),
+        Role(run_worker, [listening]),
+        int(sys.argv[1]),
+        stop_seconds=60,
+        session_seconds=3600,  # its processes report nothing
     )
     raise SystemExit(supervisor.run(lambda: write(ready=True)))
 

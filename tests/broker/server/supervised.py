@@ -1,6 +1,6 @@
 """A supervisor whose processes do nothing but report events: a program for test_supervisor.py.
 
-    python supervised.py WORKERS STOP_SECONDS [NAME=BEHAVIOUR...]
+    python supervised.py WORKERS STOP_SECONDS SESSION_SECONDS [NAME=BEHAVIOUR...]
 
 Every event is a line of JSON on standard output; errors of the start are handled as the command
 line does.  BEHAVIOUR, of the process NAME, is one of the functions below; `serve` is the default.
@@ -9,6 +9,7 @@ line does.  BEHAVIOUR, of the process NAME, is one of the functions below; `serv
 import json
 import logging
 import os
+import select
 import signal
 import socket
 import sys
@@ -48,6 +49,8 @@ def greet(context: Context, peer: Peer) -> None:
 
 def until_stop(context: Context) -> None:
     while True:
+        while not select.select([context.control], [], [], context.report_seconds)[0]:
+            context.control.report_alive()
         for message in context.control.receive():
             match message:
                 case Peer():
@@ -125,7 +128,7 @@ def open_descriptors() -> list[int]:
 
 def main() -> None:
     log_to_stderr("supervisor")
-    workers, stop_seconds, *behaviours = sys.argv[1:]
+    workers, stop_seconds, session_seconds, *behaviours = sys.argv[1:]
     by_name = dict(pair.split("=") for pair in behaviours)
     inherited = open_descriptors()
 
@@ -134,7 +137,11 @@ def main() -> None:
 
     clients, http = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
     supervisor = Supervisor(
-        Role(run, [http]), Role(run, [clients]), int(workers), float(stop_seconds)
+        Role(run, [http]),
+        Role(run, [clients]),
+        int(workers),
+        float(stop_seconds),
+        float(session_seconds),
     )
     try:
         code = supervisor.run(partial(write, name="supervisor", event="ready", inherited=inherited))

@@ -6,6 +6,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -24,9 +25,12 @@ pytestmark = [pytest.mark.daemon, pytest.mark.timeout(60)]
 class Supervised:
     """A supervisor in a process of its own, and the events that its processes report."""
 
-    def __init__(self, workers: int, stop_seconds: float, behaviours: list[str]) -> None:
+    def __init__(
+        self, workers: int, stop_seconds: float, session_seconds: float, behaviours: list[str]
+    ) -> None:
+        seconds = str(stop_seconds), str(session_seconds)
         self.process = subprocess.Popen(
-            [sys.executable, str(PROGRAM), str(workers), str(stop_seconds), *behaviours],
+            [sys.executable, str(PROGRAM), str(workers), *seconds, *behaviours],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -94,8 +98,10 @@ Supervise = Callable[..., Supervised]
 def supervise() -> Iterator[Supervise]:
     started: list[Supervised] = []
 
-    def start(*behaviours: str, workers: int = 2, stop_seconds: float = 60) -> Supervised:
-        started.append(Supervised(workers, stop_seconds, list(behaviours)))
+    def start(
+        *behaviours: str, workers: int = 2, stop_seconds: float = 60, session_seconds: float = 3600
+    ) -> Supervised:
+        started.append(Supervised(workers, stop_seconds, session_seconds, list(behaviours)))
         return started[-1]
 
     yield start
@@ -266,6 +272,40 @@ def test_a_second_signal_kills_who_is_left(supervise: Supervise) -> None:
     supervised.until(event="stopped", name="worker-1")
     assert supervised.stop() == 1
     assert "asked to stop a second time: killing controller, " in supervised.log
+
+
+@pytest.mark.parametrize("name", ["worker-1", "controller"])
+def test_a_process_that_hangs_is_killed_and_started_again(supervise: Supervise, name: str) -> None:
+    supervised = supervise(session_seconds=1)
+    supervised.until(event="ready")
+    hung = supervised.until(event="started", name=name)["pid"]
+    os.kill(hung, signal.SIGSTOP)
+    supervised.until(event="started", name=name, generation=2)
+    supervised.until_logged(f"{name} was ended by signal 9")
+    assert (
+        f"{name} (process {hung}) is killed: its event loop has not run for 1 s" in supervised.log
+    )
+    with pytest.raises(ProcessLookupError):
+        os.kill(hung, signal.SIGCONT)
+    assert supervised.stop() == 0
+    assert supervised.log.count("is killed") == 1
+
+
+def test_time_in_which_the_supervisor_itself_does_not_run_is_not_counted(
+    supervise: Supervise,
+) -> None:
+    supervised = supervise(session_seconds=1)
+    supervised.until(event="ready")
+    pids = [event["pid"] for event in supervised.events if event["event"] == "started"]
+    for pid in (supervised.process.pid, *pids):  # as if the machine slept
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(2)
+    os.kill(supervised.process.pid, signal.SIGCONT)
+    supervised.process.send_signal(signal.SIGTERM)
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+    assert supervised.wait() == 0
+    assert "is killed" not in supervised.log
 
 
 def test_an_error_at_the_end_is_an_exit_code(supervise: Supervise) -> None:

@@ -26,7 +26,7 @@ async def test_a_worker_without_the_controller_ends(tmp_path: Path) -> None:
     with closing(disk.lock(layout.LOCK_FILE)) as lock:
         directories.prepare(disk, 2)
         supervisor, control = control_pair()
-        process = Process(Context(1, 2, 1, control, [listening_socket()]))
+        process = Process(Context(1, 2, 1, 60.0, control, [listening_socket()]))
         running = asyncio.create_task(Worker(Prepared(settings, lock, 6650), process).run())
         ours, theirs = socket.socketpair()
         supervisor.send(Peer(None, 1, theirs))

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from magnetar_broker.config.domains import COUNT, HOST, NAME, PORT, WORKERS
 from magnetar_broker.config.listeners import AdvertisedListener, Listeners
 from magnetar_broker.config.sections.section import section
-from magnetar_broker.config.values import Blank, Key
+from magnetar_broker.config.values import Blank, Integer, Key
 
 
 @section
@@ -22,6 +22,16 @@ class Processes:
             "a controller for names and HTTP, and a supervisor that restarts them.",
         ),
     ] = 1
+    metadata_store_session_timeout_millis: Annotated[
+        int,
+        Key(
+            "metadataStoreSessionTimeoutMillis",
+            Integer(1000),
+            "How long a process among several may fail to report that its event loop runs. The "
+            "supervisor then kills it and starts it again.",
+            unit="ms",
+        ),
+    ] = 30_000
 
 
 @section

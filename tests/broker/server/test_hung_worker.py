@@ -1,0 +1,96 @@
+"""Workers that are stopped (SIGSTOP): for a moment, and until their session has ended."""
+
+import os
+import signal
+from collections.abc import Callable
+
+import pulsar
+import pytest
+
+from broker.server.test_worker import TOPICS, owning_directory, worker_pids
+from official import connect, publish, take, texts
+from running_broker import RunningBroker
+
+SESSION_MS = 2000
+LATER = [f"later-{number}" for number in range(5)]
+Make = Callable[..., RunningBroker]
+
+
+@pytest.fixture
+def several(make_broker: Make) -> RunningBroker:
+    return make_broker(
+        magnetarWorkers="2",
+        metadataStoreSessionTimeoutMillis=str(SESSION_MS),
+        brokerDeduplicationEnabled="true",
+    )
+
+
+def owners(client: pulsar.Client) -> dict[str, int]:
+    """The worker of each topic, which has a subscription and a message from now on."""
+    found = {}
+    for topic in TOPICS:
+        client.subscribe(topic, "all").close()
+        producer = client.create_producer(topic)
+        [receipt] = publish(producer, "first")
+        found[topic] = owning_directory(receipt.ledger_id())
+        producer.close()
+    assert set(found.values()) == {0, 1}
+    return found
+
+
+def publish_all(producers: list[pulsar.Producer], receipts: list[pulsar.Result]) -> None:
+    for producer in producers:
+        for text in LATER:
+            producer.send_async(text.encode(), lambda result, _: receipts.append(result))
+
+
+def test_a_worker_that_hangs_is_replaced_and_never_goes_on(several: RunningBroker) -> None:
+    client = connect(several.service_url)
+    owner = owners(client)
+    producers = [client.create_producer(topic, producer_name=f"p-{topic}") for topic in TOPICS]
+    for producer in producers:
+        # Official clients of C++ and Python give the first message's number again after a
+        # reconnection before its receipt: deduplication would drop what comes after it.
+        publish(producer, "second")
+    for hung in range(2):
+        pid = worker_pids(several)[hung]
+        os.kill(pid, signal.SIGSTOP)
+        for topic, producer in zip(TOPICS, producers, strict=True):
+            if owner[topic] != hung:  # clients of the other worker notice nothing
+                publish(producer, f"beside-{hung}")
+        receipts: list[pulsar.Result] = []
+        of_hung = [
+            one for one, topic in zip(producers, TOPICS, strict=True) if owner[topic] == hung
+        ]
+        publish_all(of_hung, receipts)
+        for producer in of_hung:
+            producer.flush()  # answered by the next process
+        assert receipts == [pulsar.Result.Ok] * (len(LATER) * len(of_hung))
+        assert worker_pids(several)[hung] != pid
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+        assert f"worker-{hung} (process {pid}) is killed: its event loop has not run" in several.log
+    for topic in TOPICS:
+        later = [*LATER, "beside-1"] if owner[topic] == 0 else ["beside-0", *LATER]
+        wanted = ["first", "second", *later]
+        assert texts(take(client.subscribe(topic, "all"), len(wanted))) == wanted
+    client.close()
+
+
+def test_a_worker_that_is_stopped_for_a_moment_goes_on(several: RunningBroker) -> None:
+    client = connect(several.service_url)
+    owners(client)
+    producers = [client.create_producer(topic) for topic in TOPICS]
+    before = worker_pids(several)
+    for pid in before.values():
+        os.kill(pid, signal.SIGSTOP)
+    receipts: list[pulsar.Result] = []
+    publish_all(producers, receipts)
+    assert not receipts
+    for pid in before.values():
+        os.kill(pid, signal.SIGCONT)
+    for producer in producers:
+        producer.flush()
+    assert receipts == [pulsar.Result.Ok] * (len(LATER) * len(producers))
+    assert worker_pids(several) == before
+    client.close()
