@@ -4,27 +4,36 @@ from mutants.fault import Fault
 
 CHILDREN = "broker/magnetar_broker/server/children.py"
 PROCESS = "broker/magnetar_broker/server/process.py"
+SESSIONS = "broker/magnetar_broker/server/sessions.py"
 SHARE = "broker/magnetar_broker/limits/worker_share.py"
 SUPERVISOR = "broker/magnetar_broker/server/supervisor.py"
 WORKER = "broker/magnetar_broker/server/worker.py"
 TESTS = ("tests/broker/server/test_supervisor.py",)
 
+OF_SESSIONS = ("tests/broker/server/test_sessions.py",)
 OF_SHARE = ("tests/broker/limits/test_worker_share.py",)
 
 PROCESS_FAULTS: tuple[Fault, ...] = (
     Fault(
         SUPERVISOR,
         "a process that hangs is not killed",
-        "                child.kill()\n\n\n",
-        "\n\n",
+        "        child.kill()\n\n    # Events",
+        "\n    # Events",
         TESTS,
     ),
     Fault(
-        SUPERVISOR,
+        SESSIONS,
         "processes are killed for time in which the supervisor did not run",
-        "        child.silent_ticks = 0\n",
-        "",
-        TESTS,
+        "min(now - self._read_at, self.report_seconds)",
+        "now - self._read_at",
+        (*OF_SESSIONS, *TESTS),
+    ),
+    Fault(
+        SESSIONS,
+        "what comes from a process does not keep its session",
+        "            self.begin(name)\n",
+        "            pass\n",
+        OF_SESSIONS,
     ),
     Fault(
         PROCESS,

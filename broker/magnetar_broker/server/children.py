@@ -2,11 +2,13 @@
 
 import logging
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from socket import socket
 from typing import NoReturn
 
@@ -22,6 +24,8 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 send them to every process at once, and the supervisor asks the children in order."""
 HANDLED_SIGNALS = (*STOP_SIGNALS, signal.SIGCHLD)
 """The signals that the supervisor handles."""
+STATE = re.compile(r"^State:.*\((.+)\)$", re.MULTILINE)
+"""In Linux's description of a process."""
 EXPECTED_ERRORS = (ConfigError, StorageError, OSError)
 """Errors whose text is all that a person needs; others are defects, and logged with a traceback."""
 
@@ -58,6 +62,15 @@ Run = Callable[[Context], None]
 def name_of(worker: int | None) -> str:
     """The name of a process in logs."""
     return "controller" if worker is None else f"worker-{worker}"
+
+
+def state_of(pid: int) -> str:
+    """What a process does according to the system, such as "stopped"; "unknown" without /proc."""
+    with suppress(OSError):
+        found = STATE.search(Path(f"/proc/{pid}/status").read_text())
+        if found is not None:
+            return found[1]
+    return "unknown"
 
 
 def fork(context: Context, run: Run, release: Callable[[], None]) -> int:

@@ -23,8 +23,10 @@ from magnetar_broker.server.children import (
     Run,
     fork,
     name_of,
+    state_of,
 )
 from magnetar_broker.server.control import Control, Failed, Message, Peer, Ready, Stop, control_pair
+from magnetar_broker.server.sessions import Sessions
 
 logger = logging.getLogger(__name__)
 
@@ -32,8 +34,13 @@ SHORT_LIFE_SECONDS = 10.0
 """A process that ends sooner than this after its start counts as one that may do so again."""
 FIRST_PAUSE_SECONDS = 0.1
 MAX_PAUSE_SECONDS = 5.0
-TICKS = 4
-"""Parts of the session timeout in which children must report; each reports twice in one."""
+CAUSES = {
+    "stopped": "what has sent it SIGSTOP",
+    "tracing stop": "a debugger",
+    "disk sleep": "a disk that does not answer, a lack of memory, or a container that is frozen",
+}
+"""What to look for when a process does not run, by its state."""
+OTHER_CAUSES = "a lack of CPU, and in magnetar_loop_stretch_seconds for what occupies event loops"
 HASTE = 2
 """From so many requests to stop on, children are killed instead of waited for."""
 
@@ -70,8 +77,6 @@ class Child:
     generation: int = 0
     pid: int | None = None
     """None while it does not run."""
-    silent_ticks: int = 0
-    """How many ticks have passed since its last message."""
     control: Control = field(init=False)
     ready: bool = False
     failure: str = ""
@@ -122,14 +127,14 @@ class Supervisor:
     ) -> None:
         """`stop_seconds`: children that have not ended this long after a stop began are killed.
 
-        `session_seconds`: a child that sends nothing for so long is killed, and started again.
+        `session_seconds`: a child that sends nothing for so long is killed, from its fork to its
+        end, and started again as after any other end.
         """
         self._controller = Child(None, controller)
         self._workers = [Child(number, worker) for number in range(workers)]
         self._children = [self._controller, *self._workers]
         self._stop_seconds = stop_seconds
-        self._tick_seconds = session_seconds / TICKS
-        self._next_tick = 0.0
+        self._sessions = Sessions(session_seconds)
         self._stop_signals = 0
         self._serving = False
         self._selector = selectors.DefaultSelector()
@@ -251,17 +256,18 @@ class Supervisor:
         """Start a process, and connect it with every other one that runs."""
         child.control, theirs = control_pair()
         child.generation += 1
-        child.ready, child.failure, child.silent_ticks = False, "", 0
+        child.ready, child.failure = False, ""
         context = Context(
             child.worker,
             len(self._workers),
             child.generation,
-            self._tick_seconds / 2,
+            self._sessions.report_seconds,
             theirs,
             child.role.sockets,
         )
         child.pid = fork(context, child.role.run, partial(self._release, child))
         child.started_at = time.monotonic()
+        self._sessions.begin(child.name)
         theirs.close()
         self._selector.register(child.control, selectors.EVENT_READ, partial(self._receive, child))
         logger.info("%s is process %d", child.name, child.pid)
@@ -306,7 +312,6 @@ class Supervisor:
     def _receive(self, child: Child) -> bool:
         """Take a child's messages; False if there are none, or it has closed its end."""
         messages = child.control.receive()
-        child.silent_ticks = 0
         for message in messages:
             match message:
                 case Ready():
@@ -317,6 +322,7 @@ class Supervisor:
                 case Stop():
                     self._disconnect(child)
                     return False
+            self._sessions.heard(child.name)
         return bool(messages)
 
     def _disconnect(self, child: Child) -> None:
@@ -327,6 +333,7 @@ class Supervisor:
         while self._receive(child):
             pass  # what it sent before it ended
         self._disconnect(child)
+        self._sessions.end(child.name)
         child.control.close()
         child.pid, child.exit_code = None, os.waitstatus_to_exitcode(status)
         if self._serving:
@@ -339,6 +346,32 @@ class Supervisor:
                 "everything" if child is self._controller else "it",
                 f" in {pause:.1f} s" if pause else "",
             )
+
+    def _expire(self, child: Child) -> None:
+        """Kill a child whose session has expired.
+
+        Even if it goes on in this moment it cannot acknowledge or delete anything any more, and
+        its next process is started only when the system has reported its end.
+        """
+        while self._receive(child):
+            pass  # what it sent while this process did not run
+        if child.pid is None or not self._sessions.has_expired(child.name):
+            return
+        seconds, state = self._sessions.silence(child.name), state_of(child.pid)
+        self._sessions.end(child.name)
+        child.failure = f"its event loop had not run for {seconds:.1f} s"
+        logger.error(
+            "%s (process %d) is killed: its event loop has not run for %.1f s "
+            "(metadataStoreSessionTimeoutMillis=%.0f). The state of the process is: %s. Look for "
+            "%s",
+            child.name,
+            child.pid,
+            seconds,
+            self._sessions.timeout_seconds * 1000,
+            state,
+            CAUSES.get(state, OTHER_CAUSES),
+        )
+        child.kill()
 
     # Events ------------------------------------------------------------------------------
 
@@ -367,36 +400,17 @@ class Supervisor:
 
     def _turn(self, seconds: float) -> None:
         """Wait for events at most this long, and handle them."""
-        seconds = min(seconds, max(0.0, self._next_tick - time.monotonic()))
-        for key, _ in self._selector.select(seconds):
+        events = self._selector.select(min(seconds, self._sessions.report_seconds))
+        self._sessions.advance()
+        for key, _ in events:
             key.data()
         for child in self._children:
             if child.pid is not None:
                 pid, status = os.waitpid(child.pid, os.WNOHANG)
                 if pid:
                     self._ended(child, status)
-        if time.monotonic() >= self._next_tick:
-            self._tick()
-
-    def _tick(self) -> None:
-        """Kill children that hang.
-
-        Time is counted in ticks: what passes while this process itself does not run is one, and
-        messages that came meanwhile have been read before it.
-        """
-        self._next_tick = time.monotonic() + self._tick_seconds
-        for child in self._children:
-            child.silent_ticks += 1
-            if child.runs and child.silent_ticks > TICKS:
-                logger.error(
-                    "%s (process %d) is killed: its event loop has not run for %g s "
-                    "(metadataStoreSessionTimeoutMillis); it was stopped, or the system is "
-                    "overloaded",
-                    child.name,
-                    child.pid,
-                    self._tick_seconds * TICKS,
-                )
-                child.kill()
+            if self._sessions.has_expired(child.name):
+                self._expire(child)
 
 
 def _pair(owner: ExitStack) -> tuple[socket.socket, socket.socket]:

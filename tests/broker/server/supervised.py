@@ -13,8 +13,10 @@ import select
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from itertools import count
 
 from magnetar_broker.base.start_failed import StartFailed
 from magnetar_broker.server.children import Context
@@ -47,10 +49,16 @@ def greet(context: Context, peer: Peer) -> None:
     report(context, "met", worker=peer.worker, peer_generation=peer.generation, greetings=greetings)
 
 
-def until_stop(context: Context) -> None:
+def report_alive(context: Context) -> None:
+    context.control.report_alive()
+
+
+def until_stop(context: Context, alive: Callable[[Context], None] = report_alive) -> None:
+    """`alive` is called at the times at which the supervisor expects a report."""
     while True:
+        alive(context)
         while not select.select([context.control], [], [], context.report_seconds)[0]:
-            context.control.report_alive()
+            alive(context)
         for message in context.control.receive():
             match message:
                 case Peer():
@@ -60,10 +68,24 @@ def until_stop(context: Context) -> None:
                     return
 
 
-def serve(context: Context) -> None:
+def serve(context: Context, alive: Callable[[Context], None] = report_alive) -> None:
     report(context, "started", pid=os.getpid())
     context.control.send(Ready())
-    until_stop(context)
+    until_stop(context, alive)
+
+
+def count_reports(context: Context) -> None:
+    counter = count(1)
+
+    def alive(context: Context) -> None:
+        report_alive(context)
+        report(context, "alive", count=next(counter))
+
+    serve(context, alive)
+
+
+def report_nothing(context: Context) -> None:
+    until_stop(context, lambda _: None)
 
 
 def fail(context: Context) -> None:

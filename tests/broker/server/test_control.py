@@ -7,6 +7,7 @@ from contextlib import ExitStack
 import pytest
 
 from magnetar_broker.server.control import (
+    Alive,
     Control,
     Failed,
     Message,
@@ -79,6 +80,22 @@ def test_the_end_of_the_socket_is_a_stop(ends: tuple[Control, Control]) -> None:
         assert isinstance(theirs.receive()[0], Stop)
     with pytest.raises(ConnectionError):
         theirs.send(Ready())
+
+
+def test_a_supervisor_that_does_not_read_does_not_block_a_child(
+    ends: tuple[Control, Control],
+) -> None:
+    ours, theirs = ends
+    for _ in range(10_000):  # the buffer has room for some hundred
+        theirs.report_alive()
+    alive = ours.receive()
+    assert 0 < len(alive) < 10_000 and set(alive) == {Alive()}
+    while ours.receive():
+        pass
+    theirs.send(Ready())
+    assert ours.receive() == [Ready()]
+    ours.close()
+    theirs.report_alive()
 
 
 def test_a_child_that_does_not_read_does_not_block_the_supervisor(

@@ -1,7 +1,9 @@
-"""Workers that are stopped (SIGSTOP): for a moment, and until their session has ended."""
+"""Processes of a broker that are stopped (SIGSTOP): for a moment, and until they are replaced."""
 
 import os
+import re
 import signal
+import time
 from collections.abc import Callable
 
 import pulsar
@@ -11,7 +13,8 @@ from broker.server.test_worker import TOPICS, owning_directory, worker_pids
 from official import connect, publish, take, texts
 from running_broker import RunningBroker
 
-SESSION_MS = 2000
+SESSION_MS = 5000
+"""A machine that is busy with other tests does not delay a process for so long."""
 LATER = [f"later-{number}" for number in range(5)]
 Make = Callable[..., RunningBroker]
 
@@ -77,7 +80,8 @@ def test_a_worker_that_hangs_is_replaced_and_never_goes_on(several: RunningBroke
     client.close()
 
 
-def test_a_worker_that_is_stopped_for_a_moment_goes_on(several: RunningBroker) -> None:
+def test_a_worker_that_is_stopped_for_a_moment_goes_on(make_broker: Make) -> None:
+    several = make_broker(magnetarWorkers="2")
     client = connect(several.service_url)
     owners(client)
     producers = [client.create_producer(topic) for topic in TOPICS]
@@ -93,4 +97,53 @@ def test_a_worker_that_is_stopped_for_a_moment_goes_on(several: RunningBroker) -
         producer.flush()
     assert receipts == [pulsar.Result.Ok] * (len(LATER) * len(producers))
     assert worker_pids(several) == before
+    client.close()
+
+
+def test_a_controller_that_hangs_is_replaced_with_everything(several: RunningBroker) -> None:
+    client = connect(several.service_url)
+    owners(client)
+    producers = [client.create_producer(topic, producer_name=f"p-{topic}") for topic in TOPICS]
+    before = worker_pids(several)
+    for producer in producers:
+        publish(producer, "second")
+    [controller] = re.findall(r"controller is process (\d+)", several.log)
+    os.kill(int(controller), signal.SIGSTOP)
+    for producer in producers:
+        publish(producer, "beside")  # loaded topics need no controller
+    receipts: list[pulsar.Result] = []
+    reconnected = client.create_producer(f"{TOPICS[0]}-new")  # by the next controller
+    publish_all(producers, receipts)
+    for producer in producers:
+        producer.flush()
+    assert receipts == [pulsar.Result.Ok] * (len(LATER) * len(producers))
+    assert not before.items() & worker_pids(several).items()
+    assert f"controller (process {controller}) is killed" in several.log
+    assert several.log.count("is killed") == 1
+    reconnected.close()
+    wanted = ["first", "second", "beside", *LATER]
+    for topic in TOPICS:
+        assert texts(take(client.subscribe(topic, "all"), len(wanted))) == wanted
+    client.close()
+
+
+def test_the_workers_go_on_while_the_supervisor_is_stopped(several: RunningBroker) -> None:
+    client = connect(several.service_url)
+    owners(client)
+    producers = [client.create_producer(topic) for topic in TOPICS]
+    before = worker_pids(several)
+    os.kill(several.pid, signal.SIGSTOP)
+    try:
+        end = time.monotonic() + 2 * SESSION_MS / 1000
+        while time.monotonic() < end:
+            for producer in producers:
+                publish(producer, "beside")
+    finally:
+        os.kill(several.pid, signal.SIGCONT)
+    os.kill(before[0], signal.SIGKILL)
+    for producer in producers:
+        publish(producer, "after")
+    assert worker_pids(several)[0] != before[0]  # the supervisor has started it again
+    assert worker_pids(several)[1] == before[1]
+    assert "is killed" not in several.log
     client.close()

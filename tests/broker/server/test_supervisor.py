@@ -6,7 +6,6 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,9 +13,12 @@ from typing import Any
 
 import pytest
 
+from magnetar_broker.server.sessions import REPORTS
 from magnetar_broker.server.supervisor import MAX_PAUSE_SECONDS, SHORT_LIFE_SECONDS, Pauses
 
 PROGRAM = Path(__file__).with_name("supervised.py")
+SESSION_SECONDS = 3.0
+"""For tests in which a process does not run; the others run at least every three seconds."""
 Event = dict[str, Any]
 
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(60)]
@@ -48,6 +50,14 @@ class Supervised:
                     return event
             position = len(self.events)
             self._read_line(wanted)
+
+    def until_connected(self) -> None:
+        """Return when no process of two workers and a controller waits for another one."""
+        self.until(event="ready")
+        others = {"controller": (0, 1), "worker-0": (None, 1), "worker-1": (None, 0)}
+        for name, numbers in others.items():
+            for number in numbers:
+                self.until(event="met", name=name, worker=number)
 
     def until_logged(self, text: str) -> None:
         while text not in self.log:
@@ -274,37 +284,69 @@ def test_a_second_signal_kills_who_is_left(supervise: Supervise) -> None:
     assert "asked to stop a second time: killing controller, " in supervised.log
 
 
-@pytest.mark.parametrize("name", ["worker-1", "controller"])
-def test_a_process_that_hangs_is_killed_and_started_again(supervise: Supervise, name: str) -> None:
-    supervised = supervise(session_seconds=1)
-    supervised.until(event="ready")
-    hung = supervised.until(event="started", name=name)["pid"]
-    os.kill(hung, signal.SIGSTOP)
-    supervised.until(event="started", name=name, generation=2)
-    supervised.until_logged(f"{name} was ended by signal 9")
-    assert (
-        f"{name} (process {hung}) is killed: its event loop has not run for 1 s" in supervised.log
-    )
+def test_a_worker_that_hangs_is_killed_and_started_again(supervise: Supervise) -> None:
+    supervised = supervise(session_seconds=SESSION_SECONDS)
+    supervised.until_connected()
+    supervised.kill("worker-1", signal.SIGSTOP)
+    supervised.until(event="met", name="worker-0", worker=1, peer_generation=2)
+    pid = supervised.until(event="started", name="worker-1")["pid"]
     with pytest.raises(ProcessLookupError):
-        os.kill(hung, signal.SIGCONT)
+        os.kill(pid, signal.SIGCONT)
     assert supervised.stop() == 0
+    assert supervised.named("started").count("worker-0") == 1
+    assert f"worker-1 (process {pid}) is killed: its event loop has not run for " in supervised.log
+    assert "is: stopped. Look for what has sent it SIGSTOP\n" in supervised.log
+    assert "worker-1 was ended by signal 9 (Killed): its event loop had not run" in supervised.log
     assert supervised.log.count("is killed") == 1
+
+
+def test_a_controller_that_hangs_is_killed_and_everything_started_again(
+    supervise: Supervise,
+) -> None:
+    supervised = supervise(session_seconds=SESSION_SECONDS)
+    supervised.until_connected()
+    supervised.kill("controller", signal.SIGSTOP)
+    for name in ("controller", "worker-0", "worker-1"):
+        supervised.until(event="started", name=name, generation=2)
+    supervised.until(event="met", name="worker-0", generation=2, worker=1)
+    assert supervised.stop() == 0
+    assert sorted(supervised.named("stopped")[:2]) == ["worker-0", "worker-1"]
+    assert supervised.log.count("is killed") == 1
+
+
+def test_a_process_that_reports_nothing_fails_the_start(supervise: Supervise) -> None:
+    supervised = supervise("worker-1=report_nothing", session_seconds=SESSION_SECONDS)
+    assert supervised.wait() == 1
+    last = supervised.log.splitlines()[-1]
+    assert last.startswith("Error: worker-1 cannot start: its event loop had not run for ")
+
+
+def test_a_stop_does_not_wait_for_a_process_that_hangs(supervise: Supervise) -> None:
+    supervised = supervise(session_seconds=SESSION_SECONDS)
+    supervised.until_connected()
+    supervised.kill("worker-1", signal.SIGSTOP)
+    assert supervised.stop() == 1
+    assert supervised.named("stopped") == ["worker-0", "controller"]
+    assert "brokerShutdownTimeoutMs" not in supervised.log
 
 
 def test_time_in_which_the_supervisor_itself_does_not_run_is_not_counted(
     supervise: Supervise,
 ) -> None:
-    supervised = supervise(session_seconds=1)
-    supervised.until(event="ready")
-    pids = [event["pid"] for event in supervised.events if event["event"] == "started"]
-    for pid in (supervised.process.pid, *pids):  # as if the machine slept
-        os.kill(pid, signal.SIGSTOP)
-    time.sleep(2)
-    os.kill(supervised.process.pid, signal.SIGCONT)
-    supervised.process.send_signal(signal.SIGTERM)
-    for pid in pids:
-        os.kill(pid, signal.SIGCONT)
-    assert supervised.wait() == 0
+    supervised = supervise("worker-0=count_reports", session_seconds=SESSION_SECONDS)
+    supervised.until_connected()
+    stopped = supervised.until(event="started", name="worker-1")["pid"]
+    os.kill(stopped, signal.SIGSTOP)
+    supervised.process.send_signal(signal.SIGSTOP)
+    reports = supervised.named("alive").count("worker-0")
+    supervised.until(event="alive", name="worker-0", count=reports + 2 * REPORTS)
+    supervised.process.send_signal(signal.SIGCONT)
+    supervised.kill("worker-0")
+    supervised.until(event="started", name="worker-0", generation=2)  # after a turn
+    os.kill(stopped, signal.SIGCONT)
+    supervised.until(event="met", name="worker-1", worker=0, peer_generation=2)
+    assert supervised.stop() == 0
+    assert supervised.named("started").count("worker-1") == 1
     assert "is killed" not in supervised.log
 
 

@@ -1,0 +1,56 @@
+"""Which processes of the broker are alive but do not run: stopped, frozen, or stuck in a loop."""
+
+import time
+from collections.abc import Callable
+
+REPORTS = 10
+"""How many times a process reports that it runs within the timeout of its session."""
+
+
+class Sessions:
+    """How long nothing has come from each process, by its name.
+
+    Only time in which the supervisor itself ran is counted: while it was stopped, or the machine
+    suspended, it heard nothing of what the others did.
+    """
+
+    def __init__(self, timeout_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.timeout_seconds = timeout_seconds
+        self.report_seconds = timeout_seconds / REPORTS
+        """How often a process reports, and the longest that the supervisor waits in one turn."""
+        self._clock = clock
+        self._read_at = clock()
+        self._running = 0.0
+        """Seconds in which the supervisor ran."""
+        self._heard_at: dict[str, float] = {}
+        """The value of `_running` when each was heard last."""
+
+    def advance(self) -> None:
+        """Count the time since the last call; call it after every wait.
+
+        What exceeds the longest wait is time in which the supervisor did not run.
+        """
+        now = self._clock()
+        self._running += min(now - self._read_at, self.report_seconds)
+        self._read_at = now
+
+    def begin(self, name: str) -> None:
+        """The process was started."""
+        self._heard_at[name] = self._running
+
+    def heard(self, name: str) -> None:
+        """Something has come from it."""
+        if name in self._heard_at:
+            self.begin(name)
+
+    def end(self, name: str) -> None:
+        """It has ended, or is about to; it has no session until the next `begin`."""
+        self._heard_at.pop(name, None)
+
+    def silence(self, name: str) -> float:
+        """For how many seconds nothing has come from it; 0 without a session."""
+        return self._running - self._heard_at.get(name, self._running)
+
+    def has_expired(self, name: str) -> bool:
+        """Whether that is as long as the timeout."""
+        return self.silence(name) >= self.timeout_seconds
