@@ -93,8 +93,12 @@ class SegmentStore(Protocol):
     def is_failing(self) -> bool:
         """Whether the next append is likely to fail: there is trouble, or there was no room."""
 
-    async def create(self) -> SegmentWriter:
-        """A new, empty segment with an id above all earlier ones; durable on return."""
+    async def create(self, beyond: SegmentId = 0) -> SegmentWriter:
+        """A new, empty segment; durable on return.
+
+        Its id is above all that this process gave before, and above `beyond`, which another
+        process may have given.
+        """
 
     async def recover(self, segment: SegmentId) -> Sealed:
         """Fence any writer, settle the end and seal.  Idempotent; `NoSegment` if missing."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fakes.logs import KEY, NEVER
+from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import Log
@@ -58,12 +59,12 @@ class GatedStore(MemoryStore):
         """Set when a coroutine waits at the gate."""
         self.created = 0
 
-    async def create(self) -> MemoryWriter:
+    async def create(self, beyond: SegmentId = 0) -> MemoryWriter:
         self.created += 1
         if not self.gate.is_set():
             self.asked.set()
             await self.gate.wait()
-        return await super().create()
+        return await super().create(beyond)
 
 
 class LoopWorld:

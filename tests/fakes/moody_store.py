@@ -39,12 +39,12 @@ class MoodyStore(MemoryStore):
         self.reads = 0
         self.created: list[SegmentId] = []
 
-    async def create(self) -> MemoryWriter:
+    async def create(self, beyond: SegmentId = 0) -> MemoryWriter:
         if self.create_gate is not None:
             await self.create_gate
         if self.create_failure is not None:
             raise self.create_failure
-        writer = await super().create()
+        writer = await super().create(beyond)
         self.created.append(writer.segment)
         return writer
 

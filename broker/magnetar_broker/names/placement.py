@@ -37,6 +37,8 @@ class Placement:
         self.owners = owners
         self.load_of: Callable[[int], float] = lambda worker: 0.0
         """How busy a worker is; those that are least so get the bundles of new namespaces."""
+        self.before_giving: Callable[[int], Awaitable[None]] | None = None
+        """Called with the number of a worker before it owns a bundle that another one owned."""
         self._stored = stored
         self._links = links
         self._runtime = runtime
@@ -101,8 +103,10 @@ class Placement:
             placed = self.owners.of(namespace)
             if placed is None:
                 return  # the namespace was deleted meanwhile
-            workers = list(placed.workers)
-            workers[placed.bundles.index(bundle)] = worker
+            workers, index = list(placed.workers), placed.bundles.index(bundle)
+            if workers[index] != worker and self.before_giving is not None:
+                await self.before_giving(worker)
+            workers[index] = worker
             await self._replace(namespace, Placed(placed.bundles, tuple(workers)))
 
     async def adopt(self, namespace: str, bundles: Bundles) -> None:

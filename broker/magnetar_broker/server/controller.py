@@ -75,6 +75,7 @@ class Controller:
         links = WorkerLinks(self._owners.workers, process.clock)
         stored = stored_bundles(settings, metadata, self._owners.workers)
         placement = Placement(self._owners, stored, links, runtime)
+        placement.before_giving = self._last_ids.advance
         residence = DistributedResidence(placement, links, runtime)
         policies = SharedPolicies(metadata, settings)
         directory = Directory(settings, runtime, placement, residence, policies)

@@ -33,6 +33,16 @@ class LastIds:
             self._complete.release()
         else:
             await self._complete.wait()
+        return await self._largest(worker)
+
+    async def advance(self, worker: int) -> None:
+        """Have a worker go on beyond what the others have given, before it takes topics over."""
+        with suppress(Unavailable):  # it has ended, and joins again, as all do that start
+            largest = await self._largest(worker)
+            await self._links[worker].request("segments.advance", largest)
+
+    async def _largest(self, worker: int) -> SegmentId:
+        """The largest id of all; this worker has reported its own when it joined."""
         for other in self._last.keys() - {worker}:
             with suppress(Unavailable):  # it has ended, and joins again with what it has then
                 self._last[other] = await self._links[other].request("segments.last_id")

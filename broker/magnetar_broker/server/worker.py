@@ -115,7 +115,9 @@ class Worker:
         )
         LinkedPage(page.make, controller, process.stretches)
         controller.serve(learning(policies))
-        controller.serve({"segments.last_id": lambda: store.last_id})
+        controller.serve(
+            {"segments.last_id": lambda: store.last_id, "segments.advance": store.advance_beyond}
+        )
         process.meet(partial(self._meet, store))
         try:
             await process.unless_stopped(self._start(store, broker, listener))

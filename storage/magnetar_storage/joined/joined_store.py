@@ -64,8 +64,8 @@ class JoinedStore:
             raise Unavailable(f"segment {segment} is in directory {number}, which is not open here")
         return self._opened[number]
 
-    async def create(self) -> LocalWriter:
-        return await self._own.create()
+    async def create(self, beyond: SegmentId = 0) -> LocalWriter:
+        return await self._own.create(beyond)
 
     async def recover(self, segment: SegmentId) -> Sealed:
         return await self._directory(segment).recover(segment)

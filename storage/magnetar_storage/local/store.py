@@ -119,7 +119,10 @@ class LocalStore:
     def is_failing(self) -> bool:
         return self._journal.full or self._journal.trouble is not None
 
-    async def create(self) -> LocalWriter:
+    async def create(self, beyond: SegmentId = 0) -> LocalWriter:
+        # The ids of this directory ascend in any case.
+        if segment_ids.directory_of(beyond) != self._directory:
+            await self.advance_beyond(beyond)
         if self.is_failing:
             # A segment created ahead would be handed out without a write.  Creating one writes to
             # the journal, so the caller gets the error here and not with its first append.

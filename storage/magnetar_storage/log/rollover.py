@@ -137,7 +137,10 @@ class Rollover:
 
     async def _next_segment(self) -> None:
         """Create a segment, list it, and only then let appends go there."""
-        writer = self._unlisted or await self._engine.store.create()
+        # Clients compare ledger ids, and the last segment may be another process's.
+        segments = self._state.record.segments
+        last = segments[-1].id if segments else 0
+        writer = self._unlisted or await self._engine.store.create(last)
         self._unlisted = writer  # if listing it fails, the next attempt uses it
         segment = Segment(writer.segment, self._engine.clock.now_ms())
         await self._stored.commit(

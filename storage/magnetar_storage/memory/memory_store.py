@@ -111,8 +111,9 @@ class MemoryStore:
         self.trouble: StorageError | None = None
         self.is_failing = False
 
-    async def create(self) -> MemoryWriter:
-        segment, self._next = self._next, self._next + 1
+    async def create(self, beyond: SegmentId = 0) -> MemoryWriter:
+        segment = max(self._next, beyond + 1)
+        self._next = segment + 1
         content = self._segments[segment] = MemorySegment()
         return MemoryWriter(segment, content, self._clock)
 

@@ -210,6 +210,22 @@ def test_a_moved_bundle_is_served_by_its_new_owner_alone() -> None:
     assert all(map(world.is_loaded, PARTS))
 
 
+def test_a_worker_is_prepared_before_it_is_given_a_bundle() -> None:
+    world = World()
+    world.part()
+    name, prepared = PARTS[0], list[tuple[int, int]]()
+
+    async def prepare(worker: int) -> None:
+        prepared.append((worker, world.processes.number_of(name)))
+
+    world.processes.placement.before_giving = prepare
+    former = world.processes.number_of(name)
+    world.move(name, former)
+    assert prepared == []
+    new = world.move(name).number
+    assert prepared == [(new, former)]
+
+
 def test_topics_of_other_bundles_stay() -> None:
     world = World()
     world.part()

@@ -55,8 +55,8 @@ class Directory:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def create(self) -> SegmentWriter:
-        writer = await self._store.create()
+    async def create(self, beyond: SegmentId = 0) -> SegmentWriter:
+        writer = await self._store.create(beyond)
         self._own.add(writer.segment)
         return writer
 

@@ -134,7 +134,7 @@ async def test_metadata_that_cannot_be_read_is_not_healthy() -> None:
 async def test_a_message_that_cannot_be_stored_is_not_healthy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def no_segment() -> MemoryWriter:
+    async def no_segment(beyond: int = 0) -> MemoryWriter:
         raise Unavailable("no room to write")
 
     async with open_port() as port:

@@ -13,7 +13,11 @@ from magnetar_storage.joined.joined_store import JoinedStore
 from magnetar_storage.joined.opening import open_store
 from magnetar_storage.local import directories
 from magnetar_storage.local import segment_file as segment
-from magnetar_storage.local.segment_ids import FIRST_WITH_DIRECTORY, directory_of
+from magnetar_storage.local.segment_ids import (
+    FIRST_WITH_DIRECTORY,
+    directory_of,
+    following,
+)
 
 
 def books_of(count: int) -> WorkerBooks:
@@ -87,6 +91,19 @@ def test_ids_of_a_worker_that_starts_again_are_above_what_the_others_created_mea
     latest = [books.create() for _ in range(20)][-1]
     books.turn_to(1)
     assert books.create() > latest
+
+
+def test_a_segment_that_follows_one_of_another_directory_has_a_larger_id() -> None:
+    books = books_of(2)
+    own = [books.create() for _ in range(40)]  # so that some are made ahead
+    books.turn_to(1)
+    before = [books.create() for _ in range(80)][-1]
+    assert before > own[-1]
+    books.turn_to(0)
+    after = books.do(books.store.create(before)).segment
+    assert after > before and directory_of(after) == 0
+    assert books.do(books.store.create(own[-1])).segment == following(after)
+    assert books.do(books.store.create(before)).segment == following(after, 2)
 
 
 def test_each_worker_creates_in_its_own_directory_and_reads_all() -> None:

@@ -114,3 +114,15 @@ def test_the_size_counts_a_segment_while_it_is_being_settled() -> None:
     assert sizes[-1] == sum(map(len, entries))
     world.do(log.close())
     assert log.size == sizes[-1]
+
+
+def test_a_segment_has_a_larger_id_than_the_last_one_of_another_process() -> None:
+    world = LogWorld(BY_THREE)
+    log = world.open()
+    append(log, numbered(0, 3), [1] * 3, lambda _: None)
+    world.clock.pump()
+    last = log.segments[-1].id
+    world.store._next = 1  # as of one that has given few ids
+    append(log, numbered(3, 6), [1] * 3, lambda _: None)
+    world.clock.pump()
+    assert [segment.id for segment in log.segments][-2:] == [last, last + 1]

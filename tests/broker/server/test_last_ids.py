@@ -1,0 +1,59 @@
+"""Segment ids of workers that take topics over from each other."""
+
+from fakes.links import Joined
+from fakes.world import ManualClock, start
+from magnetar_broker.server.last_ids import LastIds
+
+
+class Worker:
+    """One process, of which only the ids are there."""
+
+    def __init__(self, ids: LastIds, number: int, last: int, clock: ManualClock) -> None:
+        self.last = last
+        self.joined = Joined(clock)
+        self.joined.right.serve(
+            {"segments.last_id": lambda: self.last, "segments.advance": self._advance}
+        )
+        self.joined.connect()
+        ids.follow(number, self.joined.left)
+
+    def _advance(self, beyond: int) -> None:
+        self.last = max(self.last, beyond) + 1
+
+
+class World:
+    """Workers that have joined."""
+
+    def __init__(self, *lasts: int) -> None:
+        self.clock = ManualClock()
+        self.ids = LastIds(len(lasts), self.clock)
+        self.workers = [Worker(self.ids, n, last, self.clock) for n, last in enumerate(lasts)]
+        joining = [start(self.ids.join(n, last)) for n, last in enumerate(lasts)]
+        self.clock.pump()
+        assert [one.result() for one in joining] == [max(lasts)] * len(lasts)
+
+    def advance(self, worker: int) -> int:
+        """The last id of a worker that was given something."""
+        advancing = start(self.ids.advance(worker))
+        self.clock.pump()
+        advancing.result()
+        return self.workers[worker].last
+
+
+def test_a_worker_that_takes_over_goes_on_beyond_all_ids() -> None:
+    world = World(3, 20, 10)
+    assert world.advance(0) == 21
+    world.workers[2].last = 90
+    assert world.advance(0) == 91
+
+
+def test_what_a_worker_that_has_ended_gave_counts() -> None:
+    world = World(3, 20, 10)
+    world.workers[1].joined.cut()
+    assert world.advance(2) == 21
+
+
+def test_a_worker_that_has_ended_is_not_waited_for() -> None:
+    world = World(3, 20)
+    world.workers[0].joined.cut()
+    assert world.advance(0) == 3
