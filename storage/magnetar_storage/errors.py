@@ -4,7 +4,9 @@
     ├── NoSegment           the segment does not exist (if it should, its data is lost)
     ├── Unavailable         the outcome is unknown, or the store cannot work now
     │   ├── DiskFull        nothing was written; works again when there is room
-    │   └── WriterFailed    this writer cannot be used any more; open the log again
+    │   ├── WriterFailed    this writer cannot be used any more; open the log again
+    │   │   └── LogClosed   its owner has closed or deleted the log
+    │   └── ProcessUnavailable   no trouble of storage: the process that has it cannot be asked
     ├── Fenced              another owner recovered this segment: this one must stop
     ├── Corrupt             bytes on disk are not what was written
     ├── BadVersion          a metadata key changed since it was read
@@ -46,6 +48,14 @@ class DiskFull(Unavailable):
 
 class WriterFailed(Unavailable):
     """An earlier append failed, so every later one fails; recover the segment and roll over."""
+
+
+class LogClosed(WriterFailed):
+    """Nothing has failed: the log was closed or deleted while it was used; open it again."""
+
+
+class ProcessUnavailable(Unavailable):
+    """Another process of the broker has ended or cannot be asked now: try again, it comes back."""
 
 
 class Fenced(StorageError):

@@ -273,7 +273,7 @@ def consume_individually(run: Clients) -> None:
 # A consumer of our own ----------------------------------------------------------------------------
 
 
-ENDING = (pb.PersistenceError, pb.ServiceNotReady)
+ENDING = pb.ServiceNotReady
 """What is answered while another process of the broker ends; clients ask again."""
 
 
@@ -294,7 +294,7 @@ def consume_with_answers(run: Clients) -> None:
 
 def _consume_until_closed(run: Clients, client: RawClient, life: int) -> None:
     answer = client.subscribe(run.topic, ANSWERED, pb.CommandSubscribe.Shared)
-    if isinstance(answer, pb.CommandError) and answer.error in ENDING:
+    if isinstance(answer, pb.CommandError) and answer.error == ENDING:
         raise Closed(answer.message)
     assert isinstance(answer, pb.CommandSuccess), answer
     client.flow(PERMITS)
@@ -316,7 +316,7 @@ def _consume_until_closed(run: Clients, client: RawClient, life: int) -> None:
         if acks:
             at = time.monotonic()
             answer = client.ack(acks)
-            if answer.HasField("error") and answer.error in ENDING:
+            if answer.HasField("error") and answer.error == ENDING:
                 raise Closed(answer.message)
             assert not answer.HasField("error"), answer
             run.record.ack_answered(ANSWERED, acked, life, at)

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from fakes.faulty_disk import FaultyDisk
 from fakes.local_store import TINY, SegmentBooks
 from fakes.world import InlineWorkers, ManualClock, QueuedWorkers, run
-from magnetar_storage.errors import Unavailable
+from magnetar_storage.errors import ProcessUnavailable
 from magnetar_storage.interfaces import Sealed, SegmentId
 from magnetar_storage.joined.joined_store import JoinedStore
 from magnetar_storage.joined.opening import Share, open_store
@@ -40,7 +40,7 @@ class Link:
     def _store(self, what: str, segment: SegmentId) -> JoinedStore:
         self.asked.append((what, segment))
         if self._worker not in self._stores:
-            raise Unavailable(f"worker {self._worker} cannot be asked: it has stopped")
+            raise ProcessUnavailable(f"worker {self._worker} cannot be asked: it has stopped")
         return self._stores[self._worker]
 
 

@@ -8,7 +8,7 @@
     ├── ProducerBusy, ProducerFenced, ConsumerBusy, ConsumerUnassigned
     ├── TopicTerminated             nothing can be published any more
     ├── QuotaHolds, QuotaExceeded   the backlog has reached its quota
-    ├── NotReady                    try again: loading, fenced, or moving
+    ├── NotReady                    try again: loading, fenced, moving, or its process has ended
     ├── ListenerMissing             a lookup names a listener that is not configured
     ├── NotAllowed                  the feature is off or the request makes no sense
     │   └── PatternUnsupported      the broker cannot match that pattern
@@ -23,7 +23,7 @@ from typing import ClassVar
 
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.errors import InvalidTopicName
-from magnetar_storage.errors import StorageError
+from magnetar_storage.errors import LogClosed, ProcessUnavailable, StorageError
 
 ServerError = pb.ServerError
 
@@ -156,12 +156,18 @@ class UnknownTrouble(BrokerError):
     code = pb.UnknownError
 
 
-def as_refusal(error: Exception) -> BrokerError | None:
+PASSING = (LogClosed, ProcessUnavailable)
+"""Errors of storage where nothing is wrong with what is stored: clients have to try again."""
+
+
+def as_refusal(error: BaseException) -> BrokerError | None:
     """The refusal to send for an error; None if the error is a defect of the broker."""
     if isinstance(error, BrokerError):
         return error
     if isinstance(error, InvalidTopicName):
         return InvalidName(str(error))
+    if isinstance(error, PASSING):
+        return NotReady(str(error))
     if isinstance(error, StorageError):
         return PersistenceTrouble(str(error))
     return None

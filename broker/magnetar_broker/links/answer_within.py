@@ -3,14 +3,14 @@
 from typing import Any
 
 from magnetar_broker.links.link import Link
-from magnetar_storage.errors import Unavailable
+from magnetar_storage.errors import ProcessUnavailable
 from magnetar_storage.world.runtime import Clock, settling
 
 
 async def answer_within(clock: Clock, seconds: float, link: Link, name: str, *args: Any) -> Any:
-    """The answer to a request; `Unavailable` also if there is none within the time."""
+    """The answer to a request; `ProcessUnavailable` also if there is none within the time."""
     answer = link.request(name, *args)
-    late = Unavailable(f"{link.peer} has not answered {name} within {seconds:g} s")
+    late = ProcessUnavailable(f"{link.peer} has not answered {name} within {seconds:g} s")
     timer = clock.later(seconds, lambda: settling(answer)(late))
     try:
         return await answer

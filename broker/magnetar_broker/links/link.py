@@ -13,8 +13,8 @@ Arguments and results are plain values (`frames.py`).  The errors in `refusals.p
 they were; any other is logged where it happened, and arrives as `UnknownTrouble`.
 
 A link ends when the peer's process ends or either side closes it.  Then every request that is
-under way fails with `Unavailable`, for it is unknown whether it took place; and so does every
-later one, which does not.
+under way fails with `ProcessUnavailable`, for it is unknown whether it took place; and so does
+every later one, which does not.
 
 What waits here is bounded: requests by `REQUESTS`, output by `OUTPUT_BYTES`.  Neither limit makes
 a request wait, and a link always reads: a request often waits for requests in the other direction,
@@ -31,7 +31,7 @@ from magnetar_broker.base.waiters import Waiters
 from magnetar_broker.links.begin import begin
 from magnetar_broker.links.frames import BadFrame, FrameReader, encode
 from magnetar_broker.links.refusals import Refusal, decode_refusal, encode_refusal
-from magnetar_storage.errors import Unavailable
+from magnetar_storage.errors import ProcessUnavailable
 from magnetar_storage.world.runtime import Clock, Promise, Tasks
 
 logger = logging.getLogger(__name__)
@@ -97,8 +97,8 @@ class Link:
     def request(self, name: str, *args: Any) -> Promise:
         """Send a request now; await its answer, which is a value or an error.
 
-        `Unavailable` if the link ends before the answer comes.  `ValueError` if the arguments
-        cannot be sent.  A cancelled wait does not stop the request.
+        `ProcessUnavailable` if the link ends before the answer comes.  `ValueError` if the
+        arguments cannot be sent.  A cancelled wait does not stop the request.
         """
         promise = self._clock.promise()
         if self._has_ended or len(self._under_way) >= REQUESTS:
@@ -180,11 +180,7 @@ class Link:
         under_way, self._under_way = self._under_way, {}
         for name, promise in under_way.values():
             if not promise.done():
-                promise.set_exception(
-                    Unavailable(
-                        f"the link to {self.peer} has ended: whether {name} took place is unknown"
-                    )
-                )
+                promise.set_exception(_unknown(f"the link to {self.peer} has ended", name))
         self._room.release()
         self._end.release()
         for call in self._at_end:
@@ -214,7 +210,7 @@ class Link:
         except Exception as error:
             answer = encode((_REFUSAL, number, self._refusal(name, error)))
         except BaseException:  # cancelled: the peer must not wait for ever
-            cancelled = Unavailable(f"{name} was cancelled: whether it took place is unknown")
+            cancelled = _unknown("the process that serves it is ending", name)
             self._send(encode((_REFUSAL, number, encode_refusal(cancelled))))
             raise
         self._send(answer)
@@ -265,9 +261,13 @@ class Link:
         self._output.clear()
         self.close()
 
-    def _not_sent(self, name: str) -> Unavailable:
+    def _not_sent(self, name: str) -> ProcessUnavailable:
         why = "has ended" if self._has_ended else f"has {REQUESTS} requests under way"
-        return Unavailable(f"the link to {self.peer} {why}: {name} was not sent")
+        return ProcessUnavailable(f"the link to {self.peer} {why}: {name} was not sent; retry")
+
+
+def _unknown(why: str, name: str) -> ProcessUnavailable:
+    return ProcessUnavailable(f"{why}: whether {name} took place is unknown; retry")
 
 
 _REQUEST, _NOTICE, _ANSWER, _REFUSAL = range(4)

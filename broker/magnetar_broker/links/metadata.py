@@ -19,8 +19,8 @@ ChangeFields = tuple[str, bytes | None, Version]
 class RemoteMetadata:
     """A `MetadataStore`; a `MetadataServer` is at the other end of the link.
 
-    When the link ends, every call fails with `Unavailable`, watches end, and so do leases, which
-    are renewed while this process's event loop runs.
+    When the link ends, every call fails with `ProcessUnavailable`, watches end, and so do leases,
+    which are renewed while this process's event loop runs.
     """
 
     def __init__(self, link: Link, clock: Clock) -> None:

@@ -2,7 +2,7 @@
 
 from magnetar_broker.base.waiters import Waiters
 from magnetar_broker.links.link import Link
-from magnetar_storage.errors import Unavailable
+from magnetar_storage.errors import ProcessUnavailable
 from magnetar_storage.world.runtime import Clock
 
 RESTART_SECONDS = 30.0
@@ -32,12 +32,15 @@ class SuccessiveLinks:
         self._changed.release()
 
     async def present(self) -> Link:
-        """The link to the living process, which is waited for; `Unavailable` if it stays away."""
+        """The link to the living process, which is waited for.
+
+        `ProcessUnavailable` if it stays away.
+        """
         until_ms = self._clock.now_ms() + int(RESTART_SECONDS * 1000)
         while (link := self._link) is None or link.has_ended:
             left_ms = until_ms - self._clock.now_ms()
             if self._is_closed or left_ms <= 0:
-                raise Unavailable(f"{self._peer} has ended and is not back: retry")
+                raise ProcessUnavailable(f"{self._peer} has ended and is not back: retry")
             timer = self._clock.later(left_ms / 1000, self._changed.release)
             try:
                 await self._changed.wait()

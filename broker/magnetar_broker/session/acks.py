@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from magnetar_broker.base.errors import BrokerError, NotAllowed
+from magnetar_broker.base.errors import NotAllowed, PersistenceTrouble, as_refusal
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.session.refusals import NO_TRANSACTIONS
 from magnetar_broker.session.slots import Slots
@@ -61,6 +61,6 @@ class Acks:
     def _answer(self, ack: Ack, error: BaseException | None) -> None:
         answer = pb.CommandAckResponse(consumer_id=ack.consumer_id, request_id=ack.request_id)
         if error is not None:
-            answer.error = error.code if isinstance(error, BrokerError) else pb.PersistenceError
-            answer.message = str(error)
+            refusal = as_refusal(error) or PersistenceTrouble(str(error))
+            answer.error, answer.message = refusal.code, str(refusal)
         self._reply(answer)

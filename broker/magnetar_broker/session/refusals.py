@@ -1,13 +1,14 @@
 """From exceptions to the refusals that clients are sent.
 
 A storage error has no code of the protocol: each request refuses it with the code that clients
-expect of that request.  Every other exception that is no refusal is a defect, and is raised again.
+expect of that request, unless it only means that they have to try again.  Every other exception
+that is no refusal is a defect, and is raised again.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from magnetar_broker.base.errors import BrokerError, PersistenceTrouble, as_refusal
+from magnetar_broker.base.errors import PASSING, BrokerError, PersistenceTrouble, as_refusal
 from magnetar_storage.errors import StorageError
 
 NO_TRANSACTIONS = (
@@ -17,7 +18,7 @@ NO_TRANSACTIONS = (
 
 def refusal_of(error: Exception, of_storage: type[BrokerError] = PersistenceTrouble) -> BrokerError:
     """The refusal to send for an exception; a defect is raised again."""
-    if isinstance(error, StorageError):
+    if isinstance(error, StorageError) and not isinstance(error, PASSING):
         return of_storage(str(error))
     refusal = as_refusal(error)
     if refusal is None:

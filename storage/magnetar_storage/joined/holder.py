@@ -10,8 +10,8 @@ class Holder(Protocol):
     """Settles, finishes and deletes segments of the directories that it has open.
 
     A `LocalStore` is one for its own directory.  For that of another process it is a link:
-    arguments and results are numbers, the errors are those of a store, and `Unavailable` is raised
-    when the process cannot be asked.
+    arguments and results are numbers, the errors are those of a store, and `ProcessUnavailable` is
+    raised when the process cannot be asked.
     """
 
     async def recover(self, segment: SegmentId) -> Sealed:

@@ -9,7 +9,7 @@ This module has no coroutine that handles exceptions, so that it can be compiled
 from dataclasses import replace
 from functools import partial
 
-from magnetar_storage.errors import StorageError, WriterFailed
+from magnetar_storage.errors import LogClosed, StorageError, WriterFailed
 from magnetar_storage.interfaces import ABSENT, Version
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log_reader import LogReader
@@ -147,7 +147,7 @@ class Log(LogState):
 
     async def close(self) -> None:
         """Seal the open segment; the log must not be used afterwards."""
-        await self._end_work(WriterFailed(f"{self.key} was closed"))
+        await self._end_work(LogClosed(f"{self.key} was closed"))
         writer = self.end_segment()
         await self.rollover.discard_unlisted()
         if writer is not None:
@@ -156,7 +156,7 @@ class Log(LogState):
 
     async def delete(self) -> None:
         """Delete every segment, then the record."""
-        await self._end_work(WriterFailed(f"{self.key} was deleted"))
+        await self._end_work(LogClosed(f"{self.key} was deleted"))
         await self.rollover.discard_unlisted()
         # Not sealed: its entries go, and the store fails its appends when it deletes the segment.
         self.writer = None
