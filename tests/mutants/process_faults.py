@@ -2,14 +2,18 @@
 
 from mutants.fault import Fault
 
+ACKS = "broker/magnetar_broker/session/acks.py"
 CHILDREN = "broker/magnetar_broker/server/children.py"
+ERRORS = "broker/magnetar_broker/base/errors.py"
 PROCESS = "broker/magnetar_broker/server/process.py"
+REFUSALS = "broker/magnetar_broker/session/refusals.py"
 SESSIONS = "broker/magnetar_broker/server/sessions.py"
 SHARE = "broker/magnetar_broker/limits/worker_share.py"
 SUPERVISOR = "broker/magnetar_broker/server/supervisor.py"
 WORKER = "broker/magnetar_broker/server/worker.py"
 TESTS = ("tests/broker/server/test_supervisor.py",)
 
+OF_PASSING = ("tests/broker/session/test_passing_errors.py",)
 OF_SESSIONS = ("tests/broker/server/test_sessions.py",)
 OF_SHARE = ("tests/broker/limits/test_worker_share.py",)
 
@@ -121,5 +125,33 @@ PROCESS_FAULTS: tuple[Fault, ...] = (
         "        controller.when_ended(self._process.stop)\n",
         "",
         ("tests/broker/server/test_worker_end.py",),
+    ),
+    Fault(
+        ERRORS,
+        "clients take the end of a process for a failure of storage",
+        "PASSING = (LogClosed, ProcessUnavailable)",
+        "PASSING = (LogClosed,)",
+        ("tests/broker/server/test_ended_processes.py",),
+    ),
+    Fault(
+        ERRORS,
+        "clients take the end of a topic for a failure of storage",
+        "PASSING = (LogClosed, ProcessUnavailable)",
+        "PASSING = (ProcessUnavailable,)",
+        OF_PASSING,
+    ),
+    Fault(
+        REFUSALS,
+        "a lookup or a seek that a process has ended is refused as a failure of storage",
+        " and not isinstance(error, PASSING)",
+        "",
+        OF_PASSING,
+    ),
+    Fault(
+        ACKS,
+        "an acknowledgement that a process has ended is refused as a failure of storage",
+        "as_refusal(error) or PersistenceTrouble(str(error))",
+        "PersistenceTrouble(str(error))",
+        OF_PASSING,
     ),
 )

@@ -5,7 +5,7 @@ import pytest
 from fakes.links import Joined
 from fakes.world import start
 from magnetar_broker.links.answer_within import answer_within
-from magnetar_storage.errors import Unavailable
+from magnetar_storage.errors import ProcessUnavailable
 
 
 def test_an_answer_in_time() -> None:
@@ -26,7 +26,9 @@ def test_a_peer_that_is_silent() -> None:
     joined.clock.advance(4.9)
     assert not answer.done()
     joined.clock.advance(0.2)
-    with pytest.raises(Unavailable, match="the right side has not answered double within 5 s"):
+    with pytest.raises(
+        ProcessUnavailable, match="the right side has not answered double within 5 s"
+    ):
         answer.result()
     joined.to_right.held = False
     joined.to_right.carry()
@@ -43,5 +45,5 @@ def test_a_peer_that_ends() -> None:
     answer = start(answer_within(joined.clock, 5, joined.left, "double", 4))
     joined.cut()
     joined.clock.pump()
-    with pytest.raises(Unavailable, match="has ended"):
+    with pytest.raises(ProcessUnavailable, match="has ended"):
         answer.result()

@@ -16,7 +16,7 @@ from fakes.world import ManualPromise, start
 from magnetar_broker.base.errors import TopicMissing, UnknownTrouble
 from magnetar_broker.links import link as link_module
 from magnetar_broker.links.link import Link
-from magnetar_storage.errors import Unavailable
+from magnetar_storage.errors import ProcessUnavailable
 
 
 class Through:
@@ -223,7 +223,7 @@ async def test_a_handler_that_is_cancelled_answers_that_the_outcome_is_unknown()
     await turns()
     assert waiting.cancelled()
     assert isinstance(answer, asyncio.Future) and answer.done()
-    with pytest.raises(Unavailable, match="wait was cancelled: whether it took place is unknown"):
+    with pytest.raises(ProcessUnavailable, match="is ending: whether wait took place is unknown"):
         await answer
 
 
@@ -242,9 +242,11 @@ def test_when_the_peer_is_gone_requests_fail_and_later_ones_at_once() -> None:
     pair.cut()
     assert pair.left.has_ended and ended.done()
     assert events == ["failed", "ended"]
-    with pytest.raises(Unavailable, match="whether wait took place is unknown"):
+    with pytest.raises(ProcessUnavailable, match="whether wait took place is unknown"):
         answer.result()
-    with pytest.raises(Unavailable, match="the link to the right side has ended: wait was not sen"):
+    with pytest.raises(
+        ProcessUnavailable, match="the link to the right side has ended: wait was not sen"
+    ):
         asked(pair.left, "wait").result()
     pair.left.notify("wait")  # dropped
     pair.left.when_ended(lambda: events.append("at once"))
@@ -271,7 +273,7 @@ def test_close_sends_what_was_sent_before() -> None:
     answer = asked(pair.left, "see", 2)
     pair.left.close()
     pair.left.close()
-    with pytest.raises(Unavailable):
+    with pytest.raises(ProcessUnavailable):
         answer.result()
     pair.clock.pump()
     assert seen == [1, 2] and pair.right.has_ended
@@ -328,7 +330,7 @@ def test_a_request_above_the_limit_fails_and_is_not_sent(monkeypatch: pytest.Mon
 
     pair = joined({"wait": wait})
     answers = [asked(pair.left, "wait", number) for number in range(4)]
-    with pytest.raises(Unavailable, match="has 3 requests under way: wait was not sent"):
+    with pytest.raises(ProcessUnavailable, match="has 3 requests under way: wait was not sent"):
         answers[3].result()
     pair.clock.pump()
     gate.set_result(None)
@@ -380,6 +382,6 @@ def test_a_peer_that_leaves_too_much_unread_is_given_up(
     answer = asked(pair.left, "see", bytes(900))
     pair.left.notify("see", bytes(200))
     assert pair.left.has_ended
-    with pytest.raises(Unavailable):
+    with pytest.raises(ProcessUnavailable):
         answer.result()
     assert "the link to the right side is closed: it has not read 11" in caplog.text

@@ -11,7 +11,7 @@ from fakes.links import LinkedMetadata
 from fakes.world import ManualClock, QueuedWorker, run, start
 from magnetar_broker.links.leases import RETRY_SECONDS
 from magnetar_broker.links.metadata_server import settled
-from magnetar_storage.errors import BadVersion, DiskFull, Fenced, Unavailable
+from magnetar_storage.errors import BadVersion, DiskFull, Fenced, ProcessUnavailable, Unavailable
 from magnetar_storage.interfaces import (
     ABSENT,
     RESYNC,
@@ -349,9 +349,9 @@ def test_a_write_whose_answer_is_lost_is_unknown_and_one_after_the_end_is_not_ma
     put = start(linked.remote.put("/a", b""))
     linked.clock.pump()
     linked.cut()
-    with pytest.raises(Unavailable, match=r"whether metadata\.put took place is unknown"):
+    with pytest.raises(ProcessUnavailable, match=r"whether metadata\.put took place is unknown"):
         put.result()
-    with pytest.raises(Unavailable, match=r"metadata\.put was not sent"):
+    with pytest.raises(ProcessUnavailable, match=r"metadata\.put was not sent"):
         run(linked.remote.put("/b", b""), linked.clock)
     assert linked.keys() == ["/a"]
 

@@ -6,7 +6,7 @@ from fakes.links import Joined
 from fakes.world import ManualClock, start
 from magnetar_broker.links.segments import RemoteHolder
 from magnetar_broker.links.successive import RESTART_SECONDS, SuccessiveLinks
-from magnetar_storage.errors import NoSegment, Unavailable
+from magnetar_storage.errors import NoSegment, ProcessUnavailable
 from magnetar_storage.interfaces import Sealed
 
 SEGMENT = 1 << 33
@@ -68,7 +68,7 @@ def test_a_process_that_stays_away_is_given_up() -> None:
     asking = start(world.holder.recover(SEGMENT))
     world.clock.advance(RESTART_SECONDS + 1)
     world.clock.pump()
-    with pytest.raises(Unavailable, match="worker-1 has ended and is not back"):
+    with pytest.raises(ProcessUnavailable, match="worker-1 has ended and is not back"):
         asking.result()
 
 
@@ -78,7 +78,7 @@ def test_a_stop_ends_the_wait() -> None:
     world.clock.pump()
     world.links.close()
     world.clock.pump()
-    with pytest.raises(Unavailable):
+    with pytest.raises(ProcessUnavailable):
         asking.result()
 
 

@@ -16,7 +16,7 @@ from magnetar_broker.base.errors import NotReady
 from magnetar_broker.links.link import Handler, Link
 from magnetar_broker.server import links
 from magnetar_broker.server.event_loop import loop_factory
-from magnetar_storage.errors import Unavailable
+from magnetar_storage.errors import ProcessUnavailable
 
 ROOT = Path(__file__).parents[3]
 
@@ -169,10 +169,10 @@ def test_a_request_to_a_killed_process_fails_as_unknown(run: Callable[[Any], Non
         half = left.request("half")
         await begun.wait()
         peer.send_signal(signal.SIGKILL)
-        with pytest.raises(Unavailable, match="whether half took place is unknown"):
+        with pytest.raises(ProcessUnavailable, match="whether half took place is unknown"):
             await half
         await left.ended()
-        with pytest.raises(Unavailable, match="was not sent"):
+        with pytest.raises(ProcessUnavailable, match="was not sent"):
             await left.request("add", 1, 2)
         assert await peer.wait() == -signal.SIGKILL
 
