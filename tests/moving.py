@@ -30,3 +30,10 @@ def move(broker: Serving, topic: str, worker: int) -> None:
     path = f"namespaces/{namespace}/{bundle_of(broker, topic)}/unload"
     answer = Admin(broker).put(f"{path}?destinationBroker=worker-{worker}")
     assert answer.status == 204, answer
+
+
+def split(broker: Serving, topic: str, query: str = "") -> None:
+    """Divide the bundle that a topic is in; done on return."""
+    namespace = TopicName.parse(topic).namespace_name
+    answer = Admin(broker).put(f"namespaces/{namespace}/{bundle_of(broker, topic)}/split{query}")
+    assert answer.status == 204, answer

@@ -17,8 +17,8 @@ from magnetar_storage.world.mutex import KeyedMutex
 class BundleMoves:
     """One per broker.  Within a namespace, one change is made at a time.
 
-    Namespaces must exist.  Bundles must be of their namespace, and processes of
-    `Ownership.processes`: ValueError otherwise.
+    Namespaces must exist.  Bundles must be of their namespace, `BundleRefused` otherwise; and
+    processes of `Ownership.processes`, ValueError otherwise.
     """
 
     def __init__(
@@ -63,6 +63,7 @@ class BundleMoves:
         """
         async with self._changing.held(namespace):
             bundles = await self.stored.of(namespace)
+            bundles.index(bundle)
             await self._ownership.give(namespace, bundle, process)
 
             def in_bundle(name: TopicName) -> bool:
@@ -74,17 +75,26 @@ class BundleMoves:
             await for_each(self._runtime, names, self._opening.move)
 
     async def split(
-        self, namespace: str, bundle: str, hashes: Callable[[Bundles], Sequence[int]]
+        self,
+        namespace: str,
+        bundle: str,
+        hashes: Callable[[Bundles], Sequence[int]],
+        unload: bool = False,
     ) -> list[str]:
         """Divide a bundle at `hashes`, durably; returns the parts, all of one owner.
 
-        `NamespaceMissing`; ValueError also if a hash is not inside of the bundle.
+        Its topics stay loaded, unless `unload` asks to close them: their clients reconnect.
+        `NamespaceMissing`; `BundleRefused` also if a hash is not inside of the bundle.
         """
         async with self._changing.held(namespace):
+            before = await self.stored.of(namespace)
             changed = await self.stored.change(
                 namespace, lambda now: now.split(bundle, hashes(now))
             )
             await self._ownership.adopt(namespace, changed)
+            if unload:
+                names = self.loaded(namespace, before, bundle)
+                await for_each(self._runtime, names, self._opening.unload)
             return parts_of(bundle, changed)
 
     def loaded(self, namespace: str, bundles: Bundles, bundle: str) -> list[TopicName]:

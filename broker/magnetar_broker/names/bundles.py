@@ -3,7 +3,6 @@
 A bundle is what one process owns at a time, and what is moved from one to another.
 """
 
-import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +20,10 @@ BUNDLES = 4
 HASH_BITS = 32
 SPREADING = 0x9E3779B1
 """2^32 divided by the golden ratio: consecutive multiples are as far apart as they can be."""
-_RANGE = re.compile(r"(0x[0-9a-f]{8})_(0x[0-9a-f]{8})")
+
+
+class BundleRefused(ValueError):
+    """A namespace has no such bundle, or the bundle cannot be divided as asked."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Bundles:
                 "bundle boundaries: expected ascending values from 0x00000000 to 0xffffffff"
             )
         if len(self) > MAX_BUNDLES:
-            raise ValueError(f"{len(self)} bundles exceed the limit of {MAX_BUNDLES}")
+            raise BundleRefused(f"{len(self)} bundles exceed the limit of {MAX_BUNDLES}")
 
     @classmethod
     def even(cls, number: int) -> "Bundles":
@@ -85,20 +87,31 @@ class Bundles:
         return min(bisect_right(self.boundaries, value) - 1, len(self) - 1)
 
     def index(self, bundle: str) -> int:
-        """The position of a bundle; ValueError if it is none of them."""
-        return self.ranges.index(bundle)
+        """The position of a bundle; `BundleRefused` if it is none of them."""
+        try:
+            return self.ranges.index(bundle)
+        except ValueError as error:
+            raise BundleRefused(
+                f"there is no bundle {bundle}: GET .../bundles lists them"
+            ) from error
+
+    def ends(self, bundle: str) -> tuple[int, int]:
+        """The boundaries of a bundle; `BundleRefused` if it is none of them."""
+        index = self.index(bundle)
+        return self.boundaries[index], self.boundaries[index + 1]
 
     def __contains__(self, bundle: object) -> bool:
         """Whether this is the text of one of them."""
         return bundle in self.ranges
 
     def split(self, bundle: str, hashes: Sequence[int]) -> "Bundles":
-        """With a bundle divided at these hashes; ValueError unless they are inside of it."""
-        index = self.index(bundle)
-        low, high = self.boundaries[index], self.boundaries[index + 1]
+        """With a bundle divided at these hashes; `BundleRefused` unless they are inside."""
+        low, high = self.ends(bundle)
         for value in hashes:
             if not low < value < high:
-                raise ValueError(f"0x{value:08x} is not inside of bundle {bundle}")
+                raise BundleRefused(
+                    f"{value} is not inside of bundle {bundle}: expected {low + 1} to {high - 1}"
+                )
         return Bundles(tuple(sorted({*self.boundaries, *hashes})))
 
 
@@ -148,11 +161,6 @@ def number_of_new(setting: int | Literal["auto"], processes: int) -> int:
     if setting != "auto":
         return setting
     return min(MAX_BUNDLES, 1 << (BUNDLES * processes - 1).bit_length())
-
-
-def is_range(text: str) -> bool:
-    """Whether a text has the form of a bundle."""
-    return _RANGE.fullmatch(text) is not None
 
 
 def _reversed_bits(number: int) -> int:

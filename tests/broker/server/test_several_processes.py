@@ -6,6 +6,7 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from inspect import iscoroutinefunction
 from typing import Any, cast
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -16,6 +17,8 @@ from fakes.world import start
 from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
+from magnetar_broker.names.bundle_splits import POSITIONS, TOPICS
+from magnetar_broker.names.bundles import hash_of
 from magnetar_broker.names.ownership import SoleOwner
 from magnetar_broker.publishing.producer import ProducerRequest, Sends
 from magnetar_broker.server.admin.linked_owners import LinkedOwners
@@ -37,6 +40,7 @@ TOPIC = "/admin/v2/persistent/public/default/topic"
 PARTED = "/admin/v2/persistent/public/default/parted"
 VOLATILE = "/admin/v2/non-persistent/public/default/volatile"
 SPACE = "/admin/v2/namespaces/public/default"
+BY_POSITIONS = f"splitAlgorithmName={POSITIONS}"
 PLACE = {"ledgerId": 1, "entryId": 1}
 NO_PAGES = cast(Pages, None)
 
@@ -67,9 +71,9 @@ class World(LogWorld):
         """The answer to a request, as in `GET /path?query`."""
         method, _, target = line.partition(" ")
         path, _, query = target.partition("?")
-        fields = dict(part.split("=") for part in query.split("&") if part)
+        pairs = parse_qsl(query)
         sent = b"" if body is None else json.dumps(body).encode()
-        request = Request(method, path, fields, {}, sent, 8080)
+        request = Request(method, path, dict(pairs), {}, sent, 8080, pairs=pairs)
         try:
             handler, parameters = ROUTES.find(method, path)
             answer = handler(self.site, replace(request, parameters=parameters))
@@ -176,6 +180,22 @@ REQUESTS: tuple[tuple[str, Any], ...] = (
     (f"PUT {SPACE}/unload", None),
     (f"PUT {SPACE}/0x00000000_0x00000001/unload?destinationBroker=worker-0", None),
     (f"PUT {SPACE}/first/unload?destinationBroker=worker-0", None),
+    (f"PUT {SPACE}/first/split", None),
+    (f"PUT {SPACE}/0x00000000_0x40000000/split?unload=true", None),
+    (f"PUT {SPACE}/0x00000000_0x40000000/split", None),
+    (f"PUT {SPACE}/0x40000000_0x80000000/split?splitAlgorithmName=nonsense", None),
+    (f"PUT {SPACE}/0x40000000_0x80000000/split?{BY_POSITIONS}", [2**30 + 1, 2**30 + 2]),
+    (f"PUT {SPACE}/0x40000000_0x40000001/split", None),
+    (f"PUT {SPACE}/0x40000000_0x40000001/split?{BY_POSITIONS}", None),
+    (f"PUT {SPACE}/0x40000000_0x40000001/split?{BY_POSITIONS}", [5]),
+    (f"PUT {SPACE}/0x40000000_0x40000001/split?{BY_POSITIONS}", [5.0]),
+    (f"PUT {SPACE}/0x40000000_0x40000001/split?splitAlgorithmName={TOPICS}", None),
+    (f"PUT {SPACE}/LARGEST/split?splitAlgorithmName={TOPICS}", None),
+    (f"PUT {SPACE}/HOT/split", None),
+    (f"PUT {SPACE}missing/LARGEST/split", None),
+    (f"GET {SPACE}/bundles", None),
+    (f"GET {SPACE}/0x00000000_0x1fffffff/topicHashPositions", None),
+    (f"GET {SPACE}/0x00000000_0x40000000/topicHashPositions", None),
     ("GET /admin/v2/brokers/backlog-quota-check", None),
     ("GET /admin/v2/brokers/health", None),
     ("GET /admin/v2/brokers/ready", None),
@@ -220,8 +240,31 @@ def test_a_bundle_is_unloaded_to_the_process_that_is_named() -> None:
         world.consumer(str(name), "sub")
         assert name in world.processes.workers[other].broker.topics
     refused = world.ask(f"{unload}?destinationBroker=elsewhere:8080")
-    assert refused.status == 412
+    assert refused.status == 409
     assert b"expected one of worker-0, worker-1, worker-2" in refused.body
+
+
+def split_of(world: World, name: TopicName, query: str = "") -> None:
+    """Split the bundle of a topic."""
+    bundle = world.ask(f"GET /lookup/v2/topic/{str(name).replace('://', '/')}/bundle").body
+    assert world.ask(f"PUT {SPACE}/{bundle.decode()}/split{query}").status == 204
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_the_topics_of_a_bundle_stay_open_when_it_is_split(workers: int) -> None:
+    world = used(workers)
+    name = TopicName.parse("persistent://public/default/topic")
+    broker = world.broker(name)
+    topic = broker.topics.get(name)
+    assert topic is not None
+    split_of(world, name)
+    assert world.broker(name) is broker and broker.topics.get(name) is topic
+    others = [one for one in broker.topics if one is not topic]
+    split_of(world, name, "?unload=true")
+    assert topic.closed
+    assert not any(one.closed for one in others if hash_of(one.name) >> 30 != hash_of(name) >> 30)
+    world.consumer(str(name), "sub")
+    assert world.broker(name) is broker, "the parts keep the owner"
 
 
 def test_every_operation_has_a_name_for_other_processes() -> None:

@@ -1,10 +1,9 @@
-"""Namespaces: create, delete, unload, and their bundles."""
+"""Namespaces: create, delete, and what they consist of."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from magnetar_broker.base.parallel import for_each
-from magnetar_broker.names.bundles import Bundles, is_range
+from magnetar_broker.names.bundles import Bundles
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.names.namespaces import Namespace, is_name
 from magnetar_broker.policies.codecs import OutOfRange
@@ -157,62 +156,10 @@ async def delete(site: Site, request: Request) -> Response:
     return Response(status=204)
 
 
-# Bundles and unloading ------------------------------------------------------------------
-
-
-async def bundles(site: Site, request: Request) -> Response:
-    """The boundaries of a namespace's bundles."""
-    directory = serving(site)
-    stored = await directory.namespaces.get(await existing_namespace(directory, request))
-    return json_response(_bundles_json(stored))
-
-
 def _bundles_json(namespace: Namespace) -> dict[str, Any]:
     bundles = namespace.bundles
     assert bundles is not None  # a stored namespace has its bundles
     return {"boundaries": bundles.texts, "numBundles": len(bundles)}
-
-
-async def unload(site: Site, request: Request) -> Response:
-    """Close all topics of a namespace; their clients reconnect by themselves."""
-    directory = serving(site)
-    name = await existing_namespace(directory, request)
-    await for_each(directory.runtime, directory.residence.loaded(name), directory.opening.unload)
-    return Response(status=204)
-
-
-async def unload_bundle(site: Site, request: Request) -> Response:
-    """Close the topics of a bundle, whose clients reconnect; with a destination, move it there."""
-    directory = serving(site)
-    name, bundle = await _bundle_of(directory, request)
-    destination = request.query.get("destinationBroker")
-    if destination is None:
-        await directory.bundles.unload(name, bundle)
-    else:
-        process = _process_named(directory, destination)
-        await directory.bundles.move(name, bundle, process)
-    return Response(status=204)
-
-
-async def _bundle_of(directory: Directory, request: Request) -> tuple[str, str]:
-    """The namespace and the bundle that the path names; 404, 400 or 412 if there is none."""
-    name = await existing_namespace(directory, request)
-    (bundle,) = parts_of(request, "bundle")
-    bundles = await directory.bundles.stored.of(name)
-    if not is_range(bundle):
-        raise Refused(400, f"{bundle} is not a bundle: expected a range such as {bundles.first}")
-    if bundle not in bundles:
-        raise Refused(412, f"{name} has no bundle {bundle}: GET .../bundles lists them")
-    return name, bundle
-
-
-def _process_named(directory: Directory, destination: str) -> str:
-    """The process that `destinationBroker` names, with or without a port; 412 if there is none."""
-    process = destination.partition(":")[0]
-    if process not in directory.bundles.processes:
-        known = ", ".join(directory.bundles.processes)
-        raise Refused(412, f"{destination} is no process of this broker: expected one of {known}")
-    return process
 
 
 def routes() -> Iterator[Route[Handler]]:
@@ -222,6 +169,3 @@ def routes() -> Iterator[Route[Handler]]:
     yield Route("GET", path, namespace)
     yield Route("PUT", path, create)
     yield Route("DELETE", path, delete)
-    yield Route("GET", f"{path}/bundles", bundles)
-    yield Route("PUT", f"{path}/unload", unload)
-    yield Route("PUT", f"{path}/{{bundle}}/unload", unload_bundle)

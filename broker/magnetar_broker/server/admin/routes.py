@@ -3,6 +3,7 @@
 from magnetar_broker.base.version import VERSION
 from magnetar_broker.server.admin import (
     backlogs,
+    bundles,
     compaction,
     lookups,
     messages,
@@ -68,6 +69,7 @@ ROUTES: Table[Handler] = Table(
         Route("GET", "/admin/v2/brokers/version", version),
         *tenants.routes(),
         *namespaces.routes(),
+        *bundles.routes(),
         *namespace_properties.routes(),
         *topics.routes(),
         *topic_properties.routes(),

@@ -149,10 +149,12 @@ class HttpConnection(asyncio.Protocol):
         for raw_name, raw_value in head.headers:
             name, value = raw_name.decode(), raw_value.decode("latin-1")
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        pairs = parse_qsl(query, keep_blank_values=True)
         return Request(
             method=head.method.decode(),
             path=path,
-            query=dict(reversed(parse_qsl(query, keep_blank_values=True))),
+            query=dict(reversed(pairs)),
+            pairs=pairs,
             headers=headers,
             body=bytes(self._body),
             port=self._transport.get_extra_info("sockname")[1],

@@ -21,8 +21,14 @@ class Request:
     """The local port that received it."""
     parameters: Mapping[str, str] = field(default_factory=dict)
     """The parameters of the route's pattern, percent-encoded."""
+    pairs: Sequence[tuple[str, str]] = ()
+    """The whole query, decoded: every name and value as sent."""
     is_given_up: Callable[[], bool] = field(default=lambda: False, compare=False)
     """Whether the client has closed the connection meanwhile, at least its side."""
+
+    def values_of(self, name: str) -> list[str]:
+        """All values that the query has for a name."""
+        return [value for other, value in self.pairs if other == name]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,63 @@
+"""Where a bundle is divided: the algorithms that a split may name."""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from magnetar_broker.names.bundles import LAST, BundleRefused, Bundles
+
+RANGE, TOPICS, POSITIONS = (
+    "range_equally_divide",
+    "topic_count_equally_divide",
+    "specified_positions_divide",
+)
+ALGORITHMS = (RANGE, TOPICS, POSITIONS)
+"""The first one is the default."""
+
+
+def hashes_of_split(
+    algorithm: str, bundle: str, topics: Sequence[int] = (), positions: Sequence[int] = ()
+) -> Callable[[Bundles], list[int]]:
+    """Where an algorithm divides a bundle, as `BundleMoves.split` asks for it.
+
+    `topics` are the hashes of a namespace's topics; `positions` is what `POSITIONS` is given.
+    What is returned raises `BundleRefused` if the bundle cannot be divided so, or does not exist.
+    """
+
+    def find(bundles: Bundles) -> list[int]:
+        low, high = bundles.ends(bundle)
+        if algorithm == POSITIONS:
+            return sorted(set(positions))
+        if algorithm == TOPICS:
+            end = LAST + 1 if high == LAST else high
+            inside = sorted(value for value in topics if low <= value < end)
+            return [_between(bundle, inside, high)]
+        if high - low < 2:
+            raise BundleRefused(f"bundle {bundle} is too small to be divided")
+        return [(low + high) // 2]
+
+    return find
+
+
+def largest(bundles: Bundles, topics: Sequence[int]) -> str:
+    """The bundle with most topics, whose hashes are given; of several the one of most hashes."""
+    counts = [0] * len(bundles)
+    for value in topics:
+        counts[bundles.index_at(value)] += 1
+    widths = [high - low for low, high in pairwise(bundles.boundaries)]
+    sizes = list(zip(counts, widths, strict=True))
+    return bundles.ranges[sizes.index(max(sizes))]
+
+
+def _between(bundle: str, topics: Sequence[int], high: int) -> int:
+    """The hash in the middle between two topics, with equally many on each side if possible."""
+    found = [
+        (abs(2 * below - len(topics)), middle)
+        for below, (last, following) in enumerate(pairwise(topics), 1)
+        if last < (middle := (last + following + 1) // 2) < high
+    ]
+    if not found:
+        raise BundleRefused(
+            f"{TOPICS} needs two topics with different hashes, and bundle {bundle} has "
+            f"{len(topics)} topics: divide it with {RANGE}, or create topics first"
+        )
+    return min(found)[1]

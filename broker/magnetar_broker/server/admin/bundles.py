@@ -1,0 +1,153 @@
+"""The bundles of a namespace: which there are, unloading, moving and splitting them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import unquote_plus
+
+from magnetar_broker.base.parallel import for_each
+from magnetar_broker.names import bundle_splits
+from magnetar_broker.names.bundle_splits import ALGORITHMS, POSITIONS, hashes_of_split, largest
+from magnetar_broker.names.bundles import BundleRefused, hash_of
+from magnetar_broker.names.directory import Directory
+from magnetar_broker.server.admin.site import (
+    NAMESPACE,
+    Handler,
+    Site,
+    existing_namespace,
+    flag_of,
+    json_of,
+    parts_of,
+    serving,
+)
+from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.table import Route
+from magnetar_proto.names import TopicName
+
+LARGEST, HOT = "LARGEST", "HOT"
+"""What may stand for a bundle in the path of a split."""
+
+
+async def bundles(site: Site, request: Request) -> Response:
+    """The boundaries of a namespace's bundles."""
+    directory = serving(site)
+    name = await existing_namespace(directory, request)
+    found = await directory.bundles.stored.of(name)
+    return json_response({"boundaries": found.texts, "numBundles": len(found)})
+
+
+# Unloading and moving -------------------------------------------------------------------
+
+
+async def unload_namespace(site: Site, request: Request) -> Response:
+    """Close all topics of a namespace; their clients reconnect by themselves."""
+    directory = serving(site)
+    name = await existing_namespace(directory, request)
+    await for_each(directory.runtime, directory.residence.loaded(name), directory.opening.unload)
+    return Response(status=204)
+
+
+async def unload(site: Site, request: Request) -> Response:
+    """Close the topics of a bundle, whose clients reconnect; with a destination, move it there."""
+    directory = serving(site)
+    name, (bundle,) = await existing_namespace(directory, request), parts_of(request, "bundle")
+    destination = request.query.get("destinationBroker")
+    with _refusing():
+        if destination is None:
+            await directory.bundles.unload(name, bundle)
+        else:
+            process = _process_named(directory, destination)
+            await directory.bundles.move(name, bundle, process)
+    return Response(status=204)
+
+
+def _process_named(directory: Directory, destination: str) -> str:
+    """The process that `destinationBroker` names, with or without a port; 409 if there is none."""
+    process = destination.partition(":")[0]
+    if process not in directory.bundles.processes:
+        known = ", ".join(directory.bundles.processes)
+        raise Refused(409, f"{destination} is no process of this broker: expected one of {known}")
+    return process
+
+
+# Splitting ------------------------------------------------------------------------------
+
+
+async def split(site: Site, request: Request) -> Response:
+    """Divide a bundle; its parts keep its owner, and its topics stay open without `unload`."""
+    directory = serving(site)
+    algorithm = request.query.get("splitAlgorithmName") or ALGORITHMS[0]
+    if algorithm not in ALGORITHMS:
+        known = ", ".join(ALGORITHMS)
+        raise Refused(412, f"splitAlgorithmName is {algorithm}: expected one of {known}")
+    positions = _positions_of(request)
+    if algorithm == POSITIONS and not positions:
+        raise Refused(412, f"the body has no positions: {POSITIONS} needs a list of hashes")
+    name, (bundle,) = await existing_namespace(directory, request), parts_of(request, "bundle")
+    if bundle == HOT:
+        raise Refused(
+            412, f"{HOT} is not known, as traffic is not measured by bundle: name one, or {LARGEST}"
+        )
+    hashes: list[int] = []
+    if bundle == LARGEST or algorithm == bundle_splits.TOPICS:
+        hashes = [hash_of(topic) for topic in await _topics(directory, name)]
+    if bundle == LARGEST:
+        bundle = largest(await directory.bundles.stored.of(name), hashes)
+    with _refusing():
+        where = hashes_of_split(algorithm, bundle, hashes, positions)
+        await directory.bundles.split(name, bundle, where, flag_of(request, "unload"))
+    return Response(status=204)
+
+
+def _positions_of(request: Request) -> list[int]:
+    """The list in the body; empty if there is none."""
+    body = json_of(request) if request.body.strip() else None
+    positions = [] if body is None else body
+    if not isinstance(positions, list) or any(type(one) is not int for one in positions):
+        raise Refused(400, "the body: expected a list of hashes as decimal numbers, or nothing")
+    return positions
+
+
+async def _topics(directory: Directory, namespace: str) -> set[TopicName]:
+    """The topics of a namespace, and each partition of partitioned ones."""
+    stored = await directory.catalogue.topics(namespace)
+    return {*stored, *directory.residence.loaded(namespace)}
+
+
+# Positions ------------------------------------------------------------------------------
+
+
+async def positions(site: Site, request: Request) -> Response:
+    """The hashes of the topics of a bundle; if the query has `topics`, of those and no others."""
+    directory = serving(site)
+    name, (bundle,) = await existing_namespace(directory, request), parts_of(request, "bundle")
+    known = await directory.bundles.stored.of(name)
+    with _refusing():
+        known.index(bundle)
+    # Official clients encode these names once more than the rest of the query.
+    named = {TopicName.parse(unquote_plus(text)) for text in request.values_of("topics")}
+    found = {
+        str(topic): hash_of(topic)
+        for topic in sorted(await _topics(directory, name))
+        if known.of(topic) == bundle and (not named or topic in named or topic.base in named)
+    }
+    return json_response({"namespace": name, "bundle": bundle, "topicHashPositions": found})
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """412 for a bundle that the namespace does not have, or that cannot be divided so."""
+    try:
+        yield
+    except BundleRefused as error:
+        raise Refused(412, str(error)) from error
+
+
+def routes() -> Iterator[Route[Handler]]:
+    """The routes that this module answers."""
+    path = f"/admin/v2/namespaces/{NAMESPACE}"
+    yield Route("GET", f"{path}/bundles", bundles)
+    yield Route("PUT", f"{path}/unload", unload_namespace)
+    yield Route("PUT", f"{path}/{{bundle}}/unload", unload)
+    yield Route("PUT", f"{path}/{{bundle}}/split", split)
+    yield Route("GET", f"{path}/{{bundle}}/topicHashPositions", positions)
