@@ -12,6 +12,7 @@ REMOTE = f"{NAMES}remote.py"
 SHARED = "broker/magnetar_broker/policies/shared.py"
 TESTS = ("tests/broker/names/test_distributed.py",)
 HISTORIES = ("tests/broker/names/test_distributed_histories.py",)
+SPLITS = ("tests/broker/names/test_bundle_splits.py",)
 PROCESSES = ("tests/broker/server/test_several_processes.py",)
 
 NAMES_FAULTS = (
@@ -168,6 +169,55 @@ NAMES_FAULTS = (
         "            await for_each(self._runtime, names, self._opening.move)\n",
         "",
         TESTS,
+    ),
+    Fault(
+        MOVES,
+        "topics of a bundle that is split stay open although they should be unloaded",
+        "            if unload:\n",
+        "            if False:\n",
+        PROCESSES,
+    ),
+    Fault(
+        MOVES,
+        "topics are closed although their bundle is only split",
+        "            if unload:\n",
+        "            if True:\n",
+        PROCESSES,
+    ),
+    Fault(
+        PLACEMENT,
+        "a split changes what is stored, and not the table of owners",
+        "                await self._replace(namespace, placed.adapted(bundles))\n",
+        "                pass\n",
+        TESTS,
+    ),
+    Fault(
+        f"{NAMES}bundle_owners.py",
+        "the upper part of a split bundle gets another owner",
+        "self.workers[self.bundles.index_at(low)] for low in lows",
+        "self.workers[index % len(self.workers)] for index, low in enumerate(lows)",
+        TESTS,
+    ),
+    Fault(
+        f"{NAMES}bundle_splits.py",
+        "a split by the number of topics divides anywhere between two topics",
+        "    return min(found)[1]\n",
+        "    return found[0][1]\n",
+        SPLITS,
+    ),
+    Fault(
+        f"{NAMES}bundle_splits.py",
+        "a split by the number of topics counts those of other bundles",
+        " if low <= value < end)",
+        ")",
+        SPLITS,
+    ),
+    Fault(
+        f"{NAMES}bundles.py",
+        "a bundle is divided at a position outside of it",
+        "            if not low < value < high:\n",
+        "            if False:\n",
+        SPLITS,
     ),
     Fault(
         PLACEMENT,
