@@ -131,8 +131,8 @@ NAMES_FAULTS = (
     Fault(
         "broker/magnetar_broker/server/linked_health.py",
         "the health check passes although a worker is not there",
-        "        if missing := self._links.missing():",
-        "        if missing := list[int]():",
+        "        if missing:\n",
+        "        if False:\n",
         PROCESSES,
     ),
     Fault(
@@ -140,6 +140,27 @@ NAMES_FAULTS = (
         "the health check passes although a worker is not healthy",
         "        if trouble is not None:\n",
         "        if False:\n",
+        PROCESSES,
+    ),
+    Fault(
+        "broker/magnetar_broker/server/linked_health.py",
+        "the health check of one worker depends on others",
+        "            missing = [name for name in missing if name == process]\n",
+        "",
+        PROCESSES,
+    ),
+    Fault(
+        "broker/magnetar_broker/server/admin/brokers.py",
+        "the only process cannot be named as brokers list it",
+        "    return processes.get(text) or (name",
+        "    return (name",
+        PROCESSES,
+    ),
+    Fault(
+        f"{NAMES}ownership.py",
+        "the bundles of a deleted namespace are listed as owned",
+        "        self._used.discard(namespace)\n",
+        "",
         PROCESSES,
     ),
     Fault(

@@ -49,6 +49,18 @@ class BundleMoves:
         owners = await self._ownership.owners_of(namespace, bundles)
         return dict(zip(bundles.ranges, owners, strict=True))
 
+    async def owned_by(self, process: str) -> list[str]:
+        """The bundles of a process as `tenant/namespace/range`, sorted.
+
+        Of the namespaces that were used since the start: others have no owners yet.
+        """
+        return [
+            f"{namespace}/{bundle}"
+            for namespace in sorted(self._ownership.namespaces)
+            for bundle, owner in (await self.owners_of(namespace)).items()
+            if owner == process
+        ]
+
     async def unload(self, namespace: str, bundle: str) -> None:
         """Close the topics of a bundle, which keeps its owner; their clients reconnect."""
         bundles = await self.stored.of(namespace)

@@ -70,6 +70,10 @@ class Ownership(Protocol):
     def processes(self) -> Sequence[str]:
         """The names of the processes that own bundles."""
 
+    @property
+    def namespaces(self) -> list[str]:
+        """Those whose bundles have owners: all that were used since the start."""
+
     async def owners_of(self, namespace: str, bundles: Bundles) -> Sequence[str]:
         """The process of each bundle of a namespace; acquires those that have none."""
 
@@ -91,6 +95,7 @@ class SoleOwner:
     """One process that owns every bundle."""
 
     def __init__(self, service_url: str) -> None:
+        self._used: set[str] = set()
         self.announce(ListenerUrls(service_url))
 
     def announce(
@@ -106,10 +111,12 @@ class SoleOwner:
 
     async def locate(self, topic: TopicName, authoritative: bool) -> Owner:
         """This broker."""
+        self._used.add(topic.namespace_name)
         return self._self
 
     async def owns(self, topic: TopicName) -> bool:
         """Always."""
+        self._used.add(topic.namespace_name)
         return True
 
     @property
@@ -117,8 +124,14 @@ class SoleOwner:
         """This one."""
         return [SOLE]
 
+    @property
+    def namespaces(self) -> list[str]:
+        """Those of which a topic was opened or looked up, or the owners were asked for."""
+        return list(self._used)
+
     async def owners_of(self, namespace: str, bundles: Bundles) -> Sequence[str]:
         """This process owns all."""
+        self._used.add(namespace)
         return [SOLE] * len(bundles)
 
     async def give(self, namespace: str, bundle: str, process: str) -> None:
@@ -130,4 +143,5 @@ class SoleOwner:
         """Nothing depends on the bundles."""
 
     def forget(self, namespace: str) -> None:
-        """Nothing depends on the bundles."""
+        """It is not used any more."""
+        self._used.discard(namespace)

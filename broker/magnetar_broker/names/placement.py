@@ -92,6 +92,10 @@ class Placement:
     def processes(self) -> Sequence[str]:
         return self.owners.names
 
+    @property
+    def namespaces(self) -> list[str]:
+        return [namespace for namespace, _ in self.owners.all()]
+
     async def owners_of(self, namespace: str, bundles: Bundles) -> Sequence[str]:
         placed = await self.placed(namespace)
         return [self.owners.names[worker] for worker in placed.adapted(bundles).workers]

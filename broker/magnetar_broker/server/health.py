@@ -135,8 +135,11 @@ class HealthCheck:
         self._client: _InProcessClient | None = None
         self._step = "starting"
 
-    async def check(self) -> None:
-        """Return when a message was delivered; else raise `Unhealthy`, within the limit."""
+    async def check(self, process: str | None = None) -> None:
+        """Return when a message was delivered; else raise `Unhealthy`, within the limit.
+
+        `process` can only name this one.
+        """
         trouble = self._broker.engine.store.trouble
         if trouble is not None:
             raise Unhealthy(f"nothing can be stored: {trouble}")

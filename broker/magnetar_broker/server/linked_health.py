@@ -21,11 +21,19 @@ class LinkedHealth:
         self._links = links
         self._runtime = runtime
 
-    async def check(self) -> None:
-        """Return if all workers are healthy; else raise `Unhealthy`, within a time limit."""
-        if missing := self._links.missing():
-            raise Unhealthy(f"{', '.join(map(name_of, missing))}: starting or stopping")
-        await for_each(self._runtime, self._links.all(), self._check)
+    async def check(self, process: str | None = None) -> None:
+        """Return if all workers are healthy; else raise `Unhealthy`, within a time limit.
+
+        With `process`, the name of a worker, that one alone is asked.
+        """
+        missing = [name_of(number) for number in self._links.missing()]
+        links = self._links.all()
+        if process is not None:
+            missing = [name for name in missing if name == process]
+            links = [link for link in links if link.peer == process]
+        if missing:
+            raise Unhealthy(f"{', '.join(missing)}: starting or stopping")
+        await for_each(self._runtime, links, self._check)
 
     async def _check(self, link: Link) -> None:
         try:

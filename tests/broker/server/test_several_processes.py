@@ -41,6 +41,7 @@ PARTED = "/admin/v2/persistent/public/default/parted"
 VOLATILE = "/admin/v2/non-persistent/public/default/volatile"
 SPACE = "/admin/v2/namespaces/public/default"
 BY_POSITIONS = f"splitAlgorithmName={POSITIONS}"
+BROKERS = "/admin/v2/brokers"
 PLACE = {"ledgerId": 1, "entryId": 1}
 NO_PAGES = cast(Pages, None)
 
@@ -199,6 +200,7 @@ REQUESTS: tuple[tuple[str, Any], ...] = (
     ("GET /admin/v2/brokers/backlog-quota-check", None),
     ("GET /admin/v2/brokers/health", None),
     ("GET /admin/v2/brokers/ready", None),
+    ("GET /admin/v2/brokers/configuration", None),
     (f"DELETE {VOLATILE}", None),
     (f"DELETE {TOPIC}", None),
     (f"DELETE {PARTED}/partitions", None),
@@ -241,7 +243,7 @@ def test_a_bundle_is_unloaded_to_the_process_that_is_named() -> None:
         assert name in world.processes.workers[other].broker.topics
     refused = world.ask(f"{unload}?destinationBroker=elsewhere:8080")
     assert refused.status == 409
-    assert b"expected one of worker-0, worker-1, worker-2" in refused.body
+    assert b"expected one of worker-0:8080, worker-1:8080, worker-2:8080" in refused.body
 
 
 def split_of(world: World, name: TopicName, query: str = "") -> None:
@@ -265,6 +267,73 @@ def test_the_topics_of_a_bundle_stay_open_when_it_is_split(workers: int) -> None
     assert not any(one.closed for one in others if hash_of(one.name) >> 30 != hash_of(name) >> 30)
     world.consumer(str(name), "sub")
     assert world.broker(name) is broker, "the parts keep the owner"
+
+
+@pytest.mark.parametrize(
+    ("workers", "ids"),
+    [(1, ["here:8080"]), (3, ["worker-0:8080", "worker-1:8080", "worker-2:8080"])],
+)
+def test_brokers_are_listed_as_they_are_named_for_a_move(workers: int, ids: list[str]) -> None:
+    world = used(workers)
+    for path in (BROKERS, f"{BROKERS}/", f"{BROKERS}/standalone"):
+        assert json.loads(world.ask(f"GET {path}").body) == ids
+    leader = {"brokerId": ids[0], "serviceUrl": "http://here:8080"}
+    assert json.loads(world.ask(f"GET {BROKERS}/leaderBroker").body) == leader
+    path = "/lookup/v2/topic/persistent/public/default/topic/bundle"
+    bundle = world.ask(f"GET {path}").body.decode()
+    for destination in ids:
+        unload = f"PUT {SPACE}/{bundle}/unload?destinationBroker={destination}"
+        assert world.ask(unload).status == 204
+        owned = [f"public/default/{bundle}" in owned_by(world, broker) for broker in ids]
+        assert owned == [broker == destination for broker in ids]
+        assert world.ask(f"GET {BROKERS}/health?brokerId={destination}").body == b"ok"
+    everything = [one for broker in ids for one in owned_by(world, broker)]
+    assert len(set(everything)) == len(everything)
+    assert {one.rpartition("/")[0] for one in everything} >= {"public/default"}
+
+
+def owned_by(world: World, broker: str) -> dict[str, Any]:
+    """The bundles that a broker owns."""
+    answer = world.ask(f"GET {BROKERS}/standalone/{broker}/ownedNamespaces")
+    found: dict[str, Any] = json.loads(answer.body)
+    assert {tuple(one.values()) for one in found.values()} <= {("shared", False, True)}
+    return found
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_brokers_and_clusters_that_are_not_there(workers: int) -> None:
+    world = used(workers)
+    for path in (
+        "nowhere",
+        "nowhere/worker-0/ownedNamespaces",
+        "standalone/worker-3:8080/ownedNamespaces",
+        "standalone/nonsense/ownedNamespaces",
+        "health?brokerId=elsewhere:8080",
+    ):
+        assert world.ask(f"GET {BROKERS}/{path}").status == 404, path
+
+
+def test_a_deleted_namespace_has_no_owner() -> None:
+    world = World(1)
+    world.ask("PUT /admin/v2/namespaces/public/other")
+    world.consumer("non-persistent://public/other/topic", "sub").close()
+    others = [one for one in owned_by(world, "worker-0") if one.startswith("public/other/")]
+    assert len(others) == 4
+    assert world.ask("DELETE /admin/v2/non-persistent/public/other/topic").status == 204
+    assert world.ask("DELETE /admin/v2/namespaces/public/other").status == 204
+    assert not [one for one in owned_by(world, "worker-0") if one.startswith("public/other/")]
+
+
+def test_one_worker_may_be_healthy_while_another_is_not_there() -> None:
+    world = used(3)
+    assert world.processes is not None
+    world.processes.workers[1].joined.cut()
+    healthy = [
+        world.ask(f"GET {BROKERS}/health?brokerId=worker-{number}:8080").status
+        for number in range(3)
+    ]
+    assert healthy == [200, 503, 200]
+    assert world.ask(f"GET {BROKERS}/health").status == 503
 
 
 def test_every_operation_has_a_name_for_other_processes() -> None:

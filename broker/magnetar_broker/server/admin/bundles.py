@@ -9,6 +9,7 @@ from magnetar_broker.names import bundle_splits
 from magnetar_broker.names.bundle_splits import ALGORITHMS, POSITIONS, hashes_of_split, largest
 from magnetar_broker.names.bundles import BundleRefused, hash_of
 from magnetar_broker.names.directory import Directory
+from magnetar_broker.server.admin.brokers import process_named, processes_of
 from magnetar_broker.server.admin.site import (
     NAMESPACE,
     Handler,
@@ -56,17 +57,17 @@ async def unload(site: Site, request: Request) -> Response:
         if destination is None:
             await directory.bundles.unload(name, bundle)
         else:
-            process = _process_named(directory, destination)
+            process = _destination(directory, request, destination)
             await directory.bundles.move(name, bundle, process)
     return Response(status=204)
 
 
-def _process_named(directory: Directory, destination: str) -> str:
-    """The process that `destinationBroker` names, with or without a port; 409 if there is none."""
-    process = destination.partition(":")[0]
-    if process not in directory.bundles.processes:
-        known = ", ".join(directory.bundles.processes)
-        raise Refused(409, f"{destination} is no process of this broker: expected one of {known}")
+def _destination(directory: Directory, request: Request, destination: str) -> str:
+    """The process that `destinationBroker` names; 409 if there is none."""
+    process = process_named(directory, request, destination)
+    if process is None:
+        known = ", ".join(processes_of(directory, request))
+        raise Refused(409, f"there is no broker {destination}: expected one of {known}")
     return process
 
 

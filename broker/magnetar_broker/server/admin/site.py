@@ -30,8 +30,11 @@ class Pages(Protocol):
 class Health(Protocol):
     """Checks whether messages can be published and consumed."""
 
-    async def check(self) -> None:
-        """Return if they can; else raise `Unhealthy`, within a time limit."""
+    async def check(self, process: str | None = None) -> None:
+        """Return if they can; else raise `Unhealthy`, within a time limit.
+
+        This is so for every process that serves topics, or for the one that is named.
+        """
 
 
 @dataclass(frozen=True)

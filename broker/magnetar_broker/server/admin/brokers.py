@@ -1,0 +1,126 @@
+"""Brokers: which there are, what they own, and whether they are well.
+
+To tools every process that serves topics is a broker of its own, as in a cluster of Pulsar: so they
+can list owners and name one as a destination.  Its id has the form of Pulsar's, `host:port`.  The
+only process of a broker has the broker's address; of several, each has its name in place of a host.
+"""
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from magnetar_broker.base.version import VERSION
+from magnetar_broker.names.directory import Directory
+from magnetar_broker.server.admin.site import Handler, Site, http_url, parts_of, serving
+from magnetar_broker.server.health import Unhealthy
+from magnetar_broker.server.http.errors import Refused, refusal
+from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
+from magnetar_broker.server.http.table import Route
+
+OWNED = {"broker_assignment": "shared", "is_controlled": False, "is_active": True}
+"""What is reported of every bundle: there are no isolation policies that it could depend on."""
+
+
+def processes_of(directory: Directory, request: Request) -> dict[str, str]:
+    """The processes that serve topics, by their ids as brokers."""
+    names = directory.bundles.processes
+    if len(names) == 1:
+        address = urlsplit(http_url(request, directory.ownership.service_url)).netloc
+        return {address: names[0]}
+    return {f"{name}:{request.port}": name for name in names}
+
+
+def process_named(directory: Directory, request: Request, text: str) -> str | None:
+    """The process with this id, or with this name, with or without a port; None if none has it."""
+    processes = processes_of(directory, request)
+    name = text.partition(":")[0]
+    return processes.get(text) or (name if name in processes.values() else None)
+
+
+# Which there are ------------------------------------------------------------------------
+
+
+async def brokers(site: Site, request: Request) -> Response:
+    """The ids of all processes that serve topics, also of one that is being started again."""
+    return json_response(list(processes_of(serving(site), request)))
+
+
+async def brokers_of_cluster(site: Site, request: Request) -> Response:
+    """The same, if the path names the broker's own cluster."""
+    _check_cluster(serving(site), request)
+    return await brokers(site, request)
+
+
+async def leader(site: Site, request: Request) -> Response:
+    """The first of them: the process that places bundles is no broker of its own."""
+    directory = serving(site)
+    url = http_url(request, directory.ownership.service_url)
+    first = next(iter(processes_of(directory, request)))
+    return json_response({"brokerId": first, "serviceUrl": url})
+
+
+async def owned(site: Site, request: Request) -> Response:
+    """The bundles that a process owns, of all namespaces that were used since the start."""
+    directory = serving(site)
+    _check_cluster(directory, request)
+    (broker,) = parts_of(request, "broker")
+    process = _process_of(directory, request, broker)
+    found = await directory.bundles.owned_by(process)
+    return json_response(dict.fromkeys(found, OWNED))
+
+
+def _check_cluster(directory: Directory, request: Request) -> None:
+    (cluster,), own = parts_of(request, "cluster"), directory.settings.cluster_name
+    if cluster != own:
+        raise Refused(404, f"there is no cluster {cluster}: {own} is the only one")
+
+
+def _process_of(directory: Directory, request: Request, broker: str) -> str:
+    process = process_named(directory, request, broker)
+    if process is None:
+        known = ", ".join(processes_of(directory, request))
+        raise Refused(404, f"there is no broker {broker}: expected one of {known}")
+    return process
+
+
+# Their state ----------------------------------------------------------------------------
+
+
+async def health(site: Site, request: Request) -> Response:
+    """`ok` if the broker is ready and the health check's message was delivered; else 503.
+
+    Every process checks that, or the one that `brokerId` names.
+    """
+    if not site.directory.ready:
+        return refusal(503, "the broker is starting or stopping: retry")
+    broker = request.query.get("brokerId")
+    process = _process_of(site.directory, request, broker) if broker else None
+    try:
+        await site.health.check(process)
+    except Unhealthy as error:
+        return refusal(503, str(error))
+    return text_response("ok")
+
+
+async def ready(site: Site, request: Request) -> Response:
+    """`ok` from the end of the start to the beginning of the stop; sends no message."""
+    if not site.directory.ready:
+        return refusal(500, "the broker is starting or stopping: retry")
+    return text_response("ok")
+
+
+async def version(site: Site, request: Request) -> Response:
+    """The version as plain text."""
+    return text_response(VERSION)
+
+
+def routes() -> Iterator[Route[Handler]]:
+    """The routes that this module answers.  Those of clusters match many paths: they are last."""
+    path = "/admin/v2/brokers"
+    yield Route("GET", path, brokers)
+    yield Route("GET", f"{path}/", brokers)
+    yield Route("GET", f"{path}/leaderBroker", leader)
+    yield Route("GET", f"{path}/health", health)
+    yield Route("GET", f"{path}/ready", ready)
+    yield Route("GET", f"{path}/version", version)
+    yield Route("GET", f"{path}/{{cluster}}/{{broker}}/ownedNamespaces", owned)
+    yield Route("GET", f"{path}/{{cluster}}", brokers_of_cluster)
