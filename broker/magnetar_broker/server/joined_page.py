@@ -1,4 +1,8 @@
-"""The page for Prometheus of a broker of several processes: made of theirs, by the controller."""
+"""The page for Prometheus of a broker of several processes: made of theirs, by the controller.
+
+Unlike `broker_page`, it imports the metrics library at once: before the fork, so that the processes
+share it.
+"""
 
 import asyncio
 from collections.abc import Mapping

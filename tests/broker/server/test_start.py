@@ -1,6 +1,8 @@
-"""How many workers a broker starts with."""
+"""How many workers a broker starts with, and what is imported for its processes."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -36,3 +38,15 @@ def test_fewer_bundles_than_workers_are_warned_of() -> None:
     warning = few_bundles(Settings(default_number_of_namespace_bundles=4), 5)
     assert warning is not None
     assert warning.startswith("defaultNumberOfNamespaceBundles=4: at most 4 of the 5 workers")
+
+
+@pytest.mark.daemon
+@pytest.mark.parametrize(("module", "is_loaded"), [("daemon", False), ("controller", True)])
+def test_the_metrics_library_is_loaded_before_a_fork_else_with_the_first_scrape(
+    module: str, is_loaded: bool
+) -> None:
+    program = (
+        f"import sys, magnetar_broker.server.{module}; print('prometheus_client' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True)
+    assert ran.stdout.decode().strip() == str(is_loaded)
