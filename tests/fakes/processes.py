@@ -6,6 +6,7 @@ from magnetar_broker.base.runtime import NamesRuntime
 from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
 from magnetar_broker.config.listeners import ListenerUrls
+from magnetar_broker.names.balancing import Balancing
 from magnetar_broker.names.bundle_owners import BundleOwners
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.names.distributed import DistributedResidence
@@ -20,6 +21,7 @@ from magnetar_broker.server.admin.linked_owners import serve_operations
 from magnetar_broker.server.children import name_of
 from magnetar_broker.server.health import HealthCheck
 from magnetar_broker.server.linked_health import serve_health
+from magnetar_broker.topic.load import serve_load
 from magnetar_broker.topic.requests import serve_residence
 from magnetar_broker.topic.residence import LocalResidence
 from magnetar_proto.names import TopicName
@@ -47,6 +49,12 @@ class Worker:
         health = HealthCheck(self.broker, lambda topic: self.owners.worker_of(topic) == number)
         serve_health(health, joined.right)
         serve_operations(self.broker, joined.right)
+        self.processor_seconds = 0.0
+        """What it says that it has taken."""
+        serve_load(self.broker.topics, self.owners, engine.clock, self._used, joined.right)
+
+    def _used(self) -> tuple[float, float]:
+        return self.processor_seconds, self.broker.engine.clock.now_ms() / 1000
 
     def _new_owner(self, topic: TopicName) -> str:
         owner = self.owners.worker_of(topic)
@@ -74,6 +82,7 @@ class Processes:
         self.placement = Placement(self.owners, stored, links, runtime)
         self.residence = DistributedResidence(self.placement, links, runtime)
         self.directory = Directory(settings, runtime, self.placement, self.residence, self.policies)
+        Balancing(settings, self.directory, self.placement, links).register()
         self.requests = NameRequests(self.directory, self.placement, self.residence, self.policies)
         self.workers = [self.new_worker(number) for number in range(workers)]
 

@@ -261,13 +261,13 @@ COMPATIBLE = _table(
             gcsManagedLedgerOffloadReadBufferSizeInBytes=1048576
             gcsManagedLedgerOffloadServiceAccountKeyFile=
             fileSystemProfilePath=conf/filesystem_offload_core_site.xml fileSystemURI=""",
-        "tunes sharing bundles among brokers, and this broker is the only one": f"""
-            failureDomainsEnabled=false preferLaterVersions=false loadBalancerEnabled=true|false
+        "tunes how brokers share bundles otherwise than here: workers share them by the processor "
+        "time that each uses": f"""
+            failureDomainsEnabled=false preferLaterVersions=false
             loadBalancerReportUpdateThresholdPercentage=10
             loadBalancerReportUpdateMinIntervalMillis=5000
             loadBalancerReportUpdateMaxIntervalMinutes=15
-            loadBalancerHostUsageCheckIntervalMinutes=1 loadBalancerSheddingEnabled=true
-            loadBalancerSheddingIntervalMinutes=1 loadBalancerSheddingGracePeriodMinutes=30
+            loadBalancerHostUsageCheckIntervalMinutes=1
             loadBalancerBrokerMaxTopics=50000 loadBalancerBrokerOverloadedThresholdPercentage=85
             loadBalancerResourceQuotaUpdateIntervalMinutes=15
             loadBalancerAutoBundleSplitEnabled=true loadBalancerAutoUnloadSplitBundlesEnabled=true
@@ -281,7 +281,6 @@ COMPATIBLE = _table(
             defaultNamespaceBundleSplitAlgorithm=range_equally_divide
             loadBalancerLoadSheddingStrategy=ThresholdShedder lowerBoundarySheddingEnabled=false
             loadBalancerLoadPlacementStrategy=LeastLongTermMessageRate
-            loadBalancerBrokerThresholdShedderPercentage=10
             loadBalancerAverageResourceUsageDifferenceThresholdPercentage=10
             loadBalancerMsgRateDifferenceShedderThreshold=50
             loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold=4

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from ipaddress import ip_address
 from typing import get_type_hints
 
+from magnetar_broker.config.sections.balancing import LoadBalancing
 from magnetar_broker.config.sections.delivery import DelayedDelivery, Subscriptions
 from magnetar_broker.config.sections.network import Network, Processes
 from magnetar_broker.config.sections.policies import (
@@ -28,6 +29,7 @@ from magnetar_broker.config.values import Key
 @dataclass(frozen=True, kw_only=True)
 class Settings(
     Processes,
+    LoadBalancing,
     Network,
     Storage,
     Publishing,
@@ -63,6 +65,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
     title: _keys(section)
     for title, section in {
         "Processes": Processes,
+        "Load balancing": LoadBalancing,
         "Network": Network,
         "Storage": Storage,
         "Publishing": Publishing,

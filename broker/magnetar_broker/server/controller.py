@@ -8,6 +8,7 @@ from magnetar_broker.base.metadata_keys import TOPICS, topic_of_names
 from magnetar_broker.base.runtime import NamesRuntime
 from magnetar_broker.links.link import Link
 from magnetar_broker.links.metadata_server import MetadataServer, settled
+from magnetar_broker.names.balancing import Balancing
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.names.distributed import DistributedResidence
 from magnetar_broker.names.placement import Placement
@@ -79,6 +80,7 @@ class Controller:
         residence = DistributedResidence(placement, links, runtime)
         policies = SharedPolicies(metadata, settings)
         directory = Directory(settings, runtime, placement, residence, policies)
+        Balancing(settings, directory, placement, links).register()
         requests = NameRequests(directory, placement, residence, policies)
         process.meet(partial(self._meet, metadata, requests))
         page = JoinedPage(

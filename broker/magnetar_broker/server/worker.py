@@ -1,6 +1,7 @@
 """A worker: one of the processes of a broker that serve its topics."""
 
 import asyncio
+import time
 from functools import partial
 
 from magnetar_broker.broker import Broker
@@ -30,6 +31,7 @@ from magnetar_broker.server.passing import Passing
 from magnetar_broker.server.process import Process
 from magnetar_broker.server.several import Prepared, bundle_owners
 from magnetar_broker.server.upstreams import Upstreams
+from magnetar_broker.topic.load import serve_load
 from magnetar_broker.topic.requests import serve_residence
 from magnetar_broker.topic.residence import LocalResidence
 from magnetar_proto.names import TopicName
@@ -108,6 +110,7 @@ class Worker:
         )
         listener = Listener(broker, process.stretches, self._descriptors, upstreams)
         serve_residence(residence, controller)
+        serve_load(broker.topics, self._owners, process.clock, _used, controller)
         serve_operations(broker, controller)
         serve_health(HealthCheck(broker, self._serves), controller)
         page = BrokerPage(
@@ -174,3 +177,8 @@ class Worker:
         """The URL that stands for the worker that serves a topic; blank if it is this one."""
         other = self._other(topic)
         return "" if other is None else f"pulsar://{self._owners.address_of(other)}"
+
+
+def _used() -> tuple[float, float]:
+    """The processor time that this process has taken, and the time, in seconds."""
+    return time.process_time(), time.monotonic()

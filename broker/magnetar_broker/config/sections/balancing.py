@@ -1,0 +1,59 @@
+"""Sharing of load among the workers of a broker."""
+
+from typing import Annotated
+
+from magnetar_broker.config.domains import FLAG
+from magnetar_broker.config.sections.section import section
+from magnetar_broker.config.values import Integer, Key
+
+
+@section
+class LoadBalancing:
+    """Bundles among the workers of a broker; without effect in a broker of one process."""
+
+    load_balancer_enabled: Annotated[
+        bool,
+        Key(
+            "loadBalancerEnabled",
+            FLAG,
+            "Measure the processor time of workers, give new bundles to those that use least, and "
+            "move bundles from busy to idle ones. If false, each worker gets as many.",
+        ),
+    ] = True
+    load_balancer_shedding_enabled: Annotated[
+        bool,
+        Key(
+            "loadBalancerSheddingEnabled",
+            FLAG,
+            "Move bundles to balance the load. If false, only new ones are given by load.",
+        ),
+    ] = True
+    load_balancer_shedding_interval_minutes: Annotated[
+        int,
+        Key(
+            "loadBalancerSheddingIntervalMinutes",
+            Integer(1),
+            "The interval in which loads are compared. One bundle moves at most, if a worker was "
+            "the busiest in two intervals.",
+            unit="min",
+        ),
+    ] = 1
+    load_balancer_broker_threshold_shedder_percentage: Annotated[
+        int,
+        Key(
+            "loadBalancerBrokerThresholdShedderPercentage",
+            Integer(0, 100),
+            "A bundle moves if the busiest worker uses more than the average of all by this "
+            "part of a core.",
+            unit="%",
+        ),
+    ] = 10
+    load_balancer_shedding_grace_period_minutes: Annotated[
+        int,
+        Key(
+            "loadBalancerSheddingGracePeriodMinutes",
+            Integer(0),
+            "A bundle that was moved to balance the load stays for so long.",
+            unit="min",
+        ),
+    ] = 30

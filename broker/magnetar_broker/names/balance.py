@@ -1,0 +1,51 @@
+"""Which bundle to move so that the workers of a broker share their load: pure decisions.
+
+The load of a worker is the processor time that it takes, in cores; that of a bundle is its
+worker's, in proportion to the bundle's traffic.
+"""
+
+from collections.abc import Container, Mapping
+from typing import NamedTuple
+
+MIN_GAIN = 0.02
+"""Cores by which a move must lower the load of the busier of two workers: less is not worth it."""
+
+
+class Bundle(NamedTuple):
+    """A bundle of a namespace, by its range of hashes."""
+
+    namespace: str
+    range: str
+
+
+class Imbalance(NamedTuple):
+    """The worker that has most to do, and the one that has least."""
+
+    busiest: int
+    idlest: int
+
+
+def find_imbalance(loads: Mapping[int, float], threshold: float) -> Imbalance | None:
+    """The extremes if the highest load of a worker exceeds the average by more than `threshold`."""
+    busiest, idlest = max(loads, key=loads.__getitem__), min(loads, key=loads.__getitem__)
+    average = sum(loads.values()) / len(loads)
+    return Imbalance(busiest, idlest) if loads[busiest] > average + threshold else None
+
+
+def choose(
+    traffic: Mapping[Bundle, float], kept: Container[Bundle], busiest: float, idlest: float
+) -> Bundle | None:
+    """The bundle of the busiest worker whose move makes two loads most alike; none of `kept`.
+
+    `traffic` is that of all bundles of this worker.  None if no move lowers the higher load by
+    `MIN_GAIN`: a bundle with all the traffic would be as much for the other worker.
+    """
+    total = sum(traffic.values())
+    best, lowest = None, busiest - MIN_GAIN
+    for bundle in sorted(traffic):
+        if traffic[bundle] > 0 and bundle not in kept:
+            part = busiest * traffic[bundle] / total
+            higher = max(busiest - part, idlest + part)
+            if higher < lowest:
+                best, lowest = bundle, higher
+    return best

@@ -1,0 +1,59 @@
+"""What a worker tells the controller of its load, which decides where bundles are."""
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from magnetar_broker.base.meter import Meter
+from magnetar_broker.base.periodic_jobs import PAUSE_EVERY, Named
+from magnetar_broker.links.link import Link
+from magnetar_broker.names.balancing import TRAFFIC, USED
+from magnetar_broker.names.bundle_owners import BundleOwners, Placed
+from magnetar_storage.world.runtime import Clock, yield_turn
+
+
+class Measured(Named, Protocol):
+    """A topic, as far as its traffic."""
+
+    @property
+    def meter(self) -> Meter: ...
+
+
+def serve_load(
+    topics: Iterable[Measured],
+    owners: BundleOwners,
+    clock: Clock,
+    used: Callable[[], tuple[float, float]],
+    link: Link,
+) -> None:
+    """Answer the requests of `Balancing`.
+
+    `used` is the processor time that this process has taken, and the time; both in seconds, from
+    any beginning.
+    """
+
+    async def traffic() -> list[tuple[str, str, float]]:
+        """Namespace, bundle and traffic of every bundle that has any.
+
+        Traffic is the messages and KiB a second, in and out, of the last window of rates: a
+        message costs about as much processor time as a KiB.
+        """
+        placed: dict[str, Placed] = {}
+        rates: dict[tuple[str, int], float] = {}
+        for count, topic in enumerate(topics, 1):
+            if count % PAUSE_EVERY == 0:
+                await yield_turn(clock)
+            messages_in, bytes_in, messages_out, bytes_out = topic.meter.rates
+            rate = messages_in + messages_out + (bytes_in + bytes_out) / 1024
+            namespace = topic.name.namespace_name
+            known = placed.get(namespace) or owners.of(namespace)
+            if rate > 0 and known is not None:
+                # One table for the whole answer: it may change while this waits.
+                placed[namespace] = known
+                bundle = namespace, known.bundles.index_of(topic.name)
+                rates[bundle] = rates.get(bundle, 0.0) + rate
+        return [
+            (namespace, placed[namespace].bundles.ranges[index], rate)
+            for (namespace, index), rate in rates.items()
+        ]
+
+    link.serve({USED: used, TRAFFIC: traffic})
