@@ -268,13 +268,6 @@ class RawClient:
         """The next MESSAGE."""
         return self.await_frame(lambda frame: frame.kind == Kind.MESSAGE)
 
-    def next_messages(self) -> list[Received]:
-        """The next MESSAGE and those that came along with it."""
-        messages = [self.next_message()]
-        while any(frame.kind == Kind.MESSAGE for frame in self._waiting):
-            messages.append(self.next_message())
-        return messages
-
     def has_message(self) -> bool:
         """Whether a MESSAGE has arrived that was not read yet."""
         return any(frame.kind == Kind.MESSAGE for frame in self._waiting)

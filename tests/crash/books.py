@@ -123,21 +123,32 @@ class AckBook:
     """Everything up to here was acknowledged cumulatively, `part` of the next entry too."""
     part: tuple[Place, int] | None = None
     mark_life: int = -1
+    mark_moves: int = 0
+    """So many moves of the topic had begun when that was answered."""
     _states: dict[int, bytearray] = field(default_factory=lambda: defaultdict(bytearray))
     _parts: dict[Place, int] = field(default_factory=dict)
+    _moves: dict[int, bytearray] = field(default_factory=lambda: defaultdict(bytearray))
+    """By ledger and entry, the same of its last individual acknowledgement."""
 
-    def came(self, place: Place, unacked: int, life: int) -> bool:
-        """Messages `unacked` (a mask) of an entry came; whether some of it had come before."""
+    def came(self, place: Place, unacked: int, life: int, moves: int = 0) -> bool:
+        """Messages `unacked` (a mask) of an entry came; whether some of it had come before.
+
+        `moves` of the topic were over before the connection was made.  If one has begun since, the
+        connection may bring what a former owner sent, though the next one has sent it too, and its
+        acknowledgement was answered.
+        """
         ledger, entry = place
         states = self._states[ledger]
         if entry >= len(states):
             states.extend(bytes(entry + 1024 - len(states)))
         before = states[entry]
         if before & ACKED:
-            self._report(place, life, "individually")
-        elif unacked & self._parts.get(place, 0):
-            self._report(place, life, f"by batch index, {self._parts[place]:#x} of {unacked:#x}")
-        elif life > self.mark_life:
+            if moves >= self._moves_of(place):
+                self._report(place, life, "individually")
+        elif unacked & (part := self._parts.get(place, 0)):
+            if moves >= self._moves_of(place):
+                self._report(place, life, f"by batch index, {part:#x} of {unacked:#x}")
+        elif (life, moves) > (self.mark_life, self.mark_moves) and moves >= self.mark_moves:
             if place <= self.mark:
                 self._report(place, life, f"cumulatively up to {self.mark}")
             elif self.part is not None and self.part[0] == place and self.part[1] & unacked:
@@ -150,21 +161,36 @@ class AckBook:
         if len(self.again) == 1:
             self.alarm(self.again[0])
 
-    def acked(self, ids: Iterable[tuple[Place, int]]) -> None:
-        """An answer came: messages of these entries (a mask; 0: all) are acknowledged."""
+    def _moves_of(self, place: Place) -> int:
+        moves = self._moves.get(place[0], b"")
+        return moves[place[1]] if place[1] < len(moves) else 0
+
+    def acked(self, ids: Iterable[tuple[Place, int]], moves: int = 0) -> None:
+        """An answer came: messages of these entries (a mask; 0: all) are acknowledged.
+
+        So many `moves` of the topic have begun.
+        """
         for place, mask in ids:
+            if moves:
+                self._note_moves(place, moves)
             if mask:
                 self._parts[place] = self._parts.get(place, 0) | mask
             else:
                 self._parts.pop(place, None)
                 self._states[place[0]][place[1]] |= ACKED
 
-    def acked_up_to(self, place: Place, mask: int, life: int) -> None:
+    def _note_moves(self, place: Place, moves: int) -> None:
+        noted = self._moves[place[0]]
+        if place[1] >= len(noted):
+            noted.extend(bytes(place[1] + 1024 - len(noted)))
+        noted[place[1]] = min(moves, 255)
+
+    def acked_up_to(self, place: Place, mask: int, life: int, moves: int = 0) -> None:
         """A cumulative ack was answered: all before, and these messages of the entry (0: all)."""
         before = (place[0], place[1] - 1) if mask else place
         if before >= self.mark:
             self.mark, self.part = before, (place, mask) if mask else None
-            self.mark_life = life
+            self.mark_life, self.mark_moves = life, moves
 
     def is_acked(self, place: Place) -> bool:
         """Whether a whole entry was acknowledged with an answer."""

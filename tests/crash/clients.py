@@ -18,11 +18,12 @@ import pulsar
 from crash.lives import Setup
 from crash.record import Key, Message, Record, Report, few
 from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.acks import encode_ack
 from magnetar_proto.batch import decode_batch
 from magnetar_proto.entries import parse_metadata
 from magnetar_proto.ids import ack_set_to_mask, mask_to_ack_set
 from official import TIMEOUT_MS, connect
-from raw_client import Closed, RawClient, Received, id_of
+from raw_client import Closed, Kind, RawClient, Received, id_of
 
 AUDIT, CUMULATIVE, HOLES, ANSWERED = "audit", "cumulative", "holes", "answered"
 POLL_MS = 100
@@ -205,21 +206,23 @@ def key_of(message: pulsar.Message) -> Key:
 def _receive(run: Clients, consumer: pulsar.Consumer) -> tuple[pulsar.Message, int] | None:
     """A message and the life in which it came; None to look around and try again.
 
-    What is left in the client of a lost connection is dropped here: it will be delivered
-    again, and an ack of it would go nowhere.  What a new broker sends before it is known to be
-    ready belongs to its life.
+    What may be left in the client of a lost connection is taken without more: it will be delivered
+    again, and an ack of it would go nowhere.  But it came: a kill during a move may be of a process
+    that does not serve the topic, and the client keeps what it has when it connects again.  What a
+    new broker sends before it is known to be ready belongs to its life.
     """
     lives = run.lives
     kills, life, coming = lives.kills, lives.life, lives.coming
+    connected = consumer.is_connected()
     try:
         message = consumer.receive(timeout_millis=POLL_MS)
     except pulsar.Timeout:
         return None
-    if not consumer.is_connected() or lives.kills != kills:
-        return None
-    if life is None and coming:
+    connected &= consumer.is_connected()
+    if connected and life is None and coming:
         life = lives.await_life(CATCH_UP_SECONDS)
-    if life is None or life != lives.life:
+    if not connected or life is None or life != lives.life or lives.kills != kills:
+        run.record.glimpsed(consumer.subscription_name(), key_of(message))
         return None
     return message, life
 
@@ -298,14 +301,16 @@ def _consume_until_closed(run: Clients, client: RawClient, life: int) -> None:
         raise Closed(answer.message)
     assert isinstance(answer, pb.CommandSuccess), answer
     client.flow(PERMITS)
-    while not run.stop_consuming.is_set():
+    while not run.stop_consuming.is_set() and run.lives.kills == life:
         acks: list[tuple[int, int, tuple[int, ...]]] = []
         acked: list[Key] = []
         permits = 0
         try:
-            messages = client.next_messages()
+            messages = [unless_closed(client, Kind.MESSAGE)]
         except TimeoutError:
             return  # nothing to do; what is missing in the end will be reported then
+        while client.has_message():
+            messages.append(client.next_message())
         for received in messages:
             keys, mask, size = _choose(run, received, life)
             permits += size
@@ -315,12 +320,22 @@ def _consume_until_closed(run: Clients, client: RawClient, life: int) -> None:
                 acked += keys
         if acks:
             at = time.monotonic()
-            answer = client.ack(acks)
+            request_id = client.next_request()
+            client.send_bytes(encode_ack(1, pb.CommandAck.Individual, acks, request_id))
+            answer = unless_closed(client, Kind.ACK_RESPONSE).command
             if answer.HasField("error") and answer.error == ENDING:
                 raise Closed(answer.message)
             assert not answer.HasField("error"), answer
             run.record.ack_answered(ANSWERED, acked, life, at)
         client.flow(permits)
+
+
+def unless_closed(client: RawClient, kind: int) -> Received:
+    """The next frame of a kind; `Closed` if the consumer is closed before, for its topic moves."""
+    frame = client.await_frame(lambda frame: frame.kind in (kind, Kind.CLOSE_CONSUMER))
+    if frame.kind != kind:
+        raise Closed("its topic is unloaded")
+    return frame
 
 
 def _choose(run: Clients, received: Received, life: int) -> tuple[list[Key], int, int]:

@@ -169,8 +169,13 @@ class Consumer:
         return True
 
     def _messages(self, frames: list[Frame]) -> None:
-        if self._life != self.topic.lives.kills:
+        lives, wire = self.topic.lives, self._wire
+        if self._life != lives.kills:
             return  # what is left of a broker that was killed
+        if wire.moves != lives.moves_begun:  # it may be what a former owner has sent
+            if not lives.moving:
+                wire.end("the topic was moved")
+            return
         acks, nacks = [], []
         for frame in frames:
             message, place, age = self._take(frame)

@@ -1,6 +1,9 @@
 """What every process of a torture knows about the broker: when it lives, and what went wrong."""
 
 import multiprocessing
+import time
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +21,12 @@ class Lives:
     """A *life* is the time between two kills of the process that serves a topic, numbered by the
     kills before it.
 
-    Only one process calls `killed`, `starting` and `started`; all may look.
+    A move to another process ends no life: what is promised holds on.  But clients may still read
+    what the former owner has sent when the next one has sent it again, and what they have on the
+    way to the former owner is lost, so moves are counted as well.
+
+    Only one process calls `killed`, `starting`, `started`, `move_begins` and `move_ends`; all may
+    look.
     """
 
     def __init__(self) -> None:
@@ -26,6 +34,9 @@ class Lives:
         self._kills = CONTEXT.Value("i", 0, lock=False)
         self._life = CONTEXT.Value("i", 0, lock=False)
         self._coming = CONTEXT.Value("b", 0, lock=False)
+        self._moves_begun = CONTEXT.Value("i", 0, lock=False)
+        self._moves_ended = CONTEXT.Value("i", 0, lock=False)
+        self._moved_at = CONTEXT.Value("d", 0.0, lock=False)
 
     @property
     def kills(self) -> int:
@@ -47,6 +58,35 @@ class Lives:
     def connectable(self) -> int | None:
         """The life that a connection made now belongs to; None if that is unknown."""
         return self.kills if self.coming or self.life is not None else None
+
+    @property
+    def moves_begun(self) -> int:
+        """How many moves to another process were asked for."""
+        return int(self._moves_begun.value)
+
+    @property
+    def moves_ended(self) -> int:
+        """How many of them are over, whatever came of them."""
+        return int(self._moves_ended.value)
+
+    @property
+    def moving(self) -> bool:
+        """Whether a move is under way."""
+        return self.moves_begun != self.moves_ended
+
+    @property
+    def moved_at(self) -> float:
+        """When the last move was over, by the monotonic clock; 0 if there was none."""
+        return float(self._moved_at.value)
+
+    def move_begins(self) -> None:
+        """It is about to be moved to another process."""
+        self._moves_begun.value += 1
+
+    def move_ends(self) -> None:
+        """It was moved, or the move has failed."""
+        self._moved_at.value = time.monotonic()
+        self._moves_ended.value += 1
 
     def killed(self) -> None:
         """The broker is about to be killed."""
@@ -84,6 +124,9 @@ class WorkersLives:
         self.workers = workers
         """How many the broker has; there may be others after every start."""
         self._of_bundles = [Lives() for _ in range(BUNDLES)]
+        self._owners: list[set[int]] = [set() for _ in range(BUNDLES)]
+        """The workers that may have topics of each bundle; two during a move."""
+        self._lock = CONTEXT.RLock()
 
     def of(self, topic: str) -> Lives:
         """Those of the process that serves a topic."""
@@ -92,6 +135,39 @@ class WorkersLives:
     def all(self) -> list[Lives]:
         """Those that end with the broker."""
         return self._of_bundles
+
+    # Owners: for the process that kills and moves ---------------------------------------------
+
+    def unchanged(self) -> AbstractContextManager[bool]:
+        """No owner changes until the block ends."""
+        return self._lock
+
+    def placed(self, owners: Iterable[int]) -> None:
+        """The broker has started, and these are the owners of the bundles."""
+        with self._lock:
+            self._owners = [{owner} for owner in owners]
+
+    def owners_of(self, bundle: int) -> set[int]:
+        """The workers that may have topics of a bundle."""
+        return self._owners[bundle]
+
+    def of_worker(self, number: int) -> list[Lives]:
+        """Those that end with a worker now."""
+        pairs = zip(self._of_bundles, self._owners, strict=True)
+        return [lives for lives, owners in pairs if number in owners]
+
+    def move_begins(self, bundle: int, new: int) -> None:
+        """A bundle is about to be moved to a worker."""
+        with self._lock:
+            self._owners[bundle] = self._owners[bundle] | {new}
+            self._of_bundles[bundle].move_begins()
+
+    def move_ends(self, bundle: int, owner: int | None) -> None:
+        """It has this owner now; None if the move failed, so that any of them may have topics."""
+        with self._lock:
+            if owner is not None:
+                self._owners[bundle] = {owner}
+            self._of_bundles[bundle].move_ends()
 
 
 @dataclass

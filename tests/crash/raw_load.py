@@ -189,7 +189,7 @@ class Consumer:
         unacked = (1 << (metadata.num_messages_in_batch or 1)) - 1
         if message.ack_set:
             unacked &= ack_set_to_mask(message.ack_set)
-        again = self.book.came(place, unacked, self._life)
+        again = self.book.came(place, unacked, self._life, self._wire.moves)
         return place, unacked.bit_count(), unacked, again
 
     def _acknowledge_each(self, found: list[tuple[Place, int, int, bool]]) -> None:
@@ -206,7 +206,9 @@ class Consumer:
             ids.append((place, acked if left else 0))
             wire_ids.append((*place, mask_to_ack_set(left)))
         if ids:
-            self._send(pb.CommandAck.Individual, wire_ids, lambda: self.book.acked(ids))
+            self._send(
+                pb.CommandAck.Individual, wire_ids, lambda moves: self.book.acked(ids, moves)
+            )
 
     def _acknowledge_up_to(self, place: Place, _: int, unacked: int, again: bool) -> None:
         """Now and then only up to the middle of the batch."""
@@ -219,10 +221,11 @@ class Consumer:
         self._send(
             pb.CommandAck.Cumulative,
             [(*place, mask_to_ack_set(left))],
-            lambda: self.book.acked_up_to(place, mask, life),
+            lambda moves: self.book.acked_up_to(place, mask, life, moves),
         )
 
-    def _send(self, kind: int, ids: list[Any], answered: Callable[[], None]) -> None:
+    def _send(self, kind: int, ids: list[Any], answered: Callable[[int], None]) -> None:
+        """`answered` is called with the number of the topic's moves that have begun by then."""
         request_id = self._wire.next_request()
 
         def on_answer(answer: "asyncio.Future[Any]") -> None:
@@ -231,7 +234,7 @@ class Consumer:
             if answer.result().HasField("error"):
                 self._topic.load.setup.alarm(f"an ack was refused: {answer.result()}")
                 return
-            answered()
+            answered(self._topic.lives.moves_begun)
             self._topic.load.tally.acks.value += len(ids)
             self._topic.look()
 
@@ -255,6 +258,7 @@ class Topic:
     def __init__(self, load: "RawLoad", kind: str, shapes: tuple[Shape, ...]) -> None:
         self.load = load
         self.name = f"persistent://public/default/{load.setup.topic}-{kind}"
+        self.lives = load.setup.lives.of(self.name)
         self.producers = [
             Producer(self, f"{kind}-{number}", shape) for number, shape in enumerate(shapes)
         ]

@@ -14,6 +14,9 @@ from crash.lives import Lives, Tally
 WINDOW_SECONDS = 1.0
 """An ack without an answer counts as safe when one was answered that was made so much later:
 time alone proves nothing while a full broker is behind."""
+SETTLED_SECONDS = 2.0
+"""So long after a move no ack without an answer is noted: it may be of a message that the former
+owner had sent, and go there."""
 SHOWN = 10
 """Problems of one kind that a report spells out."""
 
@@ -39,8 +42,15 @@ class Acked(NamedTuple):
     """When a message was acknowledged; an answered ack is safe at once."""
 
     life: int
+    moves: int
+    """So many moves of the topic had begun."""
     at: float
     answered: bool
+
+    @property
+    def stretch(self) -> tuple[int, int]:
+        """The time between two events that end connections: of kills and moves."""
+        return self.life, self.moves
 
 
 @dataclass
@@ -99,7 +109,7 @@ class Record:
         self._receipts: dict[Message, int] = {}
         self._first_life: dict[str, dict[Key, int]] = defaultdict(dict)
         self._acks: dict[str, dict[Key, Acked]] = defaultdict(dict)
-        self._answered_at: dict[int, float] = {}
+        self._answered_at: dict[tuple[int, int], float] = {}
 
     # The trap --------------------------------------------------------------------------
 
@@ -149,13 +159,21 @@ class Record:
             self._changed.notify_all()
             return life - first
 
+    def glimpsed(self, subscription: str, key: Key) -> None:
+        """A message came, maybe from a connection that is lost: nothing follows but that it did."""
+        with self._changed:
+            self.tally.deliveries.value += 1
+            self._first_life[subscription].setdefault(key, self.lives.kills)
+            self._changed.notify_all()
+
     def _came_again(self, subscription: str, key: Key, acked: Acked, life: int) -> None:
-        if acked.life == life:
+        if acked.stretch == (life, self.lives.moves_begun):
             why = "in the same life"
         elif acked.answered:
             why = "though that had been answered"
         elif self._is_safe(acked):
-            why = f"{self._answered_at[acked.life] - acked.at:.2f} s before one that was answered"
+            last = self._answered_at[acked.stretch]
+            why = f"{last - acked.at:.2f} s before one that was answered"
         else:
             self.in_window += 1
             return
@@ -164,18 +182,24 @@ class Record:
             self._alarm(self.acked_again[0])
 
     def _is_safe(self, acked: Acked) -> bool:
-        last = self._answered_at.get(acked.life, acked.at)
+        last = self._answered_at.get(acked.stretch, acked.at)
         return acked.answered or last - acked.at >= WINDOW_SECONDS
 
     def acked(self, subscription: str, keys: Sequence[Key], life: int, at: float) -> None:
-        """Messages of one life were acknowledged in it; not noted when that is over."""
-        self._note(subscription, keys, Acked(life, at, False))
+        """Messages of one life were acknowledged in it.
+
+        It is not noted when that is over, nor while the topic moves.
+        """
+        moves = self.lives.moves_begun
+        if not self.lives.moving and at - self.lives.moved_at >= SETTLED_SECONDS:
+            self._note(subscription, keys, Acked(life, moves, at, False))
 
     def ack_answered(self, subscription: str, keys: Sequence[Key], life: int, at: float) -> None:
         """It was done, and the answer came."""
         with self._changed:
-            self._answered_at[life] = max(at, self._answered_at.get(life, at))
-            self._note(subscription, keys, Acked(life, at, True))
+            acked = Acked(life, self.lives.moves_begun, at, True)
+            self._answered_at[acked.stretch] = max(at, self._answered_at.get(acked.stretch, at))
+            self._note(subscription, keys, acked)
             self._promised(Promise.ACK)
 
     def _note(self, subscription: str, keys: Sequence[Key], acked: Acked) -> None:

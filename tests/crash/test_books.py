@@ -141,3 +141,25 @@ def test_a_topic_is_judged_as_a_whole() -> None:
         "stored by no known producer" in verdict([one], [], [*stored, Stored("q", 0, (1, 2), 1)])[0]
     )
     assert "never came to sub" in verdict([one], [book((1, 0))], stored)[0]
+
+
+def test_a_former_owner_may_have_sent_what_is_acknowledged_to_the_next_one() -> None:
+    made = book(FIRST, SECOND)
+    made.acked([(FIRST, 0), (SECOND, 0b0011)], moves=1)
+    made.came(FIRST, 0b1111, 0, moves=0)
+    made.came(SECOND, 0b1111, 0, moves=0)
+    assert not made.again
+    made.came(FIRST, 0b1111, 0, moves=1)
+    assert "individually" in made.again[0]
+    made.came(SECOND, 0b1111, 0, moves=1)
+    assert "by batch index" in made.again[1]
+
+
+def test_what_is_acknowledged_cumulatively_does_not_come_again_after_a_move() -> None:
+    made = book(FIRST, SECOND)
+    made.acked_up_to(FIRST, 0, 0, moves=1)
+    made.came(FIRST, 0b1111, 0, moves=1)  # another consumer became the active one
+    made.came(SECOND, 0b1111, 0, moves=2)
+    assert not made.again
+    made.came(FIRST, 0b1111, 0, moves=2)
+    assert "cumulatively" in made.again[0]

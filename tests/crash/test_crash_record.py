@@ -1,5 +1,6 @@
 """The judge of official clients finds what it is there to find; file events are received."""
 
+from collections import Counter
 from pathlib import Path
 
 import pulsar
@@ -7,7 +8,8 @@ import pytest
 
 from crash.file_events import FileEvents
 from crash.lives import BUNDLES, Lives, Tally, WorkersLives
-from crash.record import Message, Promise, Record, Report
+from crash.moves import MoveReport
+from crash.record import SETTLED_SECONDS, Message, Promise, Record, Report
 from crash.victims import PROBES
 
 OK = pulsar.Result.Ok
@@ -141,3 +143,73 @@ def test_lives_are_those_of_the_bundle_of_a_topic() -> None:
     topics = [f"persistent://public/default/topic-partition-{number}" for number in range(BUNDLES)]
     assert {id(lives.of(topic)) for topic in topics} == {id(one) for one in lives.all()}
     assert [id(lives.of(topic)) for topic in PROBES] == [id(one) for one in lives.all()]
+
+
+# Moves ------------------------------------------------------------------------------------------
+
+
+def test_a_run_without_a_successful_move_failed() -> None:
+    report = MoveReport(failed=3, hit=Counter({"the new owner": 2}))
+    assert report.problems() == ["no bundle was moved"]
+    report.answered, report.seconds = 1, [0.25]
+    assert not report.problems()
+    assert str(report) == (
+        "1 moves of bundles were answered after 250 ms (median), 3 failed because a process "
+        "ended; 2 were hit by a kill, 2 of the new owner"
+    )
+
+
+def move(lives: Lives) -> None:
+    """The topic is moved to another process."""
+    lives.move_begins()
+    lives.move_ends()
+
+
+def test_a_move_is_no_reason_for_copies(record: Record) -> None:
+    message = Message("p", 0)
+    record.sent(message)
+    move(record.lives)
+    record.answered(message, OK)
+    assert "more often" in record.report([message, message]).problems[0]
+
+
+def test_an_answered_ack_survives_a_move(record: Record) -> None:
+    record.delivered("sub", KEY, 0)
+    record.ack_answered("sub", [KEY], 0, at=10.0)
+    move(record.lives)
+    record.delivered("sub", KEY, 0)
+    assert "though that had been answered" in record.report([]).problems[0]
+    ALARMS.clear()
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_an_ack_without_an_answer_may_be_lost_in_a_move(record: Record, moved: bool) -> None:
+    record.delivered("sub", KEY, 0)
+    record.acked("sub", [KEY], 0, at=10.0)
+    if moved:
+        move(record.lives)
+    record.delivered("sub", KEY, 0)
+    assert bool(record.report([]).problems) is not moved
+    ALARMS.clear()
+
+
+def test_acks_of_what_the_former_owner_has_sent_count_for_nothing(record: Record) -> None:
+    record.delivered("sub", KEY, 0)
+    move(record.lives)
+    record.acked("sub", [KEY], 0, at=record.lives.moved_at + SETTLED_SECONDS / 2)
+    record.delivered("sub", KEY, 0)
+    assert not record.report([]).problems
+
+
+def test_both_owners_end_the_lives_of_a_bundle_that_moves() -> None:
+    lives = WorkersLives(3)
+    lives.placed([0] * BUNDLES)
+    (first, second, *_) = lives.all()
+    lives.move_begins(0, 2)
+    assert first in lives.of_worker(0) and lives.of_worker(2) == [first] and first.moving
+    lives.move_ends(0, 2)
+    assert first not in lives.of_worker(0) and lives.of_worker(2) == [first]
+    lives.move_begins(1, 1)
+    lives.move_ends(1, None)  # it failed: either may have topics
+    assert second in lives.of_worker(0) and lives.of_worker(1) == [second]
+    assert (first.moves_begun, first.moves_ended, first.moving) == (1, 1, False)

@@ -1,6 +1,7 @@
 """What raw clients do over one connection after the other, while the broker is killed."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
@@ -19,6 +20,8 @@ class ThroughLives:
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
+        self._wires: dict[str, dict[Wire, int]] = defaultdict(dict)
+        """By topic, the connections that are worked over, and the life of each."""
 
     def spawn(self, work: Work, topic: str) -> "asyncio.Task[None]":
         """Begin to work on a topic; what fails ends the whole torture."""
@@ -41,21 +44,37 @@ class ThroughLives:
     async def _over_one(self, work: Work, topic: str) -> bool:
         """Work over one connection; whether it is done."""
         lives = self.setup.lives.of(topic)
-        life = lives.connectable
+        life, moves = lives.connectable, lives.moves_ended
         if life is None:
             return False
         wire = await dial_owner(self.setup.port, topic)
+        wire.moves = moves
         try:
             if life != lives.connectable:
                 return False
+            self._begin(wire, life, topic)
             await work(wire, life)
             return not wire.gone.done()
         finally:
-            if wire.lost and life == lives.kills:
+            self._wires[topic].pop(wire, None)
+            # One that was made before a move may go to a process that only relays.
+            if wire.lost and life == lives.kills and moves == lives.moves_begun:
                 self.setup.alarm(
                     f"{topic}: a connection ended ({wire.why}), and its process was not killed"
                 )
             wire.end("done")
+
+    def _begin(self, wire: Wire, life: int, topic: str) -> None:
+        """All work over connections of one life.
+
+        A kill during a move ends the life of topics that had been moved already, or were not yet:
+        connections to these stay.
+        """
+        wires = self._wires[topic]
+        for other, earlier in wires.items():
+            if earlier < life:
+                other.end("it is of an earlier life")
+        wires[wire] = life
 
 
 async def first(awaited: Iterable["asyncio.Future[None]"], seconds: float | None = None) -> None:

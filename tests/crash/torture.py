@@ -6,7 +6,7 @@ read and compared, the broker is restarted in good order, compared again, and th
 emptied.
 
 With several workers a kill is of one of its processes or of all (`victims.py`), and the number of
-workers changes.
+workers changes.  Meanwhile bundles of topics are moved between the workers (`moves.py`).
 """
 
 import random
@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,10 @@ from crash.clients import Clients
 from crash.delivery_load import delivery_load
 from crash.file_events import FileEvents
 from crash.lives import BUNDLES, CONTEXT, Setup, WorkersLives
+from crash.moves import Mover, MoveReport
 from crash.raw_load import raw_load
 from crash.record import Promise, Report, few
-from crash.victims import Trouble, Victim, WholeBroker, some_victim
+from crash.victims import Trouble, Victim, WholeBroker, Worker, some_victim
 from magnetar_broker.verify import check
 from magnetar_proto import PulsarApi_pb2 as pb
 from raw_client import RawClient
@@ -48,6 +50,10 @@ LONGEST_START_SECONDS = 1.0
 RECOVERY_SECONDS = 5.0
 """Until a start writes something, at most."""
 KILLS_OF_A_CYCLE = 8
+KILLED_IN_MOVE = 0.4
+"""How often a process of several is killed in a move."""
+LONGEST_MOVE_SECONDS = 0.1
+"""Between the beginning of a move and the kill."""
 START_SECONDS = 60
 END_SECONDS = 400
 FILES = {
@@ -84,6 +90,8 @@ class Summary:
     cycles: int = 0
     kills: Counter[str] = field(default_factory=Counter)
     ready_seconds: list[float] = field(default_factory=list)
+    moves: MoveReport | None = None
+    """None with one worker."""
 
     def __str__(self) -> str:
         starts = sorted(self.ready_seconds)
@@ -92,6 +100,7 @@ class Summary:
             f"{self.cycles} cycles, {self.kills.total()} kills: {kinds}",
             f"ready again after {starts[len(starts) // 2]:.2f} s (median), {starts[-1]:.2f} s at "
             "most",
+            *([] if self.moves is None else [str(self.moves)]),
             str(self.report),
         ])  # fmt: skip
 
@@ -181,10 +190,17 @@ class Torture:
         """Kill the broker so many times, in as many eras as that takes."""
         stores = ["", *(f"workers/{number}/" for number in range(1, self._workers))]
         folders = [f"{store}{name}" for store in stores for name in ("", "segments", "journal")]
-        with FileEvents(self.broker.data_dir, *filter(None, folders)) as events:
-            self._events = events
-            while self.summary.cycles < self.cycles and not self.summary.report.problems:
-                self._era(min(CYCLES_OF_AN_ERA, self.cycles - self.summary.cycles))
+        self._mover = Mover(self.broker, self._lives, self.seed, self._alarms.put)
+        try:
+            with FileEvents(self.broker.data_dir, *filter(None, folders)) as events:
+                self._events = events
+                while self.summary.cycles < self.cycles and not self.summary.report.problems:
+                    self._era(min(CYCLES_OF_AN_ERA, self.cycles - self.summary.cycles))
+        finally:
+            self._mover.end()
+        if self._workers > 1:
+            self.summary.moves = self._mover.report
+            self.summary.report.problems += self.summary.moves.problems()
         if "Traceback" in self.broker.log:
             self.summary.report.problems.append(
                 f"the broker met a defect, see {self.broker.log_path}"
@@ -206,16 +222,21 @@ class Torture:
             here.start()
             for child in children:
                 child.start()
+            self._mover.load(name)
+            self._mover.go_on()
+            self._mover.await_answer()
             for _ in range(cycles):
                 try:
                     self._cycle()
                 except Trouble as trouble:
                     self._alarms.put(str(trouble))
                 if not self._alarms.empty():
+                    self._mover.rest()
                     self.broker.kill()  # leave everything as it is
                     self.summary.report.problems += list(self._raised())
                     return
             self._live()
+            self._mover.rest()
             began = time.monotonic()
             for child in children:
                 child.stop()
@@ -268,6 +289,8 @@ class Torture:
         before = self._figures()
         began = time.monotonic()
         moment = self._random.choice(MOMENTS)
+        if self._lives.workers > 1 and self._random.random() < KILLED_IN_MOVE:
+            moment = "in a move"
         victim = some_victim(self.broker, self._lives, self._random)
         workers = self._lives.workers
         self._live()
@@ -284,6 +307,7 @@ class Torture:
             kinds.append(self._start_and_kill())
         began = time.monotonic()
         victim.recover()
+        self._mover.recovered(victim)
         self.summary.ready_seconds.append(time.monotonic() - began)
         self.summary.kills.update(kinds)
         self.summary.cycles += 1
@@ -317,13 +341,31 @@ class Torture:
                 self._delay()
             else:
                 moment = "at random"
+        elif moment == "in a move":
+            if not self._await_move(victim):
+                moment = "at random"
         elif moment != "at random":
             promise = Promise.RECEIPT if "receipt" in moment else Promise.ACK
-            if self._here.record.kill_at_next(promise, victim.strike, LONGEST_WAIT_SECONDS):
+            strike = partial(self._strike, victim)
+            if self._here.record.kill_at_next(promise, strike, LONGEST_WAIT_SECONDS):
                 return moment
             moment = "at random"
-        victim.strike()
+        self._strike(victim)
         return moment
+
+    def _strike(self, victim: Victim) -> None:
+        self._mover.strikes(victim)
+        victim.strike()
+
+    def _await_move(self, victim: Victim) -> bool:
+        """Return in the midst of a move, of which a worker to be killed is one of the owners."""
+        move = self._mover.await_move(LONGEST_WAIT_SECONDS)
+        if move is None:
+            return False
+        if isinstance(victim, Worker):
+            victim.number = self._random.choice((move.former, move.new))
+        time.sleep(self._random.choice((0.0, self._random.uniform(0, LONGEST_MOVE_SECONDS))))
+        return True
 
     def _start_and_kill(self) -> str:
         """Start it, and kill it before it is ready or just then."""

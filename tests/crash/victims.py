@@ -42,6 +42,26 @@ class Trouble(Exception):
     """The broker does what it must not."""
 
 
+def owners_of_probes(broker: RunningBroker) -> list[int]:
+    """The number of the worker that owns each bundle; `Trouble` if they cannot be found."""
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            with RawClient(broker.port) as client:
+                return [owner_of(client, topic) for topic in PROBES]
+        except (Closed, OSError) as error:
+            if time.monotonic() > deadline:
+                raise Trouble(f"topics cannot be looked up: {error}") from error
+            time.sleep(RETRY_SECONDS)
+
+
+def owner_of(client: RawClient, topic: str) -> int:
+    """The number of the worker that serves a topic; `Closed` if it is not found now."""
+    process = process_of(client.request(pb.CommandLookupTopic(topic=topic, request_id=0)))
+    named = re.match(r"worker-(\d+):", process or "")
+    return 0 if named is None else int(named[1])  # a broker that is one process has no names
+
+
 def pids_of(broker: RunningBroker) -> dict[str, int]:
     """The processes of a broker besides its supervisor, by name, as it has logged them."""
     started_last = broker.log.rpartition("controller is process")
@@ -150,28 +170,25 @@ class Worker(Victim):
 
     def __init__(self, broker: RunningBroker, lives: WorkersLives, dice: random.Random) -> None:
         super().__init__(broker, lives, dice)
-        self._number = dice.randrange(lives.workers)
-        with RawClient(broker.port) as client:
-            self._ended = [lives.of(topic) for topic in PROBES if self._serves(client, topic)]
-
-    def _serves(self, client: RawClient, topic: str) -> bool:
-        found = client.request(pb.CommandLookupTopic(topic=topic, request_id=0))
-        return process_of(found) == f"worker-{self._number}:{self.broker.port}"
+        self.number = dice.randrange(lives.workers)
+        self._ended: list[Lives] = []
 
     @property
     def ended(self) -> list[Lives]:
         return self._ended
 
     def strike(self) -> None:
-        pid = pids_of(self.broker)[f"worker-{self._number}"]
+        pid = pids_of(self.broker)[f"worker-{self.number}"]
         self._process = Processes([pid])
-        self._end_lives()
-        os.kill(pid, signal.SIGKILL)
+        with self.lives.unchanged():
+            self._ended = self.lives.of_worker(self.number)
+            self._end_lives()
+            os.kill(pid, signal.SIGKILL)
 
     def recover(self) -> None:
         self._process.await_end()
         self._process.close()
-        self._begin_lives(lambda: self._await_worker(self._number))
+        self._begin_lives(lambda: self._await_worker(self.number))
 
 
 class Controller(Victim):

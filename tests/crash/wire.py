@@ -36,6 +36,8 @@ class Wire(asyncio.Protocol):
         self.why = ""
         self.lost = False
         """Whether it was not this side that ended it."""
+        self.moves = 0
+        """How many moves of its topic's bundle were over before it was made."""
         self._decoder = FrameDecoder(MAX_FRAME)
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._connected: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
