@@ -15,7 +15,8 @@ NOWHERE = Difference(
 BY_TRAFFIC = Difference(
     "`flow_or_qps_equally_divide`, and splitting the bundle `HOT`",
     "500, unless the algorithm is the default of the settings; `HOT` is the bundle of most traffic",
-    "412: traffic is not measured by bundle",
+    "412",
+    on_purpose=False,
 )
 HASH = Difference(
     "the hash of a topic's name, which is its place among the bundles",

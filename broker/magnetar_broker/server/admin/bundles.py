@@ -86,9 +86,7 @@ async def split(site: Site, request: Request) -> Response:
         raise Refused(412, f"the body has no positions: {POSITIONS} needs a list of hashes")
     name, (bundle,) = await existing_namespace(directory, request), parts_of(request, "bundle")
     if bundle == HOT:
-        raise Refused(
-            412, f"{HOT} is not known, as traffic is not measured by bundle: name one, or {LARGEST}"
-        )
+        raise Refused(412, f"{HOT} is not built yet: name a bundle, or {LARGEST}")
     hashes: list[int] = []
     if bundle == LARGEST or algorithm == bundle_splits.TOPICS:
         hashes = [hash_of(topic) for topic in await _topics(directory, name)]
