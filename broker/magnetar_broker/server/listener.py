@@ -111,6 +111,10 @@ class ClientConnection(asyncio.BufferedProtocol):
             if timer is not None:
                 timer.cancel()
         self.session.lost()
+        # Session and connection refer to each other: without this, only the garbage collector,
+        # which runs rarely, would free the two.
+        self._transport = None
+        del self.session
 
     # Called by the session ---------------------------------------------------------------
 
@@ -137,8 +141,10 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._abort_timer = self._loop.call_later(CLOSE_SECONDS, self._transport.abort)
 
     def _flush(self) -> None:
+        if self._transport is None:  # the connection is lost
+            return
         queue = self.session.take_output()
-        if not queue or self._transport is None or self._transport.is_closing():
+        if not queue or self._transport.is_closing():
             return
         if len(queue) == 1:
             self._transport.write(queue[0])

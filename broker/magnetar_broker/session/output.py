@@ -1,6 +1,10 @@
 """What is queued for one client, until its shell writes it at the end of the turn."""
 
 from collections.abc import Callable
+from typing import Any
+
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import encode
 
 OUTBOX_BYTES = 4 << 20
 """While more is queued for a client, its consumers wait."""
@@ -32,6 +36,15 @@ class Output:
             self._flush_soon()
         self._queue += buffers
         self._queued_bytes += size
+
+    def reply(self, message: Any) -> None:
+        """Queue one command."""
+        self.send(encode(message))
+
+    def ping(self) -> None:
+        """Queue a PING, unless the connection is closed."""
+        if not self.closed:
+            self.reply(pb.CommandPing())
 
     def take(self) -> list[bytes]:
         """Empty the queue: what is to be written now."""

@@ -4,13 +4,12 @@ This is the hot path of publishing.  All SENDs of one producer that arrive toget
 one run (`Sends`), so that nothing after this module happens per message.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
 from crc32c import crc32c
 
-from magnetar_broker.base.connection import Connection
 from magnetar_broker.publishing.producer import Producer, PublishRules, Sends
 from magnetar_broker.publishing.publish_budget import PublishBudget
 from magnetar_broker.session.entry_checks import UNSUPPORTED, Refusal, refusal_of_entry
@@ -41,14 +40,19 @@ class Publishing:
     """One connection's producers, and the limit of their pending entries."""
 
     def __init__(
-        self, connection: Connection, reading: Reading, budget: PublishBudget, max_pending: int
+        self,
+        send: Callable[[bytes], None],
+        reading: Reading,
+        budget: PublishBudget,
+        max_pending: int,
     ) -> None:
+        """`send` queues whole frames for the client."""
         self.producers: Slots[Producer] = Slots("producer")
         self.recently_closed: set[int] = set()
         """Producers that the broker closed: SENDs from before the client learned it are ignored."""
         self.pending_entries = 0
         self.paused = False
-        self._connection = connection
+        self._send = send
         self._reading = reading
         self._budget = budget
         self._max_pending = max_pending
@@ -192,7 +196,7 @@ class Publishing:
 
     def _refused(self, producer: Producer, answer: bytes, barred: str) -> None:
         if not producer.closed:
-            self._connection.send(answer)
+            self._send(answer)
             if barred:
                 producer.refuse_next(barred)
         self.published(1, 0)

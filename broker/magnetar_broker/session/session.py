@@ -23,7 +23,7 @@ from magnetar_broker.session.slots import Slots
 from magnetar_broker.session.throttled import Throttled
 from magnetar_broker.session.topic_watcher import TopicWatcher
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import FIELDS, MAX31, NO_REQUEST, decode, encode
+from magnetar_proto.commands import FIELDS, MAX31, NO_REQUEST, decode
 from magnetar_proto.deliveries import decode_flow
 from magnetar_proto.errors import BadCommand, RemoteError
 from magnetar_proto.frames import FRAME_PADDING, Frame, FrameDecoder
@@ -70,27 +70,30 @@ class Session:
         """`connect` is for handlers that use `relayed`."""
         self.broker = broker
         self.clock = broker.engine.clock
+        # The parts get the output instead of the session: a part that refers to the session would
+        # keep it, once the client has left, until the garbage collector runs, which is rare.
+        self._output = Output(outbox.flush_soon)
         self._liveness = Liveness(
             self.clock,
             broker.settings.connection_liveness_check_timeout_millis / 1000,
-            self._ping,
+            self._output.ping,
         )
         self._gate = ReadGate(outbox, self._liveness.resumed)
         self._unwritten = self._gate.reason()
-        self._throttled = Throttled(self._gate, self.clock, self._ping)
+        self._throttled = Throttled(self._gate, self.clock, self._output.ping)
         self._requests = self._gate.reason()
         self._working = 0
         self._held: list[Frame] = []  # until fewer requests are under way
         self.publishing = Publishing(
-            self,
+            self._output.send,
             self._gate.reason(),
             broker.publishes,
             broker.settings.max_pending_publish_requests_per_connection,
         )
-        self._output = Output(outbox.flush_soon)
         # Attributes instead of methods that forward: one call less for every run.
         self.published = self.publishing.published
         self.send = self._output.send
+        self.reply = self._output.reply
         self.send_all = self._output.send_all
         self.has_room = self._output.has_room
         self.take_output = self._output.take
@@ -221,10 +224,6 @@ class Session:
 
     # Output -------------------------------------------------------------------------
 
-    def reply(self, message: Any) -> None:
-        """Queue one command."""
-        self.send(encode(message))
-
     def refuse(self, request_id: int, refusal: BrokerError) -> None:
         """Queue the ERROR that answers a request."""
         self.reply(pb.CommandError(request_id=request_id, error=refusal.code, message=str(refusal)))
@@ -278,15 +277,11 @@ class Session:
         """Read nothing from the client until the returned function is called."""
         return self._throttled.hold()
 
-    def _ping(self) -> None:
-        if not self._closed:
-            self.reply(pb.CommandPing())
-
     def ping_if_read(self) -> bool:
         """Ping the client; False if it is not read from, so that its silence means nothing."""
         if self._is_paused:
             return False
-        self._ping()
+        self._output.ping()
         return True
 
     def tick(self) -> None:
@@ -379,8 +374,7 @@ class Session:
         if self._closed:
             return
         self._closed = self._output.closed = True
-        # Free memory now: session and connection refer to each other, so that only the garbage
-        # collector, which runs rarely, frees the two.
+        # Free memory now: what is still under way for the client may keep the session for a while.
         self._decoder.drop()
         self._held = []
         self._liveness.end()
@@ -394,3 +388,4 @@ class Session:
         self.consumers.close_all()
         for watcher in self.watchers.values():
             watcher.end()
+        self.watchers.clear()
