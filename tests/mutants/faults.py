@@ -6,6 +6,7 @@ model-based test finds them shows what it is worth.
 
 from mutants.admin_faults import ADMIN_FAULTS
 from mutants.balance_faults import BALANCE_FAULTS
+from mutants.departed_faults import DEPARTED_FAULTS
 from mutants.directory_faults import DIRECTORY_FAULTS
 from mutants.fault import Fault
 from mutants.hand_over_faults import HAND_OVER_FAULTS
@@ -344,4 +345,5 @@ FAULTS: tuple[Fault, ...] = (
     *BALANCE_FAULTS,
     *MOVED_FAULTS,
     *RELAY_FAULTS,
+    *DEPARTED_FAULTS,
 )

@@ -54,10 +54,11 @@ async def test_session_and_connection_are_freed_at_once(closed_by: str) -> None:
         client = await connected(workers)
         await visit(client)
         (connection,) = worker.listener.connections
-        session, remains = connection.session, [ref(connection), ref(connection.session)]
+        session = connection.session
+        remains = ref(connection), ref(session)
         if closed_by == "broker":
             session.disconnect("the test ends it")
         del connection, session
         await client.close()
         await sessions_ended(workers.workers)
-        await until(lambda: not any(one() for one in remains), "session and connection are freed")
+        await until(lambda: remains[0]() is None and remains[1]() is None, "session and connection are freed")
