@@ -20,9 +20,9 @@ def samples(count: int, **growth: float) -> list[tuple[float, Sample]]:
             "disk": 300 + chance.uniform(-60, 60),
         }
         values = {name: value + grown.get(name, 0) for name, value in figures.items()}
-        made.append(
-            (number * SAMPLE_SECONDS, Sample(**values, connections=40, backlog=0, published=9))
-        )
+        values["resident"] = values["memory"] + grown.get("free", 0)
+        sample = Sample(**values, heap=100, connections=40, backlog=0, published=9)
+        made.append((number * SAMPLE_SECONDS, sample))
     return made
 
 
@@ -43,6 +43,13 @@ def test_growth_is_reported(name: str, by: float) -> None:
 def test_what_grows_only_at_first_is_flat() -> None:
     warm = [(s, x._replace(memory=x.memory - (50 if s < 500 else 0))) for s, x in samples(180)]
     assert verdict(warm)[1]
+
+
+def test_free_memory_of_the_heap_is_no_growth_until_it_is_as_much_as_is_in_use() -> None:
+    assert verdict(samples(180, free=120))[1]
+    text, flat = verdict(samples(180, free=180))
+    assert not flat and "GROWS" not in text
+    assert [line.split()[0] for line in text.splitlines() if "TOO MUCH" in line] == ["free"]
 
 
 def test_too_few_samples_are_no_proof() -> None:

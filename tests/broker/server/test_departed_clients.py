@@ -61,4 +61,7 @@ async def test_session_and_connection_are_freed_at_once(closed_by: str) -> None:
         del connection, session
         await client.close()
         await sessions_ended(workers.workers)
-        await until(lambda: remains[0]() is None and remains[1]() is None, "session and connection are freed")
+        await until(
+            lambda: remains[0]() is None and remains[1]() is None,
+            "session and connection are freed",
+        )
