@@ -60,7 +60,7 @@ class Worker:
         owner = self.owners.worker_of(topic)
         if owner is None or owner == self.number:
             return ""
-        return self.owners.owner(owner).process
+        return self.owners.owner(owner).process_url
 
 
 class Processes:

@@ -17,7 +17,7 @@ ALGORITHMS = (RANGE, TOPICS, POSITIONS)
 def hashes_of_split(
     algorithm: str, bundle: str, topics: Sequence[int] = (), positions: Sequence[int] = ()
 ) -> Callable[[Bundles], list[int]]:
-    """Where an algorithm divides a bundle, as `BundleMoves.split` asks for it.
+    """Where an algorithm divides a bundle, as `BundleChanges.split` asks for it.
 
     `topics` are the hashes of a namespace's topics; `positions` is what `POSITIONS` is given.
     What is returned raises `BundleRefused` if the bundle cannot be divided so, or does not exist.

@@ -6,6 +6,7 @@ A bundle is what one process owns at a time, and what is moved from one to anoth
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 from zlib import crc32
@@ -64,15 +65,10 @@ class Bundles:
         """The boundaries as HTTP and storage have them."""
         return [f"0x{boundary:08x}" for boundary in self.boundaries]
 
-    @property
+    @cached_property
     def ranges(self) -> list[str]:
         """All of them, in order."""
         return [f"{low}_{high}" for low, high in pairwise(self.texts)]
-
-    @property
-    def first(self) -> str:
-        """The first of them."""
-        return self.ranges[0]
 
     def of(self, topic: TopicName) -> str:
         """The bundle of a topic."""

@@ -7,7 +7,7 @@ from magnetar_broker.base.errors import NamespaceMissing, NotReady, TopicMissing
 from magnetar_broker.base.periodic_jobs import PeriodicJobs
 from magnetar_broker.base.runtime import MetadataRuntime
 from magnetar_broker.config import Settings
-from magnetar_broker.names.bundle_moves import BundleMoves
+from magnetar_broker.names.bundle_changes import BundleChanges
 from magnetar_broker.names.catalogue import Catalogue
 from magnetar_broker.names.counts import TopicCounts
 from magnetar_broker.names.creation import Creation
@@ -104,7 +104,9 @@ class Directory:
             self.locks,
             settings.max_concurrent_topic_load_request,
         )
-        self.bundles = BundleMoves(bundles, ownership, residence, self.locks, self.opening, runtime)
+        self.bundles = BundleChanges(
+            bundles, ownership, residence, self.locks, self.opening, runtime
+        )
         self.enforcement = Enforcement(
             policies,
             residence,

@@ -27,7 +27,7 @@ class Owner:
     """For clients that name no listener."""
     is_self: bool
     listeners: Mapping[str, ListenerUrls] = field(default_factory=dict)
-    process: str = ""
+    process_url: str = ""
     """The URL that stands for the one of its processes that serves the topic; blank if it has only
     one.  Clients connect to the broker's address and name this one (`proxy_to_broker_url`)."""
 
@@ -78,10 +78,11 @@ class Ownership(Protocol):
         """The process of each bundle of a namespace; acquires those that have none."""
 
     async def give(self, namespace: str, bundle: str, process: str) -> None:
-        """Have a bundle owned by one of `processes`; on return topics are loaded there only.
+        """Have a bundle owned by one of `processes`; on return topics are opened there only.
 
-        The caller unloads those that are loaded elsewhere.  ValueError if the namespace has no
-        such bundle, or the broker no such process.
+        Those that are loaded elsewhere stay so until the caller unloads them.  `BundleRefused` if
+        the namespace has no such bundle, ValueError if the broker has no such process;
+        `NamespaceMissing`.
         """
 
     async def adopt(self, namespace: str, bundles: Bundles) -> None:

@@ -22,7 +22,7 @@ from magnetar_broker.links.link import Link
 from magnetar_broker.names.bundle_owners import PLACED, UNPLACED, BundleOwners, Placed, values_of
 from magnetar_broker.names.bundles import Bundles, deal
 from magnetar_broker.names.ownership import Owner
-from magnetar_broker.names.stored_bundles import StoredBundles
+from magnetar_broker.names.stored_bundles import StoredBundles, missing
 from magnetar_broker.names.worker_links import WorkerLinks, unless_ended
 from magnetar_proto.names import TopicName
 from magnetar_storage.world.mutex import KeyedMutex
@@ -64,7 +64,10 @@ class Placement:
         return placed.workers[placed.bundles.index_of(topic)]
 
     async def placed(self, namespace: str) -> Placed:
-        """The owners of the bundles of a namespace; the least busy workers if there were none."""
+        """The owners of the bundles of a namespace; the least busy workers if there were none.
+
+        `NamespaceMissing` if it has no owners and does not exist.
+        """
         placed = self.owners.of(namespace)
         if placed is None:
             async with self._placing.held(namespace):
@@ -81,9 +84,12 @@ class Placement:
         for _, placed in self.owners.all():
             for worker in placed.workers:
                 owned[worker] += 1
-        workers = sorted(
-            range(self.owners.workers), key=lambda worker: (self.load_of(worker), owned[worker])
-        )
+
+        def rank(worker: int) -> tuple[bool, float, int]:
+            # One that does not load topics now would have clients wait for its start.
+            return self._links.loading(worker) is None, self.load_of(worker), owned[worker]
+
+        workers = sorted(range(self.owners.workers), key=rank)
         return Placed(bundles, tuple(deal(len(bundles), workers)))
 
     # What administration and balancing change ---------------------------------------------
@@ -102,16 +108,18 @@ class Placement:
 
     async def give(self, namespace: str, bundle: str, process: str) -> None:
         worker = self.owners.names.index(process)
-        await self.placed(namespace)
+        placed = await self.placed(namespace)
+        if placed.workers[placed.bundles.index(bundle)] == worker:
+            return
+        if self.before_giving is not None:
+            await self.before_giving(worker)
         async with self._placing.held(namespace):
-            placed = self.owners.of(namespace)
-            if placed is None:
-                return  # the namespace was deleted meanwhile
-            workers, index = list(placed.workers), placed.bundles.index(bundle)
-            if workers[index] != worker and self.before_giving is not None:
-                await self.before_giving(worker)
-            workers[index] = worker
-            await self._replace(namespace, Placed(placed.bundles, tuple(workers)))
+            now = self.owners.of(namespace)
+            if now is None:  # it was deleted meanwhile
+                raise missing(namespace)
+            workers = list(now.workers)
+            workers[now.bundles.index(bundle)] = worker
+            await self._replace(namespace, Placed(now.bundles, tuple(workers)))
 
     async def adopt(self, namespace: str, bundles: Bundles) -> None:
         async with self._placing.held(namespace):

@@ -27,8 +27,11 @@ class StoredBundles:
         return self._default if texts is None else Bundles.parse(texts)
 
     async def of(self, namespace: str) -> Bundles:
-        """Those of a namespace, which need not exist."""
-        return self.within(await read_record(self._metadata, namespace_key(namespace)) or {})
+        """Those of a namespace; `NamespaceMissing` if it does not exist."""
+        fields = await read_record(self._metadata, namespace_key(namespace))
+        if fields is None:
+            raise missing(namespace)
+        return self.within(fields)
 
     async def change(self, namespace: str, change: Callable[[Bundles], Bundles]) -> Bundles:
         """Store what `change` makes of them, and return it; durable on return.
@@ -43,8 +46,13 @@ class StoredBundles:
             return {**fields, BOUNDARIES: changed.texts}
 
         if not await change_record(self._metadata, namespace_key(namespace), changing):
-            raise NamespaceMissing(f"namespace {namespace} does not exist: create it first")
+            raise missing(namespace)
         return changed
+
+
+def missing(namespace: str) -> NamespaceMissing:
+    """The refusal of a namespace that does not exist."""
+    return NamespaceMissing(f"namespace {namespace} does not exist: create it first")
 
 
 def stored_bundles(settings: Settings, metadata: MetadataStore, processes: int) -> StoredBundles:

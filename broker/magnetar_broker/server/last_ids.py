@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from magnetar_broker.base.waiters import Waiters
 from magnetar_broker.links.link import Link
-from magnetar_storage.errors import Unavailable
+from magnetar_storage.errors import ProcessUnavailable
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.world.runtime import Clock
 
@@ -36,14 +36,17 @@ class LastIds:
         return await self._largest(worker)
 
     async def advance(self, worker: int) -> None:
-        """Have a worker go on beyond what the others have given, before it takes topics over."""
-        with suppress(Unavailable):  # it has ended, and joins again, as all do that start
+        """Have a worker go on beyond what the others have given, before it takes topics over.
+
+        Raises what its store does if it cannot.
+        """
+        with suppress(ProcessUnavailable):  # it has ended, and joins again, as all do that start
             largest = await self._largest(worker)
             await self._links[worker].request("segments.advance", largest)
 
     async def _largest(self, worker: int) -> SegmentId:
         """The largest id of all; this worker has reported its own when it joined."""
         for other in self._last.keys() - {worker}:
-            with suppress(Unavailable):  # it has ended, and joins again with what it has then
+            with suppress(ProcessUnavailable):  # it has ended, and joins again with its id then
                 self._last[other] = await self._links[other].request("segments.last_id")
         return max(self._last.values())

@@ -39,8 +39,8 @@ async def on_lookup(session: Session, command: pb.CommandLookupTopic) -> None:
         names_listener = urls is not owner.default
         # A client reaches a process by way of the address where it asked for it. So one that names
         # a listener is sent to that listener's address first, to ask there.
-        is_elsewhere = bool(owner.process) and names_listener and not command.authoritative
-        process = "" if is_elsewhere else owner.process
+        is_elsewhere = bool(owner.process_url) and names_listener and not command.authoritative
+        process = "" if is_elsewhere else owner.process_url
         if process or urls.pulsar:
             answer.brokerServiceUrl = process or urls.pulsar
         if urls.pulsar_tls:

@@ -90,17 +90,17 @@ def test_topics_are_divided_as_evenly_as_they_can_be(
 @given(st.lists(HASHES, min_size=1, max_size=9))
 def test_positions_are_taken_as_they_are(positions: list[int]) -> None:
     assume(all(0 < value < LAST for value in positions))
-    found = hashes_of_split(POSITIONS, ALL.first, (), positions)(ALL)
+    found = hashes_of_split(POSITIONS, ALL.ranges[0], (), positions)(ALL)
     assert found == sorted(set(positions))
-    assert ALL.split(ALL.first, found).boundaries == (0, *found, LAST)
+    assert ALL.split(ALL.ranges[0], found).boundaries == (0, *found, LAST)
 
 
 @pytest.mark.parametrize("outside", [-1, 0, 2**31, LAST, 2**40])
 def test_a_position_outside_is_refused(outside: int) -> None:
     bundles = Bundles.even(2)
-    where = hashes_of_split(POSITIONS, bundles.first, (), [5, outside])
+    where = hashes_of_split(POSITIONS, bundles.ranges[0], (), [5, outside])
     with pytest.raises(BundleRefused, match="is not inside of bundle 0x00000000_0x80000000"):
-        bundles.split(bundles.first, where(bundles))
+        bundles.split(bundles.ranges[0], where(bundles))
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

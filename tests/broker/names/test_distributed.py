@@ -11,7 +11,14 @@ from fakes.logs import LogWorld
 from fakes.named_worlds import NAMESPACE, named
 from fakes.processes import Processes, Worker
 from fakes.world import ManualPromise
-from magnetar_broker.base.errors import InUse, NotReady, SchemaInvalid, SchemaRefused, TopicMissing
+from magnetar_broker.base.errors import (
+    InUse,
+    NamespaceMissing,
+    NotReady,
+    SchemaInvalid,
+    SchemaRefused,
+    TopicMissing,
+)
 from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
 from magnetar_broker.names.bundles import Bundles, deal, number_of_new
@@ -153,7 +160,7 @@ def test_a_lookup_names_the_process() -> None:
     broker = world.processes.workers[0].broker
     for part in PARTS:
         owner = world.do(broker.names.locate(part, False))
-        assert owner.process == f"pulsar://worker-{world.processes.number_of(part)}:1"
+        assert owner.process_url == f"pulsar://worker-{world.processes.number_of(part)}:1"
         assert owner.default.pulsar == "pulsar://here:6650"
         assert owner == world.do(world.directory.locate(part, False))
 
@@ -240,7 +247,7 @@ def test_topics_of_other_bundles_stay() -> None:
     ]
 
 
-def test_a_topic_that_is_opened_while_its_bundle_moves_is_closed_first() -> None:
+def test_a_topic_that_is_opened_while_its_bundle_changes_is_closed_first() -> None:
     world = World()
     name = named("topic")
     former, topic = world.worker(name), world.topic(name)
@@ -342,6 +349,46 @@ def test_a_namespace_that_is_created_again_has_its_own_bundles() -> None:
     world.do(world.directory.creation.namespace(NamespaceName.parse(NAMESPACE), new, {}))
     world.topic(name)
     assert {len(table.of(NAMESPACE).workers) for table in tables} == {1}  # type: ignore[union-attr]
+
+
+def test_a_namespace_that_was_deleted_has_no_owners() -> None:
+    world = World()
+    world.topic(named("topic"))
+    world.do(world.directory.deletion.namespace(NAMESPACE, force=True))
+    with pytest.raises(NamespaceMissing):
+        world.do(world.processes.placement.placed(NAMESPACE))
+    assert world.processes.owners.of(NAMESPACE) is None
+
+
+def test_a_namespace_that_is_deleted_while_a_bundle_is_given_stays_deleted() -> None:
+    world = World()
+    name = named("topic")
+    world.topic(name)
+    gate = world.clock.promise()
+
+    async def late(worker: int) -> None:
+        await gate
+
+    world.processes.placement.before_giving = late
+    moving, _ = world.begin_move(name)
+    world.do(world.directory.deletion.namespace(NAMESPACE, force=True))
+    gate.set_result(None)
+    world.clock.pump()
+    with pytest.raises(NamespaceMissing):
+        moving.result()
+    tables = [world.processes.owners, *(one.owners for one in world.processes.workers)]
+    assert [table.of(NAMESPACE) for table in tables] == [None] * (WORKERS + 1)
+
+
+def test_a_worker_that_is_not_there_is_given_nothing_that_another_one_can_have() -> None:
+    world = World()
+    world.processes.placement.load_of = lambda worker: [0.0, 0.5, 0.9][worker]
+    world.processes.workers[0].joined.cut()
+    world.clock.pump()
+    space = NamespaceName.parse("public/other")
+    world.do(world.directory.creation.namespace(space, Namespace(Bundles.even(1)), {}))
+    owners = world.do(world.directory.bundles.owners_of(str(space)))
+    assert list(owners.values()) == ["worker-1"]
 
 
 def test_new_namespaces_are_given_to_those_who_have_least_to_do() -> None:

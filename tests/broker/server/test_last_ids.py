@@ -1,8 +1,11 @@
 """Segment ids of workers that take topics over from each other."""
 
+import pytest
+
 from fakes.links import Joined
 from fakes.world import ManualClock, start
 from magnetar_broker.server.last_ids import LastIds
+from magnetar_storage.errors import DiskFull, StorageError
 
 
 class Worker:
@@ -10,6 +13,7 @@ class Worker:
 
     def __init__(self, ids: LastIds, number: int, last: int, clock: ManualClock) -> None:
         self.last = last
+        self.failure: StorageError | None = None
         self.joined = Joined(clock)
         self.joined.right.serve(
             {"segments.last_id": lambda: self.last, "segments.advance": self._advance}
@@ -18,6 +22,8 @@ class Worker:
         ids.follow(number, self.joined.left)
 
     def _advance(self, beyond: int) -> None:
+        if self.failure is not None:
+            raise self.failure
         self.last = max(self.last, beyond) + 1
 
 
@@ -51,6 +57,13 @@ def test_what_a_worker_that_has_ended_gave_counts() -> None:
     world = World(3, 20, 10)
     world.workers[1].joined.cut()
     assert world.advance(2) == 21
+
+
+def test_a_worker_whose_store_fails_takes_nothing_over() -> None:
+    world = World(3, 20)
+    world.workers[0].failure = DiskFull("no space left")
+    with pytest.raises(DiskFull):
+        world.advance(0)
 
 
 def test_a_worker_that_has_ended_is_not_waited_for() -> None:

@@ -51,7 +51,7 @@ class OwnersByPartition(SoleOwner):
 
     async def locate(self, topic: TopicName, authoritative: bool) -> Owner:
         owner = await super().locate(topic, authoritative)
-        return replace(owner, process=f"pulsar://worker-{topic.partition % 2}:1")
+        return replace(owner, process_url=f"pulsar://worker-{topic.partition % 2}:1")
 
 
 def test_a_client_is_given_the_process_that_serves_the_topic() -> None:

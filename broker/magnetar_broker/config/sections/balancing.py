@@ -16,8 +16,8 @@ class LoadBalancing:
         Key(
             "loadBalancerEnabled",
             FLAG,
-            "Measure the processor time of workers, give new bundles to those that use least, and "
-            "move bundles from busy to idle ones. If false, each worker gets as many.",
+            "Measure the processor time of workers, and move bundles from busy to idle ones. If "
+            "new bundles cannot be divided evenly, the workers that use least get one more.",
         ),
     ] = True
     load_balancer_shedding_enabled: Annotated[
@@ -25,7 +25,7 @@ class LoadBalancing:
         Key(
             "loadBalancerSheddingEnabled",
             FLAG,
-            "Move bundles to balance the load. If false, only new ones are given by load.",
+            "Move bundles to balance the load. If false, load counts for new ones only.",
         ),
     ] = True
     load_balancer_shedding_interval_minutes: Annotated[

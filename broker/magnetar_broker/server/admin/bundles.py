@@ -122,13 +122,13 @@ async def positions(site: Site, request: Request) -> Response:
     name, (bundle,) = await existing_namespace(directory, request), parts_of(request, "bundle")
     known = await directory.bundles.stored.of(name)
     with _refusing():
-        known.index(bundle)
+        index = known.index(bundle)
     # Official clients encode these names once more than the rest of the query.
     named = {TopicName.parse(unquote_plus(text)) for text in request.values_of("topics")}
     found = {
         str(topic): hash_of(topic)
         for topic in sorted(await _topics(directory, name))
-        if known.of(topic) == bundle and (not named or topic in named or topic.base in named)
+        if known.index_of(topic) == index and (not named or topic in named or topic.base in named)
     }
     return json_response({"namespace": name, "bundle": bundle, "topicHashPositions": found})
 

@@ -1,8 +1,11 @@
-"""Moves and splits of bundles."""
+"""Changes of bundles: moves, splits, and unloading their topics."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
+from magnetar_broker.base.errors import NamespaceMissing
 from magnetar_broker.base.parallel import for_each
+from magnetar_broker.base.periodic_jobs import PAUSE_EVERY
 from magnetar_broker.base.runtime import Runtime
 from magnetar_broker.names.bundles import Bundles, parts_of
 from magnetar_broker.names.opening import Opening
@@ -12,9 +15,10 @@ from magnetar_broker.names.stored_bundles import StoredBundles
 from magnetar_broker.names.topic_locks import TopicLocks
 from magnetar_proto.names import TopicName
 from magnetar_storage.world.mutex import KeyedMutex
+from magnetar_storage.world.runtime import yield_turn
 
 
-class BundleMoves:
+class BundleChanges:
     """One per broker.  Within a namespace, one change is made at a time.
 
     Namespaces must exist.  Bundles must be of their namespace, `BundleRefused` otherwise; and
@@ -54,18 +58,16 @@ class BundleMoves:
 
         Of the namespaces that were used since the start: others have no owners yet.
         """
-        return [
-            f"{namespace}/{bundle}"
-            for namespace in sorted(self._ownership.namespaces)
-            for bundle, owner in (await self.owners_of(namespace)).items()
-            if owner == process
-        ]
+        found = []
+        for namespace in sorted(self._ownership.namespaces):
+            with suppress(NamespaceMissing):  # it was deleted meanwhile
+                owners = await self.owners_of(namespace)
+                found += [f"{namespace}/{bundle}" for bundle in owners if owners[bundle] == process]
+        return found
 
     async def unload(self, namespace: str, bundle: str) -> None:
         """Close the topics of a bundle, which keeps its owner; their clients reconnect."""
-        bundles = await self.stored.of(namespace)
-        bundles.index(bundle)
-        names = self.loaded(namespace, bundles, bundle)
+        names = await self._loaded(namespace, await self.stored.of(namespace), bundle)
         await for_each(self._runtime, names, self._opening.unload)
 
     async def move(self, namespace: str, bundle: str, process: str) -> None:
@@ -75,15 +77,15 @@ class BundleMoves:
         """
         async with self._changing.held(namespace):
             bundles = await self.stored.of(namespace)
-            bundles.index(bundle)
+            index = bundles.index(bundle)
             await self._ownership.give(namespace, bundle, process)
 
             def in_bundle(name: TopicName) -> bool:
-                return name.namespace_name == namespace and bundles.of(name) == bundle
+                return name.namespace_name == namespace and bundles.index_of(name) == index
 
             # Those that the former owner was loading when the bundle was given away.
             await self._locks.settled(in_bundle)
-            names = self.loaded(namespace, bundles, bundle)
+            names = await self._loaded(namespace, bundles, bundle)
             await for_each(self._runtime, names, self._opening.move)
 
     async def split(
@@ -105,10 +107,16 @@ class BundleMoves:
             )
             await self._ownership.adopt(namespace, changed)
             if unload:
-                names = self.loaded(namespace, before, bundle)
+                names = await self._loaded(namespace, before, bundle)
                 await for_each(self._runtime, names, self._opening.unload)
             return parts_of(bundle, changed)
 
-    def loaded(self, namespace: str, bundles: Bundles, bundle: str) -> list[TopicName]:
-        """The topics of a bundle that are loaded now."""
-        return [name for name in self._residence.loaded(namespace) if bundles.of(name) == bundle]
+    async def _loaded(self, namespace: str, bundles: Bundles, bundle: str) -> list[TopicName]:
+        """The topics of a bundle that are loaded when this begins; `BundleRefused`."""
+        index, found = bundles.index(bundle), list[TopicName]()
+        for count, name in enumerate(self._residence.loaded(namespace), 1):
+            if count % PAUSE_EVERY == 0:
+                await yield_turn(self._runtime.clock)
+            if bundles.index_of(name) == index:
+                found.append(name)
+        return found
