@@ -29,6 +29,7 @@ class AdminLoad(Messages, TopicLife, AdminSettings):
             (self._publish, 6), (self._subscribe, 3), (self._unsubscribe, 1), (self._ack, 3),
             (self._skip, 2), (self._skip_all, 1), (self._go_back, 1), (self._truncate, 1),
             (self._trim, 1), (self._compact, 2), (self._terminate, 1), (self._unload, 2),
+            (self._move, 3),
             (self._set_topic, 5), (self._set_all, 3), (self._register, 3),
             (self._forget_schema, 1),
             (self._grow, 1), (self._delete, 2), (self._delete_namespace, 1),
@@ -103,7 +104,7 @@ class AdminLoad(Messages, TopicLife, AdminSettings):
             self._sender.send_bytes(send_frame(number, b"value", self._producer, own_metadata))
         self.book.let_go()
         if self._dice.random() < TOGETHER:
-            meanwhile = (self._truncate, self._unload, self._set_topic, self._terminate,
+            meanwhile = (self._truncate, self._unload, self._move, self._set_topic, self._terminate,
                          self._delete, self._skip_all, self._set_all, self._subscribe,
                          self._trim)  # fmt: skip
             self._dice.choice(meanwhile)()

@@ -2,6 +2,8 @@
 
 from crash.admin_books import FamilyBook, LogBook, Span
 from crash.admin_desk import FAMILIES, Desk
+from magnetar_broker.names.bundles import Bundles
+from magnetar_proto.names import TopicName
 
 SUBSCRIPTIONS = ("red", "blue")
 MOST_PARTITIONS = 4
@@ -65,6 +67,25 @@ class TopicLife(Desk):
             log.loaded = False
         self._ask("PUT", f"{path}/unload", after)
         self._count("unload")
+
+    def _move(self) -> None:
+        """The bundle of a topic, to another worker."""
+        after = self.book.copy()
+        name, index, _ = self._some_log(after)
+        topic = self._url(name, index)
+        workers = int(self._broker.settings["magnetarWorkers"])
+        others = set(range(workers)) - {self._clients.number_of(topic)}
+        if not others:
+            return
+        bundles = Bundles.parse(self._read(f"namespaces/{self.namespace}/bundles")["boundaries"])
+        bundle = bundles.of(TopicName.parse(topic))
+        for other, family in after.families.items():
+            for number, log in family.logs.items():
+                log.loaded &= bundles.of(TopicName.parse(self._url(other, number))) != bundle
+        process = f"worker-{self._dice.choice(sorted(others))}"
+        path = f"namespaces/{self.namespace}/{bundle}/unload?destinationBroker={process}"
+        self._ask("PUT", path, after)
+        self._count("move")
 
     def _subscribe(self) -> None:
         after = self.book.copy()

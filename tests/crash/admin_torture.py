@@ -1,9 +1,10 @@
 """Kill the broker while names, policies, schemas and messages are changed at random.
 
 `make torture-admin CYCLES=n [SEED=s] [BROKER_WORKERS=n]`.  Each of some namespaces has a client
-that does all that can be done, one thing after the other, beside the others.  The broker, or one
-of its processes (`victims.py`), is killed at random, or at once when something was answered; then
-everything is checked against the books.
+that does all that can be done, one thing after the other, beside the others; with several workers
+it also moves bundles of its topics between them.  The broker, or one of its processes
+(`victims.py`), is killed at random, or at once when something was answered; then everything is
+checked against the books.
 """
 
 import random
@@ -33,6 +34,7 @@ SETTINGS = {
     "allowAutoTopicCreation": "false",
     "brokerDeleteInactiveTopicsEnabled": "false",
     "forceDeleteNamespaceAllowed": "true",
+    "loadBalancerSheddingEnabled": "false",
     "magnetarAllowAutoNamespaceCreation": "false",
     "magnetarCheckpointSizeMB": "1",
     "managedLedgerMaxEntriesPerLedger": "7",
@@ -148,6 +150,8 @@ class AdminTorture:
             self.summary.torn += load.torn
             if any(problem.startswith(load.namespace) for problem in self.summary.problems):
                 self.summary.problems += [f"  {line}" for line in load.story]
+        if self._workers > 1 and not self.summary.done["move"]:
+            self.summary.problems.append("no bundle was moved")
         for trouble in ("Traceback", "no topic lists segments"):
             if trouble in self._broker.log:
                 self.summary.problems.append(f"{trouble!r} is in {self._broker.log_path}")

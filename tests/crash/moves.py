@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from admin_http import Admin
 from crash.lives import BUNDLES, WorkersLives
-from crash.victims import PROBES, Pause, Trouble, Victim, Worker, owner_of, owners_of_probes
+from crash.owners import owner_of
+from crash.victims import PROBES, Pause, Trouble, Victim, Worker, owners_of_probes
 from magnetar_proto.names import TopicName
 from raw_client import Closed, RawClient
 from running_broker import RunningBroker

@@ -79,6 +79,8 @@ SETTINGS = {
     "retentionCheckIntervalInSeconds": "1",
     "activeConsumerFailoverDelayTimeMillis": "0",
     "defaultNumberOfNamespaceBundles": str(BUNDLES),
+    # Only the mover moves bundles: a kill must end the lives of those that the killed worker owns.
+    "loadBalancerSheddingEnabled": "false",
 }
 
 

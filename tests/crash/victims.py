@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from itertools import count
 
 from crash.lives import BUNDLES, Lives, WorkersLives
-from magnetar_proto import PulsarApi_pb2 as pb
+from crash.owners import owner_of
 from magnetar_proto.names import TopicName
-from raw_client import Closed, RawClient, process_of
+from raw_client import Closed, RawClient
 from running_broker import RunningBroker
 
 END_SECONDS = 60.0
@@ -53,13 +53,6 @@ def owners_of_probes(broker: RunningBroker) -> list[int]:
             if time.monotonic() > deadline:
                 raise Trouble(f"topics cannot be looked up: {error}") from error
             time.sleep(RETRY_SECONDS)
-
-
-def owner_of(client: RawClient, topic: str) -> int:
-    """The number of the worker that serves a topic; `Closed` if it is not found now."""
-    process = process_of(client.request(pb.CommandLookupTopic(topic=topic, request_id=0)))
-    named = re.match(r"worker-(\d+):", process or "")
-    return 0 if named is None else int(named[1])  # a broker that is one process has no names
 
 
 def pids_of(broker: RunningBroker) -> dict[str, int]:
