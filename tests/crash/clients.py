@@ -17,6 +17,7 @@ import pulsar
 
 from crash.lives import Setup
 from crash.record import Key, Message, Record, Report, few
+from crash.wire import ENDING
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import encode_ack
 from magnetar_proto.batch import decode_batch
@@ -274,10 +275,6 @@ def consume_individually(run: Clients) -> None:
 
 
 # A consumer of our own ----------------------------------------------------------------------------
-
-
-ENDING = pb.ServiceNotReady
-"""What is answered while another process of the broker ends; clients ask again."""
 
 
 def consume_with_answers(run: Clients) -> None:

@@ -13,7 +13,7 @@ from crash.delivery_books import NOWHERE, Book, Once, Visit
 from crash.raw_load import subscribe
 from crash.record import Message
 from crash.through_lives import first
-from crash.wire import Gone, Wire
+from crash.wire import ENDING, Gone, Wire
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import encode_ack
 from magnetar_proto.commands import encode
@@ -232,7 +232,8 @@ class Consumer:
             if answer.cancelled():
                 return
             if answer.result().HasField("error"):
-                self.topic.alarm(f"an ack was refused: {answer.result()}")
+                if answer.result().error != ENDING:  # of a connection that is relayed
+                    self.topic.alarm(f"an ack was refused: {answer.result()}")
                 return
             self.book.answered(visit, requests)
             self._load.tally.acks.value += len(ids)

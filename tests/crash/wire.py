@@ -16,6 +16,9 @@ from raw_client import Closed, process_of
 MAX_FRAME = 6 << 20
 PROTOCOL_VERSION = 21
 Kind = pb.BaseCommand
+ENDING = pb.ServiceNotReady
+"""What is answered while another process of the broker ends; clients ask again.  Whether an
+acknowledgement that is answered so was done is unknown."""
 
 
 class Gone(Exception):
