@@ -57,7 +57,7 @@ def _between(bundle: str, topics: Sequence[int], high: int) -> int:
     ]
     if not found:
         raise BundleRefused(
-            f"{TOPICS} needs two topics with different hashes, and bundle {bundle} has "
-            f"{len(topics)} topics: divide it with {RANGE}, or create topics first"
+            f"{TOPICS} needs topics with two different hashes in bundle {bundle}, where the number "
+            f"of topics is {len(topics)}: divide it with {RANGE}, or create topics first"
         )
     return min(found)[1]

@@ -280,6 +280,27 @@ def test_a_topic_that_its_former_owner_is_loading_is_closed_there() -> None:
     assert world.topic(name) is new.broker.topics.get(name)
 
 
+def test_a_topic_that_is_opened_before_the_move_has_come_to_it_is_closed_first() -> None:
+    world = World()
+    name = named("topic")
+    former, topic = world.worker(name), world.topic(name)
+    others = (named(f"other-{number}") for number in count())
+    other = next(one for one in others if world.bundle_of(one) == world.bundle_of(name))
+    gate = world.delayed(former, "load")
+    loading = world.begin(former.broker.topic(other, True))
+    world.clock.pump()
+    moving, new = world.begin_move(name)
+    world.clock.pump()
+    opening = world.begin(new.broker.topic(name, True))
+    world.clock.pump()
+    assert not moving.done() and topic.closed
+    assert opening.result() is new.broker.topics.get(name)
+    gate.set_result(None)
+    world.clock.pump()
+    moving.result()
+    assert loading.result().closed
+
+
 def test_a_former_owner_that_ends_holds_no_move_up() -> None:
     world = World()
     name = named("topic")
