@@ -6,12 +6,12 @@ model-based test finds them shows what it is worth.
 
 from mutants.admin_faults import ADMIN_FAULTS
 from mutants.balance_faults import BALANCE_FAULTS
-from mutants.departed_faults import DEPARTED_FAULTS
 from mutants.directory_faults import DIRECTORY_FAULTS
 from mutants.fault import Fault
 from mutants.hand_over_faults import HAND_OVER_FAULTS
 from mutants.index_file_faults import INDEX_FILE_FAULTS
 from mutants.link_faults import LINK_FAULTS
+from mutants.memory_faults import MEMORY_FAULTS
 from mutants.moved_faults import MOVED_FAULTS
 from mutants.names_faults import NAMES_FAULTS
 from mutants.page_faults import PAGE_FAULTS
@@ -345,5 +345,5 @@ FAULTS: tuple[Fault, ...] = (
     *BALANCE_FAULTS,
     *MOVED_FAULTS,
     *RELAY_FAULTS,
-    *DEPARTED_FAULTS,
+    *MEMORY_FAULTS,
 )

@@ -29,6 +29,12 @@ GATHER_SECONDS = 0.005
 """How long changes gather if no caller waits for them, and then wait for entries to join."""
 WRITE_BYTES = 4 << 20
 """A snapshot is written in appends of about this size, since other topics need the journal too."""
+ROLL_BYTES = 4 << 20
+"""A segment with more changes than this is replaced by one that begins with a snapshot."""
+ROLL_ENTRIES = 10_000
+"""So is one with more entries than this.  Most changes have 20 bytes, and the index of the segment,
+which is in memory, up to 24 for each: after `ROLL_BYTES` of them, which takes hours, it would have
+several MB for each topic."""
 READ_ENTRIES = 1000
 READ_BYTES = 4 << 20
 
@@ -80,16 +86,21 @@ class CursorLog:
     """All durable cursors of a log, by name, and its attached states, by number."""
 
     def __init__(
-        self, log: Log, attached: Mapping[int, AttachedState], roll_bytes: int = 4 << 20
+        self,
+        log: Log,
+        attached: Mapping[int, AttachedState],
+        roll_bytes: int = ROLL_BYTES,
+        roll_entries: int = ROLL_ENTRIES,
     ) -> None:
         self.cursors: dict[str, DurableCursor] = {}
         self._attached = dict(attached)
         self._log = log
         self._engine = log.engine
         self._roll_bytes = roll_bytes
+        self._roll_entries = roll_entries
         self._writer: SegmentWriter | None = None
-        self._written = 0
-        self._limit = 0
+        self._written = self._written_entries = 0  # to the present segment
+        self._snapshot = 0  # bytes that it began with
         self._next_number = 0
         self._dirty: dict[int, DurableCursor] = {}
         self._dirty_attached = NONE_ATTACHED
@@ -213,7 +224,7 @@ class CursorLog:
             return
         # After opening there is no writer: reading the segment has sealed it, so that an earlier
         # owner cannot write to it any more.
-        if self._writer is None or self._written > self._limit:
+        if self._writer is None or self._is_long:
             self._phase = Phase.WRITING
             self._engine.tasks.spawn(self._roll())
             return
@@ -223,6 +234,13 @@ class CursorLog:
             return
         self._phase = Phase.WRITING
         self._append(self._writer, payloads, partial(self._flushed, self._take_waiting()))
+
+    @property
+    def _is_long(self) -> bool:
+        """Whether the segment is to be replaced."""
+        grown = self._written > self._roll_bytes or self._written_entries > self._roll_entries
+        # So snapshots are at most a quarter of what is written, however large the state is.
+        return grown and self._written > 4 * self._snapshot
 
     def _take(self) -> list[bytes]:
         # Before the deltas: one of them may be of a cursor that was created just now.
@@ -253,6 +271,7 @@ class CursorLog:
 
     def _append(self, writer: SegmentWriter, payloads: list[bytes], done: Done) -> None:
         self._written += sum(map(len, payloads))
+        self._written_entries += len(payloads)
         writer.append(payloads, [0] * len(payloads), done)
 
     def _flushed(self, waiting: list[Done], error: BaseException | None) -> None:
@@ -306,11 +325,10 @@ class CursorLog:
             # Both in one turn: everybody who is answered by this write has their change in it.
             payloads = self._take_whole()
             waiting = self._take_waiting()
-            self._written = 0
+            self._written = self._written_entries = 0
             for part in _portions(payloads):
                 await self._written_to(writer, part)
-            # So snapshots are at most a quarter of what is written, however large the state is.
-            self._limit = max(self._roll_bytes, 4 * self._written)
+            self._snapshot = self._written
             old, self._writer = self._writer, writer
             if old is not None:
                 await old.seal()

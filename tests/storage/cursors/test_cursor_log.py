@@ -11,6 +11,8 @@ from fakes.attached_states import Numbers
 from fakes.logs import KEY, LogWorld
 from magnetar_storage.cursors.cursor_log import (
     GATHER_SECONDS,
+    ROLL_BYTES,
+    ROLL_ENTRIES,
     WRITE_BYTES,
     CursorLog,
     DurableCursor,
@@ -27,9 +29,15 @@ Outcomes = list[BaseException | None]
 class Cursors:
     """The cursors and attached states of one log; `reopen` forgets all that was in memory."""
 
-    def __init__(self, roll_bytes: int = 4 << 20, known: tuple[int, ...] = (1, 2)) -> None:
+    def __init__(
+        self,
+        roll_bytes: int = ROLL_BYTES,
+        known: tuple[int, ...] = (1, 2),
+        roll_entries: int = ROLL_ENTRIES,
+    ) -> None:
         self.world = LogWorld()
         self.roll_bytes = roll_bytes
+        self.roll_entries = roll_entries
         self.known = known
         self.reopen()
 
@@ -38,6 +46,7 @@ class Cursors:
         self.attached = {number: Numbers() for number in self.known}
         self.all = self.world.do(CursorLog.open(self.log, self.attached))
         self.all._roll_bytes = self.roll_bytes
+        self.all._roll_entries = self.roll_entries
         return self.all
 
     def create(self, name: str, mark_delete: int = -1, **properties: str) -> DurableCursor:
@@ -396,6 +405,32 @@ def test_a_grown_segment_is_replaced_and_deleted() -> None:
     assert len(seen) > 3
     assert cursors.world.store.ids() == {cursors.log.record.cursor_segment}
     assert cursors.reopen().cursors["a"].acked.covered() == 200
+
+
+def test_a_segment_of_many_small_changes_is_replaced_and_deleted() -> None:
+    limit = 50
+    cursors = Cursors(roll_entries=limit)
+    cursor = cursors.create("a")
+    seen = {cursors.log.record.cursor_segment}
+    for offset in range(10 * limit):
+        assert not cursors.ack(cursor, offset)
+        cursors.pump()
+        seen.add(cursors.log.record.cursor_segment)
+        assert cursors.all._writer is not None
+        assert cursors.all._writer.confirmed <= limit
+    assert 8 <= len(seen) <= 12
+    assert cursors.world.store.ids() == {cursors.log.record.cursor_segment}
+    assert cursors.reopen().cursors["a"].mark_delete == 10 * limit - 1
+
+
+def test_a_large_state_is_not_copied_for_each_few_entries() -> None:
+    cursors = Cursors(roll_entries=5)
+    cursor = cursors.create("a", large="x" * 10_000)
+    before = cursors.log.record.cursor_segment
+    for offset in range(100):
+        cursors.ack(cursor, offset)
+        cursors.pump()
+    assert cursors.log.record.cursor_segment == before
 
 
 def test_the_first_change_after_opening_begins_a_segment() -> None:

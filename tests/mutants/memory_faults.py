@@ -1,10 +1,11 @@
-"""Faults by which a client that has left stays in memory until garbage is collected."""
+"""Faults by which memory grows: of clients that have left, and of segments that grow for ever."""
 
 from mutants.fault import Fault
 
+CURSORS = ("tests/storage/cursors/test_cursor_log.py",)
 TESTS = ("tests/broker/server/test_departed_clients.py",)
 
-DEPARTED_FAULTS: tuple[Fault, ...] = (
+MEMORY_FAULTS: tuple[Fault, ...] = (
     Fault(
         "broker/magnetar_broker/server/listener.py",
         "a connection keeps its session",
@@ -25,5 +26,19 @@ DEPARTED_FAULTS: tuple[Fault, ...] = (
         "        self.watchers.clear()\n",
         "",
         TESTS,
+    ),
+    Fault(
+        "storage/magnetar_storage/cursors/cursor_log.py",
+        "a cursor segment of small changes grows for hours",
+        " or self._written_entries > self._roll_entries",
+        "",
+        CURSORS,
+    ),
+    Fault(
+        "storage/magnetar_storage/cursors/cursor_log.py",
+        "a large state is copied for each few changes",
+        "return grown and self._written > 4 * self._snapshot",
+        "return grown",
+        CURSORS,
     ),
 )
