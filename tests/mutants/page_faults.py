@@ -100,4 +100,25 @@ PAGE_FAULTS = (
         "await link.request(CHECK)",
         HEALTH_TESTS,
     ),
+    Fault(
+        "broker/magnetar_broker/server/health.py",
+        "a health check sends no message, and nothing says so",
+        "            self._note(topic)\n",
+        "",
+        HEALTH_TESTS,
+    ),
+    Fault(
+        "broker/magnetar_broker/server/health.py",
+        "every health check that sends no message is logged",
+        "if topic is None and self._sends:",
+        "if topic is None:",
+        HEALTH_TESTS,
+    ),
+    Fault(
+        "broker/magnetar_broker/server/health.py",
+        "a worker logs only the first time that its health checks send no message",
+        "        self._sends = topic is not None\n",
+        "        self._sends = False\n",
+        HEALTH_TESTS,
+    ),
 )  # fmt: skip

@@ -1,5 +1,6 @@
 """The health check: publishes and consumes a message through a real session, with a time limit."""
 
+import logging
 from collections import deque
 from collections.abc import Callable
 from itertools import chain
@@ -23,6 +24,8 @@ from magnetar_proto.sends import encode_send
 from magnetar_storage.errors import StorageError, WriterFailed
 from magnetar_storage.world.runtime import Clock, Promise, settling
 
+logger = logging.getLogger(__name__)
+
 LIMIT_SECONDS = 10.0
 """For the whole check; a broker that takes longer to store one small message is not healthy."""
 NAME = "heartbeat"
@@ -30,7 +33,7 @@ NAME = "heartbeat"
 broker remembers every producer's name."""
 PRODUCER_ID = CONSUMER_ID = 1
 CANDIDATES = 1000
-"""Topics among which one is found that the process serves, if it owns a bundle with some."""
+"""Topics among which a worker finds one that it serves, if it owns a bundle that has some."""
 
 Kind = pb.BaseCommand
 
@@ -132,13 +135,16 @@ class HealthCheck:
         self._waiting: list[Promise] = []
         """One for each caller: awaiting one promise from several places shares a cancellation."""
         self._running = False
+        self._sends = True
+        """Whether the last check had a topic."""
         self._client: _InProcessClient | None = None
         self._step = "starting"
 
     async def check(self, process: str | None = None) -> None:
         """Return when a message was delivered; else raise `Unhealthy`, within the limit.
 
-        `process` can only name this one.
+        A worker that serves none of the `CANDIDATES` sends no message: it only reads metadata, and
+        logs that.  `process` can only name this one.
         """
         trouble = self._broker.engine.store.trouble
         if trouble is not None:
@@ -180,7 +186,9 @@ class HealthCheck:
         """Run one check: what failed, or None."""
         try:
             await self._read_metadata()
-            if (topic := await self._own_topic()) is not None:
+            topic = await self._own_topic()
+            self._note(topic)
+            if topic is not None:
                 await self._send_through(topic)
         except Exception as error:  # a defect, too, is reported to the callers
             return error
@@ -194,7 +202,7 @@ class HealthCheck:
             raise Unhealthy(f"{self._step}: {error}") from error
 
     async def _own_topic(self) -> TopicName | None:
-        """A topic that this process serves; None if it owns no bundle of the system namespace."""
+        """One of the `CANDIDATES` that this process serves; None if it serves none of them."""
         self._step = "looking up a topic"
         base = _first_topic(self._broker.settings)
         try:
@@ -203,6 +211,19 @@ class HealthCheck:
             raise Unhealthy(f"{self._step}: {error}") from error
         others = (TopicName.parse(f"{base}-{number}") for number in range(1, CANDIDATES))
         return next(filter(self._serves, chain((base,), others)), None)
+
+    def _note(self, topic: TopicName | None) -> None:
+        """Log it once when checks begin to have no topic."""
+        if topic is None and self._sends:
+            logger.warning(
+                "health checks of this process send no message and only read metadata, because it "
+                "serves none of the %d topics that they can use: its part of namespace %s is empty "
+                "or too small; move a bundle of the namespace to it, after a split if there are "
+                "too few",
+                CANDIDATES,
+                SYSTEM_NAMESPACE,
+            )
+        self._sends = topic is not None
 
     async def _send_through(self, name: TopicName) -> None:
         client = self._client = _InProcessClient(self._broker)

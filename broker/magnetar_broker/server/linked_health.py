@@ -15,7 +15,10 @@ ANSWER_SECONDS = LIMIT_SECONDS + 1
 
 
 class LinkedHealth:
-    """The health check of a controller: each worker publishes and consumes a message."""
+    """The health check of a controller: that of each worker (`HealthCheck.check`).
+
+    Each publishes and consumes a message, except a worker that serves no topic for it.
+    """
 
     def __init__(self, links: WorkerLinks, runtime: Runtime) -> None:
         self._links = links

@@ -40,6 +40,7 @@ TOPIC = "/admin/v2/persistent/public/default/topic"
 PARTED = "/admin/v2/persistent/public/default/parted"
 VOLATILE = "/admin/v2/non-persistent/public/default/volatile"
 SPACE = "/admin/v2/namespaces/public/default"
+SYSTEM = "/admin/v2/namespaces/pulsar/system"
 BY_POSITIONS = f"splitAlgorithmName={POSITIONS}"
 BROKERS = "/admin/v2/brokers"
 PLACE = {"ledgerId": 1, "entryId": 1}
@@ -49,17 +50,17 @@ NO_PAGES = cast(Pages, None)
 class World(LogWorld):
     """A broker and its REST API, of one process or several."""
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, settings: Settings = SETTINGS) -> None:
         super().__init__()
         self.processes: Processes | None = None
         if workers == 1:
             owner = SoleOwner(SERVICE_URL)
-            directory, self.sole = standalone(SETTINGS, self.engine, owner)
+            directory, self.sole = standalone(settings, self.engine, owner)
             health = HealthCheck(self.sole)
             self.site = Site(directory, SoleProcess(self.sole), NO_PAGES, health)
             self.do(self.sole.start())
         else:
-            several = self.processes = Processes(SETTINGS, self.engine, self.clock, workers)
+            several = self.processes = Processes(settings, self.engine, self.clock, workers)
             owners = LinkedOwners(several.residence, self.engine)
             linked = LinkedHealth(several.residence.links, self.engine)
             self.site = Site(several.directory, owners, NO_PAGES, linked)
@@ -390,6 +391,49 @@ def test_every_worker_checks_a_topic_that_it_serves(workers: int) -> None:
         (topic,) = worker.broker.topics
         assert topic.name.is_system
         assert world.processes.number_of(topic.name) == number
+
+
+def silent_checks(caplog: pytest.LogCaptureFixture) -> int:
+    """How often a worker has logged that its health checks send no message."""
+    return sum("send no message" in record.message for record in caplog.records)
+
+
+def workers_with_topics(world: World) -> list[int]:
+    """Those that have a topic, after a check that has passed."""
+    assert world.processes is not None
+    assert world.ask(f"GET {BROKERS}/health").body == b"ok"
+    return [one.number for one in world.processes.workers if len(one.broker.topics)]
+
+
+def test_a_worker_that_serves_no_topic_for_the_check_logs_that(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World(3, Settings(default_number_of_namespace_bundles=1))
+    [owner] = workers_with_topics(world)
+    assert silent_checks(caplog) == 2
+    assert workers_with_topics(world) == [owner]
+    assert silent_checks(caplog) == 2, "each has logged it once"
+    other = (owner + 1) % 3
+    move = f"PUT {SYSTEM}/0x00000000_0xffffffff/unload?destinationBroker"
+    assert world.ask(f"{move}=worker-{other}").status == 204
+    assert workers_with_topics(world) == [other]
+    assert silent_checks(caplog) == 3
+    assert world.ask(f"{move}=worker-{owner}").status == 204
+    assert workers_with_topics(world) == [owner]
+    assert silent_checks(caplog) == 4, "it had a topic meanwhile"
+
+
+def test_a_worker_with_a_small_part_may_serve_no_topic_for_the_check(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World(2, Settings(default_number_of_namespace_bundles=1))
+    split = f"PUT {SYSTEM}/0x00000000_0xffffffff/split?{BY_POSITIONS}"
+    assert world.ask(split, [5]).status == 204
+    for bundle, worker in (("0x00000000_0x00000005", 0), ("0x00000005_0xffffffff", 1)):
+        move = f"PUT {SYSTEM}/{bundle}/unload?destinationBroker=worker-{worker}"
+        assert world.ask(move).status == 204
+    assert workers_with_topics(world) == [1]
+    assert silent_checks(caplog) == 1
 
 
 def test_generated_names_of_producers_differ_between_workers() -> None:

@@ -88,7 +88,8 @@ def _process_of(directory: Directory, request: Request, broker: str) -> str:
 async def health(site: Site, request: Request) -> Response:
     """`ok` if the broker is ready and the health check's message was delivered; else 503.
 
-    Every process checks that, or the one that `brokerId` names.
+    Every worker checks that, or the one that `brokerId` names.  One that serves no topic for the
+    message only reads metadata.  The answer is `ok` then, too: clients accept no other text.
     """
     if not site.directory.ready:
         return refusal(503, "the broker is starting or stopping: retry")
