@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import time
 from collections.abc import Callable
 
 import pulsar
@@ -13,8 +12,9 @@ from broker.server.test_worker import TOPICS, owning_directory, worker_pids
 from official import connect, publish, take, texts
 from running_broker import RunningBroker
 
-SESSION_MS = 5000
+TIMEOUT_MS = 5000
 """A machine that is busy with other tests does not delay a process for so long."""
+ROUNDS = 20
 LATER = [f"later-{number}" for number in range(5)]
 Make = Callable[..., RunningBroker]
 
@@ -23,7 +23,7 @@ Make = Callable[..., RunningBroker]
 def several(make_broker: Make) -> RunningBroker:
     return make_broker(
         magnetarWorkers="2",
-        metadataStoreSessionTimeoutMillis=str(SESSION_MS),
+        metadataStoreSessionTimeoutMillis=str(TIMEOUT_MS),
         brokerDeduplicationEnabled="true",
     )
 
@@ -134,8 +134,7 @@ def test_the_workers_go_on_while_the_supervisor_is_stopped(several: RunningBroke
     before = worker_pids(several)
     os.kill(several.pid, signal.SIGSTOP)
     try:
-        end = time.monotonic() + 2 * SESSION_MS / 1000
-        while time.monotonic() < end:
+        for _ in range(ROUNDS):
             for producer in producers:
                 publish(producer, "beside")
     finally:
