@@ -166,9 +166,10 @@ class Worker:
         return self._owners.worker_of(topic) == self._number
 
     def _other(self, topic: TopicName) -> int | None:
-        """The number of the worker that serves a topic; None if it is this one, or not known.
+        """The number of the worker that serves a topic; None if it is this one, or not known here.
 
-        The controller has the owner look it up again if it is not known here, and is not this one.
+        In both cases the request goes to the controller, which refuses to have the topic loaded
+        unless this worker is the owner.
         """
         owner = self._owners.worker_of(topic)
         return None if owner == self._number else owner
