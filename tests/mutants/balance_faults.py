@@ -11,7 +11,7 @@ TESTS = ("tests/broker/names/test_balancing.py",)
 BALANCE_FAULTS = (
     Fault(
         BALANCE,
-        "a bundle with all the traffic goes to and fro",
+        "a bundle with all the traffic moves back and forth at every round",
         "            if higher < lowest:\n",
         "            if higher <= busiest:\n",
         DECISIONS,

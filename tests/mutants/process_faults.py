@@ -7,14 +7,14 @@ CHILDREN = "broker/magnetar_broker/server/children.py"
 ERRORS = "broker/magnetar_broker/base/errors.py"
 PROCESS = "broker/magnetar_broker/server/process.py"
 REFUSALS = "broker/magnetar_broker/session/refusals.py"
-SESSIONS = "broker/magnetar_broker/server/sessions.py"
+LIVENESS = "broker/magnetar_broker/server/process_liveness.py"
 SHARE = "broker/magnetar_broker/limits/worker_share.py"
 SUPERVISOR = "broker/magnetar_broker/server/supervisor.py"
 WORKER = "broker/magnetar_broker/server/worker.py"
 TESTS = ("tests/broker/server/test_supervisor.py",)
 
-OF_PASSING = ("tests/broker/session/test_passing_errors.py",)
-OF_SESSIONS = ("tests/broker/server/test_sessions.py",)
+OF_TRANSIENT = ("tests/broker/session/test_transient_errors.py",)
+OF_LIVENESS = ("tests/broker/server/test_process_liveness.py",)
 OF_SHARE = ("tests/broker/limits/test_worker_share.py",)
 
 PROCESS_FAULTS: tuple[Fault, ...] = (
@@ -26,18 +26,18 @@ PROCESS_FAULTS: tuple[Fault, ...] = (
         TESTS,
     ),
     Fault(
-        SESSIONS,
+        LIVENESS,
         "processes are killed for time in which the supervisor did not run",
         "min(now - self._read_at, self.report_seconds)",
         "now - self._read_at",
-        (*OF_SESSIONS, *TESTS),
+        (*OF_LIVENESS, *TESTS),
     ),
     Fault(
-        SESSIONS,
-        "what comes from a process does not keep its session",
+        LIVENESS,
+        "what comes from a process does not end its silence",
         "            self.begin(name)\n",
         "            pass\n",
-        OF_SESSIONS,
+        OF_LIVENESS,
     ),
     Fault(
         PROCESS,
@@ -129,29 +129,29 @@ PROCESS_FAULTS: tuple[Fault, ...] = (
     Fault(
         ERRORS,
         "clients take the end of a process for a failure of storage",
-        "PASSING = (LogClosed, ProcessUnavailable)",
-        "PASSING = (LogClosed,)",
+        "TRANSIENT = (LogClosed, ProcessUnavailable)",
+        "TRANSIENT = (LogClosed,)",
         ("tests/broker/server/test_ended_processes.py",),
     ),
     Fault(
         ERRORS,
         "clients take the end of a topic for a failure of storage",
-        "PASSING = (LogClosed, ProcessUnavailable)",
-        "PASSING = (ProcessUnavailable,)",
-        OF_PASSING,
+        "TRANSIENT = (LogClosed, ProcessUnavailable)",
+        "TRANSIENT = (ProcessUnavailable,)",
+        OF_TRANSIENT,
     ),
     Fault(
         REFUSALS,
         "a lookup or a seek that a process has ended is refused as a failure of storage",
-        " and not isinstance(error, PASSING)",
+        " and not isinstance(error, TRANSIENT)",
         "",
-        OF_PASSING,
+        OF_TRANSIENT,
     ),
     Fault(
         ACKS,
         "an acknowledgement that a process has ended is refused as a failure of storage",
         "as_refusal(error) or PersistenceTrouble(str(error))",
         "PersistenceTrouble(str(error))",
-        OF_PASSING,
+        OF_TRANSIENT,
     ),
 )

@@ -156,7 +156,7 @@ class UnknownTrouble(BrokerError):
     code = pb.UnknownError
 
 
-PASSING = (LogClosed, ProcessUnavailable)
+TRANSIENT = (LogClosed, ProcessUnavailable)
 """Errors of storage where nothing is wrong with what is stored: clients have to try again."""
 
 
@@ -166,7 +166,7 @@ def as_refusal(error: BaseException) -> BrokerError | None:
         return error
     if isinstance(error, InvalidTopicName):
         return InvalidName(str(error))
-    if isinstance(error, PASSING):
+    if isinstance(error, TRANSIENT):
         return NotReady(str(error))
     if isinstance(error, StorageError):
         return PersistenceTrouble(str(error))

@@ -30,7 +30,7 @@ def start(settings: Settings, warnings: list[str]) -> int:
     raise_limit()
     share_one_heap()
     factory, slower = loop_factory()
-    for warning in filter(None, (*warnings, slower, few_bundles(settings, workers))):
+    for warning in filter(None, (*warnings, slower, warning_of_few_bundles(settings, workers))):
         logger.warning("%s", warning)
     if workers > 1:
         # The imports are for these processes alone: a broker of one does without them.
@@ -51,7 +51,7 @@ def start(settings: Settings, warnings: list[str]) -> int:
     return 0
 
 
-def few_bundles(settings: Settings, workers: int) -> str | None:
+def warning_of_few_bundles(settings: Settings, workers: int) -> str | None:
     """The warning that a namespace has too few bundles for all workers to serve it."""
     bundles = settings.default_number_of_namespace_bundles
     if bundles == "auto" or bundles >= workers:

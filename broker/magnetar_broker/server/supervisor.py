@@ -26,7 +26,7 @@ from magnetar_broker.server.children import (
     state_of,
 )
 from magnetar_broker.server.control import Control, Failed, Message, Peer, Ready, Stop, control_pair
-from magnetar_broker.server.sessions import Sessions
+from magnetar_broker.server.process_liveness import ProcessLiveness
 
 logger = logging.getLogger(__name__)
 
@@ -123,18 +123,18 @@ class Supervisor:
         worker: Role,
         workers: int,
         stop_seconds: float,
-        session_seconds: float,
+        silence_seconds: float,
     ) -> None:
         """`stop_seconds`: children that have not ended this long after a stop began are killed.
 
-        `session_seconds`: a child that sends nothing for so long is killed, from its fork to its
+        `silence_seconds`: a child that sends nothing for so long is killed, from its fork to its
         end, and started again as after any other end.
         """
         self._controller = Child(None, controller)
         self._workers = [Child(number, worker) for number in range(workers)]
         self._children = [self._controller, *self._workers]
         self._stop_seconds = stop_seconds
-        self._sessions = Sessions(session_seconds)
+        self._liveness = ProcessLiveness(silence_seconds)
         self._stop_signals = 0
         self._serving = False
         self._selector = selectors.DefaultSelector()
@@ -261,13 +261,13 @@ class Supervisor:
             child.worker,
             len(self._workers),
             child.generation,
-            self._sessions.report_seconds,
+            self._liveness.report_seconds,
             theirs,
             child.role.sockets,
         )
         child.pid = fork(context, child.role.run, partial(self._release, child))
         child.started_at = time.monotonic()
-        self._sessions.begin(child.name)
+        self._liveness.begin(child.name)
         theirs.close()
         self._selector.register(child.control, selectors.EVENT_READ, partial(self._receive, child))
         logger.info("%s is process %d", child.name, child.pid)
@@ -322,7 +322,7 @@ class Supervisor:
                 case Stop():
                     self._disconnect(child)
                     return False
-            self._sessions.heard(child.name)
+            self._liveness.heard(child.name)
         return bool(messages)
 
     def _disconnect(self, child: Child) -> None:
@@ -333,7 +333,7 @@ class Supervisor:
         while self._receive(child):
             pass  # what it sent before it ended
         self._disconnect(child)
-        self._sessions.end(child.name)
+        self._liveness.end(child.name)
         child.control.close()
         child.pid, child.exit_code = None, os.waitstatus_to_exitcode(status)
         if self._serving:
@@ -348,17 +348,17 @@ class Supervisor:
             )
 
     def _expire(self, child: Child) -> None:
-        """Kill a child whose session has expired.
+        """Kill a child that has been silent for the timeout.
 
         Even if it goes on in this moment it cannot acknowledge or delete anything any more, and
         its next process is started only when the system has reported its end.
         """
         while self._receive(child):
             pass  # what it sent while this process did not run
-        if child.pid is None or not self._sessions.has_expired(child.name):
+        if child.pid is None or not self._liveness.has_expired(child.name):
             return
-        seconds, state = self._sessions.silence(child.name), state_of(child.pid)
-        self._sessions.end(child.name)
+        seconds, state = self._liveness.silence(child.name), state_of(child.pid)
+        self._liveness.end(child.name)
         child.failure = f"its event loop had not run for {seconds:.1f} s"
         logger.error(
             "%s (process %d) is killed: its event loop has not run for %.1f s "
@@ -367,7 +367,7 @@ class Supervisor:
             child.name,
             child.pid,
             seconds,
-            self._sessions.timeout_seconds * 1000,
+            self._liveness.timeout_seconds * 1000,
             state,
             CAUSES.get(state, OTHER_CAUSES),
         )
@@ -400,8 +400,8 @@ class Supervisor:
 
     def _turn(self, seconds: float) -> None:
         """Wait for events at most this long, and handle them."""
-        events = self._selector.select(min(seconds, self._sessions.report_seconds))
-        self._sessions.advance()
+        events = self._selector.select(min(seconds, self._liveness.report_seconds))
+        self._liveness.advance()
         for key, _ in events:
             key.data()
         for child in self._children:
@@ -409,7 +409,7 @@ class Supervisor:
                 pid, status = os.waitpid(child.pid, os.WNOHANG)
                 if pid:
                     self._ended(child, status)
-            if self._sessions.has_expired(child.name):
+            if self._liveness.has_expired(child.name):
                 self._expire(child)
 
 

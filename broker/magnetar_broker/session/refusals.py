@@ -8,7 +8,7 @@ that is no refusal is a defect, and is raised again.
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from magnetar_broker.base.errors import PASSING, BrokerError, PersistenceTrouble, as_refusal
+from magnetar_broker.base.errors import TRANSIENT, BrokerError, PersistenceTrouble, as_refusal
 from magnetar_storage.errors import StorageError
 
 NO_TRANSACTIONS = (
@@ -18,7 +18,7 @@ NO_TRANSACTIONS = (
 
 def refusal_of(error: Exception, of_storage: type[BrokerError] = PersistenceTrouble) -> BrokerError:
     """The refusal to send for an exception; a defect is raised again."""
-    if isinstance(error, StorageError) and not isinstance(error, PASSING):
+    if isinstance(error, StorageError) and not isinstance(error, TRANSIENT):
         return of_storage(str(error))
     refusal = as_refusal(error)
     if refusal is None:

@@ -1,6 +1,6 @@
 """A supervisor whose processes do nothing but report events: a program for test_supervisor.py.
 
-    python supervised.py WORKERS STOP_SECONDS SESSION_SECONDS [NAME=BEHAVIOUR...]
+    python supervised.py WORKERS STOP_SECONDS SILENCE_SECONDS [NAME=BEHAVIOUR...]
 
 Every event is a line of JSON on standard output; errors of the start are handled as the command
 line does.  BEHAVIOUR, of the process NAME, is one of the functions below; `serve` is the default.
@@ -150,7 +150,7 @@ def open_descriptors() -> list[int]:
 
 def main() -> None:
     log_to_stderr("supervisor")
-    workers, stop_seconds, session_seconds, *behaviours = sys.argv[1:]
+    workers, stop_seconds, silence_seconds, *behaviours = sys.argv[1:]
     by_name = dict(pair.split("=") for pair in behaviours)
     inherited = open_descriptors()
 
@@ -163,7 +163,7 @@ def main() -> None:
         Role(run, [clients]),
         int(workers),
         float(stop_seconds),
-        float(session_seconds),
+        float(silence_seconds),
     )
     try:
         code = supervisor.run(partial(write, name="supervisor", event="ready", inherited=inherited))

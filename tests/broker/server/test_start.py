@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from magnetar_broker.config import Settings
-from magnetar_broker.server.start import few_bundles, usable_cores, worker_count
+from magnetar_broker.server.start import usable_cores, warning_of_few_bundles, worker_count
 
 
 def test_a_broker_is_one_process_unless_told_otherwise() -> None:
@@ -33,9 +33,9 @@ def test_where_the_system_does_not_tell_all_cores_are_usable(
 
 
 def test_fewer_bundles_than_workers_are_warned_of() -> None:
-    assert few_bundles(Settings(), 8) is None
-    assert few_bundles(Settings(default_number_of_namespace_bundles=4), 4) is None
-    warning = few_bundles(Settings(default_number_of_namespace_bundles=4), 5)
+    assert warning_of_few_bundles(Settings(), 8) is None
+    assert warning_of_few_bundles(Settings(default_number_of_namespace_bundles=4), 4) is None
+    warning = warning_of_few_bundles(Settings(default_number_of_namespace_bundles=4), 5)
     assert warning is not None
     assert warning.startswith("defaultNumberOfNamespaceBundles=4: at most 4 of the 5 workers")
 

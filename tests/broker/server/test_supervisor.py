@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from magnetar_broker.server.sessions import REPORTS
+from magnetar_broker.server.process_liveness import REPORTS
 from magnetar_broker.server.supervisor import MAX_PAUSE_SECONDS, SHORT_LIFE_SECONDS, Pauses
 
 PROGRAM = Path(__file__).with_name("supervised.py")
-SESSION_SECONDS = 3.0
+SILENCE_SECONDS = 3.0
 """For tests in which a process does not run; the others run at least every three seconds."""
 Event = dict[str, Any]
 
@@ -28,9 +28,9 @@ class Supervised:
     """A supervisor in a process of its own, and the events that its processes report."""
 
     def __init__(
-        self, workers: int, stop_seconds: float, session_seconds: float, behaviours: list[str]
+        self, workers: int, stop_seconds: float, silence_seconds: float, behaviours: list[str]
     ) -> None:
-        seconds = str(stop_seconds), str(session_seconds)
+        seconds = str(stop_seconds), str(silence_seconds)
         self.process = subprocess.Popen(
             [sys.executable, str(PROGRAM), str(workers), *seconds, *behaviours],
             stdout=subprocess.PIPE,
@@ -109,9 +109,9 @@ def supervise() -> Iterator[Supervise]:
     started: list[Supervised] = []
 
     def start(
-        *behaviours: str, workers: int = 2, stop_seconds: float = 60, session_seconds: float = 3600
+        *behaviours: str, workers: int = 2, stop_seconds: float = 60, silence_seconds: float = 3600
     ) -> Supervised:
-        started.append(Supervised(workers, stop_seconds, session_seconds, list(behaviours)))
+        started.append(Supervised(workers, stop_seconds, silence_seconds, list(behaviours)))
         return started[-1]
 
     yield start
@@ -285,7 +285,7 @@ def test_a_second_signal_kills_who_is_left(supervise: Supervise) -> None:
 
 
 def test_a_worker_that_hangs_is_killed_and_started_again(supervise: Supervise) -> None:
-    supervised = supervise(session_seconds=SESSION_SECONDS)
+    supervised = supervise(silence_seconds=SILENCE_SECONDS)
     supervised.until_connected()
     supervised.kill("worker-1", signal.SIGSTOP)
     supervised.until(event="met", name="worker-0", worker=1, peer_generation=2)
@@ -303,7 +303,7 @@ def test_a_worker_that_hangs_is_killed_and_started_again(supervise: Supervise) -
 def test_a_controller_that_hangs_is_killed_and_everything_started_again(
     supervise: Supervise,
 ) -> None:
-    supervised = supervise(session_seconds=SESSION_SECONDS)
+    supervised = supervise(silence_seconds=SILENCE_SECONDS)
     supervised.until_connected()
     supervised.kill("controller", signal.SIGSTOP)
     for name in ("controller", "worker-0", "worker-1"):
@@ -315,14 +315,14 @@ def test_a_controller_that_hangs_is_killed_and_everything_started_again(
 
 
 def test_a_process_that_reports_nothing_fails_the_start(supervise: Supervise) -> None:
-    supervised = supervise("worker-1=report_nothing", session_seconds=SESSION_SECONDS)
+    supervised = supervise("worker-1=report_nothing", silence_seconds=SILENCE_SECONDS)
     assert supervised.wait() == 1
     last = supervised.log.splitlines()[-1]
     assert last.startswith("Error: worker-1 cannot start: its event loop had not run for ")
 
 
 def test_a_stop_does_not_wait_for_a_process_that_hangs(supervise: Supervise) -> None:
-    supervised = supervise(session_seconds=SESSION_SECONDS)
+    supervised = supervise(silence_seconds=SILENCE_SECONDS)
     supervised.until_connected()
     supervised.kill("worker-1", signal.SIGSTOP)
     assert supervised.stop() == 1
@@ -333,7 +333,7 @@ def test_a_stop_does_not_wait_for_a_process_that_hangs(supervise: Supervise) -> 
 def test_time_in_which_the_supervisor_itself_does_not_run_is_not_counted(
     supervise: Supervise,
 ) -> None:
-    supervised = supervise("worker-0=count_reports", session_seconds=SESSION_SECONDS)
+    supervised = supervise("worker-0=count_reports", silence_seconds=SILENCE_SECONDS)
     supervised.until_connected()
     stopped = supervised.until(event="started", name="worker-1")["pid"]
     os.kill(stopped, signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""The code of each refusal: what passes is answered ServiceNotReady, trouble of storage is not."""
+"""The code of each refusal: ServiceNotReady for transient errors, and not for those of storage."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +24,7 @@ from magnetar_storage.errors import (
 )
 from raw_client import refused, send_frame
 
-PASSING = [LogClosed("t was closed"), ProcessUnavailable("the link to worker-1 has ended")]
+TRANSIENT = [LogClosed("t was closed"), ProcessUnavailable("the link to worker-1 has ended")]
 TROUBLE = [
     BadVersion("old"),
     Corrupt("journal-3", 17, "why"),
@@ -36,8 +36,8 @@ TROUBLE = [
 ]
 
 
-@pytest.mark.parametrize("error", PASSING, ids=lambda error: type(error).__name__)
-def test_what_passes_is_to_be_tried_again(error: StorageError) -> None:
+@pytest.mark.parametrize("error", TRANSIENT, ids=lambda error: type(error).__name__)
+def test_a_transient_error_is_to_be_tried_again(error: StorageError) -> None:
     for refusal in (refusal_of(error), refusal_of(error.again(), UnknownTrouble)):
         assert (refusal.code, str(refusal)) == (pb.ServiceNotReady, str(error))
 
@@ -65,7 +65,7 @@ def seek(world: SessionWorld, client: Client) -> Any:
 
 
 @pytest.mark.parametrize("ask", [acknowledge, unsubscribe, seek])
-@pytest.mark.parametrize("error", PASSING, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("error", TRANSIENT, ids=lambda error: type(error).__name__)
 def test_a_change_that_was_not_stored_because_a_process_ended(
     ask: Callable[[SessionWorld, Client], Any], error: StorageError
 ) -> None:

@@ -4,10 +4,10 @@ import time
 from collections.abc import Callable
 
 REPORTS = 10
-"""How many times a process reports that it runs within the timeout of its session."""
+"""How many times a process reports that it runs within the timeout."""
 
 
-class Sessions:
+class ProcessLiveness:
     """How long nothing has come from each process, by its name.
 
     Only time in which the supervisor itself ran is counted: while it was stopped, or the machine
@@ -44,11 +44,11 @@ class Sessions:
             self.begin(name)
 
     def end(self, name: str) -> None:
-        """It has ended, or is about to; it has no session until the next `begin`."""
+        """It has ended, or is about to; its silence counts again from the next `begin`."""
         self._heard_at.pop(name, None)
 
     def silence(self, name: str) -> float:
-        """For how many seconds nothing has come from it; 0 without a session."""
+        """For how many seconds nothing has come from it; 0 if it does not run."""
         return self._running - self._heard_at.get(name, self._running)
 
     def has_expired(self, name: str) -> bool:
