@@ -73,7 +73,7 @@ def main() -> None:
         Role(run_worker, [listening]),
         int(sys.argv[1]),
         stop_seconds=60,
-        session_seconds=3600,  # its processes report nothing
+        silence_seconds=3600,  # its processes report nothing
     )
     raise SystemExit(supervisor.run(lambda: write(ready=True)))
 
