@@ -268,4 +268,32 @@ NAMES_FAULTS = (
         "            pass\n        self.links.join",
         TESTS,
     ),
+    Fault(
+        PLACEMENT,
+        "a namespace that is deleted during a move has owners again",
+        "            now = self.owners.of(namespace)\n",
+        "            now = self.owners.of(namespace) or placed\n",
+        TESTS,
+    ),
+    Fault(
+        f"{NAMES}stored_bundles.py",
+        "a namespace that does not exist has owners",
+        "            raise missing(namespace)\n        return self.within(fields)",
+        "            fields = {}\n        return self.within(fields)",
+        TESTS,
+    ),
+    Fault(
+        PLACEMENT,
+        "a worker that is not there is given bundles that another one could have",
+        "self._links.loading(worker) is None, ",
+        "False, ",
+        TESTS,
+    ),
+    Fault(
+        "broker/magnetar_broker/server/last_ids.py",
+        "a worker whose store fails takes bundles over",
+        "suppress(ProcessUnavailable):  # it has ended, and joins again, as",
+        "suppress(Exception):  # it has ended, and joins again, as",
+        ("tests/broker/server/test_last_ids.py",),
+    ),
 )
