@@ -16,9 +16,7 @@ has joined.  The table is in memory, since at a start of the broker no worker ha
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from magnetar_broker.base.parallel import for_each
 from magnetar_broker.base.runtime import Runtime
-from magnetar_broker.links.link import Link
 from magnetar_broker.names.bundle_owners import PLACED, UNPLACED, BundleOwners, Placed, values_of
 from magnetar_broker.names.bundles import Bundles, deal
 from magnetar_broker.names.ownership import Owner
@@ -135,9 +133,10 @@ class Placement:
     async def _replace(self, namespace: str, placed: Placed) -> None:
         """Change the table of every process; all know it on return."""
         self.owners.place(namespace, placed)
-
-        async def send(link: Link) -> None:
-            asked: Awaitable[None] = link.request(PLACED, *values_of(namespace, placed))
-            await unless_ended(link, asked, None)
-
-        await for_each(self._runtime, self._links.all(), send)
+        # All are asked now: what `forget` sends later must not come before.
+        asked = [
+            (link, link.request(PLACED, *values_of(namespace, placed)))
+            for link in self._links.all()
+        ]
+        for link, answer in asked:
+            await unless_ended(link, answer, None)
