@@ -243,8 +243,8 @@ NAMES_FAULTS = (
     Fault(
         PLACEMENT,
         "a move is complete before the workers know it",
-        "        await for_each(self._runtime, self._links.all(), send)\n",
-        "",
+        "            await unless_ended(link, answer, None)\n",
+        "            pass\n",
         TESTS,
     ),
     Fault(
