@@ -120,6 +120,22 @@ def test_a_topic_that_is_opened_before_the_move_has_come_to_it_is_closed_first()
     assert loading.result().closed
 
 
+def test_a_move_is_complete_when_every_worker_knows_it() -> None:
+    world = World()
+    name = named("topic")
+    owner = world.processes.number_of(name)
+    third = world.processes.workers[(owner + 2) % WORKERS]
+    third.joined.to_right.held = True
+    moving, new = world.begin_move(name)
+    world.clock.pump()
+    assert not moving.done()
+    third.joined.to_right.held = False
+    third.joined.to_right.carry()
+    world.clock.pump()
+    moving.result()
+    assert third.owners.worker_of(name) == new.number
+
+
 def test_a_former_owner_that_ends_holds_no_move_up() -> None:
     world = World()
     name = named("topic")
