@@ -25,8 +25,10 @@ class Lives:
     what the former owner has sent when the next one has sent it again, and what they have on the
     way to the former owner is lost, so moves are counted as well.
 
-    Only one process calls `killed`, `starting`, `started`, `move_begins` and `move_ends`; all may
-    look.
+    After a move a client may be served through a process that relays, whose kill ends its
+    connection, too.
+
+    Only one process calls the methods that change something; all may look.
     """
 
     def __init__(self) -> None:
@@ -36,7 +38,8 @@ class Lives:
         self._coming = CONTEXT.Value("b", 0, lock=False)
         self._moves_begun = CONTEXT.Value("i", 0, lock=False)
         self._moves_ended = CONTEXT.Value("i", 0, lock=False)
-        self._moved_at = CONTEXT.Value("d", 0.0, lock=False)
+        self._relays_killed = CONTEXT.Value("i", 0, lock=False)
+        self._disturbed_at = CONTEXT.Value("d", 0.0, lock=False)
 
     @property
     def kills(self) -> int:
@@ -75,9 +78,14 @@ class Lives:
         return self.moves_begun != self.moves_ended
 
     @property
-    def moved_at(self) -> float:
-        """When the last move was over, by the monotonic clock; 0 if there was none."""
-        return float(self._moved_at.value)
+    def relays_killed(self) -> int:
+        """How often another process than the topic's was killed that may have relayed to it."""
+        return int(self._relays_killed.value)
+
+    @property
+    def disturbed_at(self) -> float:
+        """When the last move was over, or such a process killed, by the monotonic clock; or 0."""
+        return float(self._disturbed_at.value)
 
     def move_begins(self) -> None:
         """It is about to be moved to another process."""
@@ -85,8 +93,13 @@ class Lives:
 
     def move_ends(self) -> None:
         """It was moved, or the move has failed."""
-        self._moved_at.value = time.monotonic()
+        self._disturbed_at.value = time.monotonic()
         self._moves_ended.value += 1
+
+    def relay_killed(self) -> None:
+        """A process is about to be killed that may relay to the topic's."""
+        self._disturbed_at.value = time.monotonic()
+        self._relays_killed.value += 1
 
     def killed(self) -> None:
         """The broker is about to be killed."""
@@ -126,6 +139,8 @@ class WorkersLives:
         self._of_bundles = [Lives() for _ in range(BUNDLES)]
         self._owners: list[set[int]] = [set() for _ in range(BUNDLES)]
         """The workers that may have topics of each bundle; two during a move."""
+        self._moved: set[int] = set()
+        """Bundles that were moved since the start."""
         self._lock = CONTEXT.RLock()
 
     def of(self, topic: str) -> Lives:
@@ -146,6 +161,7 @@ class WorkersLives:
         """The broker has started, and these are the owners of the bundles."""
         with self._lock:
             self._owners = [{owner} for owner in owners]
+            self._moved.clear()
 
     def owners_of(self, bundle: int) -> set[int]:
         """The workers that may have topics of a bundle."""
@@ -156,9 +172,16 @@ class WorkersLives:
         pairs = zip(self._of_bundles, self._owners, strict=True)
         return [lives for lives, owners in pairs if number in owners]
 
+    def relay_killed(self, number: int) -> None:
+        """A worker is about to be killed; it may relay to other owners of bundles that moved."""
+        for bundle in self._moved:
+            if number not in self._owners[bundle]:
+                self._of_bundles[bundle].relay_killed()
+
     def move_begins(self, bundle: int, new: int) -> None:
         """A bundle is about to be moved to a worker."""
         with self._lock:
+            self._moved.add(bundle)
             self._owners[bundle] = self._owners[bundle] | {new}
             self._of_bundles[bundle].move_begins()
 

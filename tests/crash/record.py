@@ -15,8 +15,8 @@ WINDOW_SECONDS = 1.0
 """An ack without an answer counts as safe when one was answered that was made so much later:
 time alone proves nothing while a full broker is behind."""
 SETTLED_SECONDS = 2.0
-"""So long after a move no ack without an answer is noted: it may be of a message that the former
-owner had sent, and go there."""
+"""So long after a move, or the kill of a relay, no ack without an answer is noted: it may be of a
+message that came over the former connection, and go there."""
 SHOWN = 10
 """Problems of one kind that a report spells out."""
 
@@ -38,19 +38,27 @@ class Message(NamedTuple):
     number: int
 
 
-class Acked(NamedTuple):
-    """When a message was acknowledged; an answered ack is safe at once."""
+class Stretch(NamedTuple):
+    """The time between two events that end connections of a topic's clients."""
 
     life: int
     moves: int
-    """So many moves of the topic had begun."""
+    """So many moves of the topic have begun,"""
+    relays_killed: int
+    """and so many processes were killed that may have relayed to its own."""
+
+
+class Acked(NamedTuple):
+    """When a message was acknowledged; an answered ack is safe at once."""
+
+    stretch: Stretch
     at: float
     answered: bool
 
     @property
-    def stretch(self) -> tuple[int, int]:
-        """The time between two events that end connections: of kills and moves."""
-        return self.life, self.moves
+    def life(self) -> int:
+        """The one in which it was acknowledged."""
+        return self.stretch.life
 
 
 @dataclass
@@ -109,7 +117,7 @@ class Record:
         self._receipts: dict[Message, int] = {}
         self._first_life: dict[str, dict[Key, int]] = defaultdict(dict)
         self._acks: dict[str, dict[Key, Acked]] = defaultdict(dict)
-        self._answered_at: dict[tuple[int, int], float] = {}
+        self._answered_at: dict[Stretch, float] = {}
 
     # The trap --------------------------------------------------------------------------
 
@@ -128,20 +136,25 @@ class Record:
             kill()
             self._changed.notify_all()
 
+    @property
+    def _ends(self) -> int:
+        """How often connections may have ended with receipts on their way: in no move."""
+        return self.lives.kills + self.lives.relays_killed
+
     # Producers -------------------------------------------------------------------------
 
     def sent(self, message: Message) -> None:
         """A client was asked to publish."""
         with self._changed:
             self.tally.sent.value += 1
-            self._sent[message] = self.lives.kills
+            self._sent[message] = self._ends
 
     def answered(self, message: Message, result: pulsar.Result) -> None:
         """A client received the outcome."""
         if result == pulsar.Result.Ok:
             with self._changed:
                 self.tally.receipts.value += 1
-                self._receipts[message] = self.lives.kills
+                self._receipts[message] = self._ends
                 self._promised(Promise.RECEIPT)
         else:
             self.failed_sends.append(f"{message} failed: {result}")
@@ -167,7 +180,7 @@ class Record:
             self._changed.notify_all()
 
     def _came_again(self, subscription: str, key: Key, acked: Acked, life: int) -> None:
-        if acked.stretch == (life, self.lives.moves_begun):
+        if acked.stretch == self._stretch(life):
             why = "in the same life"
         elif acked.answered:
             why = "though that had been answered"
@@ -190,17 +203,20 @@ class Record:
 
         It is not noted when that is over, nor while the topic moves.
         """
-        moves = self.lives.moves_begun
-        if not self.lives.moving and at - self.lives.moved_at >= SETTLED_SECONDS:
-            self._note(subscription, keys, Acked(life, moves, at, False))
+        stretch = self._stretch(life)
+        if not self.lives.moving and at - self.lives.disturbed_at >= SETTLED_SECONDS:
+            self._note(subscription, keys, Acked(stretch, at, False))
 
     def ack_answered(self, subscription: str, keys: Sequence[Key], life: int, at: float) -> None:
         """It was done, and the answer came."""
         with self._changed:
-            acked = Acked(life, self.lives.moves_begun, at, True)
+            acked = Acked(self._stretch(life), at, True)
             self._answered_at[acked.stretch] = max(at, self._answered_at.get(acked.stretch, at))
             self._note(subscription, keys, acked)
             self._promised(Promise.ACK)
+
+    def _stretch(self, life: int) -> Stretch:
+        return Stretch(life, self.lives.moves_begun, self.lives.relays_killed)
 
     def _note(self, subscription: str, keys: Sequence[Key], acked: Acked) -> None:
         with self._changed:
@@ -247,8 +263,7 @@ class Record:
         return [
             message
             for message, count in copies.items()
-            if count
-            > 1 + self._receipts.get(message, self.lives.kills) - self._sent.get(message, 0)
+            if count > 1 + self._receipts.get(message, self._ends) - self._sent.get(message, 0)
         ]
 
     def _acks_tested(self) -> int:

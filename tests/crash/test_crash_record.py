@@ -196,9 +196,31 @@ def test_an_ack_without_an_answer_may_be_lost_in_a_move(record: Record, moved: b
 def test_acks_of_what_the_former_owner_has_sent_count_for_nothing(record: Record) -> None:
     record.delivered("sub", KEY, 0)
     move(record.lives)
-    record.acked("sub", [KEY], 0, at=record.lives.moved_at + SETTLED_SECONDS / 2)
+    record.acked("sub", [KEY], 0, at=record.lives.disturbed_at + SETTLED_SECONDS / 2)
     record.delivered("sub", KEY, 0)
     assert not record.report([]).problems
+
+
+def test_a_process_that_is_killed_may_have_relayed_to_the_owner() -> None:
+    lives = WorkersLives(3)
+    lives.placed([0] * BUNDLES)
+    (first, second, *_) = lives.all()
+    lives.move_begins(0, 1)
+    lives.move_ends(0, 1)
+    for number in (0, 1):
+        lives.relay_killed(number)
+    assert (first.relays_killed, second.relays_killed) == (1, 0)
+    record = Record(first, Tally(), ALARMS.append)
+    (message,) = confirmed(record, 0)
+    late = Message("p", 1)
+    record.sent(late)
+    lives.relay_killed(0)
+    record.answered(late, OK)
+    assert not record.report([message, late, late]).problems
+    assert record.report([message, message, late]).problems
+    lives.placed([0] * BUNDLES)
+    lives.relay_killed(2)
+    assert first.relays_killed == 2
 
 
 def test_both_owners_end_the_lives_of_a_bundle_that_moves() -> None:

@@ -176,6 +176,7 @@ class Worker(Victim):
         with self.lives.unchanged():
             self._ended = self.lives.of_worker(self.number)
             self._end_lives()
+            self.lives.relay_killed(self.number)
             os.kill(pid, signal.SIGKILL)
 
     def recover(self) -> None:
