@@ -79,7 +79,7 @@ class Processes:
         self.policies = SharedPolicies(engine.metadata, settings)
         links = WorkerLinks(workers, engine.clock)
         stored = stored_bundles(settings, engine.metadata, workers)
-        self.placement = Placement(self.owners, stored, links, runtime)
+        self.placement = Placement(self.owners, stored, links, engine.clock)
         self.residence = DistributedResidence(self.placement, links, runtime)
         self.directory = Directory(settings, runtime, self.placement, self.residence, self.policies)
         Balancing(settings, self.directory, self.placement, links).register()

@@ -5,7 +5,7 @@ from typing import Any
 
 from magnetar_broker.links.link import Link
 from magnetar_broker.links.successive import SuccessiveLinks
-from magnetar_storage.errors import Unavailable
+from magnetar_storage.errors import ProcessUnavailable
 from magnetar_storage.interfaces import Sealed, SegmentId
 from magnetar_storage.joined.joined_store import JoinedStore
 
@@ -37,7 +37,7 @@ class RemoteHolder:
             link = await self._links.present()
             try:
                 return await link.request(name, argument)
-            except Unavailable:
+            except ProcessUnavailable:
                 if not link.has_ended:
                     raise
                 # It may have been done.  Every one of these requests may be done twice.

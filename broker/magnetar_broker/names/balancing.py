@@ -4,9 +4,11 @@ import logging
 from collections.abc import Awaitable
 from typing import Any, NamedTuple
 
+from magnetar_broker.base.errors import BrokerError
 from magnetar_broker.config import Settings
 from magnetar_broker.links.link import Link
 from magnetar_broker.names.balance import Bundle, Imbalance, choose, find_imbalance
+from magnetar_broker.names.bundles import BundleRefused
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.names.placement import Placement
 from magnetar_broker.names.worker_links import WorkerLinks, unless_ended
@@ -126,12 +128,12 @@ class Balancing:
         return set(self._moved)
 
     async def _move(self, bundle: Bundle, process: str) -> None:
-        directory, namespace = self._directory, bundle.namespace
-        bundles = await directory.bundles.stored.of(namespace)
-        if bundle.range in bundles and await directory.namespaces.has(namespace):
-            await directory.bundles.move(namespace, bundle.range, process)
+        try:
+            await self._directory.bundles.move(*bundle, process)
             self._moved[bundle] = self._clock.now_ms()
-        # Else it was split, or deleted, since the worker has answered.
+        except (BrokerError, BundleRefused) as error:
+            # As when it was split, or its namespace deleted, since the worker has answered.
+            logger.info("bundle %s of %s has not moved: %s", bundle.range, bundle.namespace, error)
 
 
 async def _ask(link: Link, what: str) -> Any:

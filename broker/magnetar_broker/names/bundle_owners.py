@@ -10,8 +10,9 @@ from magnetar_broker.names.bundles import Bundles
 from magnetar_broker.names.ownership import Owner
 from magnetar_proto.names import TopicName
 
-PLACED, UNPLACED = "bundles.placed", "bundles.unplaced"
-"""What the controller sends to workers: a line of the table, and the end of one."""
+PLACED, UNPLACED, CURRENT = "bundles.placed", "bundles.unplaced", "bundles.current"
+"""What the controller sends to workers: a line of the table, the end of one, and the question
+whether all that was sent before is in the table."""
 
 
 class Placed(NamedTuple):
@@ -106,4 +107,4 @@ def following(owners: BundleOwners) -> Mapping[str, Handler]:
     def place(namespace: str, boundaries: tuple[int, ...], workers: tuple[int, ...]) -> None:
         owners.place(namespace, Placed(Bundles(tuple(boundaries)), tuple(workers)))
 
-    return {PLACED: place, UNPLACED: owners.forget}
+    return {PLACED: place, UNPLACED: owners.forget, CURRENT: lambda: None}

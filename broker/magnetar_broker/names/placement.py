@@ -16,21 +16,28 @@ has joined.  The table is in memory, since at a start of the broker no worker ha
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from magnetar_broker.base.runtime import Runtime
-from magnetar_broker.names.bundle_owners import PLACED, UNPLACED, BundleOwners, Placed, values_of
+from magnetar_broker.names.bundle_owners import (
+    CURRENT,
+    PLACED,
+    UNPLACED,
+    BundleOwners,
+    Placed,
+    values_of,
+)
 from magnetar_broker.names.bundles import Bundles, deal
 from magnetar_broker.names.ownership import Owner
 from magnetar_broker.names.stored_bundles import StoredBundles, missing
 from magnetar_broker.names.worker_links import WorkerLinks, unless_ended
 from magnetar_proto.names import TopicName
 from magnetar_storage.world.mutex import KeyedMutex
+from magnetar_storage.world.runtime import Clock
 
 
 class Placement:
     """The `Ownership` of a controller."""
 
     def __init__(
-        self, owners: BundleOwners, stored: StoredBundles, links: WorkerLinks, runtime: Runtime
+        self, owners: BundleOwners, stored: StoredBundles, links: WorkerLinks, clock: Clock
     ) -> None:
         self.owners = owners
         self.load_of: Callable[[int], float] = lambda worker: 0.0
@@ -39,8 +46,7 @@ class Placement:
         """Called with the number of a worker before it owns a bundle that another one owned."""
         self._stored = stored
         self._links = links
-        self._runtime = runtime
-        self._placing: KeyedMutex[str] = KeyedMutex(runtime.clock)
+        self._placing: KeyedMutex[str] = KeyedMutex(clock)
         """By namespace: held while owners change."""
 
     # What opens and looks up topics asks --------------------------------------------------
@@ -72,9 +78,7 @@ class Placement:
                 placed = self.owners.of(namespace)
                 if placed is None:
                     placed = self._first(await self._stored.of(namespace))
-                    self.owners.place(namespace, placed)
-                    for link in self._links.all():
-                        link.notify(PLACED, *values_of(namespace, placed))
+                    self._place(namespace, placed)
         return placed
 
     def _first(self, bundles: Bundles) -> Placed:
@@ -108,6 +112,7 @@ class Placement:
         worker = self.owners.names.index(process)
         placed = await self.placed(namespace)
         if placed.workers[placed.bundles.index(bundle)] == worker:
+            await self._all_know()  # perhaps the one who asked before was not answered
             return
         if self.before_giving is not None:
             await self.before_giving(worker)
@@ -117,26 +122,29 @@ class Placement:
                 raise missing(namespace)
             workers = list(now.workers)
             workers[now.bundles.index(bundle)] = worker
-            await self._replace(namespace, Placed(now.bundles, tuple(workers)))
+            self._place(namespace, Placed(now.bundles, tuple(workers)))
+            await self._all_know()
 
     async def adopt(self, namespace: str, bundles: Bundles) -> None:
         async with self._placing.held(namespace):
             placed = self.owners.of(namespace)
             if placed is not None:  # else they are what will be placed
-                await self._replace(namespace, placed.adapted(bundles))
+                self._place(namespace, placed.adapted(bundles))
+                await self._all_know()
 
     def forget(self, namespace: str) -> None:
         self.owners.forget(namespace)
         for link in self._links.all():
             link.notify(UNPLACED, namespace)
 
-    async def _replace(self, namespace: str, placed: Placed) -> None:
-        """Change the table of every process; all know it on return."""
+    def _place(self, namespace: str, placed: Placed) -> None:
+        """Change the table of every process; the order of changes is the same in all."""
         self.owners.place(namespace, placed)
-        # All are asked now: what `forget` sends later must not come before.
-        asked = [
-            (link, link.request(PLACED, *values_of(namespace, placed)))
-            for link in self._links.all()
-        ]
+        for link in self._links.all():
+            link.notify(PLACED, *values_of(namespace, placed))
+
+    async def _all_know(self) -> None:
+        """Return when every worker knows all changes up to now."""
+        asked = [(link, link.request(CURRENT)) for link in self._links.all()]
         for link, answer in asked:
             await unless_ended(link, answer, None)

@@ -15,7 +15,7 @@ from magnetar_broker.schemas.registry import Registered
 from magnetar_broker.schemas.types import Schema
 from magnetar_broker.schemas.values import registered_of, schema_values
 from magnetar_proto.names import TopicName
-from magnetar_storage.errors import Unavailable
+from magnetar_storage.errors import ProcessUnavailable
 
 
 class RemoteDirectory:
@@ -37,7 +37,7 @@ class RemoteDirectory:
 
     async def stop(self) -> None:
         """Have no topic loaded any more; those that were being loaded have been on return."""
-        with suppress(Unavailable):  # the controller has ended, so it has nothing loaded
+        with suppress(ProcessUnavailable):  # the controller has ended, so it has nothing loaded
             await self._link.request("names.stop")
 
     def lookup(self) -> LookupLimit:

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from magnetar_broker.base.waiters import Waiters
 from magnetar_broker.links.link import Link
-from magnetar_storage.errors import Unavailable
+from magnetar_storage.errors import ProcessUnavailable
 from magnetar_storage.world.runtime import Clock
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ async def unless_ended(link: Link, asked: Awaitable[T], of_ended: T) -> T:
     """The answer of a worker; `of_ended` if it has ended, and with it all its topics."""
     try:
         return await asked
-    except Unavailable:
+    except ProcessUnavailable:
         if link.has_ended:
             return of_ended
         raise

@@ -75,7 +75,7 @@ class Controller:
         runtime = NamesRuntime(metadata, process.clock, process.tasks)
         links = WorkerLinks(self._owners.workers, process.clock)
         stored = stored_bundles(settings, metadata, self._owners.workers)
-        placement = Placement(self._owners, stored, links, runtime)
+        placement = Placement(self._owners, stored, links, process.clock)
         placement.before_giving = self._last_ids.advance
         residence = DistributedResidence(placement, links, runtime)
         policies = SharedPolicies(metadata, settings)

@@ -7,7 +7,7 @@ from magnetar_broker.links.link import Link
 from magnetar_broker.names.worker_links import WorkerLinks
 from magnetar_broker.server.children import name_of
 from magnetar_broker.server.health import LIMIT_SECONDS, HealthCheck, Unhealthy
-from magnetar_storage.errors import Unavailable
+from magnetar_storage.errors import ProcessUnavailable
 
 CHECK = "health.check"
 ANSWER_SECONDS = LIMIT_SECONDS + 1
@@ -41,7 +41,7 @@ class LinkedHealth:
     async def _check(self, link: Link) -> None:
         try:
             trouble = await answer_within(self._runtime.clock, ANSWER_SECONDS, link, CHECK)
-        except Unavailable as error:
+        except ProcessUnavailable as error:
             raise Unhealthy(str(error)) from error
         if trouble is not None:
             raise Unhealthy(f"{link.peer}: {trouble}")

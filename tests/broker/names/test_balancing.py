@@ -34,11 +34,11 @@ class World(LogWorld):
             worker.processor_seconds += load * MINUTE
         self.clock.advance(MINUTE)
 
-    def load(self, *names: TopicName) -> None:
-        """Have topics loaded that measure some traffic, each as much."""
+    def load(self, *names: TopicName, messages: float = 100.0) -> None:
+        """Have topics loaded that measure so much traffic, each."""
         for name in names:
             topic = self.do(self.processes.of(name).broker.topic(name, True))
-            topic.meter.rates = (100.0, 10_240.0, 0.0, 0.0)
+            topic.meter.rates = (messages, messages * 100, 0.0, 0.0)
 
     def owned_by(self, worker: int) -> list[TopicName]:
         """Topics of different bundles, all that a worker owns."""
@@ -96,18 +96,43 @@ def test_an_imbalance_that_changes_sides_moves_nothing() -> None:
 
 
 def test_a_bundle_that_moved_stays_for_the_grace_period() -> None:
-    world = World(load_balancer_shedding_grace_period_minutes=10)
-    names = world.owned_by(0)
+    world = World(load_balancer_shedding_grace_period_minutes=3)
+    names, others = world.owned_by(0), world.owned_by(1)
     world.load(names[0], names[1])
     for _ in range(3):
         world.pass_minute(0.8, 0.0)
     (moved,) = world.moved(names)
-    world.load(moved, *world.owned_by(1)[:1])  # at its new owner
-    for minutes in range(1, 15):
-        world.pass_minute(0.0, 0.8)
-        if moved not in world.moved(names):
-            assert minutes > 9
-            break
+    world.load(*others)
+    world.load(moved, messages=300.0)  # at its new owner, where it would be the best to move
+    world.pass_minute(0.0, 0.8)
+    world.pass_minute(0.0, 0.8)
+    assert world.moved([moved]) == [moved] and len(world.moved(others)) == len(others) - 1
+    world.pass_minute(0.0, 0.8)
+    assert world.moved([moved]) == []
+
+
+@pytest.mark.parametrize("what", ["deleted", "split"])
+def test_what_changes_while_traffic_is_asked_for_is_left_alone(
+    what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    world = World()
+    names = world.owned_by(0)
+    world.load(*names)
+    bundles, move = world.directory.bundles, world.directory.bundles.move
+
+    async def late(namespace: str, bundle: str, process: str) -> None:
+        if what == "deleted":
+            await world.directory.deletion.namespace(namespace, force=True)
+        else:
+            low, high = (int(text, 16) for text in bundle.split("_"))
+            await bundles.split(namespace, bundle, lambda _: [(low + high) // 2])
+        await move(namespace, bundle, process)
+
+    bundles.move = late  # type: ignore[method-assign]
+    for _ in range(3):
+        world.pass_minute(0.8, 0.0)
+    assert "has not moved" in caplog.text
 
 
 def test_a_worker_that_has_just_started_is_not_compared() -> None:

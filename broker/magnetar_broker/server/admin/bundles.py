@@ -5,8 +5,14 @@ from contextlib import contextmanager
 from urllib.parse import unquote_plus
 
 from magnetar_broker.base.parallel import for_each
-from magnetar_broker.names import bundle_splits
-from magnetar_broker.names.bundle_splits import ALGORITHMS, POSITIONS, hashes_of_split, largest
+from magnetar_broker.base.periodic_jobs import PAUSE_EVERY
+from magnetar_broker.names.bundle_splits import (
+    ALGORITHMS,
+    POSITIONS,
+    TOPICS,
+    hashes_of_split,
+    largest,
+)
 from magnetar_broker.names.bundles import BundleRefused, hash_of
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.brokers import process_named, processes_of
@@ -24,6 +30,7 @@ from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
+from magnetar_storage.world.runtime import yield_turn
 
 LARGEST, HOT = "LARGEST", "HOT"
 """What may stand for a bundle in the path of a split."""
@@ -88,8 +95,8 @@ async def split(site: Site, request: Request) -> Response:
     if bundle == HOT:
         raise Refused(412, f"{HOT} is not built yet: name a bundle, or {LARGEST}")
     hashes: list[int] = []
-    if bundle == LARGEST or algorithm == bundle_splits.TOPICS:
-        hashes = [hash_of(topic) for topic in await _topics(directory, name)]
+    if bundle == LARGEST or algorithm == TOPICS:
+        hashes = list((await _hashes(directory, name)).values())
     if bundle == LARGEST:
         bundle = largest(await directory.bundles.stored.of(name), hashes)
     with _refusing():
@@ -107,10 +114,15 @@ def _positions_of(request: Request) -> list[int]:
     return positions
 
 
-async def _topics(directory: Directory, namespace: str) -> set[TopicName]:
-    """The topics of a namespace, and each partition of partitioned ones."""
+async def _hashes(directory: Directory, namespace: str) -> dict[TopicName, int]:
+    """The hashes of the topics of a namespace, and of each partition of partitioned ones."""
     stored = await directory.catalogue.topics(namespace)
-    return {*stored, *directory.residence.loaded(namespace)}
+    hashes = {}
+    for count, topic in enumerate({*stored, *directory.residence.loaded(namespace)}, 1):
+        if count % PAUSE_EVERY == 0:
+            await yield_turn(directory.runtime.clock)
+        hashes[topic] = hash_of(topic)
+    return hashes
 
 
 # Positions ------------------------------------------------------------------------------
@@ -125,10 +137,12 @@ async def positions(site: Site, request: Request) -> Response:
         index = known.index(bundle)
     # Official clients encode these names once more than the rest of the query.
     named = {TopicName.parse(unquote_plus(text)) for text in request.values_of("topics")}
+    hashes = await _hashes(directory, name)
+    inside = sorted(topic for topic in hashes if known.index_at(hashes[topic]) == index)
     found = {
-        str(topic): hash_of(topic)
-        for topic in sorted(await _topics(directory, name))
-        if known.index_of(topic) == index and (not named or topic in named or topic.base in named)
+        str(topic): hashes[topic]
+        for topic in inside
+        if not named or topic in named or topic.base in named
     }
     return json_response({"namespace": name, "bundle": bundle, "topicHashPositions": found})
 
