@@ -208,7 +208,7 @@ NAMES_FAULTS = (
     Fault(
         PLACEMENT,
         "a split changes what is stored, and not the table of owners",
-        "                await self._replace(namespace, placed.adapted(bundles))\n",
+        "                self._place(namespace, placed.adapted(bundles))\n",
         "                pass\n",
         TESTS,
     ),
