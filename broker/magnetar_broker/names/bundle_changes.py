@@ -7,7 +7,7 @@ from magnetar_broker.base.errors import NamespaceMissing
 from magnetar_broker.base.parallel import for_each
 from magnetar_broker.base.periodic_jobs import PAUSE_EVERY
 from magnetar_broker.base.runtime import Runtime
-from magnetar_broker.names.bundles import Bundles, parts_of
+from magnetar_broker.names.bundles import Bundles, ranges_within
 from magnetar_broker.names.opening import Opening
 from magnetar_broker.names.ownership import Ownership
 from magnetar_broker.names.residence import Residence
@@ -109,7 +109,7 @@ class BundleChanges:
             if unload:
                 names = await self._loaded(namespace, before, bundle)
                 await for_each(self._runtime, names, self._opening.unload)
-            return parts_of(bundle, changed)
+            return ranges_within(bundle, changed)
 
     async def _loaded(self, namespace: str, bundles: Bundles, bundle: str) -> list[TopicName]:
         """The topics of a bundle that are loaded when this begins; `BundleRefused`."""

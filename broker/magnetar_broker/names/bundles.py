@@ -128,7 +128,7 @@ def hash_of(topic: TopicName) -> int:
     return _reversed_bits((_reversed_bits(first) + topic.partition) & LAST)
 
 
-def parts_of(bundle: str, bundles: Bundles) -> list[str]:
+def ranges_within(bundle: str, bundles: Bundles) -> list[str]:
     """Those of `bundles` that were one bundle before it was split."""
     low, high = (int(text, 16) for text in bundle.split("_"))
     return [

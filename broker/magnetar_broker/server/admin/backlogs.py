@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from magnetar_broker.names.directory import Directory
+from magnetar_broker.server.admin.bundles import refusing_bundle
 from magnetar_broker.server.admin.operations import subscriptions
 from magnetar_broker.server.admin.operations.messages import skip_everything
 from magnetar_broker.server.admin.refusals import no_namespace
@@ -66,10 +67,10 @@ async def _topics(directory: Directory, request: Request) -> list[TopicName]:
     names = [name for name in await directory.catalogue.topics(namespace) if not name.is_system]
     if "bundle" in request.parameters:
         (bundle,) = parts_of(request, "bundle")
-        bundles = (await directory.namespaces.get(namespace)).bundles
-        if bundles is None or bundle not in bundles:
-            raise Refused(412, f"{namespace} has no bundle {bundle}: GET .../bundles lists them")
-        names = [name for name in names if bundles.of(name) == bundle]
+        bundles = await directory.bundles.stored.of(namespace)
+        with refusing_bundle():
+            index = bundles.index(bundle)
+        names = [name for name in names if bundles.index_of(name) == index]
     return names
 
 

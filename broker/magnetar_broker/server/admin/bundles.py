@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import unquote_plus
 
 from magnetar_broker.base.parallel import for_each
@@ -13,7 +14,7 @@ from magnetar_broker.names.bundle_splits import (
     hashes_of_split,
     largest,
 )
-from magnetar_broker.names.bundles import BundleRefused, hash_of
+from magnetar_broker.names.bundles import BundleRefused, Bundles, hash_of
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.brokers import process_named, processes_of
 from magnetar_broker.server.admin.site import (
@@ -40,8 +41,12 @@ async def bundles(site: Site, request: Request) -> Response:
     """The boundaries of a namespace's bundles."""
     directory = serving(site)
     name = await existing_namespace(directory, request)
-    found = await directory.bundles.stored.of(name)
-    return json_response({"boundaries": found.texts, "numBundles": len(found)})
+    return json_response(bundles_json(await directory.bundles.stored.of(name)))
+
+
+def bundles_json(of_namespace: Bundles) -> dict[str, Any]:
+    """The bundles of a namespace as HTTP has them."""
+    return {"boundaries": of_namespace.texts, "numBundles": len(of_namespace)}
 
 
 # Unloading and moving -------------------------------------------------------------------
@@ -60,7 +65,7 @@ async def unload(site: Site, request: Request) -> Response:
     directory = serving(site)
     name, (bundle,) = await existing_namespace(directory, request), parts_of(request, "bundle")
     destination = request.query.get("destinationBroker")
-    with _refusing():
+    with refusing_bundle():
         if destination is None:
             await directory.bundles.unload(name, bundle)
         else:
@@ -99,7 +104,7 @@ async def split(site: Site, request: Request) -> Response:
         hashes = list((await _hashes(directory, name)).values())
     if bundle == LARGEST:
         bundle = largest(await directory.bundles.stored.of(name), hashes)
-    with _refusing():
+    with refusing_bundle():
         where = hashes_of_split(algorithm, bundle, hashes, positions)
         await directory.bundles.split(name, bundle, where, flag_of(request, "unload"))
     return Response(status=204)
@@ -133,7 +138,7 @@ async def positions(site: Site, request: Request) -> Response:
     directory = serving(site)
     name, (bundle,) = await existing_namespace(directory, request), parts_of(request, "bundle")
     known = await directory.bundles.stored.of(name)
-    with _refusing():
+    with refusing_bundle():
         index = known.index(bundle)
     # Official clients encode these names once more than the rest of the query.
     named = {TopicName.parse(unquote_plus(text)) for text in request.values_of("topics")}
@@ -148,7 +153,7 @@ async def positions(site: Site, request: Request) -> Response:
 
 
 @contextmanager
-def _refusing() -> Iterator[None]:
+def refusing_bundle() -> Iterator[None]:
     """412 for a bundle that the namespace does not have, or that cannot be divided so."""
     try:
         yield

@@ -46,8 +46,7 @@ async def _require_topic(directory: Directory, topic: TopicName) -> None:
 async def bundle(site: Site, request: Request) -> Response:
     """The bundle of a topic, whether or not the topic exists."""
     directory, topic = serving(site), topic_of(request)
-    bundles = (await directory.namespaces.get(topic.namespace_name)).bundles
-    assert bundles is not None  # a stored namespace has its bundles
+    bundles = await directory.bundles.stored.of(topic.namespace_name)
     return text_response(bundles.of(topic))
 
 

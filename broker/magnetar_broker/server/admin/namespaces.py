@@ -9,6 +9,7 @@ from magnetar_broker.names.namespaces import Namespace, is_name
 from magnetar_broker.policies.codecs import OutOfRange
 from magnetar_broker.policies.document import policies_json, values_in_policies_json
 from magnetar_broker.policies.policy import PolicyValues
+from magnetar_broker.server.admin.bundles import bundles_json
 from magnetar_broker.server.admin.refusals import bounded
 from magnetar_broker.server.admin.site import (
     NAMESPACE,
@@ -65,7 +66,7 @@ async def namespace(site: Site, request: Request) -> Response:
         },
         "replication_clusters": [cluster],
         "allowed_clusters": [],
-        "bundles": _bundles_json(stored),
+        "bundles": bundles_json(await directory.bundles.stored.of(name)),
         "properties": stored.properties,
         **NOT_BUILT,
         **await policies_json(directory.policies, name, cluster),
@@ -154,12 +155,6 @@ async def delete(site: Site, request: Request) -> Response:
         )
     await directory.deletion.namespace(name, force)
     return Response(status=204)
-
-
-def _bundles_json(namespace: Namespace) -> dict[str, Any]:
-    bundles = namespace.bundles
-    assert bundles is not None  # a stored namespace has its bundles
-    return {"boundaries": bundles.texts, "numBundles": len(bundles)}
 
 
 def routes() -> Iterator[Route[Handler]]:

@@ -44,8 +44,7 @@ async def topics(site: Site, request: Request) -> Response:
     with directory.lookup():
         names = await _names(directory, request, namespace, persistent, not persistent)
     if "bundle" in request.query:
-        bundles = (await directory.namespaces.get(namespace)).bundles
-        assert bundles is not None  # a stored namespace has its bundles
+        bundles = await directory.bundles.stored.of(namespace)
         wanted = request.query["bundle"]
         names = [name for name in names if bundles.of(TopicName.parse(name)) == wanted]
     return json_response(names)
