@@ -173,7 +173,15 @@ RELAY_FAULTS: tuple[Fault, ...] = (
     Fault(
         SESSION,
         "processes keep what a client had that left",
-        "        if self.relay is not None:\n            self.relay.close()\n",
+        "            relay.close()\n",
+        "            pass\n",
+        PURE,
+    ),
+    Fault(
+        RELAY,
+        "what comes behind the command that disconnected a client is handled",
+        "                    if self._relay.closed:  # an old client: it was disconnected instead\n"
+        "                        return\n",
         "",
         PURE,
     ),
@@ -216,15 +224,15 @@ RELAY_FAULTS: tuple[Fault, ...] = (
     Fault(
         UPSTREAMS,
         "without descriptors requests wait forever",
-        "            self._loop.call_soon(upstream.ended)\n",
+        "            self._loop.call_soon(made.connection_lost, None)\n",
         "",
         SOCKETS,
     ),
     Fault(
         UPSTREAMS,
         "a worker that reads nothing is written to without a limit",
-        "        self._upstream.wrote(full=True)\n",
-        "        pass\n",
+        "            self._upstream.wrote(full=True)\n",
+        "            pass\n",
         SOCKETS,
     ),
     Fault(

@@ -59,9 +59,9 @@ class _InProcessClient:
         self._clock = broker.engine.clock
         self._received: deque[_Received] = deque()
         self._arrival: Promise | None = None
-        self._has_left = False
         self._decoder = FrameDecoder(broker.settings.max_message_size + FRAME_PADDING)
-        self._session = Session(broker, self, HANDLERS)
+        self._session: Session | None = Session(broker, self, HANDLERS)
+        """Until the client leaves: they refer to each other."""
 
     # What the session needs: its outbox -------------------------------------------------
 
@@ -80,19 +80,22 @@ class _InProcessClient:
         self._flush()
 
     def _flush(self) -> None:
-        for kind, buf, start, mid, payload in self._decoder.feed(
-            b"".join(self._session.take_output())
-        ):
+        session = self._session
+        if session is None:  # the client has left
+            return
+        frames = self._decoder.feed(b"".join(session.take_output()))
+        for kind, buf, start, mid, payload in frames:
             command = getattr(decode(buf, start, mid), FIELDS[kind])
             self._received.append(_Received(kind, command, payload))
-        self._session.wrote(peer_full=False)
+        session.wrote(peer_full=False)
         if self._received and self._arrival is not None and not self._arrival.done():
             self._arrival.set_result(None)
 
     # What the check does ----------------------------------------------------------------
 
     def send(self, data: bytes) -> None:
-        self._session.receive(data)
+        if self._session is not None:
+            self._session.receive(data)
 
     async def ask(self, command: Any, expected: int) -> Any:
         """Send a command, and return its answer; `Unhealthy` if that is another one."""
@@ -102,7 +105,7 @@ class _InProcessClient:
     async def next(self, *expected: int) -> _Received:
         """What comes next; `Unhealthy` if it is of another kind, `_GivenUp` after `leave`."""
         while not self._received:
-            if self._has_left:  # nothing will come
+            if self._session is None:  # the client has left: nothing will come
                 raise _GivenUp
             self._arrival = self._clock.promise()
             await self._arrival
@@ -117,8 +120,9 @@ class _InProcessClient:
 
     def leave(self) -> None:
         """End the session; its producer and its subscription, which is not durable, end too."""
-        self._has_left = True
-        self._session.lost()
+        session, self._session = self._session, None
+        if session is not None:
+            session.lost()
         if self._arrival is not None and not self._arrival.done():
             self._arrival.set_result(None)
 

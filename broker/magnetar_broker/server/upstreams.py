@@ -50,7 +50,7 @@ class Upstreams:
         made = UpstreamSocket(upstream, self._run)
         pair = self._pair()
         if pair is None:
-            self._loop.call_soon(upstream.ended)
+            self._loop.call_soon(made.connection_lost, None)
             return made
         own, passed = pair
         self._send(worker, passed, relayed(first_frame, address))
@@ -80,7 +80,8 @@ class UpstreamSocket(asyncio.Protocol):
     """This worker's end of the pair; implements the upstream's `Channel`."""
 
     def __init__(self, upstream: Upstream, run: Callable[..., None]) -> None:
-        self._upstream = upstream
+        self._upstream: Upstream | None = upstream
+        """Until it is closed or has ended: it refers to this, and to its client's session."""
         self._run = run
         self._early: list[bytes] = []
         """What is written before there is a transport."""
@@ -101,31 +102,38 @@ class UpstreamSocket(asyncio.Protocol):
             return
         if not self._reading:
             self._transport.pause_reading()
-        self._run("write", self._upstream.wrote, False)
+        self.resume_writing()
 
     def data_received(self, data: bytes) -> None:
-        if not self._closing:
+        if self._upstream is not None:
             self._run("read", self._upstream.received, data)
 
     def pause_writing(self) -> None:
-        self._upstream.wrote(full=True)
+        if self._upstream is not None:
+            self._upstream.wrote(full=True)
 
     def resume_writing(self) -> None:
-        self._run("write", self._upstream.wrote, False)
+        if self._upstream is not None:
+            self._run("write", self._upstream.wrote, False)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._closing = True
+        self._transport = None
         if self._abort_timer is not None:
             self._abort_timer.cancel()
-        self._run("read", self._upstream.ended)
+        upstream, self._upstream = self._upstream, None
+        if upstream is not None:
+            self._run("read", upstream.ended)
 
     # Called by the upstream --------------------------------------------------------------
 
     def write(self, pieces: list[bytes]) -> None:
         """Send whole frames."""
+        if self._closing:
+            return
         if self._transport is None:
             self._early += pieces
-        elif not self._closing:
+        else:
             write_pieces(self._transport, pieces)
 
     def pause_reading(self) -> None:
@@ -144,6 +152,7 @@ class UpstreamSocket(asyncio.Protocol):
         """Write the rest; the worker closes when it has read it, or is cut off."""
         if not self._closing:
             self._closing = True
+            self._upstream = None
             if self._transport is not None:
                 self._close(self._transport)
 

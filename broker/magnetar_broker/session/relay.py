@@ -72,7 +72,10 @@ class Client(Protocol):
 
 
 class Channel(Reading, Protocol):
-    """The shell of an upstream.  It calls `received`, `wrote` and, once, `ended`."""
+    """The shell of an upstream.  It calls `received`, `wrote` and, once, `ended`.
+
+    It forgets the upstream when that is closed, or has ended: they refer to each other.
+    """
 
     def write(self, pieces: list[bytes]) -> None:
         """Send whole frames."""
@@ -180,7 +183,12 @@ class Relay:
     def close(self) -> None:
         """The client has left."""
         self.closed = True
-        for upstream in self._upstreams.values():
+        # Upstreams refer to the relay, and so to the session: without this, only the garbage
+        # collector, which runs rarely, would free them.
+        upstreams, self._upstreams = self._upstreams, {}
+        self.producers, self.consumers = {}, {}
+        self.pinged.clear()
+        for upstream in upstreams.values():
             upstream.leave()
 
 
@@ -242,6 +250,7 @@ class Upstream:
 
     def leave(self) -> None:
         """The client has left."""
+        self._requests.clear()  # some refer to ids, which refer to upstreams
         self.channel.close()
         self._let_read()
 
@@ -249,6 +258,8 @@ class Upstream:
 
     def received(self, data: bytes) -> None:
         """Forward what came, and take what is for the relay itself."""
+        if self._relay.closed:
+            return
         run: list[Frame] = []
         for frame in self._decoder.feed(data):
             kind, buf, start, mid, _ = frame
@@ -259,6 +270,8 @@ class Upstream:
                     self._forward(run)
                     run = []
                     handler(self, message)
+                    if self._relay.closed:  # an old client: it was disconnected instead
+                        return
                     continue
                 if not self._connected:  # the ERROR that answers CONNECT
                     self._refusal = NotReady(message.message)

@@ -378,8 +378,11 @@ class Session:
         self._decoder.drop()
         self._held = []
         self._liveness.end()
-        if self.relay is not None:
-            self.relay.close()
+        self._throttled.end()
+        # Session and relay refer to each other: see `__init__`.
+        relay, self.relay = self.relay, None
+        if relay is not None:
+            relay.close()
         self.publishing.lost()
         # Unlike with CLOSE_CONSUMER the client did not return what it held by intention, which
         # matters to `count_lost_as_redelivery`.

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from magnetar_broker.session.read_gate import ReadGate
-from magnetar_storage.world.runtime import Clock
+from magnetar_storage.world.runtime import Clock, Timer
 
 KEEP_ALIVE_SECONDS = 10.0
 """A client that receives nothing for longer may give the connection up and reconnect."""
@@ -20,7 +20,8 @@ class Throttled:
         self._clock = clock
         self._keep_alive = keep_alive
         self._held = 0
-        self._timed = False
+        self._timer: Timer | None = None
+        self._ended = False
 
     @property
     def is_held(self) -> bool:
@@ -32,9 +33,8 @@ class Throttled:
         reason = self._gate.reason()
         reason.pause_reading()
         self._held += 1
-        if not self._timed:
-            self._timed = True
-            self._clock.later(KEEP_ALIVE_SECONDS, self._tick)
+        if self._timer is None:
+            self._start()
 
         def release() -> None:
             self._held -= 1
@@ -43,7 +43,18 @@ class Throttled:
         return release
 
     def _tick(self) -> None:
-        self._timed = self.is_held
-        if self._timed:
+        self._timer = None
+        if self.is_held:
             self._keep_alive()
-            self._clock.later(KEEP_ALIVE_SECONDS, self._tick)
+            self._start()
+
+    def _start(self) -> None:
+        if not self._ended:
+            self._timer = self._clock.later(KEEP_ALIVE_SECONDS, self._tick)
+
+    def end(self) -> None:
+        """The connection is closed: end the timer, which would keep it in memory."""
+        self._ended = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

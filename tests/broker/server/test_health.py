@@ -21,6 +21,8 @@ from magnetar_broker.server.ports import bound, http_sockets, port_of
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.world import LoopClock, LoopTasks
 from magnetar_broker.standalone import Standalone, standalone
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import encode
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.interfaces import Versioned
@@ -201,6 +203,22 @@ async def test_a_client_that_has_left_waits_for_nothing() -> None:
         for waiting in (arrival, client.next()):
             with pytest.raises(health._GivenUp):
                 await waiting
+
+
+async def test_what_is_still_to_happen_for_a_client_that_has_left_does_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with open_port() as port:
+        await port.broker.start()
+        client = health._InProcessClient(port.broker)
+        client.send(encode(pb.CommandConnect(client_version="test")))
+        client.leave()  # before CONNECTED is taken
+        client.send(encode(pb.CommandPing()))
+        client.leave()
+        await asyncio.sleep(0)
+        assert not caplog.records
+        with pytest.raises(health._GivenUp):
+            await client.next()
 
 
 async def test_metadata_that_is_slow_is_not_healthy(monkeypatch: pytest.MonkeyPatch) -> None:

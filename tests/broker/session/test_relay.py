@@ -1,5 +1,7 @@
 """A session that forwards what other processes serve: to whom, how much, and who ends when."""
 
+from typing import Any
+
 from fakes.relayed import Pipe, RelayWorld
 from fakes.sessions import Client, close_consumer, close_producer, produce, subscribe
 from magnetar_broker.session.relay import MAX_UNANSWERED
@@ -16,10 +18,10 @@ PING, PONG = encode(pb.CommandPing()), encode(pb.CommandPong())
 class Relayed:
     """A client of worker 0 with a producer and a consumer, both 1, of a topic of worker 1."""
 
-    def __init__(self) -> None:
+    def __init__(self, **connect: Any) -> None:
         self.world = RelayWorld()
         self.topic = self.world.topic_of(1)
-        self.client: Client = self.world.client()
+        self.client: Client = self.world.client(**connect)
         assert isinstance(self.client.ask(produce(1, topic=self.topic)), pb.CommandProducerSuccess)
         assert isinstance(self.client.ask(subscribe(2, topic=self.topic)), pb.CommandSuccess)
 
@@ -188,6 +190,48 @@ def test_a_client_that_leaves_leaves_every_process() -> None:
     assert not list(topic.producers)
     one.world.clock.advance(100)
     assert one.client.received() == []
+
+
+def test_what_comes_for_a_client_that_has_left_is_ignored() -> None:
+    one = Relayed()
+    one.client.send_bytes(encode_flow(1, 1))
+    one.client.received()
+    one.pipe.pause_reading()
+    one.pipe.far.ping_if_read()
+    one.pipe.far.close_producer(1)
+    one.client.send_bytes(send_frame(0, b"x"))
+    one.world.clock.pump()
+    assert one.pipe.down
+    relay = one.client.session.relay
+    assert relay is not None
+    one.pipe.near_reads = True
+    one.client.session.lost()
+    assert one.client.received() == []
+    assert not one.pipe.down and not relay.pinged
+
+
+def test_a_client_too_old_for_a_closure_is_disconnected_when_a_process_closes_more() -> None:
+    one = Relayed(protocol_version=4)
+    one.client.ask(produce(3, 2, topic=one.topic))
+    far, relay = one.pipe.far, one.client.session.relay
+    assert relay is not None
+    far.close_producer(1)
+    far.close_producer(2)
+    far.close_consumer(1)
+    far.ping_if_read()
+    assert one.client.received() == []
+    assert one.client.closed and far.is_over
+    assert not relay.pinged, "nothing would remove it any more"
+
+
+def test_a_client_too_old_for_a_closure_is_disconnected_when_a_process_ends() -> None:
+    one = Relayed(protocol_version=4)
+    one.client.ask(produce(3, 2, topic=one.topic))
+    one.client.ask(produce(4, 3, topic=one.world.topic_of(2)))
+    one.client.send(produce(5, 4, topic=one.world.topic_of(2)))
+    one.world.pipes[0].break_off()
+    one.client.received()
+    assert one.client.closed and all(pipe.far.is_over for pipe in one.world.pipes)
 
 
 def test_a_client_that_breaks_the_protocol_has_sent_what_came_before() -> None:

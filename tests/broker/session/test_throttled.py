@@ -53,6 +53,16 @@ def test_a_paused_client_is_pinged_now_and_then() -> None:
         world.pings = 0
 
 
+def test_a_client_that_has_left_is_not_pinged_though_it_is_paused() -> None:
+    world = World()
+    release = world.throttled.hold()
+    world.throttled.end()
+    release()
+    world.throttled.hold()
+    world.clock.advance(3 * KEEP_ALIVE_SECONDS)
+    assert world.pings == 0
+
+
 def test_a_session_that_publishes_too_fast_is_paused_and_not_given_up() -> None:
     world = SessionWorld(max_publish_rate_per_topic_in_messages=1)
     client = Client(world, "10.0.0.1:4711")
