@@ -127,7 +127,7 @@ class AckBook:
     """So many moves of the topic had begun when that was answered."""
     _states: dict[int, bytearray] = field(default_factory=lambda: defaultdict(bytearray))
     _parts: dict[Place, int] = field(default_factory=dict)
-    _moves: dict[int, bytearray] = field(default_factory=lambda: defaultdict(bytearray))
+    _moves: dict[int, "array[int]"] = field(default_factory=lambda: defaultdict(lambda: array("I")))
     """By ledger and entry, the same of its last individual acknowledgement."""
 
     def came(self, place: Place, unacked: int, life: int, moves: int = 0) -> bool:
@@ -162,7 +162,7 @@ class AckBook:
             self.alarm(self.again[0])
 
     def _moves_of(self, place: Place) -> int:
-        moves = self._moves.get(place[0], b"")
+        moves = self._moves.get(place[0], ())
         return moves[place[1]] if place[1] < len(moves) else 0
 
     def acked(self, ids: Iterable[tuple[Place, int]], moves: int = 0) -> None:
@@ -182,8 +182,8 @@ class AckBook:
     def _note_moves(self, place: Place, moves: int) -> None:
         noted = self._moves[place[0]]
         if place[1] >= len(noted):
-            noted.extend(bytes(place[1] + 1024 - len(noted)))
-        noted[place[1]] = min(moves, 255)
+            noted.extend([0] * (place[1] + 1024 - len(noted)))
+        noted[place[1]] = moves
 
     def acked_up_to(self, place: Place, mask: int, life: int, moves: int = 0) -> None:
         """A cumulative ack was answered: all before, and these messages of the entry (0: all)."""

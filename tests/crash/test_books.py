@@ -143,15 +143,16 @@ def test_a_topic_is_judged_as_a_whole() -> None:
     assert "never came to sub" in verdict([one], [book((1, 0))], stored)[0]
 
 
-def test_a_former_owner_may_have_sent_what_is_acknowledged_to_the_next_one() -> None:
+@pytest.mark.parametrize("moves", [1, 300])
+def test_a_former_owner_may_have_sent_what_is_acknowledged_to_the_next_one(moves: int) -> None:
     made = book(FIRST, SECOND)
-    made.acked([(FIRST, 0), (SECOND, 0b0011)], moves=1)
-    made.came(FIRST, 0b1111, 0, moves=0)
-    made.came(SECOND, 0b1111, 0, moves=0)
+    made.acked([(FIRST, 0), (SECOND, 0b0011)], moves)
+    made.came(FIRST, 0b1111, 0, moves - 1)
+    made.came(SECOND, 0b1111, 0, moves - 1)
     assert not made.again
-    made.came(FIRST, 0b1111, 0, moves=1)
+    made.came(FIRST, 0b1111, 0, moves)
     assert "individually" in made.again[0]
-    made.came(SECOND, 0b1111, 0, moves=1)
+    made.came(SECOND, 0b1111, 0, moves)
     assert "by batch index" in made.again[1]
 
 
