@@ -1,7 +1,8 @@
 """Moves of bundles between the workers of a broker while its processes are killed.
 
 A `Mover` has the controller move one random bundle after the other, and knows for every kill
-(`victims.py`) which move it hit.  A move may fail only because a process was killed.
+(`victims.py`) which move it hit.  A move may fail only because a process was killed, and it ends
+whatever was killed.
 """
 
 import random
@@ -27,10 +28,10 @@ LONGEST_PAUSE_SECONDS = 0.1
 ELSEWHERE = 0.2
 """How often a bundle is moved that may have no topic."""
 DONE = 204
-EXPECTED = {412, 503}
-"""What is answered while a process ends or starts."""
-MOVE_SECONDS = 60.0
-"""A move that takes longer hangs."""
+NOT_READY = 503
+"""What is answered while a process ends or starts; no other refusal is right."""
+END_SECONDS = 150.0
+"""Until a move is over: more than its clients wait for the answer, and then for a lookup."""
 
 
 class Move(NamedTuple):
@@ -76,7 +77,7 @@ class Mover:
     def __init__(
         self, broker: RunningBroker, lives: WorkersLives, seed: int, alarm: Callable[[str], None]
     ) -> None:
-        """`alarm` is called with an answer that no kill explains."""
+        """`alarm` is called with what no kill explains."""
         self.report = MoveReport()
         self._broker = broker
         self._lives = lives
@@ -111,17 +112,20 @@ class Mover:
             self._changed.notify_all()
 
     def rest(self) -> None:
-        """Move nothing from now on; no move is under way on return."""
+        """Move nothing from now on; no move is under way on return.  `Trouble` if one stays so."""
         with self._changed:
             self._going = False
-            self._changed.wait_for(lambda: self._moving is None, MOVE_SECONDS)
+            if not self._changed.wait_for(lambda: self._moving is None, END_SECONDS):
+                raise Trouble(f"{self._moving} is not over after {END_SECONDS:.0f} s")
 
     def end(self) -> None:
-        """For good."""
+        """For good; the thread has ended on return.  `Trouble` if it does not."""
         with self._changed:
             self._going, self._ended = False, True
             self._changed.notify_all()
-        self._thread.join(MOVE_SECONDS)
+        self._thread.join(END_SECONDS)
+        if self._thread.is_alive():
+            raise Trouble(f"{self._moving} is not over after {END_SECONDS:.0f} s")
 
     def await_move(self, seconds: float) -> Move | None:
         """The next move, which has just begun; None if none begins."""
@@ -135,7 +139,7 @@ class Mover:
         with self._changed:
             answered = self.report.answered
             self._changed.wait_for(
-                lambda: self.report.answered > answered or not self._going, MOVE_SECONDS
+                lambda: self.report.answered > answered or not self._going, END_SECONDS
             )
 
     def strikes(self, victim: Victim) -> None:
@@ -164,13 +168,11 @@ class Mover:
     def _run(self) -> None:
         while (begun := self._begin()) is not None:
             move, certain, strikes = begun
+            trouble = None
             try:
-                trouble = self._ask(move)
-                self._over(move, trouble)
-                if trouble is None and certain:
-                    trouble = self._look(move)
+                trouble = self._make(move, certain)
             except Exception as error:
-                trouble, certain = f"{error!r}", True
+                self._alarm(f"{move}, whatever was killed: {error!r}")
             with self._changed:
                 self._moving = None
                 if trouble is not None and certain and strikes == self._strikes:
@@ -197,6 +199,15 @@ class Mover:
             self._changed.notify_all()
             return move, not self._down, self._strikes
 
+    def _make(self, move: Move, certain: bool) -> str | None:
+        """What a kill explains, if it went wrong; None otherwise.  Raises what no kill explains."""
+        failure: str | None = "no answer"
+        try:
+            failure = self._ask(move)
+        finally:
+            self._over(move, failure)
+        return self._look(move) if failure is None and certain else failure
+
     def _ask(self, move: Move) -> str | None:
         """Have the controller do it; why it failed, None if it did not."""
         path = f"namespaces/{NAMESPACE}/{self._lives.bundles.ranges[move.bundle]}/unload"
@@ -204,14 +215,14 @@ class Mover:
         try:
             answer = Admin(self._broker).put(f"{path}?destinationBroker=worker-{move.new}")
         except TimeoutError as error:
-            raise Trouble(f"it does not end: {error!r}") from error
+            raise Trouble(f"it is not answered: {error!r}") from error
         except (OSError, HTTPException) as error:
             return repr(error)
         if answer.status == DONE:
             self.report.seconds.append(time.monotonic() - began)
             return None
-        if answer.status not in EXPECTED:
-            self._alarm(f"{move} was answered with {answer.status}: {answer.body!r}")
+        if answer.status != NOT_READY:
+            raise Trouble(f"it is answered with {answer.status} {answer.body!r}")
         return f"{answer.status} {answer.body!r}"
 
     def _over(self, move: Move, trouble: str | None) -> None:
@@ -227,6 +238,8 @@ class Mover:
         try:
             with RawClient(self._broker.port) as client:
                 owner = owner_of(client, PROBES[move.bundle])
+        except TimeoutError as error:
+            raise Trouble(f"a lookup after it is not answered: {error!r}") from error
         except (Closed, OSError) as error:
             return f"it was answered, and topics cannot be looked up: {error}"
         return None if owner == move.new else f"it was answered, and the owner is worker {owner}"

@@ -1,6 +1,5 @@
 """The judge of official clients finds what it is there to find; file events are received."""
 
-from collections import Counter
 from pathlib import Path
 
 import pulsar
@@ -8,7 +7,6 @@ import pytest
 
 from crash.file_events import FileEvents
 from crash.lives import BUNDLES, Lives, Tally, WorkersLives
-from crash.moves import MoveReport
 from crash.record import SETTLED_SECONDS, Message, Promise, Record, Report
 from crash.victims import PROBES
 
@@ -146,17 +144,6 @@ def test_lives_are_those_of_the_bundle_of_a_topic() -> None:
 
 
 # Moves ------------------------------------------------------------------------------------------
-
-
-def test_a_run_without_a_successful_move_failed() -> None:
-    report = MoveReport(failed=3, hit=Counter({"the new owner": 2}))
-    assert report.problems() == ["no bundle was moved"]
-    report.answered, report.seconds = 1, [0.25]
-    assert not report.problems()
-    assert str(report) == (
-        "1 moves of bundles were answered after 250 ms (median), 3 failed because a process "
-        "ended; 2 were hit by a kill, 2 of the new owner"
-    )
 
 
 def move(lives: Lives) -> None:

@@ -225,20 +225,15 @@ class Torture:
             for child in children:
                 child.start()
             self._mover.load(name)
-            self._mover.go_on()
-            self._mover.await_answer()
-            for _ in range(cycles):
-                try:
-                    self._cycle()
-                except Trouble as trouble:
-                    self._alarms.put(str(trouble))
-                if not self._alarms.empty():
-                    self._mover.rest()
-                    self.broker.kill()  # leave everything as it is
-                    self.summary.report.problems += list(self._raised())
-                    return
-            self._live()
-            self._mover.rest()
+            try:
+                self._cycles(cycles)
+            except Trouble as trouble:
+                self._alarms.put(str(trouble))
+            if not self._alarms.empty():
+                # Before the kill, of which loads and moves do not know.
+                self.summary.report.problems += list(self._raised())
+                self.broker.kill()  # leave everything as it is
+                return
             began = time.monotonic()
             for child in children:
                 child.stop()
@@ -286,6 +281,17 @@ class Torture:
         return problems
 
     # A cycle --------------------------------------------------------------------------------
+
+    def _cycles(self, cycles: int) -> None:
+        """So many, or fewer if there is an alarm; then no bundle is moved any more."""
+        self._mover.go_on()
+        self._mover.await_answer()
+        for _ in range(cycles):
+            self._cycle()
+            if not self._alarms.empty():
+                return
+        self._live()
+        self._mover.rest()
 
     def _cycle(self) -> None:
         before = self._figures()
