@@ -128,6 +128,7 @@ def test_a_controller_that_hangs_is_replaced_with_everything(several: RunningBro
 
 
 def test_the_workers_go_on_while_the_supervisor_is_stopped(several: RunningBroker) -> None:
+    """For less than the timeout; a longer stop is in `test_process_liveness.py`."""
     client = connect(several.service_url)
     owners(client)
     producers = [client.create_producer(topic) for topic in TOPICS]
@@ -144,5 +145,4 @@ def test_the_workers_go_on_while_the_supervisor_is_stopped(several: RunningBroke
         publish(producer, "after")
     assert worker_pids(several)[0] != before[0]  # the supervisor has started it again
     assert worker_pids(several)[1] == before[1]
-    assert "is killed" not in several.log
     client.close()
