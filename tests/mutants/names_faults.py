@@ -14,6 +14,8 @@ TESTS = ("tests/broker/names/test_distributed.py", "tests/broker/names/test_bund
 HISTORIES = ("tests/broker/names/test_distributed_histories.py",)
 SPLITS = ("tests/broker/names/test_bundle_splits.py",)
 PROCESSES = ("tests/broker/server/test_several_processes.py",)
+HEALTH = ("tests/broker/server/test_health_of_workers.py",)
+OWNED = ("tests/broker/server/test_owned_bundles.py",)
 
 NAMES_FAULTS = (
     Fault(
@@ -133,35 +135,35 @@ NAMES_FAULTS = (
         "the health check passes although a worker is not there",
         "        if missing:\n",
         "        if False:\n",
-        PROCESSES,
+        HEALTH,
     ),
     Fault(
         "broker/magnetar_broker/server/linked_health.py",
         "the health check passes although a worker is not healthy",
         "        if trouble is not None:\n",
         "        if False:\n",
-        PROCESSES,
+        HEALTH,
     ),
     Fault(
         "broker/magnetar_broker/server/linked_health.py",
         "the health check of one worker depends on others",
         "            missing = [name for name in missing if name == process]\n",
         "",
-        PROCESSES,
+        HEALTH,
     ),
     Fault(
         "broker/magnetar_broker/server/admin/brokers.py",
         "the only process cannot be named as brokers list it",
         "    return processes.get(text) or (name",
         "    return (name",
-        PROCESSES,
+        OWNED,
     ),
     Fault(
         f"{NAMES}ownership.py",
         "the bundles of a deleted namespace are listed as owned",
         "        self._used.discard(namespace)\n",
         "",
-        PROCESSES,
+        OWNED,
     ),
     Fault(
         f"{NAMES}opening.py",
@@ -196,14 +198,14 @@ NAMES_FAULTS = (
         "topics of a bundle that is split stay open although they should be unloaded",
         "            if unload:\n",
         "            if False:\n",
-        PROCESSES,
+        OWNED,
     ),
     Fault(
         MOVES,
         "topics are closed although their bundle is only split",
         "            if unload:\n",
         "            if True:\n",
-        PROCESSES,
+        OWNED,
     ),
     Fault(
         PLACEMENT,

@@ -6,7 +6,7 @@ JOINING = "broker/magnetar_broker/metrics/joining.py"
 LINKED = "broker/magnetar_broker/server/linked_page.py"
 JOINING_TESTS = ("tests/broker/metrics/test_joining.py",)
 PAGE_TESTS = ("tests/broker/server/test_joined_page.py",)
-HEALTH_TESTS = ("tests/broker/server/test_several_processes.py",)
+HEALTH_TESTS = ("tests/broker/server/test_health_of_workers.py",)
 
 PAGE_FAULTS = (
     Fault(

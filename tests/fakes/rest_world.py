@@ -1,0 +1,104 @@
+"""The REST API of a broker of one process or several, over stores in memory."""
+
+import json
+from collections.abc import Coroutine
+from dataclasses import replace
+from typing import Any, cast
+from urllib.parse import parse_qsl
+
+from fakes.connection import RecordingConnection
+from fakes.logs import LogWorld
+from fakes.processes import SERVICE_URL, Processes
+from magnetar_broker.broker import Broker
+from magnetar_broker.config import Settings
+from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
+from magnetar_broker.names.ownership import SoleOwner
+from magnetar_broker.publishing.producer import ProducerRequest, Sends
+from magnetar_broker.server.admin.linked_owners import LinkedOwners
+from magnetar_broker.server.admin.owners import SoleProcess
+from magnetar_broker.server.admin.routes import ROUTES
+from magnetar_broker.server.admin.site import Pages, Site
+from magnetar_broker.server.health import HealthCheck
+from magnetar_broker.server.http.errors import refusal_of
+from magnetar_broker.server.http.messages import Request, Response
+from magnetar_broker.server.linked_health import LinkedHealth
+from magnetar_broker.standalone import standalone
+from magnetar_proto.names import TopicName
+
+SETTINGS = Settings(default_number_of_namespace_bundles=4)
+"""As many bundles, however many processes there are."""
+TOPIC = "/admin/v2/persistent/public/default/topic"
+PARTED = "/admin/v2/persistent/public/default/parted"
+VOLATILE = "/admin/v2/non-persistent/public/default/volatile"
+SPACE = "/admin/v2/namespaces/public/default"
+BROKERS = "/admin/v2/brokers"
+NO_PAGES = cast(Pages, None)
+
+
+class World(LogWorld):
+    """A broker and its REST API, of one process or several."""
+
+    def __init__(self, workers: int, settings: Settings = SETTINGS) -> None:
+        super().__init__()
+        self.processes: Processes | None = None
+        if workers == 1:
+            owner = SoleOwner(SERVICE_URL)
+            directory, self.sole = standalone(settings, self.engine, owner)
+            health = HealthCheck(self.sole)
+            self.site = Site(directory, SoleProcess(self.sole), NO_PAGES, health)
+            self.do(self.sole.start())
+        else:
+            several = self.processes = Processes(settings, self.engine, self.clock, workers)
+            owners = LinkedOwners(several.residence, self.engine)
+            linked = LinkedHealth(several.residence.links, self.engine)
+            self.site = Site(several.directory, owners, NO_PAGES, linked)
+            several.start()
+
+    def broker(self, name: TopicName) -> Broker:
+        return self.sole if self.processes is None else self.processes.of(name).broker
+
+    def ask(self, line: str, body: Any = None) -> Response:
+        """The answer to a request, as in `GET /path?query`."""
+        method, _, target = line.partition(" ")
+        path, _, query = target.partition("?")
+        pairs = parse_qsl(query)
+        sent = b"" if body is None else json.dumps(body).encode()
+        request = Request(method, path, dict(pairs), {}, sent, 8080, pairs=pairs)
+        try:
+            handler, parameters = ROUTES.find(method, path)
+            answer = handler(self.site, replace(request, parameters=parameters))
+            return self.do(cast(Coroutine[Any, Any, Response], answer))
+        except Exception as error:
+            return refusal_of(request, error)
+
+    def publish(self, text: str, payloads: int) -> None:
+        name = TopicName.parse(text)
+        topic = self.do(self.broker(name).topic(name, True))
+        request = ProducerRequest(1, "producer")
+        producer = self.do(topic.producers.add(RecordingConnection(), request))
+        sends = Sends(producer)
+        sends.payloads = [b"x"] * payloads
+        sends.counts = [1] * payloads
+        sends.sequence_ids = sends.highest_ids = list(range(payloads))
+        sends.size = payloads
+        producer.publish(sends)
+        self.clock.pump()
+        producer.close()
+
+    def consumer(self, text: str, subscription: str) -> Consumer:
+        name = TopicName.parse(text)
+        topic = self.do(self.broker(name).topic(name, True))
+        request = SubscribeRequest(subscription, 0, 1, "consumer", earliest=True)
+        return self.do(topic.subscriptions.subscribe(RecordingConnection(), request))
+
+
+def used(workers: int) -> World:
+    """A world with a topic and a partitioned topic that have messages and subscriptions."""
+    world = World(workers)
+    assert world.ask(f"PUT {PARTED}/partitions", 3).status == 204
+    for text in ("topic", *(f"parted-partition-{index}" for index in range(3))):
+        world.consumer(f"persistent://public/default/{text}", "sub").close()
+        world.publish(f"persistent://public/default/{text}", 5)
+    world.consumer("persistent://public/default/parted-partition-1", "busy")
+    world.consumer("non-persistent://public/default/volatile", "sub")
+    return world
