@@ -102,12 +102,20 @@ def test_brokers_and_clusters_that_are_not_there(workers: int) -> None:
         assert world.ask(f"GET {BROKERS}/{path}").status == 404, path
 
 
-def test_a_deleted_namespace_has_no_owner() -> None:
-    world = World(1)
-    world.ask("PUT /admin/v2/namespaces/public/other")
-    world.consumer("non-persistent://public/other/topic", "sub").close()
-    others = [one for one in owned_by(world, "worker-0") if one.startswith("public/other/")]
-    assert len(others) == 4
-    assert world.ask("DELETE /admin/v2/non-persistent/public/other/topic").status == 204
-    assert world.ask("DELETE /admin/v2/namespaces/public/other").status == 204
-    assert not [one for one in owned_by(world, "worker-0") if one.startswith("public/other/")]
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_deleted_namespace_has_no_owner_until_it_is_made_and_used_again(workers: int) -> None:
+    world = World(workers)
+
+    def owned() -> list[str]:
+        brokers = [f"worker-{number}" for number in range(workers)]
+        found = [one for broker in brokers for one in owned_by(world, broker)]
+        return [one for one in found if one.startswith("public/other/")]
+
+    for _ in range(2):
+        assert world.ask("PUT /admin/v2/namespaces/public/other").status == 204
+        assert not owned()
+        world.consumer("non-persistent://public/other/topic", "sub").close()
+        assert len(owned()) == 4
+        assert world.ask("DELETE /admin/v2/non-persistent/public/other/topic").status == 204
+        assert world.ask("DELETE /admin/v2/namespaces/public/other").status == 204
+        assert not owned()
