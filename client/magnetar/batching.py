@@ -98,6 +98,8 @@ class Sender:
     producer_id: int
     producer_name: str
     compression: int = pb.NONE
+    schema_version: bytes = b""
+    """Of the schema that the producer has registered; empty without one."""
 
     def encode(
         self,
@@ -111,6 +113,8 @@ class Sender:
         metadata = pb.MessageMetadata(
             producer_name=self.producer_name, sequence_id=sequence_id, publish_time=now_ms
         )
+        if self.schema_version:
+            metadata.schema_version = self.schema_version
         highest = sequence_id + count - 1
         if count == 1:
             body = _describe_single(messages[0], metadata)

@@ -1,4 +1,4 @@
-"""The `magnetar` command: `produce` and `consume`, and what packages add as entry points."""
+"""The `magnetar` command: the client's own commands, and what packages add as entry points."""
 
 from importlib.metadata import EntryPoint, entry_points
 
@@ -8,7 +8,8 @@ from magnetar_proto.build import KIND
 
 COMMANDS_GROUP = "magnetar.commands"
 OWN = tuple(
-    EntryPoint(name, f"magnetar.commands:{name}", COMMANDS_GROUP) for name in ("consume", "produce")
+    EntryPoint(name, f"magnetar.tools.{module}:{name}", COMMANDS_GROUP)
+    for name, module in (("consume", "consume"), ("produce", "produce"), ("read", "consume"))
 )
 
 

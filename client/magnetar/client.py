@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 from weakref import WeakSet
 
@@ -12,7 +12,7 @@ from magnetar.closing import Closing
 from magnetar.concurrency import gather_all
 from magnetar.consumer import Consumer
 from magnetar.inbox import Inbox
-from magnetar.lookup import find_partitions
+from magnetar.lookup import find_partitions, find_topics
 from magnetar.messages import Entry, Message
 from magnetar.partition_consumer import FAIL, PartitionConsumer, Subscription
 from magnetar.partition_producer import PartitionProducer, ProducerOptions
@@ -101,6 +101,23 @@ class Client(Closing):
         are further fields of Subscription: among them `queue_size`, and `on_unreadable`, what
         happens to an entry that cannot be decoded: fail (the default), skip or discard.
         """
+        return await self.subscribe_all(
+            [topic], subscription, type=type, initial_position=initial_position, **options
+        )
+
+    async def subscribe_all(
+        self,
+        topics: Sequence[str],
+        subscription: str,
+        *,
+        type: str = "exclusive",
+        initial_position: str = "latest",
+        **options: Any,
+    ) -> Consumer:
+        """A consumer of several topics, on the subscription of that name of each; as `subscribe`.
+
+        If one of them cannot be subscribed, those before it are left again.
+        """
         chosen = Subscription(
             subscription,
             type=_choice(SUBSCRIPTION_TYPES, type, "subscription type"),
@@ -108,8 +125,26 @@ class Client(Closing):
             **options,
         )
         inbox: Inbox[Message] = Inbox()
-        parts = await self._consumers(topic, chosen, inbox, Entry.messages)
-        return Consumer(topic, subscription, parts, inbox)
+        parts: list[PartitionConsumer[Message]] = []
+        try:
+            for topic in topics:
+                parts += await self._consumers(topic, chosen, inbox, Entry.messages)
+        except BaseException:
+            await asyncio.gather(*(part.close() for part in parts), return_exceptions=True)
+            raise
+        return Consumer(", ".join(topics), subscription, parts, inbox)
+
+    async def topics_matching(self, pattern: str) -> list[str]:
+        """The names of the topics that match a pattern now, in order; of partitioned topics the
+        name without the partition.
+
+        The pattern is tenant/namespace/EXPRESSION, with a domain before it or not, or EXPRESSION
+        alone for the namespace public/default; the expression must match all of a topic's name
+        in the namespace.  ValueError if it is none.
+        """
+        return await Retry(self._settings).in_time(
+            lambda: find_topics(self._pool, pattern), f"listing the topics of {pattern}"
+        )
 
     async def reader(
         self,

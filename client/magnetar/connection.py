@@ -315,6 +315,7 @@ class Connection(asyncio.Protocol):
         Kind.LOOKUP_RESPONSE: _on_answer,
         Kind.PARTITIONED_METADATA_RESPONSE: _on_answer,
         Kind.GET_LAST_MESSAGE_ID_RESPONSE: _on_answer,
+        Kind.GET_TOPICS_OF_NAMESPACE_RESPONSE: _on_answer,
         Kind.ACK_RESPONSE: _on_answer,
         Kind.ERROR: _on_error,
         Kind.SEND_ERROR: _on_send_error,
@@ -329,5 +330,6 @@ _REPLY_OF: dict[int, Callable[[pb.BaseCommand], Any]] = {
     Kind.LOOKUP_RESPONSE: attrgetter("lookupTopicResponse"),
     Kind.PARTITIONED_METADATA_RESPONSE: attrgetter("partitionMetadataResponse"),
     Kind.GET_LAST_MESSAGE_ID_RESPONSE: attrgetter("getLastMessageIdResponse"),
+    Kind.GET_TOPICS_OF_NAMESPACE_RESPONSE: attrgetter("getTopicsOfNamespaceResponse"),
     Kind.ACK_RESPONSE: attrgetter("ackResponse"),
 }

@@ -1,5 +1,7 @@
 """Which broker serves a topic, and how many partitions it has."""
 
+import re
+
 from magnetar.connection import Connection
 from magnetar.errors import NotReady, broker_error
 from magnetar.pool import Pool
@@ -41,3 +43,39 @@ async def find_partitions(pool: Pool, topic: str) -> list[str]:
     if reply.partitions == 0:
         return [str(name)]
     return [str(name.with_partition(index)) for index in range(reply.partitions)]
+
+
+async def find_topics(pool: Pool, pattern: str) -> list[str]:
+    """The names of the topics that match a pattern; see `Client.topics_matching`."""
+    domain, namespace, expression = _pattern_of(pattern)
+    try:
+        matches = re.compile(expression).fullmatch
+    except re.error as error:
+        raise ValueError(f"{expression!r} is not a regular expression: {error}") from error
+    connection = await pool.service()
+    reply: pb.CommandGetTopicsOfNamespaceResponse = await connection.request(
+        pb.CommandGetTopicsOfNamespace(
+            namespace=namespace,
+            mode=pb.CommandGetTopicsOfNamespace.PERSISTENT
+            if domain == "persistent"
+            else pb.CommandGetTopicsOfNamespace.NON_PERSISTENT,
+        )
+    )
+    start = f"{domain}://{namespace}/"
+    names = {str(TopicName.parse(name).base) for name in reply.topics}
+    return sorted(name for name in names if matches(name.removeprefix(start)))
+
+
+def _pattern_of(pattern: str) -> tuple[str, str, str]:
+    """Domain, namespace and expression."""
+    domain, separator, rest = pattern.partition("://")
+    if not separator:
+        domain, rest = "persistent", pattern
+    parts = rest.split("/", 2)
+    if domain not in ("persistent", "non-persistent") or len(parts) == 2:
+        raise ValueError(
+            f"{pattern!r} is not a pattern of topics: it must look like tenant/namespace/EXPRESSION"
+        )
+    if len(parts) == 1:
+        return domain, "public/default", parts[0]
+    return domain, f"{parts[0]}/{parts[1]}", parts[2]

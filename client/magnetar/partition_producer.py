@@ -31,6 +31,7 @@ from magnetar.errors import (
 )
 from magnetar.messages import Outgoing
 from magnetar.pool import Pool
+from magnetar.schema import Schema
 from magnetar.settings import Settings
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import MessageId
@@ -50,6 +51,8 @@ class ProducerOptions:
     max_pending_messages: int = 10_000
     max_pending_bytes: int = 64 * 1024 * 1024
     send_timeout_s: float = 30.0
+    schema: Schema | None = None
+    """Registered with the broker, which refuses one that does not fit the topic's."""
 
     def __post_init__(self) -> None:
         if self.compression not in COMPRESSIONS:
@@ -275,6 +278,8 @@ class PartitionProducer:
             user_provided_producer_name=self._options.name is not None,
             epoch=self._epoch,
         )
+        if self._options.schema is not None:
+            command.schema.CopyFrom(self._options.schema.to_pb())
         try:
             reply: pb.CommandProducerSuccess = await connection.request(command)
         except BaseException:
@@ -286,7 +291,10 @@ class PartitionProducer:
             self.name = reply.producer_name
             self._next_sequence_id = reply.last_sequence_id + 1
             self._sender = Sender(
-                self._id, reply.producer_name, COMPRESSIONS[self._options.compression]
+                self._id,
+                reply.producer_name,
+                COMPRESSIONS[self._options.compression],
+                reply.schema_version if self._options.schema is not None else b"",
             )
         self._max_message_size = connection.max_message_size
         for pending in self._pending:

@@ -2,12 +2,15 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import uuid
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
+import pulsar
+import pulsar.schema
 import pytest
 from click.testing import CliRunner
 
@@ -116,7 +119,19 @@ def test_values_that_are_not_text(broker: RunningBroker) -> None:
             ("produce", "t", "x", "--url", "pulsar://127.0.0.1:1", "--timeout", "0.1"),
             "cannot connect to 127.0.0.1:1",
         ),
-        (("consume", "t", "--type", "nope"), "Invalid value for '--type'"),
+        (("consume", "t", "--type", "nope"), "Invalid value for '-t'"),
+        (("consume", "t", "-st", "auto_consume"), "-st is not supported"),
+        (("consume", "t", "--follow", "--wait", "1"), "either --follow or --wait"),
+        (("consume", "a/b", "--regex"), "is not a pattern of topics"),
+        (("consume", "(", "--regex"), "is not a regular expression"),
+        (("produce", "t", "-n", "2"), "-n repeats messages"),
+        (("produce", "t", "-f", "/nowhere"), "/nowhere: No such file or directory"),
+        (("produce", "t", "-m", "x", "-vs", "avro:{}"), "cannot be encoded as avro"),
+        (("produce", "t", "-m", "x", "-vs", "json:{"), "definition of the schema is not JSON"),
+        (("produce", "t", "-m", "x", "-vs", "nope"), "'nope' is no schema"),
+        (("produce", "t", "-m", "x", "-ekn", "k"), "messages cannot be encrypted"),
+        (("produce", "t", "-m", "x", "-c"), "raise maxMessageSize"),
+        (("read", "t", "-m", "x"), "is not earliest, latest or LEDGER:ENTRY"),
     ],
 )
 def test_mistakes_are_explained_without_a_traceback(arguments: tuple[str, ...], why: str) -> None:
@@ -124,6 +139,102 @@ def test_mistakes_are_explained_without_a_traceback(arguments: tuple[str, ...], 
     assert result.returncode != 0
     assert why in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_messages_by_the_flags_of_pulsar_client(broker: RunningBroker, tmp_path: Path) -> None:
+    topic = new_topic()
+    file = tmp_path / "whole.bin"
+    file.write_bytes(b"of,a\nfile")
+    result = magnetar(
+        broker, "produce", topic, "-m", "a;b", "-m", "c", "-s", ";", "-f", str(file), "-n", "2",
+        "-k", "kk", "-p", "x=1,y=2", "-db", "-r", "0",
+    )  # fmt: skip
+    assert result.stderr.startswith("8 messages stored")
+    found = consumed(broker, topic, 8)
+    assert [one["value"] for one in found] == ["a", "b", "c", "of,a\nfile"] * 2
+    assert all(one["batch_index"] == -1 for one in found), "-db: each is an entry"
+    assert found[0]["key"] == "kk" and found[0]["properties"] == {"x": "1", "y": "2"}
+
+
+def test_what_consume_shows_and_when_it_stops(broker: RunningBroker) -> None:
+    topic = new_topic()
+    assert magnetar(broker, "produce", topic, "-m", "first,second").returncode == 0
+    options = ("-p", "Earliest", "-m", "NonDurable", "-t", "Exclusive", "-q", "0")
+    hidden = magnetar(broker, "consume", topic, "-s", "s", "-n", "2", "--hide-content", *options)
+    assert (hidden.stdout, hidden.stderr) == ("", "2 messages\n")
+    again = magnetar(broker, "consume", topic, "-s", "s", "-n", "1", "--hex", *options)
+    assert "66 69 72 73 74" in again.stdout and again.stdout.endswith(" first\n")
+    too_few = magnetar(broker, "consume", topic, "-s", "d", "-n", "3", "--wait", "0.1")
+    assert too_few.returncode == 1
+    assert "2 messages of 3: no more came within 0.1 s" in too_few.stderr
+    rest = magnetar(broker, "consume", topic, "-s", "s", "-p", "latest", "--wait", "0.1")
+    assert rest.stderr == "0 messages\n", "the subscription that was not durable is gone"
+
+
+def test_consume_by_pattern(broker: RunningBroker) -> None:
+    prefix = f"p-{uuid.uuid4().hex[:10]}"
+    for name in ("a", "b", "other"):
+        assert magnetar(broker, "produce", f"{prefix}-{name}", "-m", name).returncode == 0
+    pattern = f"persistent://public/default/{prefix}-[ab]"
+    result = magnetar(broker, "consume", "--regex", pattern, "-s", "s", "-n", "2", "--json")
+    assert {json.loads(line)["value"] for line in result.stdout.splitlines()} == {"a", "b"}
+    none = magnetar(broker, "consume", "--regex", f"{prefix}-x", "-s", "s")
+    assert none.returncode == 1 and "no topic matches" in none.stderr
+
+
+def test_read_leaves_nothing_behind(broker: RunningBroker) -> None:
+    topic = new_topic()
+    assert magnetar(broker, "produce", topic, "-m", "a,b,c", "-db").returncode == 0
+    shown = magnetar(broker, "read", topic, "-n", "3", "--json")
+    a, b, _ = (json.loads(line) for line in shown.stdout.splitlines())
+    assert (a["value"], b["value"]) == ("a", "b")
+    middle = f"{b['ledger']}:{b['entry']}"
+    after = magnetar(broker, "read", topic, "-m", middle, "--wait", "0.1")
+    assert [line.split()[-1] for line in after.stdout.splitlines()] == ["c"]
+    with_it = magnetar(broker, "read", topic, "-m", middle, "-i", "--wait", "0.1")
+    assert [line.split()[-1] for line in with_it.stdout.splitlines()] == ["b", "c"]
+    end = magnetar(broker, "read", topic, "-m", "latest", "--wait", "0.1")
+    assert (end.returncode, end.stderr) == (0, "0 messages\n")
+
+
+def test_a_schema_is_registered_and_named_by_every_message(broker: RunningBroker) -> None:
+    topic = new_topic()
+    definition = (
+        '{"type":"record","name":"R","fields":[{"name":"n","type":["null","int"],"default":null}]}'
+    )
+    sent = magnetar(broker, "produce", topic, '{"n": 7}', "-vs", f"json:{definition}")
+    assert sent.returncode == 0, sent.stderr
+    client = pulsar.Client(broker.service_url)
+
+    class R(pulsar.schema.Record):
+        n = pulsar.schema.Integer()
+
+    consumer = client.subscribe(
+        topic, "s", schema=pulsar.schema.JsonSchema(R),
+        initial_position=pulsar.InitialPosition.Earliest,
+    )  # fmt: skip
+    assert consumer.receive(TIMEOUT_S * 1000).value().n == 7
+    client.close()
+    refused = magnetar(broker, "produce", topic, "x", "-vs", "string")
+    assert refused.returncode == 1
+    assert "IncompatibleSchema" in refused.stderr
+
+
+def test_an_interrupted_command_ends_with_the_code_of_the_signal(broker: RunningBroker) -> None:
+    topic = new_topic()
+    assert magnetar(broker, "produce", topic, "-m", "seen").returncode == 0
+    process = subprocess.Popen(
+        [str(Path(sys.executable).with_name("magnetar")), "consume", topic, "-n", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"MAGNETAR_URL": broker.service_url},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline().endswith(" seen\n")
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=TIMEOUT_S)
+    assert (process.returncode, "Traceback" in errors) == (130, False)
 
 
 def test_commands_of_other_packages_are_listed() -> None:

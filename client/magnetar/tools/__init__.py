@@ -1,0 +1,1 @@
+"""The commands that publish, receive and measure: `magnetar produce`, `consume`, `read`, `perf`."""

@@ -1,0 +1,62 @@
+"""Options that several commands have, and how a command runs."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+import click
+
+from magnetar.errors import MagnetarError
+from magnetar_proto.errors import InvalidTopicName
+
+DEFAULT_URL = "pulsar://localhost:6650"
+INTERRUPTED = 128 + signal.SIGINT
+"""Exit code of a command that was interrupted."""
+
+C = TypeVar("C", bound=Callable[..., object])
+
+url_option = click.option(
+    "--url", "-u", default=DEFAULT_URL, envvar="MAGNETAR_URL", show_default=True,
+    help="Service URL; also from the environment variable MAGNETAR_URL.",
+)  # fmt: skip
+timeout_option = click.option(
+    "--timeout", "timeout_s", type=click.FloatRange(0, min_open=True), default=10.0,
+    show_default=True, help="Time limit of a request to the broker, in seconds.",
+)  # fmt: skip
+
+
+def refusing(*names: str, why: str, is_flag: bool = False) -> Callable[[C], C]:
+    """An option of pulsar-client that is not built: using it is an error that says `why`.
+
+    To ignore it would do something else than what was asked for.
+    """
+
+    def refuse(context: click.Context, parameter: click.Parameter, value: object) -> None:
+        if value:
+            raise click.UsageError(f"{names[0]} is not supported: {why}", context)
+
+    return click.option(*names, is_flag=is_flag, expose_value=False, hidden=True, callback=refuse)
+
+
+def named_value(text: str, option: str) -> tuple[str, str]:
+    """The two parts of NAME=VALUE."""
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint=option)
+    return name, value
+
+
+def number_of(count: int, one: str, several: str) -> str:
+    """A count with its noun."""
+    return f"{count} {one if count == 1 else several}"
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    """Run it; an error becomes one line on standard error instead of a traceback."""
+    try:
+        asyncio.run(work)
+    except (MagnetarError, InvalidTopicName, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None

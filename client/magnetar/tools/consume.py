@@ -1,0 +1,240 @@
+"""The commands `magnetar consume` and `magnetar read`."""
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import click
+
+from magnetar.client import INITIAL_POSITIONS, SUBSCRIPTION_TYPES, Client, connect
+from magnetar.consumer import Consumer
+from magnetar.errors import OperationTimeout
+from magnetar.messages import Message
+from magnetar.partition_consumer import DISCARD, FAIL, ON_UNREADABLE
+from magnetar.tools.common import number_of, refusing, run, timeout_option, url_option
+from magnetar.tools.printing import Form, form_of, show
+from magnetar_proto.ids import EARLIEST, LATEST, MessageId
+
+CHUNK = 1000
+"""Messages that are received at once."""
+WAIT_S = 2.0
+DURABLE, NON_DURABLE = "durable", "nondurable"
+MESSAGE_ID = re.compile(r"(\d+):(\d+)(?::(-?\d+))?")
+
+Receive = Callable[[int, float | None], Awaitable[list[Message]]]
+"""At most so many messages, waiting for the first one for so many seconds."""
+
+
+def _common(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of both commands."""
+    schema = "values are not decoded by their schema: JSON and strings are shown as text; or --hex"
+    for option in (
+        refusing("-st", "--schema-type", why=f"{schema} for others"),
+        refusing("-ekv", "--encryption-key-value", why="messages cannot be decrypted"),
+        refusing("-ca", "--crypto-failure-action", why="messages cannot be decrypted"),
+        refusing("-mc", "--max_chunked_msg", why="chunked messages cannot be joined"),
+        refusing("-ac", "--auto_ack_chunk_q_full", is_flag=True,
+                 why="chunked messages cannot be joined"),
+        click.option("-q", "--queue-size", type=click.IntRange(0), default=1000, show_default=True,
+                     help="Messages that may be received ahead; 0: one at a time, on demand."),
+        click.option("-r", "--rate", type=click.FloatRange(0), default=0.0,
+                     help="Maximum number of messages a second; 0: no limit."),
+        click.option("--json", "as_json", is_flag=True, help="One JSON object a line."),
+        click.option("--hex", "as_hex", is_flag=True, help="Show values in hexadecimal."),
+        click.option("--hide-content", is_flag=True, help="Count messages without showing them."),
+        click.option("--wait", "wait_s", type=click.FloatRange(0, min_open=True),
+                     help="Seconds without a message after which to stop.  Default: "
+                     f"{WAIT_S:g}; with -n or --follow no limit."),
+        click.option("--follow", is_flag=True, help="Wait for more messages until interrupted."),
+        click.option("-n", "--num-messages", "--count", "count", type=click.IntRange(0),
+                     help="Number of messages after which to stop; 0: the same as --follow."),
+        timeout_option,
+        url_option,
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("topic")
+@_common
+@click.option("-s", "--subscription", "--subscription-name", "subscription",
+              default="magnetar-consume", show_default=True)  # fmt: skip
+@click.option("-t", "--type", "--subscription-type", "kind", default="exclusive",
+              type=click.Choice(list(SUBSCRIPTION_TYPES), case_sensitive=False),
+              show_default=True)  # fmt: skip
+@click.option("-p", "--position", "--subscription-position", "position", default="earliest",
+              type=click.Choice(list(INITIAL_POSITIONS), case_sensitive=False),
+              show_default=True, help="Where a new subscription starts.")  # fmt: skip
+@click.option("-m", "--subscription-mode", "mode", default=DURABLE, show_default=True,
+              type=click.Choice((DURABLE, NON_DURABLE), case_sensitive=False),
+              help="Whether the subscription stays when the command ends.")  # fmt: skip
+@click.option("--regex", is_flag=True, help="TOPIC is a pattern: receive from all topics of its "
+              "namespace that match when the command starts.")  # fmt: skip
+@click.option("--on-unreadable", type=click.Choice(ON_UNREADABLE), default=FAIL, show_default=True,
+              help="What to do with an entry that cannot be decoded: exit with an error, skip it, "
+              "or skip it and acknowledge it.")  # fmt: skip
+@refusing("-rs", "--replicated", is_flag=True, why="there is no replication")
+@refusing("-pm", "--pool-messages", is_flag=True, why="it concerns the memory of a Java client")
+def consume(
+    topic: str,
+    url: str,
+    timeout_s: float,
+    count: int | None,
+    follow: bool,
+    wait_s: float | None,
+    hide_content: bool,
+    as_hex: bool,
+    as_json: bool,
+    rate: float,
+    queue_size: int,
+    subscription: str,
+    kind: str,
+    position: str,
+    mode: str,
+    regex: bool,
+    on_unreadable: str,
+) -> None:
+    """Receive, print and acknowledge messages.
+
+    Exits with 0, or with 1 if fewer messages than -n came in the time of --wait.
+    """
+    form = form_of(as_json, as_hex, hide_content)
+    limits = _Limits(count, follow, wait_s, rate)
+    options = {"queue_size": queue_size, "on_unreadable": on_unreadable, "type": kind.lower()}
+    if mode.lower() == NON_DURABLE:
+        options["start"] = EARLIEST if position.lower() == "earliest" else LATEST
+
+    async def work() -> None:
+        async with connect(url, operation_timeout_s=timeout_s) as client:
+            consumer = await _subscribe(
+                client, topic, regex, subscription,
+                initial_position=position.lower(), **options,
+            )  # fmt: skip
+            shown = 0
+            async for batch in limits.batches(consumer.receive_batch):
+                show(batch, form)
+                consumer.ack(batch)
+                shown += len(batch)
+            limits.report(shown, consumer.unreadable)
+
+    run(work())
+
+
+async def _subscribe(
+    client: Client, topic: str, is_pattern: bool, subscription: str, **options: object
+) -> Consumer:
+    if not is_pattern:
+        return await client.subscribe(topic, subscription, **options)  # type: ignore[arg-type]
+    topics = await client.topics_matching(topic)
+    if not topics:
+        raise ValueError(f"no topic matches {topic}")
+    return await client.subscribe_all(topics, subscription, **options)  # type: ignore[arg-type]
+
+
+@click.command()
+@click.argument("topic")
+@_common
+@click.option("-m", "--start-message-id", "start", default="earliest", show_default=True,
+              metavar="earliest|latest|LEDGER:ENTRY[:PARTITION]",
+              help="Read what follows this message.")  # fmt: skip
+@click.option("-i", "--start-message-id-inclusive", "inclusive", is_flag=True,
+              help="Read the message of -m, too.")  # fmt: skip
+@click.option("--on-unreadable", default=FAIL, show_default=True,
+              type=click.Choice([name for name in ON_UNREADABLE if name != DISCARD]),
+              help="What to do with an entry that cannot be decoded: exit with an error, or "
+              "skip it.")  # fmt: skip
+def read(
+    topic: str,
+    url: str,
+    timeout_s: float,
+    count: int | None,
+    follow: bool,
+    wait_s: float | None,
+    hide_content: bool,
+    as_hex: bool,
+    as_json: bool,
+    rate: float,
+    queue_size: int,
+    start: str,
+    inclusive: bool,
+    on_unreadable: str,
+) -> None:
+    """Print messages without a subscription: nothing is acknowledged, nothing stays.
+
+    Exits with 0, or with 1 if fewer messages than -n came in the time of --wait.
+    """
+    first, partition = _position(start)
+    form: Form = form_of(as_json, as_hex, hide_content)
+    limits = _Limits(count, follow, wait_s, rate)
+
+    async def work() -> None:
+        async with connect(url, operation_timeout_s=timeout_s) as client:
+            reader = await client.reader(
+                topic if partition < 0 else f"{topic}-partition-{partition}",
+                first,
+                inclusive=inclusive,
+                queue_size=queue_size,
+                on_unreadable=on_unreadable,
+            )
+            shown = 0
+            async for batch in limits.batches(reader.read_batch):
+                show(batch, form)
+                shown += len(batch)
+            limits.report(shown, reader.unreadable)
+
+    run(work())
+
+
+def _position(text: str) -> tuple[MessageId, int]:
+    """The message id that a text names, and its partition; -1 if it names none."""
+    named = {"earliest": EARLIEST, "latest": LATEST}.get(text.lower())
+    if named is not None:
+        return named, -1
+    match = MESSAGE_ID.fullmatch(text)
+    if match is None:
+        raise click.BadParameter(
+            f"{text!r} is not earliest, latest or LEDGER:ENTRY[:PARTITION]",
+            param_hint="--start-message-id",
+        )
+    partition = int(match[3]) if match[3] else -1
+    return MessageId(int(match[1]), int(match[2]), -1, partition), partition
+
+
+class _Limits:
+    """When a command stops, and how fast it goes."""
+
+    def __init__(self, count: int | None, follow: bool, wait_s: float | None, rate: float) -> None:
+        if follow and wait_s is not None:
+            raise click.UsageError("give either --follow or --wait")
+        self._count = count or None
+        endless = follow or count is not None
+        self._wait_s = wait_s if wait_s is not None or endless else WAIT_S
+        self._rate = rate
+
+    async def batches(self, receive: Receive) -> AsyncIterator[list[Message]]:
+        """What is received until the command is to stop."""
+        received, started_s = 0, time.monotonic()
+        most = max(1, min(CHUNK, round(self._rate / 10))) if self._rate else CHUNK
+        while self._count is None or received < self._count:
+            room = most if self._count is None else min(most, self._count - received)
+            try:
+                batch = await receive(room, self._wait_s)
+            except OperationTimeout:
+                return
+            received += len(batch)
+            yield batch
+            if self._rate:
+                await asyncio.sleep(max(0.0, started_s + received / self._rate - time.monotonic()))
+
+    def report(self, shown: int, unreadable: int) -> None:
+        """Print how many messages came; exit with 1 if that was less than asked for."""
+        outcome = number_of(shown, "message", "messages")
+        if unreadable:
+            outcome += f", {number_of(unreadable, 'unreadable entry', 'unreadable entries')}"
+        if self._count is not None and shown < self._count:
+            raise click.ClickException(
+                f"{outcome} of {self._count}: no more came within {self._wait_s:g} s"
+            )
+        click.echo(outcome, err=True)

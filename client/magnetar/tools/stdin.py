@@ -1,0 +1,34 @@
+"""The lines of standard input, read without blocking the event loop."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+
+READ_BYTES = 64 * 1024
+
+
+async def stdin_lines() -> AsyncIterator[list[bytes]]:
+    """The lines as they come, without their ends."""
+    rest = b""
+    while data := await _read():
+        *lines, rest = (rest + data).split(b"\n")
+        yield [line.removesuffix(b"\r") for line in lines]
+    if rest:
+        yield [rest]
+
+
+async def _read() -> bytes:
+    """What can be read; b"" at the end."""
+    descriptor = sys.stdin.fileno()
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    try:
+        loop.add_reader(descriptor, ready.set)
+    except PermissionError:
+        return os.read(descriptor, READ_BYTES)  # a regular file: it is never waited for
+    try:
+        await ready.wait()
+        return os.read(descriptor, READ_BYTES)
+    finally:
+        loop.remove_reader(descriptor)
