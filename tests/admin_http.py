@@ -2,6 +2,7 @@
 
 import http.client
 import json
+from http.client import HTTPMessage
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
@@ -20,6 +21,7 @@ class Answer(NamedTuple):
 
     status: int
     body: bytes
+    headers: HTTPMessage = HTTPMessage()
 
     @property
     def json(self) -> Any:
@@ -60,7 +62,7 @@ class Admin:
         try:
             connection.request(method, f"/admin/v2/{path}", body, headers)
             answer = connection.getresponse()
-            return Answer(answer.status, answer.read())
+            return Answer(answer.status, answer.read(), answer.headers)
         finally:
             connection.close()
 

@@ -116,6 +116,10 @@ class BacklogCounter:
             return low + 1, None
         return low, without_lowest(self._cursor.partial.get(low, mask), over)
 
+    async def messages_between(self, first: int, stop: int) -> int:
+        """How many messages of the entries first..stop-1 are not acknowledged."""
+        return await self._before(first, stop, ChunkCounts(self._log))
+
     async def _before(self, first: int, stop: int, counts: "ChunkCounts") -> int:
         messages = await counts.sum(list(_missing(self._cursor.acked, first, stop)))
         return messages - await self._acked_in_part(first, stop)

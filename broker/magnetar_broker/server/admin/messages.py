@@ -23,7 +23,7 @@ LONG = 63
 # What a request names ----------------------------------------------------------------
 
 
-async def _topics(site: Site, request: Request, refused: int = 405) -> list[TopicName]:
+async def topics_with_messages(site: Site, request: Request, refused: int = 405) -> list[TopicName]:
     """The topic of the path, or its partitions, loaded; status `refused` if not persistent."""
     directory, name = serving(site), topic_of(request)
     if not name.is_persistent:
@@ -36,28 +36,28 @@ async def _topics(site: Site, request: Request, refused: int = 405) -> list[Topi
     return parts
 
 
-async def _topic(site: Site, request: Request, what: str) -> TopicName:
+async def topic_with_messages(site: Site, request: Request, what: str) -> TopicName:
     """The topic of the path, which must not be partitioned."""
     directory, name = serving(site), topic_of(request)
     if name.partition < 0 and await directory.catalogue.partitions(name):
         raise Refused(405, f"{name} is partitioned: {what} on each partition")
-    return (await _topics(site, request))[0]
+    return (await topics_with_messages(site, request))[0]
 
 
 async def _subscribed(site: Site, request: Request) -> list[TopicName]:
     """The topic of the path, or its partitions; 404 unless each has the subscription."""
-    topics = await _topics(site, request)
+    topics = await topics_with_messages(site, request)
     for topic in topics:
-        await site.owners.ask(require_subscription, topic, _subscription(request))
+        await site.owners.ask(require_subscription, topic, subscription_name(request))
     return topics
 
 
-def _subscription(request: Request) -> str:
+def subscription_name(request: Request) -> str:
     (name,) = parts_of(request, "subscription")
     return name
 
 
-def _number(request: Request, name: str, bits: int) -> int:
+def number_of(request: Request, name: str, bits: int) -> int:
     """A number in the path; 404 if it is none, as for any path without a route."""
     (text,) = parts_of(request, name)
     try:
@@ -70,7 +70,7 @@ def _number(request: Request, name: str, bits: int) -> int:
 
 
 def _count(request: Request, name: str) -> int:
-    number = _number(request, name, INT)
+    number = number_of(request, name, INT)
     if number < 0:
         raise Refused(412, f"{name} is {number}: expected 0 or more")
     return number
@@ -82,21 +82,21 @@ def _count(request: Request, name: str) -> int:
 async def skip(site: Site, request: Request) -> Response:
     """Skip a number of messages of a subscription, the oldest first."""
     messages = _count(request, "messages")
-    topic = await _topic(site, request, "skip messages")
-    await site.owners.ask(operations.skip, topic, _subscription(request), messages)
+    topic = await topic_with_messages(site, request, "skip messages")
+    await site.owners.ask(operations.skip, topic, subscription_name(request), messages)
     return Response(status=204)
 
 
 async def skip_everything(site: Site, request: Request) -> Response:
     """Skip all messages of a subscription."""
     for topic in await _subscribed(site, request):
-        await site.owners.ask(operations.skip_everything, topic, _subscription(request))
+        await site.owners.ask(operations.skip_everything, topic, subscription_name(request))
     return Response(status=204)
 
 
 async def expire(site: Site, request: Request) -> Response:
     """Skip the messages of a subscription that are older than a number of seconds."""
-    return await _expire(site, request, _subscription(request))
+    return await _expire(site, request, subscription_name(request))
 
 
 async def expire_for_all(site: Site, request: Request) -> Response:
@@ -106,7 +106,7 @@ async def expire_for_all(site: Site, request: Request) -> Response:
 
 async def _expire(site: Site, request: Request, subscription: str | None) -> Response:
     seconds = _count(request, "seconds")
-    topics, ask = await _topics(site, request), site.owners.ask
+    topics, ask = await topics_with_messages(site, request), site.owners.ask
     found = [await ask(operations.expirable, topic, subscription) for topic in topics]
     behind = [is_behind for of_topic in found for _, is_behind in of_topic]
     if behind and not any(behind):
@@ -118,8 +118,8 @@ async def _expire(site: Site, request: Request, subscription: str | None) -> Res
 
 async def expire_to_message(site: Site, request: Request) -> Response:
     """Skip the messages of a subscription up to one, that included unless it is `excluded`."""
-    topic = await _topic(site, request, "expire messages by id")
-    place, name = place_of(request), _subscription(request)
+    topic = await topic_with_messages(site, request, "expire messages by id")
+    place, name = place_of(request), subscription_name(request)
     await site.owners.ask(operations.expire_to_message, topic, name, *place)
     return Response(status=204)
 
@@ -129,7 +129,7 @@ async def expire_to_message(site: Site, request: Request) -> Response:
 
 async def reset_to_time(site: Site, request: Request) -> Response:
     """Move a subscription to the first message published at or after a time."""
-    timestamp_ms, name = _number(request, "timestamp", LONG), _subscription(request)
+    timestamp_ms, name = number_of(request, "timestamp", LONG), subscription_name(request)
     for topic in await _subscribed(site, request):
         await site.owners.ask(operations.reset_to_time, topic, name, timestamp_ms)
     return Response(status=204)
@@ -137,29 +137,29 @@ async def reset_to_time(site: Site, request: Request) -> Response:
 
 async def reset_to_message(site: Site, request: Request) -> Response:
     """Move a subscription to a message, or behind it if it is `excluded`."""
-    topic = await _topic(site, request, "reset the cursor to a message")
-    place, name = place_of(request), _subscription(request)
+    topic = await topic_with_messages(site, request, "reset the cursor to a message")
+    place, name = place_of(request), subscription_name(request)
     await site.owners.ask(operations.reset_to_message, topic, name, *place)
     return Response(status=204)
 
 
 async def truncate_topic(site: Site, request: Request) -> Response:
     """Skip every message for all subscriptions, and delete all closed segments."""
-    for topic in await _topics(site, request, refused=412):
+    for topic in await topics_with_messages(site, request, refused=412):
         await site.owners.ask(operations.truncate_topic, topic)
     return Response(status=204)
 
 
 async def trim(site: Site, request: Request) -> Response:
     """Delete consumed segments now that retention does not keep, instead of at the next check."""
-    for topic in await _topics(site, request):
+    for topic in await topics_with_messages(site, request):
         await site.owners.ask(operations.trim, topic)
     return Response()
 
 
 async def explain(site: Site, request: Request) -> Response:
     """When messages are deleted, and the source of each policy that decides it."""
-    topic = await _topic(site, request, "ask about retention")
+    topic = await topic_with_messages(site, request, "ask about retention")
     return json_response(await site.owners.ask(operations.explain, topic))
 
 

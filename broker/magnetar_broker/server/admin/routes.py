@@ -9,6 +9,7 @@ from magnetar_broker.server.admin import (
     messages,
     namespace_properties,
     namespaces,
+    reading,
     schemas,
     subscriptions,
     tenants,
@@ -50,6 +51,7 @@ ROUTES: Table[Handler] = Table(
         *compaction.routes(),
         *termination.routes(),
         *messages.routes(),
+        *reading.routes(),
         *backlogs.routes(),
         *brokers.routes(),
     ]

@@ -1,8 +1,9 @@
 """The context of HTTP handlers, and what they read from a request."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import unquote_plus, urlsplit
 
@@ -18,6 +19,8 @@ from magnetar_proto.names import NamespaceName, TopicName
 DOMAIN = "{domain:persistent|non-persistent}"
 NAMESPACE = "{tenant}/{namespace}"
 TOPIC = f"{DOMAIN}/{NAMESPACE}/{{topic}}"
+READS = 4
+"""Messages that are read at a time to be shown."""
 
 
 class Pages(Protocol):
@@ -45,6 +48,8 @@ class Site:
     owners: Owners
     page: Pages
     health: Health
+    reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READS))
+    """Held while a message is read to be shown: each can be large."""
 
 
 Handler = Callable[[Site, Request], Awaitable[Response]]

@@ -1,7 +1,7 @@
 """One HTTP connection: requests are answered one after the other, in their order."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import cast
@@ -197,7 +197,7 @@ class HttpConnection(asyncio.Protocol):
             headers["Connection"] = "close"
         head = h11.Response(
             status_code=response.status,
-            headers=list(headers.items()),
+            headers=[*_as_bytes([*headers.items(), *response.lines])],
             reason=HTTPStatus(response.status).phrase,
         )
         pieces = [self._http.send(head) or b""]
@@ -217,6 +217,13 @@ class HttpConnection(asyncio.Protocol):
         if self._transport.can_write_eof():
             self._transport.write_eof()
         self._timer = self._loop.call_later(LINGER_SECONDS, self._transport.abort)
+
+
+def _as_bytes(lines: Sequence[tuple[str, str]]) -> Iterator[tuple[bytes, bytes]]:
+    """Header lines; a character that none can have becomes a blank, as with the original."""
+    for name, value in lines:
+        plain = "".join(one if one.isprintable() and one < "\u0100" else " " for one in value)
+        yield name.encode(), plain.encode("latin-1").strip()
 
 
 def _origin_form(target: str) -> str:

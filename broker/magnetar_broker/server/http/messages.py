@@ -41,6 +41,8 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict)
     rest: Sequence[bytes] = ()
     """What follows the body: a large one is never joined."""
+    lines: Sequence[tuple[str, str]] = ()
+    """Further headers, of which a name can come several times."""
 
 
 def text_response(text: str) -> Response:

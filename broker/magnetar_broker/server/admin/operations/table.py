@@ -3,7 +3,13 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from magnetar_broker.server.admin.operations import loading, messages, subscriptions, topics
+from magnetar_broker.server.admin.operations import (
+    loading,
+    messages,
+    reading,
+    subscriptions,
+    topics,
+)
 
 Operation = Callable[..., Awaitable[Any]]
 
@@ -30,6 +36,15 @@ OF_TOPIC: Final = _by_name(
     messages.truncate_topic,
     messages.trim,
     messages.explain,
+    reading.entry_at,
+    reading.peek,
+    reading.examine,
+    reading.last_id,
+    reading.id_since,
+    reading.id_of_index,
+    reading.bytes_behind,
+    reading.analyze,
+    reading.backlogs,
     subscriptions.names_of,
     subscriptions.consumers_of,
     subscriptions.durable,

@@ -1,0 +1,208 @@
+"""Reading single entries of one topic, and counting what is behind one.
+
+Nothing is changed.  An entry comes as (ledger, entry, bytes as they are stored).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from magnetar_broker.broker import Broker
+from magnetar_broker.server.admin.operations.loading import Position, loaded, subscription_of
+from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.subscribing.finding import first_since, last_message_id
+from magnetar_broker.topic.topic import Topic
+from magnetar_proto.names import TopicName
+from magnetar_storage.log.log import Log
+
+MAX_ENTRY_BYTES = 32 << 20
+"""Larger entries are not shown: between processes they would take the room of everything else."""
+
+Found = tuple[int, int, bytes]
+
+
+# Entries -----------------------------------------------------------------------------------
+
+
+async def entry_at(broker: Broker, name: TopicName, ledger: int, entry: int) -> Found:
+    """The entry at a position; 404 if there is none."""
+    log = (await loaded(broker, name)).log
+    offset = log.offset_of(ledger, entry)
+    if offset is None or offset in log.holes:
+        raise _no_message(name, f"{ledger}:{entry}")
+    return await _read(name, log, offset)
+
+
+async def peek(broker: Broker, name: TopicName, subscription: str, position: int) -> Found:
+    """The entry at a position, from 1, in the backlog of a subscription; 404 if there is none."""
+    chosen = await subscription_of(broker, name, subscription)
+    first, end, acked = chosen.counter.first_unacked(), chosen.topic.log.end, chosen.cursor.acked
+    left = end - first - acked.count(first, end)
+    if position > left:
+        why = f"{position}: the backlog of {subscription} has {left} entries"
+        raise _no_message(name, f"at position {why}")
+    offset = _nth(position, first, end, acked.count)
+    return await _read(name, chosen.topic.log, offset)
+
+
+async def examine(broker: Broker, name: TopicName, latest: bool, position: int) -> Found:
+    """The entry at a position, from 1, counted from either end of the topic.
+
+    From the beginning, a position beyond the last entry means that one; from the end it is
+    refused, as is every position in an empty topic.
+    """
+    log = (await loaded(broker, name)).log
+    first, end = log.first_offset, log.end
+    kept = end - first - log.holes.count(first, end)
+    if not kept:
+        raise Refused(412, f"{name} has no messages: nothing can be examined")
+    if latest and position > kept:
+        raise Refused(412, f"messagePosition is {position}: {name} has {kept} entries")
+    wanted = kept - position + 1 if latest else min(position, kept)
+    return await _read(name, log, _nth(wanted, first, end, log.holes.count))
+
+
+def _nth(position: int, first: int, end: int, gone: Callable[[int, int], int]) -> int:
+    """The offset of the entry at a position, from 1, among those that are not gone."""
+    low, high = first, end - 1
+    while low < high:
+        middle = (low + high) // 2
+        if middle + 1 - first - gone(first, middle + 1) >= position:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+async def _read(name: TopicName, log: Log, offset: int) -> Found:
+    ledger, entry = log.position(offset)
+    run = log.tail.get(offset, 1, 1) or await log.entries.read(offset, 1, 1)
+    # An entry that was deleted meanwhile is answered with the next one: do not take it for it.
+    if not run.payloads or run.first != offset:
+        raise _no_message(name, "there any more: it was deleted meanwhile")
+    stored = bytes(run.payloads[0])
+    if len(stored) > MAX_ENTRY_BYTES:
+        raise Refused(
+            412,
+            f"message {ledger}:{entry} of {name} has {len(stored)} bytes, and the limit of this "
+            f"request is {MAX_ENTRY_BYTES}: read it with a client",
+        )
+    return ledger, entry, stored
+
+
+def _no_message(name: TopicName, which: str) -> Refused:
+    return Refused(404, f"{name} has no message {which}")
+
+
+# Positions ---------------------------------------------------------------------------------
+
+
+async def last_id(broker: Broker, name: TopicName) -> Position:
+    """The last message; ledger and entry are -1 if there is none."""
+    found = await last_message_id((await loaded(broker, name)).log, name.partition)
+    return found.ledger, found.entry, found.batch_index, found.partition
+
+
+async def id_since(broker: Broker, name: TopicName, timestamp_ms: int) -> tuple[int, int]:
+    """The first entry published at or after a time; the place behind the last if there is none."""
+    log = (await loaded(broker, name)).log
+    return log.position(await first_since(log, timestamp_ms))
+
+
+async def id_of_index(broker: Broker, name: TopicName, index: int) -> tuple[int, int]:
+    """The entry that has a message, by the number of messages before it since the topic exists."""
+    log = (await loaded(broker, name)).log
+    low, high = log.first_offset, log.end
+    if not await log.entries.messages_before(low) <= index < log.messages_end:
+        raise Refused(
+            404,
+            f"{name} has no message with index {index}: expected one from "
+            f"{await log.entries.messages_before(low)} to {log.messages_end - 1}",
+        )
+    while high - low > 1:
+        middle = (low + high) // 2
+        if await log.entries.messages_before(middle) <= index:
+            low = middle
+        else:
+            high = middle
+    if low in log.holes:
+        raise Refused(404, f"the message with index {index} was deleted from {name}")
+    return log.position(low)
+
+
+# Backlogs ----------------------------------------------------------------------------------
+
+
+async def bytes_behind(broker: Broker, name: TopicName, ledger: int, entry: int) -> int:
+    """The size of all entries behind a position, by the mean size of each segment's entries."""
+    log = (await loaded(broker, name)).log
+    begin = log.seek(ledger, entry)
+    if log.offset_of(ledger, entry) == begin:
+        begin += 1
+    size, base = 0, log.first_offset
+    for segment in log.segments:
+        stop = log.segment_end(base)
+        held = stop - base - log.holes.count(base, stop)
+        start = min(max(base, begin), stop)
+        left = stop - start - log.holes.count(start, stop)
+        # Rounded up: what is left is never shown as nothing.
+        size += -(-log.size_of(segment) * left // held) if held else 0
+        base = stop
+    return size
+
+
+async def analyze(
+    broker: Broker, name: TopicName, subscription: str, start: Position | None
+) -> dict[str, Any]:
+    """The backlog of a subscription, or its part from a position on, as JSON."""
+    chosen = await subscription_of(broker, name, subscription)
+    log, acked = chosen.topic.log, chosen.cursor.acked
+    first, end = chosen.counter.first_unacked(), log.end
+    if start is not None:
+        first = max(first, min(log.seek(*start[:2]), end))
+    entries = end - first - acked.count(first, end)
+    messages = await chosen.counter.messages_between(first, end)
+    answer: dict[str, Any] = {
+        "entries": entries,
+        "messages": messages,
+        "markerMessages": 0,
+        "filterRejectedEntries": 0,
+        "filterAcceptedEntries": entries,
+        "filterRescheduledEntries": 0,
+        "filterRejectedMessages": 0,
+        "filterAcceptedMessages": messages,
+        "filterRescheduledMessages": 0,
+        "aborted": False,
+    }
+    if entries:
+        ends = _nth(1, first, end, acked.count), _nth(entries, first, end, acked.count)
+        names = [":".join(map(str, log.position(offset))) for offset in ends]
+        answer |= {"firstMessageId": names[0], "lastMessageId": names[1]}
+    return answer
+
+
+async def backlogs(broker: Broker, name: TopicName) -> dict[str, Any]:
+    """What is stored of a topic, and the backlog of each durable subscription, as JSON."""
+    topic = await loaded(broker, name)
+    cursors = {one.name: await one.backlog() for one in topic.subscriptions.values() if one.durable}
+    return {
+        "storageSize": topic.log.size,
+        "totalMessages": await _messages(topic),
+        "messageBacklog": sum(found.messages for found in cursors.values()),
+        "topicName": str(name),
+        "dataLedgerDetails": [
+            {"ledgerId": one.id, "entries": _entries(topic, one.id), "size": topic.log.size_of(one)}
+            for one in topic.log.segments
+        ],
+        "cursorDetails": {one: {"cursorBacklog": found.messages} for one, found in cursors.items()},
+        "statGeneratedAt": topic.log.engine.clock.now_ms(),
+    }
+
+
+async def _messages(topic: Topic) -> int:
+    log = topic.log
+    return log.messages_end - await log.entries.messages_before(log.first_offset)
+
+
+def _entries(topic: Topic, ledger: int) -> int:
+    found = topic.log.offsets_of(ledger, 0, 1 << 62)
+    return len(found) - topic.log.holes.count(found.start, found.stop)

@@ -1,0 +1,144 @@
+"""Single messages, and positions of messages, of topics that are not partitioned."""
+
+from collections.abc import Iterator
+
+from magnetar_broker.server.admin.messages import (
+    INT,
+    LONG,
+    SUBSCRIPTION,
+    number_of,
+    subscription_name,
+    topic_with_messages,
+)
+from magnetar_broker.server.admin.operations import reading
+from magnetar_broker.server.admin.positions import place_of
+from magnetar_broker.server.admin.shown_message import shown
+from magnetar_broker.server.admin.site import TOPIC, Handler, Site
+from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.table import Route
+
+# Messages ----------------------------------------------------------------------------------
+
+
+async def peek(site: Site, request: Request) -> Response:
+    """The message at a position, from 1, in the backlog of a subscription; nothing is consumed."""
+    position = number_of(request, "position", INT)
+    if position < 1:
+        raise Refused(412, f"position is {position}: expected 1 or more")
+    topic = await topic_with_messages(site, request, "peek messages")
+    async with site.reading:
+        name = subscription_name(request)
+        return shown(*await site.owners.ask(reading.peek, topic, name, position))
+
+
+async def by_id(site: Site, request: Request) -> Response:
+    """The message with a ledger and an entry."""
+    ledger, entry = number_of(request, "ledger", LONG), number_of(request, "entry", LONG)
+    topic = await topic_with_messages(site, request, "get messages")
+    async with site.reading:
+        return shown(*await site.owners.ask(reading.entry_at, topic, ledger, entry))
+
+
+async def examine(site: Site, request: Request) -> Response:
+    """The message at `messagePosition`, from 1, from the `initialPosition` earliest or latest."""
+    start = request.query.get("initialPosition") or "latest"
+    if start not in ("earliest", "latest"):
+        raise Refused(412, f"initialPosition is {start!r}: expected earliest or latest")
+    position = max(_in_query(request, "messagePosition", 1), 1)
+    topic = await topic_with_messages(site, request, "examine messages")
+    async with site.reading:
+        found = await site.owners.ask(reading.examine, topic, start == "latest", position)
+        return shown(*found)
+
+
+def _in_query(request: Request, name: str, default: int | None = None) -> int:
+    """A number in the query; 404 if it is none, as for any path without a route."""
+    text = request.query.get(name)
+    if text is None and default is not None:
+        return default
+    if text is None:
+        raise Refused(412, f"{name} is missing: expected it in the query")
+    try:
+        number = int(text)
+    except ValueError as error:
+        raise Refused(404, f"{name} is {text!r}: expected a whole number") from error
+    if not -(1 << LONG) <= number < 1 << LONG:
+        raise Refused(404, f"{name} is {number}: expected less than 2^{LONG}")
+    return number
+
+
+# Positions ---------------------------------------------------------------------------------
+
+
+async def last_id(site: Site, request: Request) -> Response:
+    """The id of the last message; ledger and entry are -1 if there is none."""
+    topic = await topic_with_messages(site, request, "ask for the last message")
+    ledger, entry, index, partition = await site.owners.ask(reading.last_id, topic)
+    return _id_json(ledger, entry, partition, index)
+
+
+async def id_since(site: Site, request: Request) -> Response:
+    """The id of the first message published at or after a time, else the place behind the last."""
+    timestamp_ms = number_of(request, "timestamp", LONG)
+    topic = await topic_with_messages(site, request, "ask for a message by time")
+    ledger, entry = await site.owners.ask(reading.id_since, topic, timestamp_ms)
+    return _id_json(ledger, entry, topic.partition)
+
+
+async def id_of_index(site: Site, request: Request) -> Response:
+    """The id of the entry with a message; `index` counts messages since the topic exists."""
+    index = _in_query(request, "index")
+    topic = await topic_with_messages(site, request, "ask for a message by index")
+    ledger, entry = await site.owners.ask(reading.id_of_index, topic, index)
+    return _id_json(ledger, entry, topic.partition)
+
+
+def _id_json(ledger: int, entry: int, partition: int, index: int = -1) -> Response:
+    return json_response(
+        {
+            "ledgerId": ledger,
+            "entryId": entry,
+            "partitionIndex": partition,
+            "batchIndex": index,
+            "batchSize": 0,
+        }
+    )
+
+
+# Backlogs ----------------------------------------------------------------------------------
+
+
+async def backlog_size(site: Site, request: Request) -> Response:
+    """The bytes behind the message that the body names."""
+    topic = await topic_with_messages(site, request, "ask for the size of a backlog")
+    (ledger, entry, _, _), _ = place_of(request)
+    return json_response(await site.owners.ask(reading.bytes_behind, topic, ledger, entry))
+
+
+async def analyze(site: Site, request: Request) -> Response:
+    """How many entries and messages a backlog has, all of it or from the message in the body on."""
+    topic = await topic_with_messages(site, request, "analyze the backlog")
+    start = place_of(request).message if request.body.strip() else None
+    name = subscription_name(request)
+    return json_response(await site.owners.ask(reading.analyze, topic, name, start))
+
+
+async def backlogs(site: Site, request: Request) -> Response:
+    """What a topic stores, and the backlogs of its durable subscriptions."""
+    topic = await topic_with_messages(site, request, "ask for backlogs")
+    return json_response(await site.owners.ask(reading.backlogs, topic))
+
+
+def routes() -> Iterator[Route[Handler]]:
+    """The routes that this module answers."""
+    topic = f"/admin/v2/{TOPIC}"
+    yield Route("GET", f"{SUBSCRIPTION}/position/{{position}}", peek)
+    yield Route("GET", f"{topic}/ledger/{{ledger}}/entry/{{entry}}", by_id)
+    yield Route("GET", f"{topic}/examinemessage", examine)
+    yield Route("GET", f"{topic}/lastMessageId", last_id)
+    yield Route("GET", f"{topic}/messageid/{{timestamp}}", id_since)
+    yield Route("GET", f"{topic}/getMessageIdByIndex", id_of_index)
+    yield Route("PUT", f"{topic}/backlogSize", backlog_size)
+    yield Route("POST", f"{SUBSCRIPTION}/analyzeBacklog", analyze)
+    yield Route("GET", f"{topic}/backlog", backlogs)
