@@ -139,24 +139,30 @@ class Record(Generic[T]):
     def __init__(
         self, make: Callable[..., T], *fields: Field, check: Callable[[T], None] | None = None
     ) -> None:
+        self.fields = fields
         self._make = make
-        self._fields = fields
         self._check = check
 
     def encode(self, value: T) -> Any:
         return {
-            field.name: field.codec.encode(getattr(value, field.attribute))
-            for field in self._fields
+            field.name: field.codec.encode(getattr(value, field.attribute)) for field in self.fields
         }
 
     def decode(self, value: Any) -> T:
         if not isinstance(value, dict):
-            names = ", ".join(field.name for field in self._fields)
+            names = ", ".join(field.name for field in self.fields)
             raise ValueError(f"expected an object with {names}, got {_shown(value)}")
-        made = self._make(**{field.attribute: _member(field, value) for field in self._fields})
+        made = self._make(**{field.attribute: _member(field, value) for field in self.fields})
         if self._check is not None:
             self._check(made)
         return made
+
+
+class Refined:
+    """Base of codecs of objects that have the members of a record, and rules of their own."""
+
+    def __init__(self, record: Record[dict[str, Any]]) -> None:
+        self.record = record
 
 
 def _member(field: Field, members: dict[str, Any]) -> Any:

@@ -11,6 +11,7 @@ from magnetar_broker.policies.codecs import (
     OneOf,
     OutOfRange,
     Record,
+    Refined,
     Text,
     Whole,
 )
@@ -78,7 +79,7 @@ class InactiveTopics(NamedTuple):
     seconds: int
 
 
-class _AutoTopicCreationCodec:
+class _AutoTopicCreationCodec(Refined):
     """Members that have no meaning for a value are left out; clients compare the objects."""
 
     def encode(self, value: AutoTopicCreation) -> dict[str, Any]:
@@ -93,7 +94,7 @@ class _AutoTopicCreationCodec:
         }
 
     def decode(self, value: Any) -> AutoTopicCreation:
-        found = _AUTO_TOPIC_CREATION.decode(value)
+        found = self.record.decode(value)
         if not found["allowed"]:
             return AutoTopicCreation(False, False, 1)
         kind, partitions = found["kind"], found["partitions"]
@@ -106,14 +107,14 @@ class _AutoTopicCreationCodec:
         return AutoTopicCreation(True, kind == TopicType.PARTITIONED, partitions or 1)
 
 
-class _AutoSubscriptionCreationCodec:
+class _AutoSubscriptionCreationCodec(Refined):
     """An object whose only member is the flag."""
 
     def encode(self, value: bool) -> dict[str, bool]:
         return {"allowAutoSubscriptionCreation": value}
 
     def decode(self, value: Any) -> bool:
-        return bool(_AUTO_SUBSCRIPTION_CREATION.decode(value)["allowed"])
+        return bool(self.record.decode(value)["allowed"])
 
 
 def _check_retention(retention: Retention) -> None:
@@ -153,8 +154,8 @@ _AUTO_TOPIC_CREATION: Record[dict[str, Any]] = Record(
 _AUTO_SUBSCRIPTION_CREATION: Record[dict[str, Any]] = Record(
     dict, Field("allowAutoSubscriptionCreation", "allowed", Flag(), False)
 )
-AUTO_TOPIC_CREATION = _AutoTopicCreationCodec()
-AUTO_SUBSCRIPTION_CREATION = _AutoSubscriptionCreationCodec()
+AUTO_TOPIC_CREATION = _AutoTopicCreationCodec(_AUTO_TOPIC_CREATION)
+AUTO_SUBSCRIPTION_CREATION = _AutoSubscriptionCreationCodec(_AUTO_SUBSCRIPTION_CREATION)
 PUBLISH_RATE = Record(
     PublishRate,
     Field("publishThrottlingRateInMsg", "messages", ANY_INT, -1),

@@ -2,15 +2,16 @@
 
 import pytest
 
+from magnetar_broker.server.http.contract import CONTROLLER, OPEN
 from magnetar_broker.server.http.table import NoRoute, Route, Table
 
 TABLE = Table(
     [
-        Route("GET", "/metrics", "metrics"),
-        Route("GET", "/v2/{kind:one|other}/{name}", "get"),
-        Route("PUT", "/v2/{kind:one|other}/{name}", "put"),
-        Route("GET", "/v2/{first}/{second}", "later"),
-        Route("GET", "/v2/{kind:one|other}/{name}/parts", "parts"),
+        Route("GET", "/metrics", OPEN, CONTROLLER, "metrics"),
+        Route("GET", "/v2/{kind:one|other}/{name}", OPEN, CONTROLLER, "get"),
+        Route("PUT", "/v2/{kind:one|other}/{name}", OPEN, CONTROLLER, "put"),
+        Route("GET", "/v2/{first}/{second}", OPEN, CONTROLLER, "later"),
+        Route("GET", "/v2/{kind:one|other}/{name}/parts", OPEN, CONTROLLER, "parts"),
     ]
 )
 

@@ -15,6 +15,7 @@ from magnetar_broker.server.admin.site import (
     parts_of,
     serving,
 )
+from magnetar_broker.server.http.contract import CONSUME, OWNER
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response
 from magnetar_broker.server.http.table import Route
@@ -80,6 +81,10 @@ def routes() -> Iterator[Route[Handler]]:
         f"/admin/v2/namespaces/{NAMESPACE}",
         f"/admin/v2/namespaces/{NAMESPACE}/{{bundle}}",
     ):
-        yield Route("POST", f"{path}/clearBacklog", clear)
-        yield Route("POST", f"{path}/clearBacklog/{{subscription}}", clear)
-        yield Route("POST", f"{path}/unsubscribe/{{subscription}}", unsubscribe)
+        yield Route("POST", f"{path}/clearBacklog", CONSUME, OWNER, clear, refused=403)
+        yield Route(
+            "POST", f"{path}/clearBacklog/{{subscription}}", CONSUME, OWNER, clear, refused=403
+        )
+        yield Route(
+            "POST", f"{path}/unsubscribe/{{subscription}}", CONSUME, OWNER, unsubscribe, refused=403
+        )

@@ -12,6 +12,14 @@ from magnetar_broker.base.version import VERSION
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.site import Handler, Site, http_url, parts_of, serving
 from magnetar_broker.server.health import Unhealthy
+from magnetar_broker.server.http.contract import (
+    ALL,
+    AUTHENTICATED,
+    CONTROLLER,
+    OPEN,
+    SUPER_USER,
+    Query,
+)
 from magnetar_broker.server.http.errors import Refused, refusal
 from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
 from magnetar_broker.server.http.table import Route
@@ -114,14 +122,19 @@ async def version(site: Site, request: Request) -> Response:
     return text_response(VERSION)
 
 
+BROKER = Query("brokerId", "check only this broker")
+
+
 def routes() -> Iterator[Route[Handler]]:
     """The routes that this module answers.  Those of clusters match many paths: they are last."""
     path = "/admin/v2/brokers"
-    yield Route("GET", path, brokers)
-    yield Route("GET", f"{path}/", brokers)
-    yield Route("GET", f"{path}/leaderBroker", leader)
-    yield Route("GET", f"{path}/health", health)
-    yield Route("GET", f"{path}/ready", ready)
-    yield Route("GET", f"{path}/version", version)
-    yield Route("GET", f"{path}/{{cluster}}/{{broker}}/ownedNamespaces", owned)
-    yield Route("GET", f"{path}/{{cluster}}", brokers_of_cluster)
+    yield Route("GET", path, SUPER_USER, CONTROLLER, brokers)
+    yield Route("GET", f"{path}/", SUPER_USER, CONTROLLER, brokers)
+    yield Route("GET", f"{path}/leaderBroker", SUPER_USER, CONTROLLER, leader)
+    yield Route("GET", f"{path}/health", SUPER_USER, ALL, health, query=(BROKER,))
+    yield Route("GET", f"{path}/ready", OPEN, CONTROLLER, ready)
+    yield Route("GET", f"{path}/version", AUTHENTICATED, CONTROLLER, version)
+    yield Route(
+        "GET", f"{path}/{{cluster}}/{{broker}}/ownedNamespaces", SUPER_USER, CONTROLLER, owned
+    )
+    yield Route("GET", f"{path}/{{cluster}}", SUPER_USER, CONTROLLER, brokers_of_cluster)

@@ -27,6 +27,14 @@ from magnetar_broker.server.admin.site import (
     parts_of,
     serving,
 )
+from magnetar_broker.server.http.contract import (
+    CONTROLLER,
+    PRODUCE_OR_CONSUME,
+    SUPER_USER,
+    TENANT_ADMIN,
+    Body,
+    Query,
+)
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
@@ -161,11 +169,33 @@ def refusing_bundle() -> Iterator[None]:
         raise Refused(412, str(error)) from error
 
 
+DESTINATION = Query("destinationBroker", "the broker that owns the bundle from then on")
+SPLIT = (
+    Query("splitAlgorithmName", "how it is divided", choices=tuple(ALGORITHMS)),
+    Query("unload", "close the topics of the bundle", "boolean"),
+)
+HASHES = Body(
+    {"type": ["array", "null"], "items": {"type": "integer"}}, f"positions of {POSITIONS}", False
+)
+TOPICS_ASKED = Query("topics", "a topic; may be repeated")
+
+
 def routes() -> Iterator[Route[Handler]]:
     """The routes that this module answers."""
     path = f"/admin/v2/namespaces/{NAMESPACE}"
-    yield Route("GET", f"{path}/bundles", bundles)
-    yield Route("PUT", f"{path}/unload", unload_namespace)
-    yield Route("PUT", f"{path}/{{bundle}}/unload", unload)
-    yield Route("PUT", f"{path}/{{bundle}}/split", split)
-    yield Route("GET", f"{path}/{{bundle}}/topicHashPositions", positions)
+    yield Route("GET", f"{path}/bundles", PRODUCE_OR_CONSUME, CONTROLLER, bundles, refused=403)
+    yield Route("PUT", f"{path}/unload", SUPER_USER, CONTROLLER, unload_namespace)
+    yield Route(
+        "PUT", f"{path}/{{bundle}}/unload", SUPER_USER, CONTROLLER, unload, query=(DESTINATION,)
+    )
+    yield Route(
+        "PUT", f"{path}/{{bundle}}/split", SUPER_USER, CONTROLLER, split, query=SPLIT, body=HASHES
+    )
+    yield Route(
+        "GET",
+        f"{path}/{{bundle}}/topicHashPositions",
+        TENANT_ADMIN,
+        CONTROLLER,
+        positions,
+        query=(TOPICS_ASKED,),
+    )

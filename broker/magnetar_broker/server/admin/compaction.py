@@ -6,6 +6,7 @@ from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.operations.topics import compaction_status, start_compaction
 from magnetar_broker.server.admin.refusals import no_topic
 from magnetar_broker.server.admin.site import TOPIC, Handler, Site, serving, topic_of
+from magnetar_broker.server.http.contract import OWNER, TENANT_ADMIN
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
@@ -40,5 +41,5 @@ async def _check(directory: Directory, name: TopicName) -> None:
 def routes() -> Iterator[Route[Handler]]:
     """The routes that this module answers."""
     path = f"/admin/v2/{TOPIC}/compaction"
-    yield Route("PUT", path, compact)
-    yield Route("GET", path, status)
+    yield Route("PUT", path, TENANT_ADMIN, OWNER, compact, refused=401)
+    yield Route("GET", path, TENANT_ADMIN, OWNER, status, refused=401)

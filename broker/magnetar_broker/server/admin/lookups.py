@@ -4,6 +4,12 @@ from collections.abc import Iterator
 
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.site import TOPIC, Handler, Site, http_url, serving, topic_of
+from magnetar_broker.server.http.contract import (
+    AUTHORITATIVE,
+    CONTROLLER,
+    PRODUCE_OR_CONSUME,
+    Query,
+)
 from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
 from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
@@ -50,7 +56,17 @@ async def bundle(site: Site, request: Request) -> Response:
     return text_response(bundles.of(topic))
 
 
+LISTENER = Query("listenerName", "the listener whose address is wanted")
+
+
 def routes() -> Iterator[Route[Handler]]:
     """The routes that this module answers."""
-    yield Route("GET", f"/lookup/v2/topic/{TOPIC}", lookup)
-    yield Route("GET", f"/lookup/v2/topic/{TOPIC}/bundle", bundle)
+    yield Route(
+        "GET",
+        f"/lookup/v2/topic/{TOPIC}",
+        PRODUCE_OR_CONSUME,
+        CONTROLLER,
+        lookup,
+        query=(AUTHORITATIVE, LISTENER),
+    )
+    yield Route("GET", f"/lookup/v2/topic/{TOPIC}/bundle", PRODUCE_OR_CONSUME, CONTROLLER, bundle)

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from magnetar_broker.server.admin.operations import messages as operations
 from magnetar_broker.server.admin.operations.loading import load, require_subscription
-from magnetar_broker.server.admin.positions import place_of
+from magnetar_broker.server.admin.positions import POSITION, place_of
 from magnetar_broker.server.admin.refusals import no_topic
 from magnetar_broker.server.admin.site import TOPIC, Handler, Site, parts_of, serving, topic_of
+from magnetar_broker.server.http.contract import ALL, CONSUME, OWNER, SUPER_USER, TENANT_ADMIN
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
@@ -173,14 +174,31 @@ async def check_quotas(site: Site, request: Request) -> Response:
 def routes() -> Iterator[Route[Handler]]:
     """The routes that this module answers."""
     topic = f"/admin/v2/{TOPIC}"
-    yield Route("POST", f"{SUBSCRIPTION}/skip/{{messages}}", skip)
-    yield Route("POST", f"{SUBSCRIPTION}/skip_all", skip_everything)
-    yield Route("POST", f"{SUBSCRIPTION}/expireMessages/{{seconds}}", expire)
-    yield Route("POST", f"{SUBSCRIPTION}/expireMessages", expire_to_message)
-    yield Route("POST", f"{topic}/all_subscription/expireMessages/{{seconds}}", expire_for_all)
-    yield Route("POST", f"{SUBSCRIPTION}/resetcursor/{{timestamp}}", reset_to_time)
-    yield Route("POST", f"{SUBSCRIPTION}/resetcursor", reset_to_message)
-    yield Route("DELETE", f"{topic}/truncate", truncate_topic)
-    yield Route("POST", f"{topic}/trim", trim)
-    yield Route("GET", f"{topic}/explainRetention", explain)
-    yield Route("GET", "/admin/v2/brokers/backlog-quota-check", check_quotas)
+    yield Route("POST", f"{SUBSCRIPTION}/skip/{{messages}}", CONSUME, OWNER, skip)
+    yield Route("POST", f"{SUBSCRIPTION}/skip_all", CONSUME, OWNER, skip_everything)
+    yield Route("POST", f"{SUBSCRIPTION}/expireMessages/{{seconds}}", CONSUME, OWNER, expire)
+    yield Route(
+        "POST", f"{SUBSCRIPTION}/expireMessages", CONSUME, OWNER, expire_to_message, body=POSITION
+    )
+    yield Route(
+        "POST",
+        f"{topic}/all_subscription/expireMessages/{{seconds}}",
+        CONSUME,
+        OWNER,
+        expire_for_all,
+    )
+    yield Route("POST", f"{SUBSCRIPTION}/resetcursor/{{timestamp}}", CONSUME, OWNER, reset_to_time)
+    yield Route(
+        "POST", f"{SUBSCRIPTION}/resetcursor", CONSUME, OWNER, reset_to_message, body=POSITION
+    )
+    yield Route("DELETE", f"{topic}/truncate", TENANT_ADMIN, OWNER, truncate_topic, refused=401)
+    yield Route("POST", f"{topic}/trim", CONSUME, OWNER, trim, success=(200,), refused=403)
+    yield Route("GET", f"{topic}/explainRetention", TENANT_ADMIN, OWNER, explain)
+    yield Route(
+        "GET",
+        "/admin/v2/brokers/backlog-quota-check",
+        SUPER_USER,
+        ALL,
+        check_quotas,
+        success=(204,),
+    )

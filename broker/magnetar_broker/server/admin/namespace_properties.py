@@ -12,6 +12,7 @@ from magnetar_broker.server.admin.site import (
     properties_of,
     serving,
 )
+from magnetar_broker.server.http.contract import CONTROLLER, PROPERTIES, TENANT_ADMIN
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
 
@@ -80,10 +81,12 @@ def _text(value: str) -> Response:
 def routes() -> Iterator[Route[Handler]]:
     """The routes that this module answers."""
     path = f"/admin/v2/namespaces/{NAMESPACE}/properties"
-    yield Route("GET", path, properties)
-    yield Route("PUT", path, add_properties)
-    yield Route("DELETE", path, clear_properties)
+    yield Route("GET", path, TENANT_ADMIN, CONTROLLER, properties, refused=401)
+    yield Route("PUT", path, TENANT_ADMIN, CONTROLLER, add_properties, body=PROPERTIES, refused=401)
+    yield Route("DELETE", path, TENANT_ADMIN, CONTROLLER, clear_properties, refused=401)
     path = f"/admin/v2/namespaces/{NAMESPACE}/property/{{key}}"
-    yield Route("GET", path, property_)
-    yield Route("PUT", f"{path}/{{value}}", set_property)
-    yield Route("DELETE", path, remove_property)
+    yield Route("GET", path, TENANT_ADMIN, CONTROLLER, property_, refused=401)
+    yield Route("PUT", f"{path}/{{value}}", TENANT_ADMIN, CONTROLLER, set_property, refused=401)
+    yield Route(
+        "DELETE", path, TENANT_ADMIN, CONTROLLER, remove_property, success=(200,), refused=401
+    )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from magnetar_broker.names.bundles import Bundles
+from magnetar_broker.names.bundles import MAX_BUNDLES, Bundles
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.names.namespaces import Namespace, is_name
 from magnetar_broker.policies.codecs import OutOfRange
@@ -23,6 +23,7 @@ from magnetar_broker.server.admin.site import (
     parts_of,
     serving,
 )
+from magnetar_broker.server.http.contract import CONTROLLER, FORCE, STRINGS, TENANT_ADMIN, Body
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
@@ -157,10 +158,32 @@ async def delete(site: Site, request: Request) -> Response:
     return Response(status=204)
 
 
+POLICIES = Body(
+    {
+        "type": ["object", "null"],
+        "properties": {
+            "bundles": {
+                "type": "object",
+                "properties": {
+                    "boundaries": STRINGS,
+                    "numBundles": {"type": "integer", "minimum": 0, "maximum": MAX_BUNDLES},
+                },
+            },
+            "properties": {"type": "object", "additionalProperties": {"type": "string"}},
+            "replication_clusters": STRINGS,
+        },
+    },
+    "bundles, properties and policies, with the names of GET; without a body the default ones",
+    required=False,
+)
+
+
 def routes() -> Iterator[Route[Handler]]:
     """The routes that this module answers."""
-    yield Route("GET", "/admin/v2/namespaces/{tenant}", namespaces)
+    yield Route(
+        "GET", "/admin/v2/namespaces/{tenant}", TENANT_ADMIN, CONTROLLER, namespaces, refused=401
+    )
     path = f"/admin/v2/namespaces/{NAMESPACE}"
-    yield Route("GET", path, namespace)
-    yield Route("PUT", path, create)
-    yield Route("DELETE", path, delete)
+    yield Route("GET", path, TENANT_ADMIN, CONTROLLER, namespace)
+    yield Route("PUT", path, TENANT_ADMIN, CONTROLLER, create, body=POLICIES, refused=401)
+    yield Route("DELETE", path, TENANT_ADMIN, CONTROLLER, delete, query=(FORCE,), refused=401)

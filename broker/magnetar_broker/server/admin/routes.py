@@ -19,6 +19,7 @@ from magnetar_broker.server.admin import (
 )
 from magnetar_broker.server.admin.policies import policy_routes
 from magnetar_broker.server.admin.site import Handler, Site
+from magnetar_broker.server.http.contract import ALL, OPEN
 from magnetar_broker.server.http.errors import refusal
 from magnetar_broker.server.http.messages import Request, Response
 from magnetar_broker.server.http.table import Route, Table
@@ -36,8 +37,8 @@ async def metrics(site: Site, request: Request) -> Response:
 
 ROUTES: Table[Handler] = Table(
     [
-        Route("GET", "/metrics", metrics),
-        Route("GET", "/metrics/", metrics),
+        Route("GET", "/metrics", OPEN, ALL, metrics),
+        Route("GET", "/metrics/", OPEN, ALL, metrics),
         *tenants.routes(),
         *namespaces.routes(),
         *bundles.routes(),

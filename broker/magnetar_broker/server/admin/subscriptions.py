@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.operations import subscriptions as operations
-from magnetar_broker.server.admin.positions import ENDS, Place, place_of
+from magnetar_broker.server.admin.positions import ENDS, POSITION, Place, place_of
 from magnetar_broker.server.admin.refusals import bounded, no_subscription
 from magnetar_broker.server.admin.site import (
     TOPIC,
@@ -20,6 +20,7 @@ from magnetar_broker.server.admin.site import (
     serving,
     topic_of,
 )
+from magnetar_broker.server.http.contract import CONSUME, FORCE, OWNER, PROPERTIES, Body
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
@@ -130,11 +131,18 @@ async def _used(directory: Directory, topic: TopicName) -> list[TopicName]:
     ]
 
 
+START = Body(
+    {"anyOf": [POSITION.schema, {"type": "null"}]},
+    "where it begins, at the end by default; an object may have properties, too",
+    required=False,
+)
+
+
 def routes() -> Iterator[Route[Handler]]:
     """The routes that this module answers."""
-    yield Route("GET", f"/admin/v2/{TOPIC}/subscriptions", subscriptions)
+    yield Route("GET", f"/admin/v2/{TOPIC}/subscriptions", CONSUME, OWNER, subscriptions)
     path = f"/admin/v2/{TOPIC}/subscription/{{subscription}}"
-    yield Route("PUT", path, create)
-    yield Route("DELETE", path, delete)
-    yield Route("GET", f"{path}/properties", properties)
-    yield Route("PUT", f"{path}/properties", set_properties)
+    yield Route("PUT", path, CONSUME, OWNER, create, body=START)
+    yield Route("DELETE", path, CONSUME, OWNER, delete, query=(FORCE,))
+    yield Route("GET", f"{path}/properties", CONSUME, OWNER, properties)
+    yield Route("PUT", f"{path}/properties", CONSUME, OWNER, set_properties, body=PROPERTIES)

@@ -14,6 +14,15 @@ from magnetar_broker.server.admin.site import (
     parts_of,
     serving,
 )
+from magnetar_broker.server.http.contract import (
+    AUTHENTICATED,
+    CONTROLLER,
+    FORCE,
+    STRINGS,
+    SUPER_USER,
+    TENANT_ADMIN,
+    Body,
+)
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
@@ -129,18 +138,21 @@ def _no_cluster(name: str, own: str) -> Refused:
     return Refused(404, f"cluster {name} does not exist: {own} is the only one")
 
 
+TENANT = Body({"type": "object", "properties": {"adminRoles": STRINGS, "allowedClusters": STRINGS}})
+
+
 def routes() -> Iterator[Route[Handler]]:
     """The routes that this module answers."""
     for path in ("/admin/v2/tenants", "/admin/v2/tenants/"):
-        yield Route("GET", path, tenants)
+        yield Route("GET", path, SUPER_USER, CONTROLLER, tenants)
     path = "/admin/v2/tenants/{tenant}"
-    yield Route("GET", path, tenant)
-    yield Route("PUT", path, create)
-    yield Route("POST", path, change)
-    yield Route("DELETE", path, delete)
+    yield Route("GET", path, TENANT_ADMIN, CONTROLLER, tenant, refused=401)
+    yield Route("PUT", path, SUPER_USER, CONTROLLER, create, body=TENANT)
+    yield Route("POST", path, SUPER_USER, CONTROLLER, change, body=TENANT)
+    yield Route("DELETE", path, SUPER_USER, CONTROLLER, delete, query=(FORCE,))
     for path in ("/admin/v2/clusters", "/admin/v2/clusters/"):
-        yield Route("GET", path, clusters)
+        yield Route("GET", path, AUTHENTICATED, CONTROLLER, clusters)
     path = "/admin/v2/clusters/{cluster}"
-    yield Route("GET", path, cluster)
+    yield Route("GET", path, SUPER_USER, CONTROLLER, cluster)
     for method in ("PUT", "POST", "DELETE"):
-        yield Route(method, path, no_cluster)
+        yield Route(method, path, SUPER_USER, CONTROLLER, no_cluster)

@@ -6,6 +6,7 @@ from typing import Any
 from magnetar_broker.server.admin.operations import topics
 from magnetar_broker.server.admin.refusals import no_topic
 from magnetar_broker.server.admin.site import TOPIC, Handler, Site, serving, topic_of
+from magnetar_broker.server.http.contract import OWNER, TENANT_ADMIN
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
@@ -45,5 +46,13 @@ def _persistent_of(request: Request) -> TopicName:
 def routes() -> Iterator[Route[Handler]]:
     """The routes that this module answers."""
     path = f"/admin/v2/{TOPIC}/terminate"
-    yield Route("POST", path, terminate)
-    yield Route("POST", f"{path}/partitions", terminate_partitions)
+    yield Route("POST", path, TENANT_ADMIN, OWNER, terminate, success=(200,), refused=401)
+    yield Route(
+        "POST",
+        f"{path}/partitions",
+        TENANT_ADMIN,
+        OWNER,
+        terminate_partitions,
+        success=(200,),
+        refused=401,
+    )

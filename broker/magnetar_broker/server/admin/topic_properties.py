@@ -14,6 +14,13 @@ from magnetar_broker.server.admin.site import (
     serving,
     topic_of,
 )
+from magnetar_broker.server.http.contract import (
+    OWNER,
+    PRODUCE_OR_CONSUME,
+    PROPERTIES,
+    TENANT_ADMIN,
+    Query,
+)
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
@@ -69,9 +76,12 @@ async def _change(site: Site, topic: TopicName, change: Callable[[Properties], P
     )
 
 
+KEY = Query("key", "the name of the property")
+
+
 def routes() -> Iterator[Route[Handler]]:
     """The routes that this module answers."""
     path = f"/admin/v2/{TOPIC}/properties"
-    yield Route("GET", path, properties)
-    yield Route("PUT", path, add_properties)
-    yield Route("DELETE", path, remove_property)
+    yield Route("GET", path, PRODUCE_OR_CONSUME, OWNER, properties)
+    yield Route("PUT", path, TENANT_ADMIN, OWNER, add_properties, body=PROPERTIES, refused=401)
+    yield Route("DELETE", path, TENANT_ADMIN, OWNER, remove_property, query=(KEY,), refused=401)

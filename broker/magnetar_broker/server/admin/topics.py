@@ -24,6 +24,15 @@ from magnetar_broker.server.admin.site import (
     serving,
     topic_of,
 )
+from magnetar_broker.server.http.contract import (
+    CONTROLLER,
+    FORCE,
+    PRODUCE_OR_CONSUME,
+    PROPERTIES,
+    TENANT_ADMIN,
+    Body,
+    Query,
+)
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
@@ -228,18 +237,71 @@ async def unload(site: Site, request: Request) -> Response:
     return Response(status=204)
 
 
+SYSTEM = Query("includeSystemTopic", "system topics, too", "boolean")
+MODE = Query("mode", "PERSISTENT by default", choices=("PERSISTENT", "NON_PERSISTENT", "ALL"))
+BUNDLE = Query("bundle", "only the topics of this bundle, such as 0x00000000_0x40000000")
+AUTO_CREATION = Query("checkAllowAutoCreation", "create the topic if use would", "boolean")
+PARTITIONS = Body(
+    {
+        "anyOf": [
+            {"type": "integer"},
+            {
+                "type": "object",
+                "properties": {
+                    "partitions": {"type": "integer"},
+                    "properties": {"type": "object", "additionalProperties": {"type": "string"}},
+                },
+                "required": ["partitions"],
+            },
+        ]
+    },
+    "the number of partitions, or an object with it and properties",
+)
+
+
 def routes() -> Iterator[Route[Handler]]:
     """The routes that this module answers."""
-    yield Route("GET", f"/admin/v2/namespaces/{NAMESPACE}/topics", topics_of_namespace)
+    yield Route(
+        "GET",
+        f"/admin/v2/namespaces/{NAMESPACE}/topics",
+        PRODUCE_OR_CONSUME,
+        CONTROLLER,
+        topics_of_namespace,
+        query=(MODE, SYSTEM),
+        refused=403,
+    )
     path = f"/admin/v2/{DOMAIN}/{NAMESPACE}"
-    yield Route("GET", path, topics)
-    yield Route("GET", f"{path}/partitioned", partitioned_topics)
+    yield Route(
+        "GET", path, PRODUCE_OR_CONSUME, CONTROLLER, topics, query=(BUNDLE, SYSTEM), refused=403
+    )
+    yield Route(
+        "GET",
+        f"{path}/partitioned",
+        PRODUCE_OR_CONSUME,
+        CONTROLLER,
+        partitioned_topics,
+        query=(SYSTEM,),
+        refused=403,
+    )
     path = f"/admin/v2/{TOPIC}"
-    yield Route("PUT", path, create)
-    yield Route("DELETE", path, delete)
-    yield Route("PUT", f"{path}/unload", unload)
-    yield Route("GET", f"{path}/partitions", partitions)
-    yield Route("PUT", f"{path}/partitions", create_partitioned)
-    yield Route("POST", f"{path}/partitions", grow)
-    yield Route("DELETE", f"{path}/partitions", delete_partitioned)
-    yield Route("POST", f"{path}/createMissedPartitions", create_missed_partitions)
+    yield Route("PUT", path, TENANT_ADMIN, CONTROLLER, create, body=PROPERTIES)
+    yield Route("DELETE", path, TENANT_ADMIN, CONTROLLER, delete, query=(FORCE,))
+    yield Route("PUT", f"{path}/unload", TENANT_ADMIN, CONTROLLER, unload, refused=401)
+    yield Route(
+        "GET",
+        f"{path}/partitions",
+        PRODUCE_OR_CONSUME,
+        CONTROLLER,
+        partitions,
+        query=(AUTO_CREATION,),
+    )
+    yield Route(
+        "PUT", f"{path}/partitions", TENANT_ADMIN, CONTROLLER, create_partitioned, body=PARTITIONS
+    )
+    yield Route("POST", f"{path}/partitions", TENANT_ADMIN, CONTROLLER, grow, body=PARTITIONS)
+    yield Route(
+        "DELETE", f"{path}/partitions", TENANT_ADMIN, CONTROLLER, delete_partitioned, query=(FORCE,)
+    )
+    yield Route(
+        "POST", f"{path}/createMissedPartitions", TENANT_ADMIN, CONTROLLER, create_missed_partitions
+    )

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import unquote
 
+from magnetar_broker.server.http.contract import Body, Permission, Query, Runs
+
 Handler = TypeVar("Handler")
 
 
@@ -22,7 +24,27 @@ class Route(NamedTuple, Generic[Handler]):
     method: str
     pattern: str
     """Segments separated by `/`: text, a parameter `{name}`, or a choice `{name:one|other}`."""
+    permission: Permission
+    runs: Runs
     handler: Handler
+    query: tuple[Query, ...] = ()
+    """The parameters of the query that the handler reads."""
+    body: Body | None = None
+    """What the handler reads from the body; None if it reads none."""
+    success: tuple[int, ...] = ()
+    """The statuses of success; empty for 200 of a GET and 204 of others."""
+    refused: int = 0
+    """The status without permission; 0 for that of `permission`."""
+
+    @property
+    def refused_with(self) -> int:
+        """The status without permission; 0 if everyone has it."""
+        return self.refused or self.permission.refused
+
+    @property
+    def succeeds_with(self) -> tuple[int, ...]:
+        """The statuses of success."""
+        return self.success or (200 if self.method == "GET" else 204,)
 
 
 class NoRoute(Exception):
@@ -37,8 +59,9 @@ class Table(Generic[Handler]):
     """Finds the route of a request; the first that matches, in the order of `routes`."""
 
     def __init__(self, routes: Iterable[Route[Handler]]) -> None:
+        self.routes = tuple(routes)
         self._by_length: dict[int, list[tuple[Route[Handler], list[PathSegment]]]] = {}
-        for route in routes:
+        for route in self.routes:
             pattern = [_segment(text) for text in route.pattern.split("/")]
             self._by_length.setdefault(len(pattern), []).append((route, pattern))
 

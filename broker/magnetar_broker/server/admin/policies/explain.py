@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from magnetar_broker.policies.explain import explained
-from magnetar_broker.server.admin.policies.line import topic_with_policies
+from magnetar_broker.server.admin.policies.line import IS_GLOBAL, topic_with_policies
 from magnetar_broker.server.admin.site import (
     NAMESPACE,
     TOPIC,
@@ -12,6 +12,7 @@ from magnetar_broker.server.admin.site import (
     existing_namespace,
     serving,
 )
+from magnetar_broker.server.http.contract import CONTROLLER, TENANT_ADMIN
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
 
@@ -33,5 +34,18 @@ async def of_namespace(site: Site, request: Request) -> Response:
 
 def routes() -> Iterator[Route[Handler]]:
     """The paths and their handlers."""
-    yield Route("GET", f"/admin/v2/namespaces/{NAMESPACE}/policies/explain", of_namespace)
-    yield Route("GET", f"/admin/v2/{TOPIC}/policies/explain", of_topic)
+    yield Route(
+        "GET",
+        f"/admin/v2/namespaces/{NAMESPACE}/policies/explain",
+        TENANT_ADMIN,
+        CONTROLLER,
+        of_namespace,
+    )
+    yield Route(
+        "GET",
+        f"/admin/v2/{TOPIC}/policies/explain",
+        TENANT_ADMIN,
+        CONTROLLER,
+        of_topic,
+        query=(IS_GLOBAL,),
+    )

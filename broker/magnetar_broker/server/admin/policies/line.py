@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.policies.codecs import Codec, OutOfRange
 from magnetar_broker.policies.policy import Policy, RestPath, Subject
+from magnetar_broker.server.admin.policies.json_schema import schema_of
 from magnetar_broker.server.admin.site import (
     NAMESPACE,
     TOPIC,
@@ -24,6 +25,7 @@ from magnetar_broker.server.admin.site import (
     serving,
     topic_of,
 )
+from magnetar_broker.server.http.contract import CONTROLLER, TENANT_ADMIN, Body, Query
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
 from magnetar_broker.server.http.table import Route
@@ -32,6 +34,10 @@ from magnetar_proto.names import TopicName
 T = TypeVar("T")
 Check = Callable[[Directory, Subject, T], Awaitable[None]]
 """Refuses a value that contradicts other policies of the subject."""
+Handlers = tuple[Handler, Handler, Handler]
+"""Of GET, of the verb that sets, and of DELETE."""
+APPLIED = Query("applied", "the effective value instead of the explicit one", "boolean")
+IS_GLOBAL = Query("isGlobal", "must not be true: there are no global policies", "boolean")
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,24 @@ class Line(Generic[T]):
             raise Refused(400, f"the body is empty: expected {self.path.segment} as JSON")
         return None
 
+    def _routes(
+        self, subject: str, handlers: Handlers, of_get: tuple[Query, ...] = (), *of_all: Query
+    ) -> Iterator[Route[Handler]]:
+        path, who, where = (
+            f"{subject}/{self.path.segment}",
+            TENANT_ADMIN,
+            CONTROLLER,
+        )
+        on_get, on_set, on_delete = handlers
+        schema, name = schema_of(self.policy.codec), self.path.parameter
+        value = (Query(name, "the value", schema["type"]),) if name else ()
+        body = None if name else Body(schema, required=not self.path.empty_deletes)
+        unset = (200, 204) if self.path.unset_status == 204 else ()
+        yield Route("GET", path, who, where, on_get, (*of_get, *of_all), success=unset)
+        yield Route(self.path.verb, path, who, where, on_set, (*value, *of_all), body)
+        if self.path.removable:
+            yield Route("DELETE", path, who, where, on_delete, of_all)
+
 
 class NamespaceLine(Line[T]):
     """The handlers of one policy of namespaces."""
@@ -100,11 +124,8 @@ class NamespaceLine(Line[T]):
 
     def routes(self) -> Iterator[Route[Handler]]:
         """The handlers of the path."""
-        path = f"/admin/v2/namespaces/{NAMESPACE}/{self.path.segment}"
-        yield Route("GET", path, self.on_get)
-        yield Route(self.path.verb, path, self.on_set)
-        if self.path.removable:
-            yield Route("DELETE", path, self.on_delete)
+        handlers = self.on_get, self.on_set, self.on_delete
+        return self._routes(f"/admin/v2/namespaces/{NAMESPACE}", handlers)
 
 
 class TopicLine(Line[T]):
@@ -131,11 +152,8 @@ class TopicLine(Line[T]):
 
     def routes(self) -> Iterator[Route[Handler]]:
         """The handlers of the path."""
-        path = f"/admin/v2/{TOPIC}/{self.path.segment}"
-        yield Route("GET", path, self.on_get)
-        yield Route(self.path.verb, path, self.on_set)
-        if self.path.removable:
-            yield Route("DELETE", path, self.on_delete)
+        handlers = self.on_get, self.on_set, self.on_delete
+        return self._routes(f"/admin/v2/{TOPIC}", handlers, (APPLIED,), IS_GLOBAL)
 
 
 async def topic_with_policies(directory: Directory, request: Request) -> TopicName:

@@ -13,7 +13,13 @@ from magnetar_broker.policies.policy import Origin, Policy, Subject
 from magnetar_broker.policies.retention import Retention
 from magnetar_broker.policies.table import BACKLOG_QUOTA_SIZE, RETENTION
 from magnetar_broker.policies.values import BacklogQuota
-from magnetar_broker.server.admin.policies.line import decoded, topic_with_policies
+from magnetar_broker.server.admin.policies.json_schema import schema_of
+from magnetar_broker.server.admin.policies.line import (
+    APPLIED,
+    IS_GLOBAL,
+    decoded,
+    topic_with_policies,
+)
 from magnetar_broker.server.admin.site import (
     NAMESPACE,
     TOPIC,
@@ -24,6 +30,7 @@ from magnetar_broker.server.admin.site import (
     json_of,
     serving,
 )
+from magnetar_broker.server.http.contract import CONTROLLER, TENANT_ADMIN, Body, Query
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
@@ -138,9 +145,42 @@ async def on_delete(site: Site, request: Request) -> Response:
     return Response(status=204)
 
 
+TYPE = Query("backlogQuotaType", "destination_storage by default", choices=tuple(TYPES))
+QUOTA = Body(
+    schema_of(BACKLOG_QUOTA_SIZE.codec),
+    "limitSize in bytes or limitTime in seconds, as the type needs; empty deletes that of a topic",
+    required=False,
+)
+
+
 def routes() -> Iterator[Route[Handler]]:
     """The paths of quotas, of namespaces and topics."""
-    for subject in (f"/admin/v2/namespaces/{NAMESPACE}", f"/admin/v2/{TOPIC}"):
-        yield Route("GET", f"{subject}/backlogQuotaMap", on_get)
-        yield Route("POST", f"{subject}/backlogQuota", on_set)
-        yield Route("DELETE", f"{subject}/backlogQuota", on_delete)
+    for subject, more in (
+        (f"/admin/v2/namespaces/{NAMESPACE}", ()),
+        (f"/admin/v2/{TOPIC}", (IS_GLOBAL,)),
+    ):
+        yield Route(
+            "GET",
+            f"{subject}/backlogQuotaMap",
+            TENANT_ADMIN,
+            CONTROLLER,
+            on_get,
+            query=(APPLIED, *more),
+        )
+        yield Route(
+            "POST",
+            f"{subject}/backlogQuota",
+            TENANT_ADMIN,
+            CONTROLLER,
+            on_set,
+            query=(TYPE, *more),
+            body=QUOTA,
+        )
+        yield Route(
+            "DELETE",
+            f"{subject}/backlogQuota",
+            TENANT_ADMIN,
+            CONTROLLER,
+            on_delete,
+            query=(TYPE, *more),
+        )

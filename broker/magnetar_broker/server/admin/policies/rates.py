@@ -5,7 +5,13 @@ from collections.abc import Iterator
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.policies.table import SUBSCRIPTION_DISPATCH_RATE, SUBSCRIPTION_DISPATCH_RATES
 from magnetar_broker.policies.values import DispatchRate
-from magnetar_broker.server.admin.policies.line import decoded, topic_with_policies
+from magnetar_broker.server.admin.policies.json_schema import schema_of
+from magnetar_broker.server.admin.policies.line import (
+    APPLIED,
+    IS_GLOBAL,
+    decoded,
+    topic_with_policies,
+)
 from magnetar_broker.server.admin.site import (
     TOPIC,
     Handler,
@@ -15,6 +21,7 @@ from magnetar_broker.server.admin.site import (
     parts_of,
     serving,
 )
+from magnetar_broker.server.http.contract import CONTROLLER, TENANT_ADMIN, Body
 from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
 from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
@@ -71,8 +78,11 @@ def _subscription(request: Request) -> str:
     return name
 
 
+BODY = Body(schema_of(CODEC), required=False)
+
+
 def routes() -> Iterator[Route[Handler]]:
     """The path of the rate and its handlers."""
-    yield Route("GET", PATH, on_get)
-    yield Route("POST", PATH, on_set)
-    yield Route("DELETE", PATH, on_delete)
+    yield Route("GET", PATH, TENANT_ADMIN, CONTROLLER, on_get, query=(APPLIED, IS_GLOBAL))
+    yield Route("POST", PATH, TENANT_ADMIN, CONTROLLER, on_set, query=(IS_GLOBAL,), body=BODY)
+    yield Route("DELETE", PATH, TENANT_ADMIN, CONTROLLER, on_delete, query=(IS_GLOBAL,))

@@ -6,6 +6,7 @@ from typing import Any
 from magnetar_broker.policies.policy import Policy, RestPath
 from magnetar_broker.policies.table import RETENTION, TABLE
 from magnetar_broker.server.admin.policies.line import (
+    IS_GLOBAL,
     Check,
     NamespaceLine,
     TopicLine,
@@ -16,6 +17,7 @@ from magnetar_broker.server.admin.policies.quotas import (
     check_topic_retention,
 )
 from magnetar_broker.server.admin.site import TOPIC, Handler, Site, serving
+from magnetar_broker.server.http.contract import CONTROLLER, TENANT_ADMIN
 from magnetar_broker.server.http.messages import Request, Response
 from magnetar_broker.server.http.table import Route
 
@@ -47,4 +49,11 @@ def routes() -> Iterator[Route[Handler]]:
         yield from namespace_line.routes()
     for topic_line in OF_TOPICS:
         yield from topic_line.routes()
-    yield Route("DELETE", f"/admin/v2/{TOPIC}/policies", delete_all)
+    yield Route(
+        "DELETE",
+        f"/admin/v2/{TOPIC}/policies",
+        TENANT_ADMIN,
+        CONTROLLER,
+        delete_all,
+        query=(IS_GLOBAL,),
+    )

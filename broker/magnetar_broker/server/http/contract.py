@@ -1,0 +1,69 @@
+"""What a route promises: who may use it, where it runs, and what a request to it may contain."""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, NamedTuple
+
+
+class Permission(Enum):
+    """Who may use a route, with the status that others are refused with."""
+
+    OPEN = "everyone", 0
+    AUTHENTICATED = "every authenticated role", 401
+    PRODUCE = "produce", 401
+    CONSUME = "consume", 401
+    PRODUCE_OR_CONSUME = "produce or consume", 401
+    TENANT_ADMIN = "admin of the tenant", 403
+    SUPER_USER = "super-user", 401
+
+    def __init__(self, text: str, refused: int) -> None:
+        self.text = text
+        self.refused = refused
+
+
+class Runs(Enum):
+    """Which processes answer, where a broker has several."""
+
+    CONTROLLER = "controller"
+    """The process that has the HTTP port and the names; it also has topics opened and closed."""
+    OWNER = "owner"
+    """The worker that owns the topic, or each partition of it; the controller joins the answers."""
+    ALL = "all workers"
+    """Every worker; the controller joins the answers."""
+
+
+OPEN, AUTHENTICATED = Permission.OPEN, Permission.AUTHENTICATED
+PRODUCE, CONSUME = Permission.PRODUCE, Permission.CONSUME
+PRODUCE_OR_CONSUME = Permission.PRODUCE_OR_CONSUME
+TENANT_ADMIN, SUPER_USER = Permission.TENANT_ADMIN, Permission.SUPER_USER
+CONTROLLER, OWNER, ALL = Runs.CONTROLLER, Runs.OWNER, Runs.ALL
+
+
+class Query(NamedTuple):
+    """A parameter of the query; none is required."""
+
+    name: str
+    text: str
+    kind: str = "string"
+    """As JSON Schema has it: string, boolean or integer."""
+    choices: tuple[str, ...] = ()
+
+
+class Body(NamedTuple):
+    """The body of a request, JSON."""
+
+    schema: Mapping[str, Any]
+    """JSON Schema of what is accepted."""
+    text: str = ""
+    required: bool = True
+
+
+FORCE = Query("force", "also if it is in use, or not empty", "boolean")
+AUTHORITATIVE = Query("authoritative", "accepted from clients that were redirected", "boolean")
+NOTHING: Mapping[str, Any] = {"type": "null"}
+STRINGS: Mapping[str, Any] = {"type": "array", "items": {"type": "string"}}
+PROPERTIES = Body(
+    {"type": ["object", "null"], "additionalProperties": {"type": "string"}},
+    "names and values",
+    False,
+)

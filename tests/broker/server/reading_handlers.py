@@ -1,0 +1,107 @@
+"""What handlers do, read from their source: to compare it with what their routes say."""
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from functools import cache
+from types import CodeType, FunctionType
+from typing import Any
+
+OURS = "magnetar_broker.server.admin."
+ELSEWHERE = OURS + "operations."
+"""Operations run in another process; the request does not reach them."""
+
+
+def functions_of(handler: Callable[..., Any]) -> Iterator[tuple[ast.AST, dict[str, Any]]]:
+    """The syntax of a handler and of all our functions that it uses, each with its globals."""
+    found: set[FunctionType] = set()
+    waiting = [handler]
+    while waiting:
+        used = waiting.pop()
+        function = getattr(used, "__func__", used)
+        if function in found or not isinstance(function, FunctionType):
+            continue
+        found.add(function)
+        syntax = syntax_of(function)
+        yield syntax, function.__globals__
+        waiting += _used(syntax, function, getattr(used, "__self__", None))
+
+
+@cache
+def syntax_of(function: Callable[..., Any]) -> ast.AST:
+    """The syntax of a function."""
+    return ast.parse(textwrap.dedent(inspect.getsource(function)))
+
+
+def _used(syntax: ast.AST, function: FunctionType, of: object) -> Iterator[Callable[..., Any]]:
+    local = set(_variables(function.__code__))
+    for node in ast.walk(syntax):
+        used = None
+        if isinstance(node, ast.Name) and node.id not in local:
+            used = function.__globals__.get(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            used = getattr(of, node.attr, None) if node.value.id == "self" else None
+        module = str(getattr(used, "__module__", ""))
+        if callable(used) and module.startswith(OURS) and not module.startswith(ELSEWHERE):
+            yield used
+
+
+def _variables(code: CodeType) -> Iterator[str]:
+    """Of a function, and of those inside it."""
+    yield from code.co_varnames
+    yield from code.co_cellvars
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _variables(inner)
+
+
+def attributes_of(handler: Callable[..., Any]) -> set[str]:
+    """The names of all attributes that a handler reads, each behind that of its object."""
+    return {
+        f"{getattr(node.value, 'attr', getattr(node.value, 'id', ''))}.{node.attr}"
+        for syntax, _ in functions_of(handler)
+        for node in ast.walk(syntax)
+        if isinstance(node, ast.Attribute)
+    }
+
+
+def reads_body(handler: Callable[..., Any]) -> bool:
+    """Whether a handler reads the body."""
+    return any(
+        isinstance(node, ast.Attribute)
+        and node.attr == "body"
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "request"
+        for syntax, _ in functions_of(handler)
+        for node in ast.walk(syntax)
+    )
+
+
+def query_of(handler: Callable[..., Any]) -> set[str]:
+    """The parameters of the query that a handler reads under a fixed name."""
+    found = set()
+    for syntax, names in functions_of(handler):
+        for node in ast.walk(syntax):
+            name = _queried(node)
+            if isinstance(name, ast.Constant):
+                found.add(str(name.value))
+            elif isinstance(name, ast.Name) and isinstance(names.get(name.id), str):
+                found.add(names[name.id])
+    return found
+
+
+def _queried(node: ast.AST) -> ast.expr | None:
+    """The name of the parameter, if this reads one."""
+    match node:
+        case ast.Call(func=ast.Name("flag_of"), args=[_, name]):
+            return name
+        case ast.Call(func=ast.Attribute(ast.Attribute(attr="query"), "get"), args=[name, *_]):
+            return name
+        case ast.Call(func=ast.Attribute(attr="values_of"), args=[name]):
+            return name
+        case ast.Subscript(value=ast.Attribute(attr="query"), slice=name):
+            return name
+        case ast.Compare(left=name, comparators=[ast.Attribute(attr="query")]):
+            return name
+    return None
