@@ -94,7 +94,7 @@ def query_of(handler: Callable[..., Any]) -> set[str]:
 def _queried(node: ast.AST) -> ast.expr | None:
     """The name of the parameter, if this reads one."""
     match node:
-        case ast.Call(func=ast.Name("flag_of"), args=[_, name]):
+        case ast.Call(func=ast.Name("flag_of" | "_in_query"), args=[_, ast.Constant() as name, *_]):
             return name
         case ast.Call(func=ast.Attribute(ast.Attribute(attr="query"), "get"), args=[name, *_]):
             return name

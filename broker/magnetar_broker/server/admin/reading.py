@@ -11,9 +11,10 @@ from magnetar_broker.server.admin.messages import (
     topic_with_messages,
 )
 from magnetar_broker.server.admin.operations import reading
-from magnetar_broker.server.admin.positions import place_of
+from magnetar_broker.server.admin.positions import POSITION, place_of
 from magnetar_broker.server.admin.shown_message import shown
 from magnetar_broker.server.admin.site import TOPIC, Handler, Site
+from magnetar_broker.server.http.contract import CONSUME, OWNER, Body, Query
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
@@ -130,15 +131,23 @@ async def backlogs(site: Site, request: Request) -> Response:
     return json_response(await site.owners.ask(reading.backlogs, topic))
 
 
+EXAMINED = (
+    Query("initialPosition", "latest by default", choices=("earliest", "latest")),
+    Query("messagePosition", "how far from there, from 1", "integer"),
+)
+INDEX = Query("index", "the number of the message since the topic exists, from 0", "integer")
+START = Body(POSITION.schema, "the message to begin at; empty is the whole backlog", required=False)
+
+
 def routes() -> Iterator[Route[Handler]]:
     """The routes that this module answers."""
     topic = f"/admin/v2/{TOPIC}"
-    yield Route("GET", f"{SUBSCRIPTION}/position/{{position}}", peek)
-    yield Route("GET", f"{topic}/ledger/{{ledger}}/entry/{{entry}}", by_id)
-    yield Route("GET", f"{topic}/examinemessage", examine)
-    yield Route("GET", f"{topic}/lastMessageId", last_id)
-    yield Route("GET", f"{topic}/messageid/{{timestamp}}", id_since)
-    yield Route("GET", f"{topic}/getMessageIdByIndex", id_of_index)
-    yield Route("PUT", f"{topic}/backlogSize", backlog_size)
-    yield Route("POST", f"{SUBSCRIPTION}/analyzeBacklog", analyze)
-    yield Route("GET", f"{topic}/backlog", backlogs)
+    yield Route("GET", f"{SUBSCRIPTION}/position/{{position}}", CONSUME, OWNER, peek)
+    yield Route("GET", f"{topic}/ledger/{{ledger}}/entry/{{entry}}", CONSUME, OWNER, by_id)
+    yield Route("GET", f"{topic}/examinemessage", CONSUME, OWNER, examine, query=EXAMINED)
+    yield Route("GET", f"{topic}/lastMessageId", CONSUME, OWNER, last_id)
+    yield Route("GET", f"{topic}/messageid/{{timestamp}}", CONSUME, OWNER, id_since)
+    yield Route("GET", f"{topic}/getMessageIdByIndex", CONSUME, OWNER, id_of_index, query=(INDEX,))
+    yield Route("PUT", f"{topic}/backlogSize", CONSUME, OWNER, backlog_size, body=POSITION)
+    yield Route("POST", f"{SUBSCRIPTION}/analyzeBacklog", CONSUME, OWNER, analyze, body=START)
+    yield Route("GET", f"{topic}/backlog", CONSUME, OWNER, backlogs)
