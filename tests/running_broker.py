@@ -118,6 +118,13 @@ class RunningBroker:
         """SIGTERM, and wait for a graceful end; returns the exit code."""
         return self._end(signal.SIGTERM)
 
+    def wait(self) -> int:
+        """Wait until it has ended by itself; returns the exit code."""
+        process, self._process = self._process, None
+        assert process is not None
+        process.communicate(timeout=STOP_SECONDS)
+        return process.returncode
+
     def restart(self) -> "RunningBroker":
         """Stop gracefully and start again on the same ports."""
         self.stop()

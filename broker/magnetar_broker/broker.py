@@ -32,7 +32,6 @@ class Broker:
         worker: int | None = None,
     ) -> None:
         """`worker` is the number of this process where the broker has several."""
-        self.settings = settings
         self.engine = engine
         self.residence = residence
         self.topics = residence.topics
@@ -49,6 +48,11 @@ class Broker:
         seconds = settings.broker_delete_inactive_topics_frequency_seconds
         self.jobs.every(seconds, INACTIVE, self._delete_inactive)
         Maintenance(settings, engine, lambda: iter(self.topics)).register(self.jobs)
+
+    @property
+    def settings(self) -> Settings:
+        """Of this process, as they are now."""
+        return self.residence.settings
 
     async def _delete_inactive(self) -> None:
         await self.residence.inactive.look(self.names.delete_inactive)

@@ -16,6 +16,7 @@ from mutants.moved_faults import MOVED_FAULTS
 from mutants.names_faults import NAMES_FAULTS
 from mutants.page_faults import PAGE_FAULTS
 from mutants.process_faults import PROCESS_FAULTS
+from mutants.reading_faults import READING_FAULTS
 from mutants.relay_faults import RELAY_FAULTS
 
 CHUNKED = ("tests/broker/dispatch/test_chunked.py",)
@@ -344,6 +345,7 @@ FAULTS: tuple[Fault, ...] = (
     *PAGE_FAULTS,
     *BALANCE_FAULTS,
     *MOVED_FAULTS,
+    *READING_FAULTS,
     *RELAY_FAULTS,
     *MEMORY_FAULTS,
 )

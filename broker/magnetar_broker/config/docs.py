@@ -28,6 +28,26 @@ Precedence, from the lowest: default, file, environment, command line.
 - **An unknown key** is ignored with a warning, one for all such keys.
 - **A key that would leave the broker less safe if ignored** stops the start.
 
+## Changing settings while the broker runs
+
+Settings marked with * in the tables can be changed without a restart. Such a value is stored in the
+metadata of the broker, takes precedence over file, environment and command line, and is still in
+effect after a restart, until it is deleted:
+
+    B=http://localhost:8080/admin/v2/brokers
+    curl -X POST $B/configuration/ttlDurationDefaultInSeconds/3600
+    curl -X DELETE $B/configuration/ttlDurationDefaultInSeconds
+
+The answer (200) is sent when the value is stored and all topics of all processes follow it. What
+namespaces and topics set for themselves stays in effect; `policies/explain` names the source of
+each policy ([policies.md](policies.md)). A limit that is lowered refuses what is new, and
+disconnects nobody. Any other setting is refused (412) with the reason: change it in the file, and
+restart.
+
+`GET $B/configuration` lists what can be changed, `.../values` what was changed, `.../runtime` every
+effective value, and `.../explain` every effective value with the place where it was set, such as a
+line of the file. Values that are secret are not shown.
+
 ## Settings
 
 Where Pulsar's default differs, it stands beside ours. Keys that begin with `magnetar` are our own.
@@ -82,7 +102,8 @@ def _row(key: Key, default: object) -> str:
     allowed = key.kind.allowed
     if key.blank is not Blank.DEFAULT:
         allowed += f"; blank is {key.blank.value}"
-    return _line(f"`{key.name}`", shown, allowed, key.meaning)
+    mark = " *" if key.dynamic else ""
+    return _line(f"`{key.name}`{mark}", shown, allowed, key.meaning)
 
 
 def _known(title: str, introduction: str, table: Mapping[str, UnsupportedKey]) -> Iterator[str]:

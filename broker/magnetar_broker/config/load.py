@@ -152,13 +152,18 @@ class _Reading:
         """Raises `ConfigError` if anything was wrong, alone or together."""
         if self.problems:
             raise ConfigError(*self.problems)
-        settings = Settings(**self.values)
-        contradictions = [
+        origins = {
+            name: assignment.where
+            for key, assignment in self.chosen.items()
+            if assignment.value and (name := _FIELDS[key][0] if key in _FIELDS else "")
+        }
+        settings = Settings(**self.values, origins=origins)
+        found = [
             self.chosen.get(key, Assignment("default", key, value)).refused(why)
-            for key, value, why in _contradictions(settings)
+            for key, value, why in contradictions(settings)
         ]
-        if contradictions:
-            raise ConfigError(*contradictions)
+        if found:
+            raise ConfigError(*found)
         return settings
 
     def warnings(self) -> Iterator[str]:
@@ -187,7 +192,7 @@ def _repeated(path: str | None, lines: Iterable[Assignment]) -> Iterator[str]:
         yield f"{path}: {len(repeated)} set more than once, and the last line counts: {keys}"
 
 
-def _contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
+def contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
     """Keys whose values are right alone and wrong together, with value and reason."""
     port, web_port = settings.broker_service_port, settings.web_service_port
     if web_port and web_port == port:

@@ -4,7 +4,8 @@ They are declared in `sections`.  `magnetar_broker.config.load` reads them from 
 environment and the command line; `docs/configuration.md` is generated from the declarations.
 """
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from ipaddress import ip_address
 from typing import get_type_hints
 
@@ -46,6 +47,9 @@ class Settings(
     Statistics,
 ):
     """All settings of a broker; the defaults are those of `conf/broker.conf`."""
+
+    origins: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """Where each value was set, by its field; what is not in it has its default."""
 
     @property
     def binds_to_loopback(self) -> bool:

@@ -36,6 +36,10 @@ class Key:
     pulsar: str | None = None
     """Pulsar's default where ours differs."""
     blank: Blank = Blank.DEFAULT
+    dynamic: bool = False
+    """Whether it can be changed while the broker runs."""
+    secret: bool = False
+    """Whether its value is never shown."""
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ class SharedLimits(NamedTuple):
     """The unacknowledged messages of all subscriptions together."""
 
 
-def shared_limits(settings: Settings) -> SharedLimits:
-    """As the settings have them."""
+def shared_rates(settings: Settings) -> tuple[Rate, Rate]:
+    """The rates of publishing and of delivering that the settings have."""
     publish = Rate(
         settings.broker_publisher_throttling_max_message_rate,
         settings.broker_publisher_throttling_max_byte_rate,
@@ -25,8 +25,13 @@ def shared_limits(settings: Settings) -> SharedLimits:
     dispatch = Rate(
         settings.dispatch_throttling_rate_in_msg, settings.dispatch_throttling_rate_in_byte
     )
+    return publish, dispatch
+
+
+def shared_limits(settings: Settings) -> SharedLimits:
+    """As the settings have them."""
     unacked = UnackedBudget(
         settings.max_unacked_messages_per_broker,
         settings.max_unacked_messages_per_subscription_on_broker_blocked,
     )
-    return SharedLimits(BrokerRates(publish, dispatch), unacked)
+    return SharedLimits(BrokerRates(*shared_rates(settings)), unacked)

@@ -85,7 +85,7 @@ class TopicRates:
         self._topic = topic
         self._meter = meter
         self._clock = clock
-        shared_publish, shared_dispatch = shared.limits(clock)
+        self.shared = shared_publish, shared_dispatch = shared.limits(clock)
         limit = self._limit("topic", plan.publish, before.publish if before else ())
         self.publish: tuple[RateLimit, ...] = _all_of(limit, shared_publish)
         """The limits of publishing."""
@@ -176,7 +176,7 @@ def topic_rates(
     if topic.is_system:
         return None
     plan = plan_of(policies.effective_policies(topic))
-    if before is not None and before.plan == plan:
+    if before is not None and before.plan == plan and before.shared == shared.limits(clock):
         return before
     rates = None
     if plan.is_limit or shared.are_any:

@@ -39,12 +39,10 @@ class Balancing:
     def __init__(
         self, settings: Settings, directory: Directory, placement: Placement, links: WorkerLinks
     ) -> None:
-        self._settings = settings
         self._directory = directory
         self._owners = placement.owners
         self._links = links
         self._clock: Clock = directory.runtime.clock
-        self._threshold = settings.load_balancer_broker_threshold_shedder_percentage / 100
         self._used: dict[int, _Used] = {}
         self._loads: dict[int, float] = {}
         self._imbalance: Imbalance | None = None
@@ -54,6 +52,10 @@ class Balancing:
         """Whether the log says that no move helps against the present imbalance."""
         if settings.load_balancer_enabled:
             placement.load_of = self.load_of
+
+    @property
+    def _settings(self) -> Settings:
+        return self._directory.settings
 
     def register(self) -> None:
         """Have the directory do a round in every interval, unless this is switched off."""
@@ -71,7 +73,9 @@ class Balancing:
         before, self._imbalance = self._imbalance, None
         if len(self._loads) < self._owners.workers:
             return  # one has just started
-        self._imbalance = found = find_imbalance(self._loads, self._threshold)
+        self._imbalance = found = find_imbalance(
+            self._loads, self._settings.load_balancer_broker_threshold_shedder_percentage / 100
+        )
         if found is None:
             self._is_reported = False
         elif (

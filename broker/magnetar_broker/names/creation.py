@@ -28,11 +28,12 @@ NEVER_PARTITIONED = ("-DLQ", "-RETRY")
 """Endings of dead letter and retry topics, which clients name; use never partitions them."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Creation:
     """One per broker."""
 
     settings: Settings
+    """As they are now."""
     runtime: MetadataRuntime
     namespaces: Namespaces
     catalogue: Catalogue

@@ -1,6 +1,6 @@
 """The directory of names: which tenants, namespaces and topics exist, and what applies to them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from magnetar_broker.base.errors import NamespaceMissing, NotReady, TopicMissing
@@ -12,6 +12,7 @@ from magnetar_broker.names.catalogue import Catalogue
 from magnetar_broker.names.counts import TopicCounts
 from magnetar_broker.names.creation import Creation
 from magnetar_broker.names.deletion import DELETING, RETRY_SECONDS, Deletion
+from magnetar_broker.names.dynamic_settings import DynamicSettings
 from magnetar_broker.names.inactive import InactiveDeletion
 from magnetar_broker.names.interface import Listing
 from magnetar_broker.names.lookup_limit import LookupLimit
@@ -122,9 +123,18 @@ class Directory:
             self.deletion.topics,
             settings.broker_delete_inactive_partitioned_topic_metadata_enabled,
         )
+        self.dynamic = DynamicSettings(settings, runtime, self._configure)
         self._lookups = LookupLimit(settings.max_concurrent_lookup_request)
         self.jobs = PeriodicJobs(runtime)
         self.jobs.every(RETRY_SECONDS, DELETING, self.deletion.resume)
+
+    async def _configure(self, settings: Settings, changed: Mapping[str, str]) -> None:
+        """Follow settings that were changed while the broker runs; all processes do on return."""
+        self.settings = self.creation.settings = settings
+        self.tenants.limit = settings.max_tenants
+        self.namespaces.limit = settings.max_namespaces_per_tenant
+        self.policies.change_settings(settings)
+        await self.residence.configure(changed)
 
     # Start and stop ---------------------------------------------------------------------
 
@@ -137,6 +147,7 @@ class Directory:
         """Load what is kept in memory, and create missing namespaces."""
         await self.namespaces.start()
         await self.policies.start()
+        await self.dynamic.start()
         await self.deletion.start()
         for name in (*SYSTEM_NAMESPACES, *self.settings.bootstrap_namespaces):
             await self.namespaces.ensure(NamespaceName.parse(name))

@@ -1,6 +1,6 @@
 """Loaded topics of a broker of several processes: each is loaded by the worker that serves it."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from functools import partial
 from typing import Any
 
@@ -33,11 +33,14 @@ class DistributedResidence:
         self._in_change: dict[TopicName, Link] = {}
         """The link to the worker that loads, closes or deletes a topic now."""
         self._of_namespace: dict[str, set[TopicName]] = {}
+        self.changed_settings: dict[str, str] = {}
+        """The settings that were changed while the broker ran, by key."""
 
     # The workers ----------------------------------------------------------------------------
 
     def join(self, worker: int, link: Link) -> None:
         """A worker loads topics from now on, until its link ends or it leaves."""
+        link.notify("residence.settings", self.changed_settings)
         for namespace, placed in self._placement.owners.all():
             link.notify(PLACED, *values_of(namespace, placed))
         self.links.join(worker, link, partial(self._ended, link))
@@ -146,6 +149,15 @@ class DistributedResidence:
             await unless_ended(link, asked, None)
 
         await for_each(self._runtime, self.links.all(), apply)
+
+    async def configure(self, changed: Mapping[str, str]) -> None:
+        self.changed_settings = dict(changed)
+
+        async def configure(link: Link) -> None:
+            asked: Awaitable[None] = link.request("residence.configure", self.changed_settings)
+            await unless_ended(link, asked, None)
+
+        await for_each(self._runtime, self.links.all(), configure)
 
     # Subscriptions --------------------------------------------------------------------------
 

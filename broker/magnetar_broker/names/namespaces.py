@@ -75,7 +75,7 @@ class Namespaces:
         self._auto_create = auto_create
         self._bundles = bundles
         self._forget_owners = forget_owners
-        self._limit = limit
+        self.limit = limit
         self._known: set[str] = set()
         self._closed: Counter[str] = Counter()
         self._deleted = 0
@@ -180,9 +180,9 @@ class Namespaces:
             self._forget_owners(str(name))
 
     async def _check_room(self, tenant: str) -> None:
-        if 0 < self._limit <= len(await self.of_tenant(tenant)):
+        if 0 < self.limit <= len(await self.of_tenant(tenant)):
             raise LimitReached(
-                f"tenant {tenant} has reached its limit of {self._limit} namespaces "
+                f"tenant {tenant} has reached its limit of {self.limit} namespaces "
                 "(maxNamespacesPerTenant): delete one, or raise the limit"
             )
 

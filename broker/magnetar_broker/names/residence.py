@@ -1,5 +1,6 @@
 """What the directory of names needs of loaded topics, wherever these are loaded."""
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import Protocol
 
@@ -61,6 +62,13 @@ class Residence(Protocol):
         as they are now; done on return.
 
         `StorageError` if one cannot: all others have applied them.
+        """
+
+    async def configure(self, changed: Mapping[str, str]) -> None:
+        """Follow the settings that were changed while the broker ran, all that there are by key.
+
+        Done on return by all loaded topics, and by those that are loaded later.  `StorageError` if
+        a topic cannot: all others do.
         """
 
     async def subscriptions_of(self, name: TopicName) -> list[str]:

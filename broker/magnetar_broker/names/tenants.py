@@ -39,7 +39,7 @@ class Tenants:
         """`limit` is the largest number of tenants; 0 is no limit."""
         self._metadata = metadata
         self._cluster = cluster
-        self._limit = limit
+        self.limit = limit
         self._closed: set[str] = set()
         self._used: Counter[str] = Counter()
 
@@ -67,11 +67,11 @@ class Tenants:
 
     async def check_room(self, name: str) -> None:
         """`LimitReached` if `name` does not exist and the number of tenants is at the limit."""
-        if self._limit > 0:
+        if self.limit > 0:
             names = await self.names()
-            if name not in names and len(names) >= self._limit:
+            if name not in names and len(names) >= self.limit:
                 raise LimitReached(
-                    f"the limit of {self._limit} tenants (maxTenants) is reached: use another, "
+                    f"the limit of {self.limit} tenants (maxTenants) is reached: use another, "
                     "delete one, or raise the limit"
                 )
 

@@ -31,6 +31,11 @@ class PolicyView:
         self._of_namespaces: dict[str, EffectivePolicies] = {}
         """By namespace: the effective values of all its topics without explicit values."""
 
+    def change_settings(self, settings: Settings) -> None:
+        """Have other defaults from now on."""
+        self.settings = settings
+        self._of_namespaces.clear()
+
     @property
     def known(self) -> int:
         """How many namespaces and topics with explicit values are in memory."""

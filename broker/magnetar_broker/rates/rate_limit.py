@@ -146,6 +146,19 @@ class BrokerRates:
     def __init__(self, publish: Rate | None = None, dispatch: Rate | None = None) -> None:
         self._rates = (publish, dispatch)
         self._limits: tuple[RateLimit | None, RateLimit | None] | None = None
+        self._former: list[RateLimit] = []
+
+    def change(self, publish: Rate, dispatch: Rate) -> None:
+        """Have other limits; call `release` when all topics have asked for them again."""
+        if (publish, dispatch) != self._rates:
+            self._former += filter(None, self._limits or ())
+            self._rates, self._limits = (publish, dispatch), None
+
+    def release(self) -> None:
+        """Let go on what waits for limits that no topic has any more."""
+        former, self._former = self._former, []
+        for limit in former:
+            limit.release_all()
 
     @property
     def are_any(self) -> bool:

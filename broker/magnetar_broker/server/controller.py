@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import os
+import signal
 from functools import partial
 
 from magnetar_broker.base.metadata_keys import TOPICS, topic_of_names
@@ -55,6 +57,7 @@ class Controller:
 
     def __init__(self, prepared: Prepared, process: Process) -> None:
         self._settings = prepared.settings
+        self._supervisor = os.getppid()
         self._process = process
         self._owners = bundle_owners(prepared, process.context.workers)
         self._last_ids = LastIds(process.context.workers, process.clock)
@@ -95,6 +98,7 @@ class Controller:
             LinkedOwners(residence, runtime),
             MetricsPage(page.make),
             LinkedHealth(links, runtime),
+            self._stop_all,
         )
         http = HttpServer(site, process.stretches, Descriptors())
         try:
@@ -106,6 +110,11 @@ class Controller:
             await http.stop()
             for link in self._links.values():
                 link.close()
+
+    def _stop_all(self) -> None:
+        """Ask the supervisor to stop; if it has ended, this process stops anyway."""
+        if os.getppid() == self._supervisor:
+            os.kill(self._supervisor, signal.SIGTERM)
 
     async def _start(self, requests: NameRequests) -> None:
         await requests.start()

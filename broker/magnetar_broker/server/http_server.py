@@ -1,6 +1,8 @@
 """The HTTP port: admin REST, health, metrics, and lookups of clients with an http:// URL."""
 
 import asyncio
+import os
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from socket import socket
@@ -79,4 +81,8 @@ def sole_site(halves: Standalone, journal: JournalStats, stretches: Stretches) -
     """The site of a broker that is one process."""
     directory, broker = halves
     page = BrokerPage(broker, directory.ownership, journal, stretches.stats)
-    return Site(directory, SoleProcess(broker), MetricsPage(page.make), HealthCheck(broker))
+    return Site(directory, SoleProcess(broker), MetricsPage(page.make), HealthCheck(broker), _stop)
+
+
+def _stop() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -63,7 +63,9 @@ class Worker:
         self._workers = context.workers
         self._others = [number for number in range(context.workers) if number != self._number]
         self._lock = prepared.lock
-        self._settings = settings_of_worker(prepared.settings, context.workers)
+        self._of_broker = prepared.settings
+        self._part = partial(settings_of_worker, workers=context.workers)
+        self._settings = self._part(prepared.settings)
         self._owners = bundle_owners(prepared, context.workers)
         self._process = process
         self._descriptors = Descriptors()
@@ -102,7 +104,7 @@ class Worker:
         metadata = RemoteMetadata(controller, process.clock)
         engine = engine_of(self._settings, store, metadata, process.clock, process.tasks)
         policies = PolicyView(self._settings)
-        residence = LocalResidence(self._settings, engine, policies, self._new_owner)
+        residence = LocalResidence(self._of_broker, engine, policies, self._new_owner, self._part)
         names = RemoteDirectory(self._settings, self._owners, controller)
         broker = Broker(self._settings, engine, residence, names, self._number)
         upstreams = Upstreams(

@@ -68,6 +68,11 @@ class NonPersistentTopic:
         self._clock = clock
         self._apply_to_producers()
 
+    async def settings_changed(self, limits: TopicLimits) -> None:
+        """Apply the limits of other settings, and the policies as they are now; done on return."""
+        self._base_limits = limits
+        await self.policies_changed()
+
     async def policies_changed(self) -> None:
         """Apply the policies as they are now; done on return."""
         self.limits = limits_of(self._base_limits, self.policies, self.name)

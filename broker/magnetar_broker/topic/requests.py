@@ -30,6 +30,9 @@ def serve_residence(residence: LocalResidence, link: Link) -> None:
     async def apply(subject: str, partitions: int) -> None:
         await residence.apply(subject_named(subject), partitions)
 
+    async def configure(changed: dict[str, str]) -> None:
+        await residence.configure(changed)
+
     async def subscriptions_of(name: str) -> list[str]:
         return await residence.subscriptions_of(TopicName.parse(name))
 
@@ -44,6 +47,8 @@ def serve_residence(residence: LocalResidence, link: Link) -> None:
             "residence.unload": unload,
             "residence.erase": erase,
             "residence.apply": apply,
+            "residence.configure": configure,
+            "residence.settings": residence.change_settings,
             "residence.subscriptions_of": subscriptions_of,
             "residence.subscribe_unlisted": subscribe_unlisted,
         }

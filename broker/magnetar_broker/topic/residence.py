@@ -1,12 +1,14 @@
 """The loaded topics of this process, as the directory of names uses them."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from itertools import count
 
 from magnetar_broker.base.metadata_keys import topic_key
 from magnetar_broker.base.parallel import for_each
 from magnetar_broker.config import Settings
-from magnetar_broker.limits.shared_limits import shared_limits
+from magnetar_broker.config.changes import with_changes
+from magnetar_broker.limits.shared_limits import shared_limits, shared_rates
 from magnetar_broker.limits.topic_limits import topic_limits
 from magnetar_broker.names.residence import Condition
 from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR
@@ -37,11 +39,17 @@ class LocalResidence:
         engine: Engine,
         policies: PolicyView,
         new_owner: Callable[[TopicName], str] = lambda name: "",
+        part: Callable[[Settings], Settings] = lambda settings: settings,
     ) -> None:
         """`new_owner` has the URL of the process that serves a topic from now on.
 
-        It is blank if that is this one, or unknown.
+        It is blank if that is this one, or unknown.  `part` makes the settings of this process
+        from those of the broker.
         """
+        self._of_broker = settings
+        self._part = part
+        self.settings = settings = part(settings)
+        """As they are now."""
         self.topics = Topics(engine)
         self.inactive = Inactive(settings, engine.clock, policies, self.topics)
         self._engine = engine
@@ -65,8 +73,11 @@ class LocalResidence:
     # Loading and unloading -------------------------------------------------------------------
 
     async def load(self, name: TopicName, create: bool) -> bool:
-        topic = await self._open(name, create)
+        limits, topic = self._limits, await self._open(name, create)
         if topic is not None:
+            while limits is not self._limits:  # settings were changed meanwhile
+                limits = self._limits
+                await topic.settings_changed(limits)
             self.topics.add(topic)
         return topic is not None
 
@@ -119,7 +130,7 @@ class LocalResidence:
         if name.is_persistent:
             await Log.remove(topic_key(name), self._engine)
 
-    # Policies --------------------------------------------------------------------------------
+    # Policies and settings -------------------------------------------------------------------
 
     async def apply(self, subject: Subject, partitions: int) -> None:
         # Concurrently: some topics write, and share a sync.
@@ -133,9 +144,27 @@ class LocalResidence:
         names = [base, *(base.with_partition(index) for index in range(partitions))]
         return [topic for name in names if (topic := self.topics.get(name)) is not None]
 
+    def change_settings(self, changed: Mapping[str, str]) -> None:
+        """Have topics that are loaded from now on follow changed settings, by key."""
+        self.settings = self._part(with_changes(self._of_broker, changed))
+        self._limits = topic_limits(self.settings)
+        self._policies.change_settings(self.settings)
+        self._shared.rates.change(*shared_rates(self.settings))
+
+    async def configure(self, changed: Mapping[str, str]) -> None:
+        self.change_settings(changed)
+        await for_each(self._engine, list(self.topics), self._configured)
+        self._shared.rates.release()
+
+    async def _configured(self, topic: AnyTopic) -> None:
+        await self._apply(topic, partial(topic.settings_changed, self._limits))
+
     async def _changed(self, topic: AnyTopic) -> None:
+        await self._apply(topic, topic.policies_changed)
+
+    async def _apply(self, topic: AnyTopic, change: Callable[[], Awaitable[None]]) -> None:
         try:
-            await topic.policies_changed()
+            await change()
         except StorageError:
             if self.topics.get(topic.name) is topic:
                 raise

@@ -195,6 +195,11 @@ class Topic:
         if threshold or self._compaction is not None or self.log.record.compacted is not None:
             await self.compaction.set_threshold(threshold)
 
+    async def settings_changed(self, limits: TopicLimits) -> None:
+        """Apply the limits of other settings, and the policies as they are now; done on return."""
+        self._base_limits = limits
+        await self.policies_changed()
+
     async def policies_changed(self) -> None:
         """Apply the policies as they are now; done on return."""
         effective = self.policies.effective_policies(self.name)

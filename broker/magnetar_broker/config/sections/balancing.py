@@ -26,6 +26,7 @@ class LoadBalancing:
             "loadBalancerSheddingEnabled",
             FLAG,
             "Move bundles to balance the load. If false, load counts for new ones only.",
+            dynamic=True,
         ),
     ] = True
     load_balancer_shedding_interval_minutes: Annotated[
@@ -46,6 +47,7 @@ class LoadBalancing:
             "A bundle moves if the busiest worker uses more than the average of all by this "
             "part of a core.",
             unit="%",
+            dynamic=True,
         ),
     ] = 10
     load_balancer_shedding_grace_period_minutes: Annotated[
@@ -55,5 +57,6 @@ class LoadBalancing:
             Integer(0),
             "A bundle that was moved to balance the load stays for so long.",
             unit="min",
+            dynamic=True,
         ),
     ] = 30

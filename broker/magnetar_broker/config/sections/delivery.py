@@ -17,6 +17,7 @@ class DelayedDelivery:
             "delayedDeliveryEnabled",
             FLAG,
             "Deliver messages at the delivery time that their producer has set. If false, at once.",
+            dynamic=True,
         ),
     ] = True
     delayed_delivery_tick_time_millis: Annotated[
@@ -27,6 +28,7 @@ class DelayedDelivery:
             "Precision of delivery times: how much later, or if "
             "isDelayedDeliveryDeliverAtTimeStrict is false how much earlier, a message can come.",
             unit="ms",
+            dynamic=True,
         ),
     ] = 1000
     is_delayed_delivery_deliver_at_time_strict: Annotated[
@@ -46,6 +48,7 @@ class DelayedDelivery:
             COUNT,
             "A message with a longer delay is refused; 0 is no limit.",
             unit="ms",
+            dynamic=True,
         ),
     ] = 0
 
@@ -60,6 +63,7 @@ class Subscriptions:
             "allowAutoSubscriptionCreation",
             FLAG,
             "Consumers create their subscription if it does not exist.",
+            dynamic=True,
         ),
     ] = True
     subscription_types_enabled: Annotated[
@@ -68,11 +72,12 @@ class Subscriptions:
             "subscriptionTypesEnabled",
             Choices(SubscriptionType),
             "The subscription types that consumers can use.",
+            dynamic=True,
         ),
     ] = frozenset(SubscriptionType)
     subscription_key_shared_enable: Annotated[
         bool,
-        Key("subscriptionKeySharedEnable", FLAG, "Allow Key_Shared subscriptions."),
+        Key("subscriptionKeySharedEnable", FLAG, "Allow Key_Shared subscriptions.", dynamic=True),
     ] = True
     subscription_key_shared_use_consistent_hashing: Annotated[
         bool,
@@ -116,11 +121,18 @@ class Subscriptions:
             COUNT,
             "Most subscriptions of a topic; 0 is no limit.",
             pulsar="0",
+            dynamic=True,
         ),
     ] = 10000
     max_consumers_per_topic: Annotated[
         int,
-        Key("maxConsumersPerTopic", COUNT, "Most consumers of a topic; 0 is no limit.", pulsar="0"),
+        Key(
+            "maxConsumersPerTopic",
+            COUNT,
+            "Most consumers of a topic; 0 is no limit.",
+            pulsar="0",
+            dynamic=True,
+        ),
     ] = 10000
     max_same_address_consumers_per_topic: Annotated[
         int,
@@ -128,6 +140,7 @@ class Subscriptions:
             "maxSameAddressConsumersPerTopic",
             COUNT,
             "Most consumers of a topic from one address; 0 is no limit.",
+            dynamic=True,
         ),
     ] = 0
     max_consumers_per_subscription: Annotated[
@@ -137,11 +150,18 @@ class Subscriptions:
             COUNT,
             "Most consumers of a subscription; 0 is no limit.",
             pulsar="0",
+            dynamic=True,
         ),
     ] = 5000
     max_consumer_metadata_size: Annotated[
         int,
-        Key("maxConsumerMetadataSize", COUNT, "Largest metadata of a consumer.", unit="characters"),
+        Key(
+            "maxConsumerMetadataSize",
+            COUNT,
+            "Largest metadata of a consumer.",
+            unit="characters",
+            dynamic=True,
+        ),
     ] = 1024
     active_consumer_failover_delay_time_millis: Annotated[
         int,
@@ -159,6 +179,7 @@ class Subscriptions:
             COUNT,
             "Most unacknowledged messages of a consumer of a durable Shared or Key_Shared "
             "subscription; 0 is no limit.",
+            dynamic=True,
         ),
     ] = 50000
     max_unacked_messages_per_subscription: Annotated[
@@ -167,6 +188,7 @@ class Subscriptions:
             "maxUnackedMessagesPerSubscription",
             COUNT,
             "Most unacknowledged messages of all consumers of a subscription; 0 is no limit.",
+            dynamic=True,
         ),
     ] = 200000
     max_unacked_messages_per_broker: Annotated[
@@ -207,11 +229,23 @@ class Subscriptions:
     ] = True
     dispatcher_max_read_batch_size: Annotated[
         int,
-        Key("dispatcherMaxReadBatchSize", Integer(1), "Most entries of one read.", unit="entries"),
+        Key(
+            "dispatcherMaxReadBatchSize",
+            Integer(1),
+            "Most entries of one read.",
+            unit="entries",
+            dynamic=True,
+        ),
     ] = 100
     dispatcher_max_read_size_bytes: Annotated[
         int,
-        Key("dispatcherMaxReadSizeBytes", Integer(1), "Most bytes of one read.", unit="bytes"),
+        Key(
+            "dispatcherMaxReadSizeBytes",
+            Integer(1),
+            "Most bytes of one read.",
+            unit="bytes",
+            dynamic=True,
+        ),
     ] = 5242880
     dispatcher_max_round_robin_batch_size: Annotated[
         int,
@@ -220,5 +254,6 @@ class Subscriptions:
             Integer(1),
             "Most entries that a Shared consumer gets before the next consumer's turn.",
             unit="entries",
+            dynamic=True,
         ),
     ] = 20

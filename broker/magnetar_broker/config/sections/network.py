@@ -110,6 +110,7 @@ class Network:
             COUNT,
             "Most connections, of each worker if there are several; 0 is no limit.",
             pulsar="0",
+            dynamic=True,
         ),
     ] = 10000
     broker_max_connections_per_ip: Annotated[
@@ -119,6 +120,7 @@ class Network:
             COUNT,
             "Most connections from one address, to each worker if there are several; 0 is no "
             "limit.",
+            dynamic=True,
         ),
     ] = 0
     keep_alive_interval_seconds: Annotated[

@@ -26,6 +26,7 @@ class Expiry:
             COUNT,
             "Age at which a message is acknowledged for every subscription; 0 is never.",
             unit="s",
+            dynamic=True,
         ),
     ] = 0
     message_expiry_check_interval_in_minutes: Annotated[
@@ -44,6 +45,7 @@ class Expiry:
             COUNT,
             "Idle time after which an unused subscription is deleted; 0 is never.",
             unit="min",
+            dynamic=True,
         ),
     ] = 0
     subscription_expiry_check_interval_in_minutes: Annotated[
@@ -61,6 +63,7 @@ class Expiry:
             "brokerDeleteInactiveTopicsEnabled",
             FLAG,
             "Delete inactive topics: those without clients.",
+            dynamic=True,
         ),
     ] = True
     broker_delete_inactive_topics_mode: Annotated[
@@ -70,6 +73,7 @@ class Expiry:
             Choice(InactiveMode),
             "Which topics without clients are inactive: those without subscriptions, or also those "
             "whose subscriptions have consumed all messages.",
+            dynamic=True,
         ),
     ] = InactiveMode.NO_SUBSCRIPTIONS
     broker_delete_inactive_topics_frequency_seconds: Annotated[
@@ -89,6 +93,7 @@ class Expiry:
             "Idle time after which an inactive topic is deleted; blank is "
             "brokerDeleteInactiveTopicsFrequencySeconds.",
             unit="s",
+            dynamic=True,
         ),
     ] = None
 
@@ -104,6 +109,7 @@ class Quotas:
             Integer(-1, LONG),
             "Largest backlog of a topic's slowest subscription; -1 is no limit.",
             unit="bytes",
+            dynamic=True,
         ),
     ] = -1
     backlog_quota_default_limit_gb: Annotated[
@@ -113,6 +119,7 @@ class Quotas:
             Number(-1, 2**33),
             "The limit in GB; if above 0 it takes precedence over backlogQuotaDefaultLimitBytes.",
             unit="GB",
+            dynamic=True,
         ),
     ] = -1.0
     backlog_quota_default_limit_second: Annotated[
@@ -122,6 +129,7 @@ class Quotas:
             Integer(-1),
             "Largest age of a topic's oldest unacknowledged message; -1 and 0 are no limit.",
             unit="s",
+            dynamic=True,
         ),
     ] = -1
     backlog_quota_default_retention_policy: Annotated[
@@ -131,10 +139,12 @@ class Quotas:
             Choice(QuotaAction),
             "At the limit: producers wait, producers get an error, or the oldest messages are "
             "acknowledged for slow subscriptions.",
+            dynamic=True,
         ),
     ] = QuotaAction.PRODUCER_REQUEST_HOLD
     backlog_quota_check_enabled: Annotated[
-        bool, Key("backlogQuotaCheckEnabled", FLAG, "Whether quotas are kept to at all.")
+        bool,
+        Key("backlogQuotaCheckEnabled", FLAG, "Whether quotas are kept to at all.", dynamic=True),
     ] = True
     backlog_quota_check_interval_in_seconds: Annotated[
         int,
@@ -152,6 +162,7 @@ class Quotas:
             FLAG,
             "Count the age of a message from its publish time. If false, from the time when its "
             "ledger rolled over.",
+            dynamic=True,
         ),
     ] = False
 
@@ -166,6 +177,7 @@ class Rates:
             "maxPublishRatePerTopicInMessages",
             Integer(-1),
             "Most messages published to a topic per second.",
+            dynamic=True,
         ),
     ] = 0
     max_publish_rate_per_topic_in_bytes: Annotated[
@@ -175,6 +187,7 @@ class Rates:
             Integer(-1, LONG),
             "Most bytes published to a topic per second.",
             unit="bytes",
+            dynamic=True,
         ),
     ] = 0
     dispatch_throttling_rate_per_topic_in_msg: Annotated[
@@ -183,6 +196,7 @@ class Rates:
             "dispatchThrottlingRatePerTopicInMsg",
             Integer(-1),
             "Most messages delivered from a topic per second.",
+            dynamic=True,
         ),
     ] = 0
     dispatch_throttling_rate_per_topic_in_byte: Annotated[
@@ -192,6 +206,7 @@ class Rates:
             Integer(-1, LONG),
             "Most bytes delivered from a topic per second.",
             unit="bytes",
+            dynamic=True,
         ),
     ] = 0
     dispatch_throttling_rate_per_subscription_in_msg: Annotated[
@@ -200,6 +215,7 @@ class Rates:
             "dispatchThrottlingRatePerSubscriptionInMsg",
             Integer(-1),
             "Most messages delivered to a subscription per second.",
+            dynamic=True,
         ),
     ] = 0
     dispatch_throttling_rate_per_subscription_in_byte: Annotated[
@@ -209,6 +225,7 @@ class Rates:
             Integer(-1, LONG),
             "Most bytes delivered to a subscription per second.",
             unit="bytes",
+            dynamic=True,
         ),
     ] = 0
     dispatch_throttling_rate_relative_to_publish_rate: Annotated[
@@ -217,6 +234,7 @@ class Rates:
             "dispatchThrottlingRateRelativeToPublishRate",
             FLAG,
             "Add the current rate of publishing to the limits of delivery.",
+            dynamic=True,
         ),
     ] = False
     dispatch_throttling_on_batch_message_enabled: Annotated[
@@ -225,6 +243,7 @@ class Rates:
             "dispatchThrottlingOnBatchMessageEnabled",
             FLAG,
             "Count a batch as one message in limits of delivery.",
+            dynamic=True,
         ),
     ] = False
     dispatch_throttling_on_non_backlog_consumer_enabled: Annotated[
@@ -233,6 +252,7 @@ class Rates:
             "dispatchThrottlingOnNonBacklogConsumerEnabled",
             FLAG,
             "Apply limits of delivery also to subscriptions without backlog.",
+            dynamic=True,
         ),
     ] = True
     broker_publisher_throttling_max_message_rate: Annotated[
@@ -243,6 +263,7 @@ class Rates:
             "Most messages published to all topics together per second, divided among "
             "several workers.",
             unit="messages/s",
+            dynamic=True,
         ),
     ] = 0
     broker_publisher_throttling_max_byte_rate: Annotated[
@@ -253,6 +274,7 @@ class Rates:
             "Most bytes published to all topics together per second, divided among "
             "several workers.",
             unit="bytes/s",
+            dynamic=True,
         ),
     ] = 0
     dispatch_throttling_rate_in_msg: Annotated[
@@ -263,6 +285,7 @@ class Rates:
             "Most messages delivered from all topics together per second, divided among "
             "several workers.",
             unit="messages/s",
+            dynamic=True,
         ),
     ] = 0
     dispatch_throttling_rate_in_byte: Annotated[
@@ -273,6 +296,7 @@ class Rates:
             "Most bytes delivered from all topics together per second, divided among "
             "several workers.",
             unit="bytes/s",
+            dynamic=True,
         ),
     ] = 0
     subscribe_throttling_rate_per_consumer: Annotated[
@@ -281,11 +305,18 @@ class Rates:
             "subscribeThrottlingRatePerConsumer",
             Integer(-1),
             "How often one consumer can subscribe in a period.",
+            dynamic=True,
         ),
     ] = 0
     subscribe_rate_period_per_consumer_in_second: Annotated[
         int,
-        Key("subscribeRatePeriodPerConsumerInSecond", Integer(1), "That period.", unit="s"),
+        Key(
+            "subscribeRatePeriodPerConsumerInSecond",
+            Integer(1),
+            "That period.",
+            unit="s",
+            dynamic=True,
+        ),
     ] = 30
 
 
@@ -299,6 +330,7 @@ class Schemas:
             "schemaCompatibilityStrategy",
             Choice(SchemaCompatibility),
             "Which changes of a topic's schema are allowed.",
+            dynamic=True,
         ),
     ] = SchemaCompatibility.FULL
     is_schema_validation_enforced: Annotated[
@@ -307,6 +339,7 @@ class Schemas:
             "isSchemaValidationEnforced",
             FLAG,
             "Refuse producers without a schema on topics that have one.",
+            dynamic=True,
         ),
     ] = False
     is_allow_auto_update_schema_enabled: Annotated[
@@ -315,6 +348,7 @@ class Schemas:
             "isAllowAutoUpdateSchemaEnabled",
             FLAG,
             "Allow producers to add a version to their topic's schema.",
+            dynamic=True,
         ),
     ] = True
     system_topic_schema_compatibility_strategy: Annotated[
@@ -350,6 +384,7 @@ class Compaction:
             Integer(0, LONG),
             "Bytes published since the last compaction after which it runs again; 0 is never.",
             unit="bytes",
+            dynamic=True,
         ),
     ] = 0
     broker_service_compaction_monitor_interval_in_seconds: Annotated[

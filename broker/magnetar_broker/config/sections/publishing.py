@@ -41,7 +41,13 @@ class Publishing:
     ] = 128
     max_producers_per_topic: Annotated[
         int,
-        Key("maxProducersPerTopic", COUNT, "Most producers of a topic; 0 is no limit.", pulsar="0"),
+        Key(
+            "maxProducersPerTopic",
+            COUNT,
+            "Most producers of a topic; 0 is no limit.",
+            pulsar="0",
+            dynamic=True,
+        ),
     ] = 10000
     max_same_address_producers_per_topic: Annotated[
         int,
@@ -49,6 +55,7 @@ class Publishing:
             "maxSameAddressProducersPerTopic",
             COUNT,
             "Most producers of a topic from one address; 0 is no limit.",
+            dynamic=True,
         ),
     ] = 0
     encryption_require_on_producer: Annotated[
@@ -57,6 +64,7 @@ class Publishing:
             "encryptionRequireOnProducer",
             FLAG,
             "Refuse producers that do not encrypt, and messages that are not encrypted.",
+            dynamic=True,
         ),
     ] = False
 
@@ -72,6 +80,7 @@ class Deduplication:
             FLAG,
             "Drop messages that a producer sends again. Policies of namespaces and topics take "
             "precedence.",
+            dynamic=True,
         ),
     ] = False
     broker_deduplication_max_number_of_producers: Annotated[
@@ -91,6 +100,7 @@ class Deduplication:
             "Entries between two snapshots of the deduplication state; later entries are read "
             "again when the topic is loaded.",
             unit="entries",
+            dynamic=True,
         ),
     ] = 1000
     broker_deduplication_snapshot_interval_seconds: Annotated[
@@ -100,6 +110,7 @@ class Deduplication:
             Integer(1),
             "Time between two snapshots of the deduplication state.",
             unit="s",
+            dynamic=True,
         ),
     ] = 120
     broker_deduplication_producer_inactivity_timeout_minutes: Annotated[

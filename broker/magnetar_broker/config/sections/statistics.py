@@ -26,5 +26,6 @@ class Statistics:
             "exposeTopicLevelMetricsInPrometheus",
             FLAG,
             "Metrics by topic. If false, by namespace.",
+            dynamic=True,
         ),
     ] = True

@@ -109,6 +109,7 @@ class Storage:
             Integer(-1),
             "How long acknowledged messages are retained; 0 is not at all, -1 is no limit.",
             unit="min",
+            dynamic=True,
         ),
     ] = 0
     default_retention_size_in_mb: Annotated[
@@ -118,6 +119,7 @@ class Storage:
             Integer(-1),
             "Size of acknowledged messages that a topic retains; 0 is none, -1 is no limit.",
             unit="MB",
+            dynamic=True,
         ),
     ] = 0
     retention_check_interval_in_seconds: Annotated[

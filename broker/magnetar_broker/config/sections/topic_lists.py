@@ -17,6 +17,7 @@ class TopicLists:
             "enableBrokerSideSubscriptionPatternEvaluation",
             FLAG,
             "Match the patterns of clients in the broker. If false, clients get all names.",
+            dynamic=True,
         ),
     ] = True
     subscription_pattern_max_length: Annotated[
@@ -25,6 +26,7 @@ class TopicLists:
             "subscriptionPatternMaxLength",
             Integer(0),
             "Longest pattern that the broker matches; longer ones are matched by clients.",
+            dynamic=True,
         ),
     ] = 50
     enable_broker_topic_list_watcher: Annotated[
@@ -41,5 +43,6 @@ class TopicLists:
             "magnetarMaxTopicWatchersPerConnection",
             COUNT,
             "Most patterns that a connection watches; 0 is no limit.",
+            dynamic=True,
         ),
     ] = 1000

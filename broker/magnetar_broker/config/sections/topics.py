@@ -12,10 +12,10 @@ class Topics:
     """Kinds of topics, automatic creation, and limits."""
 
     enable_persistent_topics: Annotated[
-        bool, Key("enablePersistentTopics", FLAG, "Serve persistent topics.")
+        bool, Key("enablePersistentTopics", FLAG, "Serve persistent topics.", dynamic=True)
     ] = True
     enable_non_persistent_topics: Annotated[
-        bool, Key("enableNonPersistentTopics", FLAG, "Serve non-persistent topics.")
+        bool, Key("enableNonPersistentTopics", FLAG, "Serve non-persistent topics.", dynamic=True)
     ] = True
     allow_auto_topic_creation: Annotated[
         bool,
@@ -23,6 +23,7 @@ class Topics:
             "allowAutoTopicCreation",
             FLAG,
             "Producers and consumers create their topic if it does not exist.",
+            dynamic=True,
         ),
     ] = True
     allow_auto_namespace_creation: Annotated[
@@ -40,12 +41,16 @@ class Topics:
             "allowAutoTopicCreationType",
             Choice(TopicType),
             "The type of topics that are created by use.",
+            dynamic=True,
         ),
     ] = TopicType.NON_PARTITIONED
     default_num_partitions: Annotated[
         int,
         Key(
-            "defaultNumPartitions", Integer(1), "Partitions of a partitioned topic created by use."
+            "defaultNumPartitions",
+            Integer(1),
+            "Partitions of a partitioned topic created by use.",
+            dynamic=True,
         ),
     ] = 1
     max_num_partitions_per_partitioned_topic: Annotated[
@@ -54,28 +59,47 @@ class Topics:
             "maxNumPartitionsPerPartitionedTopic",
             Integer(0, 10_000),
             "Most partitions of one topic; 0 is 10000, the largest possible.",
+            dynamic=True,
         ),
     ] = 0
     max_topics_per_namespace: Annotated[
         int,
-        Key("maxTopicsPerNamespace", COUNT, "Most topics of a namespace; 0 is no limit."),
+        Key(
+            "maxTopicsPerNamespace",
+            COUNT,
+            "Most topics of a namespace; 0 is no limit.",
+            dynamic=True,
+        ),
     ] = 0
     max_tenants: Annotated[
         int,
-        Key("maxTenants", COUNT, "Most tenants; 0 is no limit."),
+        Key("maxTenants", COUNT, "Most tenants; 0 is no limit.", dynamic=True),
     ] = 0
     max_namespaces_per_tenant: Annotated[
         int,
-        Key("maxNamespacesPerTenant", COUNT, "Most namespaces of a tenant; 0 is no limit."),
+        Key(
+            "maxNamespacesPerTenant",
+            COUNT,
+            "Most namespaces of a tenant; 0 is no limit.",
+            dynamic=True,
+        ),
     ] = 0
     force_delete_tenant_allowed: Annotated[
         bool,
-        Key("forceDeleteTenantAllowed", FLAG, "Allow tenants to be deleted with their namespaces."),
+        Key(
+            "forceDeleteTenantAllowed",
+            FLAG,
+            "Allow tenants to be deleted with their namespaces.",
+            dynamic=True,
+        ),
     ] = False
     force_delete_namespace_allowed: Annotated[
         bool,
         Key(
-            "forceDeleteNamespaceAllowed", FLAG, "Allow namespaces to be deleted with their topics."
+            "forceDeleteNamespaceAllowed",
+            FLAG,
+            "Allow namespaces to be deleted with their topics.",
+            dynamic=True,
         ),
     ] = False
     broker_delete_inactive_partitioned_topic_metadata_enabled: Annotated[

@@ -5,6 +5,7 @@ from magnetar_broker.server.admin import (
     brokers,
     bundles,
     compaction,
+    configuration,
     lookups,
     messages,
     namespace_properties,
@@ -54,6 +55,7 @@ ROUTES: Table[Handler] = Table(
         *messages.routes(),
         *reading.routes(),
         *backlogs.routes(),
+        *configuration.routes(),
         *brokers.routes(),
     ]
 )

@@ -48,6 +48,8 @@ class Site:
     owners: Owners
     page: Pages
     health: Health
+    shutdown: Callable[[], None] = lambda: None
+    """Begins the graceful stop of the broker, and returns."""
     reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READS))
     """Held while a message is read to be shown: each can be large."""
 

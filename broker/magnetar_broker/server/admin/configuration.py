@@ -1,0 +1,119 @@
+"""The settings of the broker: which are in effect, from where, and changing them at run time."""
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+from magnetar_broker.config import ConfigError, Settings
+from magnetar_broker.config.changes import DYNAMIC
+from magnetar_broker.config.settings import KEYS
+from magnetar_broker.config.values import Key, render
+from magnetar_broker.server.admin.site import Handler, Site, parts_of, serving
+from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.table import Route
+
+logger = logging.getLogger(__name__)
+
+PATH = "/admin/v2/brokers/configuration"
+SECRET = "<secret>"
+
+
+async def dynamic(site: Site, request: Request) -> Response:
+    """The names of the settings that can be changed."""
+    return json_response(sorted(key.name for key in KEYS.values() if key.dynamic))
+
+
+async def changed(site: Site, request: Request) -> Response:
+    """The settings that were changed, with their values as text."""
+    return json_response(serving(site).dynamic.values)
+
+
+async def effective(site: Site, request: Request) -> Response:
+    """All settings with their values in effect, as text."""
+    settings = serving(site).settings
+    return json_response({key.name: _shown(settings, field, key) for field, key in KEYS.items()})
+
+
+async def explained(site: Site, request: Request) -> Response:
+    """All settings with their values in effect, their defaults, and where they were set."""
+    settings = serving(site).settings
+    found = {key.name: _explained(settings, field, key) for field, key in KEYS.items()}
+    return json_response(found)
+
+
+def _shown(settings: Settings, field: str, key: Key) -> str:
+    text = render(getattr(settings, field))
+    return SECRET if key.secret and text else text
+
+
+def _explained(settings: Settings, field: str, key: Key) -> dict[str, Any]:
+    source = settings.origins.get(field, "default")
+    return {
+        "value": _shown(settings, field, key),
+        "default": render(getattr(Settings, field)),
+        "origin": _origin(source),
+        "source": source,
+        "dynamic": key.dynamic,
+    }
+
+
+def _origin(source: str) -> str:
+    """What kind of place a value was set at: file, environment, or one that names itself."""
+    if source in ("default", DYNAMIC, "command line"):
+        return source
+    return "environment" if source.startswith("environment variable ") else "file"
+
+
+async def change(site: Site, request: Request) -> Response:
+    """Change a setting; answered when it is stored and all processes follow it."""
+    name, value = parts_of(request, "name", "value")
+    try:
+        await serving(site).dynamic.set(name, value.strip())
+    except ConfigError as error:
+        raise Refused(412, str(error)) from error
+    return Response()
+
+
+async def restore(site: Site, request: Request) -> Response:
+    """Have a setting as the broker was started with it."""
+    (name,) = parts_of(request, "name")
+    try:
+        await serving(site).dynamic.delete(name)
+    except ConfigError as error:
+        raise Refused(412, str(error)) from error
+    return Response()
+
+
+async def internal(site: Site, request: Request) -> Response:
+    """Where the metadata are: in the data directory, which only this broker can use."""
+    store = f"file://{serving(site).settings.data_dir}"
+    return json_response(
+        {
+            "zookeeperServers": store,
+            "configurationStoreServers": store,
+            "metadataStoreUrl": store,
+            "configurationMetadataStoreUrl": store,
+            "ledgersRootPath": "",
+        }
+    )
+
+
+async def shutdown(site: Site, request: Request) -> Response:
+    """Begin the graceful stop of the whole broker, as SIGTERM does."""
+    logger.info("a request over HTTP asks to stop the broker")
+    site.shutdown()
+    return Response(status=204)
+
+
+def routes() -> Iterator[Route[Handler]]:
+    """The routes that this module answers."""
+    for path in (PATH, f"{PATH}/"):
+        yield Route("GET", path, dynamic)
+    yield Route("GET", f"{PATH}/values", changed)
+    yield Route("GET", f"{PATH}/runtime", effective)
+    yield Route("GET", f"{PATH}/explain", explained)
+    yield Route("POST", f"{PATH}/{{name}}/{{value}}", change)
+    yield Route("DELETE", f"{PATH}/{{name}}", restore)
+    yield Route("POST", "/admin/v2/brokers/shutdown", shutdown)
+    yield Route("GET", "/admin/v2/brokers/internal-configuration", internal)
