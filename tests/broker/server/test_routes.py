@@ -75,4 +75,11 @@ def test_no_two_routes_are_for_the_same_request() -> None:
 def test_everything_that_reaches_other_processes_is_known() -> None:
     asking = {name for name in vars(Owners) if name.startswith("ask")}
     assert {f"owners.{name}" for name in asking} <= BY_USE.keys()
-    assert Site.__annotations__.keys() == {"directory", "owners", "page", "health", "reading"}
+    assert Site.__annotations__.keys() == {
+        "directory",
+        "owners",
+        "page",
+        "health",
+        "reading",
+        "shutdown",
+    }

@@ -9,6 +9,7 @@ from magnetar_broker.config.changes import DYNAMIC
 from magnetar_broker.config.settings import KEYS
 from magnetar_broker.config.values import Key, render
 from magnetar_broker.server.admin.site import Handler, Site, parts_of, serving
+from magnetar_broker.server.http.contract import CONTROLLER, SUPER_USER
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
@@ -109,11 +110,13 @@ async def shutdown(site: Site, request: Request) -> Response:
 def routes() -> Iterator[Route[Handler]]:
     """The routes that this module answers."""
     for path in (PATH, f"{PATH}/"):
-        yield Route("GET", path, dynamic)
-    yield Route("GET", f"{PATH}/values", changed)
-    yield Route("GET", f"{PATH}/runtime", effective)
-    yield Route("GET", f"{PATH}/explain", explained)
-    yield Route("POST", f"{PATH}/{{name}}/{{value}}", change)
-    yield Route("DELETE", f"{PATH}/{{name}}", restore)
-    yield Route("POST", "/admin/v2/brokers/shutdown", shutdown)
-    yield Route("GET", "/admin/v2/brokers/internal-configuration", internal)
+        yield Route("GET", path, SUPER_USER, CONTROLLER, dynamic)
+    yield Route("GET", f"{PATH}/values", SUPER_USER, CONTROLLER, changed)
+    yield Route("GET", f"{PATH}/runtime", SUPER_USER, CONTROLLER, effective)
+    yield Route("GET", f"{PATH}/explain", SUPER_USER, CONTROLLER, explained)
+    yield Route(
+        "POST", f"{PATH}/{{name}}/{{value}}", SUPER_USER, CONTROLLER, change, success=(200,)
+    )
+    yield Route("DELETE", f"{PATH}/{{name}}", SUPER_USER, CONTROLLER, restore, success=(200,))
+    yield Route("POST", "/admin/v2/brokers/shutdown", SUPER_USER, CONTROLLER, shutdown)
+    yield Route("GET", "/admin/v2/brokers/internal-configuration", SUPER_USER, CONTROLLER, internal)
