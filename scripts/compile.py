@@ -40,6 +40,7 @@ HOT = {
         "segment_writer",
     ),
     "storage/magnetar_storage/log": ("cache", "log", "log_state", "offset_set", "ranges"),
+    "broker/magnetar_broker/base": ("traffic",),
     "broker/magnetar_broker/limits": ("topic_limits",),
     "broker/magnetar_broker/publishing": (
         "appender",

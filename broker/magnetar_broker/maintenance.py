@@ -7,6 +7,7 @@ from magnetar_broker.config import Settings
 from magnetar_broker.lifetime.expiry import expire_messages, expire_subscriptions
 from magnetar_broker.lifetime.quotas import enforce_quotas
 from magnetar_broker.lifetime.tidying import tidy
+from magnetar_broker.topic.measuring import close_window
 from magnetar_broker.topic.non_persistent import NonPersistentTopic
 from magnetar_broker.topic.topic import Topic
 from magnetar_storage.log.engine import Engine
@@ -92,7 +93,4 @@ class Maintenance:
         for number, topic in enumerate(self._topics(), 1):
             if number % PAUSE_EVERY == 0:
                 await yield_turn(self._engine.clock)
-            topic.meter.close_window(topic.totals(), seconds)
-            for subscription in topic.subscriptions.values():
-                for consumer in subscription.consumers:
-                    consumer.meter.close_window(consumer.totals(), seconds)
+            close_window(topic, seconds)

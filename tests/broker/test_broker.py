@@ -375,7 +375,7 @@ def test_rates_are_measured() -> None:
     world.publish(topic, b"abc", b"def")
     world.clock.advance(2)
     assert topic.meter.rates == (1.0, 3.0, 1.0, 3.0)
-    assert consumer.meter.rates == (1.0, 3.0, 0.0)
+    assert consumer.meter.rates == (1.0, 3.0, 0.0, 0.0, 0.0)
     world.clock.advance(2)
     assert topic.meter.rates == (0.0, 0.0, 0.0, 0.0)
 

@@ -16,6 +16,10 @@ class Connection(Protocol):
     def address(self) -> str:
         """Host and port of the peer, for people."""
 
+    @property
+    def client_version(self) -> str:
+        """The name and version that the client sent in CONNECT."""
+
     def has_room(self) -> bool:
         """Whether the client keeps up; once it does again, dispatch to its consumers is resumed."""
 

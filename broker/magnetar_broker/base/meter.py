@@ -20,7 +20,7 @@ class Meter:
         """Of the last closed window, in the order of the totals."""
         self._before: Sequence[float] = self.rates
 
-    def close_window(self, totals: Sequence[int], seconds: float) -> None:
+    def close_window(self, totals: Sequence[float], seconds: float) -> None:
         """The window that began at the last call ends now."""
         if totals == self._before:
             self.rates = _none(len(totals))

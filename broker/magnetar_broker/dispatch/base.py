@@ -194,6 +194,10 @@ class Dispatcher(Protocol):
         """Why nothing is delivered at this moment."""
 
     @property
+    def unacked(self) -> int:
+        """Messages sent and not acknowledged; 0 with `exclusive_acks`, where nobody counts them."""
+
+    @property
     def read_offset(self) -> int:
         """The next entry to be delivered for the first time."""
 

@@ -6,10 +6,12 @@ from typing import Protocol
 
 from magnetar_broker.base.connection import Connection
 from magnetar_broker.base.meter import Meter
+from magnetar_broker.base.traffic import Traffic
 from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.dispatch.throttle import Throttle
 from magnetar_proto.acks import Ack
+from magnetar_proto.chunks import chunks_among
 from magnetar_proto.deliveries import encode_message
 from magnetar_proto.ids import MessageId
 from magnetar_storage.errors import StorageError
@@ -57,6 +59,22 @@ class Backlog:
     def without_delayed(self) -> int:
         """Messages that have been delivered or could be now."""
         return self.messages - self.delayed
+
+
+Counters = tuple[int, int, int, float, int]
+"""Messages and bytes sent, messages redelivered, messages acknowledged, chunks sent."""
+NO_COUNTERS: Counters = (0, 0, 0, 0.0, 0)
+
+
+def added(one: Counters, other: Counters) -> Counters:
+    """The sums of counters of two consumers."""
+    return (
+        one[0] + other[0],
+        one[1] + other[1],
+        one[2] + other[2],
+        one[3] + other[3],
+        one[4] + other[4],
+    )
 
 
 class CompactedSource(Protocol):
@@ -142,7 +160,7 @@ class Consumer:
         name: str,
         priority: int,
         epoch: int,
-        connected_ms: int,
+        traffic: Traffic,
         key_shared: KeySharedMeta | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> None:
@@ -166,19 +184,52 @@ class Consumer:
         self.lost = False
         """Whether it was closed because its connection ended."""
         self.messages_out = self.bytes_out = 0
-        self.messages_redelivered = 0
-        self.connected_ms = connected_ms
+        self.entries_out = 0
+        self.messages_redelivered = self.chunks_out = 0
+        self.messages_acked = 0.0
+        """Exact on Shared and Key_Shared.  With other types nothing is kept for each entry, and an
+        entry counts as many messages as the mean of those that the consumer was sent."""
+        self.connected_ms = traffic.now_ms()
+        self.sent_ms = self.acked_ms = self.flow_ms = 0
+        """When messages were last sent to it, acknowledged by it, and asked for by it; or 0."""
+        self.first_sent_ms = self.first_flow_ms = 0
+        self.traffic = traffic
         self.key_shared = key_shared or KeySharedMeta()
         self.metadata = metadata or {}
         self.takes_any_schema = False
         """Whether it subscribed with AUTO_CONSUME, that is without a schema of its own."""
         self.compacted: CompactedSource | None = None
         """Where entries below the compaction horizon are read, if it reads compacted."""
-        self.meter = Meter(3)
+        self.meter = Meter(5)
 
-    def totals(self) -> tuple[int, int, int]:
-        """Messages and bytes sent, messages redelivered: for `meter`."""
-        return (self.messages_out, self.bytes_out, self.messages_redelivered)
+    def totals(self) -> Counters:
+        """What `meter` measures."""
+        return (
+            self.messages_out,
+            self.bytes_out,
+            self.messages_redelivered,
+            self.messages_acked,
+            self.chunks_out,
+        )
+
+    def flow(self, permits: int) -> None:
+        """It asks for so many messages more."""
+        self.permits += permits
+        self.flow_ms = self.traffic.now_ms()
+        if not self.first_flow_ms:
+            self.first_flow_ms = self.flow_ms
+
+    def acked(self, messages: float) -> int:
+        """It acknowledged so many messages; returns the time."""
+        self.messages_acked += messages
+        self.acked_ms = self.traffic.now_ms()
+        return self.acked_ms
+
+    def messages_of(self, entries: int) -> float:
+        """About how many messages so many of the entries have that it was sent."""
+        if not self.entries_out:
+            return entries
+        return entries * self.messages_out / self.entries_out
 
     def can_take(self) -> bool:
         """Whether a message may be sent now."""
@@ -195,7 +246,7 @@ class Consumer:
         """Send consecutive whole entries with redelivery count 0."""
         buffers, size, payload_bytes = frames.of(self.id, self.epoch, ledger, first_entry, payloads)
         self.connection.send_all(buffers, size)
-        self._count(len(payloads), messages, payload_bytes)
+        self._count(payloads, messages, payload_bytes)
 
     def give_scattered(
         self,
@@ -208,7 +259,7 @@ class Consumer:
         """Send whole entries of one ledger, ascending, with redelivery count 0 and no epoch."""
         buffers, size, payload_bytes = frames.scattered(self.id, ledger, entries, payloads)
         self.connection.send_all(buffers, size)
-        self._count(len(payloads), messages, payload_bytes)
+        self._count(payloads, messages, payload_bytes)
 
     def give_entry(
         self,
@@ -226,16 +277,23 @@ class Consumer:
             self.id, ledger, entry, partition, payload, redelivery_count, ack_set, epoch
         )
         self.connection.send_all([head, payload], len(head) + len(payload))
-        self._count(1, messages, len(payload))
+        self._count((payload,), messages, len(payload))
         if redelivery_count:
             self.messages_redelivered += messages
 
-    def _count(self, entries: int, messages: int, payload_bytes: int) -> None:
+    def _count(self, payloads: Sequence[bytes], messages: int, payload_bytes: int) -> None:
+        entries, traffic = len(payloads), self.traffic
         if self.throttle is not None:
             self.throttle.count(entries, messages, payload_bytes)
         self.permits -= messages
         self.messages_out += messages
         self.bytes_out += payload_bytes
+        self.entries_out += entries
+        if traffic.chunked:
+            self.chunks_out += len(chunks_among(payloads))
+        self.sent_ms = traffic.now_ms()
+        if not self.first_sent_ms:
+            self.first_sent_ms = self.sent_ms
 
     def reached_end(self) -> None:
         """Send REACHED_END_OF_TOPIC once: the topic is terminated, everything is acknowledged."""

@@ -68,6 +68,11 @@ class ManyActive(ABC):
         """Drop everything that waits: delivery starts again at the cursor."""
 
     @property
+    def unacked(self) -> int:
+        """Messages sent and not acknowledged."""
+        return self._unacked.unacked
+
+    @property
     @abstractmethod
     def in_replay(self) -> int:
         """Entries below `read_offset` that wait to be delivered."""

@@ -1,5 +1,6 @@
 """Applies dispatch rates to one subscription: the dispatcher asks it before each run."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from magnetar_broker.rates.rate_limit import RateLimit
@@ -9,10 +10,26 @@ CAUGHT_UP_ENTRIES = 1000
 """A subscription with no more entries left to deliver counts as caught up."""
 
 
+class ThrottleEvents:
+    """How often the delivery of one subscription began to wait for a rate."""
+
+    __slots__ = ("bytes", "messages")
+
+    def __init__(self) -> None:
+        self.messages: Counter[str] = Counter()
+        """For a rate of messages, by the rate's scope."""
+        self.bytes: Counter[str] = Counter()
+
+    def count(self, limit: RateLimit) -> None:
+        """It waits for this limit from now on."""
+        kind = self.messages if limit.lacks_messages else self.bytes
+        kind[limit.scope] += 1
+
+
 class Throttle:
     """Several rates, which other subscriptions may share; delivery waits for all of them."""
 
-    __slots__ = ("_behind", "_by_entries", "_resume", "limits")
+    __slots__ = ("_behind", "_by_entries", "_resume", "events", "limits")
 
     def __init__(
         self,
@@ -20,16 +37,19 @@ class Throttle:
         resume: Callable[[], None],
         by_entries: bool = False,
         behind: Callable[[], int] | None = None,
+        events: ThrottleEvents | None = None,
     ) -> None:
         """`resume` is called when delivery may continue.
 
         `by_entries`: a batch counts as one message.  `behind` is the number of entries left to
         deliver; if it is given, the rates do not apply while the subscription is caught up.
+        `events` are those counted so far.
         """
         self.limits = tuple(limits)
         self._resume = resume
         self._by_entries = by_entries
         self._behind = behind
+        self.events = events or ThrottleEvents()
 
     @property
     def is_spent(self) -> bool:
@@ -44,6 +64,8 @@ class Throttle:
             return True
         for limit in self.limits:
             if not limit.admits(self):
+                if not limit.has_waiter(self):
+                    self.events.count(limit)
                 limit.wait(self, self._resume)
                 return False
         return True

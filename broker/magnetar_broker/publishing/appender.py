@@ -6,12 +6,14 @@ log when the run is durable).  This module is compiled: its coroutine handles no
 
 from collections.abc import Callable
 
+from magnetar_broker.base.traffic import Traffic
 from magnetar_broker.delays.topic_delays import TopicDelays
 from magnetar_broker.publishing.deduplication import Deduplication
 from magnetar_broker.publishing.first_segment import start_writing
-from magnetar_broker.publishing.producer import RunSink, Sends
+from magnetar_broker.publishing.producer import Producer, RunSink, Sends
 from magnetar_broker.publishing.throttling import throttle
 from magnetar_broker.rates.rate_limit import RateLimit
+from magnetar_proto.chunks import chunks_among
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log.log import Log
 from magnetar_storage.world.runtime import Promise
@@ -28,9 +30,12 @@ class Appender(RunSink):
         "_failed",
         "_held",
         "_log",
+        "_traffic",
         "_wake",
         "bytes_in",
+        "chunks_in",
         "ended",
+        "last_ms",
         "messages_in",
         "rate_limits",
     )
@@ -42,6 +47,7 @@ class Appender(RunSink):
         deduplication: Deduplication,
         wake: Callable[[], None],
         failed: Callable[[BaseException], None],
+        traffic: Traffic,
     ) -> None:
         """`wake` is called when there is something new to deliver, `failed` when the log failed."""
         self._log = log
@@ -50,6 +56,7 @@ class Appender(RunSink):
         self._deduplicating = deduplication.state
         self._wake = wake
         self._failed = failed
+        self._traffic = traffic
         self._beginning: list[Promise] = []
         """Settled, and forgotten, when no run waits for the first segment any more."""
         self._held: list[Sends] | None = []
@@ -60,7 +67,9 @@ class Appender(RunSink):
         """The limits of publishing that are in effect."""
         self.messages_in = 0
         """Published since the topic was loaded, copies apart."""
-        self.bytes_in = 0
+        self.bytes_in = self.chunks_in = 0
+        self.last_ms = 0
+        """When the last message was published; 0 if none was since the topic was loaded."""
 
     def append(self, sends: Sends) -> None:
         """Take a run; it is answered when it is durable, or has failed."""
@@ -97,9 +106,21 @@ class Appender(RunSink):
         sends.answer(sends.receipts())
         if self._deduplicating.watching:
             self._deduplication.stored(sends)
-        self.messages_in += counts[0] if len(counts) == 1 else sum(counts)
+        messages = counts[0] if len(counts) == 1 else sum(counts)
+        self.messages_in += messages
         self.bytes_in += sends.size
+        producer = sends.producer
+        producer.messages_in += messages
+        producer.bytes_in += sends.size
+        if sends.chunked:
+            self._count_chunks(producer, len(chunks_among(payloads)))
+        self.last_ms = self._traffic.now_ms()
         self._wake()
+
+    def _count_chunks(self, producer: Producer, chunks: int) -> None:
+        self._traffic.chunked = True
+        self.chunks_in += chunks
+        producer.chunks_in += chunks
 
     def end(self) -> None:
         """Append nothing more: runs that wait, and later ones, are answered without receipts."""

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from magnetar_broker.base.connection import Connection
 from magnetar_broker.base.errors import BrokerError
+from magnetar_broker.base.meter import Meter
 from magnetar_broker.publishing.access import SHARED, Claim
 from magnetar_proto.entries import COPY_LIMIT
 from magnetar_proto.sends import Receipts, encode_receipts
@@ -143,7 +144,11 @@ class Producer:
     """Checked and named; once it is `ready`, its runs go to the topic as they come."""
 
     def __init__(
-        self, connection: Connection, registry: ProducerRegistry, request: ProducerRequest
+        self,
+        connection: Connection,
+        registry: ProducerRegistry,
+        request: ProducerRequest,
+        connected_ms: int,
     ) -> None:
         self.connection = connection
         # Attributes of the connection that every run needs.
@@ -173,11 +178,19 @@ class Producer:
         self.closed = False
         self.pending = 0
         """Published entries that are not answered."""
+        self.messages_in = self.bytes_in = self.chunks_in = 0
+        """Published; chunks are counted as messages, too."""
+        self.connected_ms = connected_ms
+        self.meter = Meter(3)
         self.sink = registry.sink
         self._registry = registry
         self._published = 0
         self._waiting: list[tuple[int, Callable[[], None]]] = []
         """Calls to make when so many of the published entries are answered."""
+
+    def totals(self) -> tuple[int, int, int]:
+        """What `meter` measures: messages and bytes published, and chunks."""
+        return self.messages_in, self.bytes_in, self.chunks_in
 
     def publish(self, sends: Sends) -> None:
         """Hand a run to the topic, which answers it."""

@@ -122,7 +122,7 @@ class Producers:
         the topic itself, such as `TopicTerminated`.
         """
         await self._admission.prepare()
-        producer = Producer(connection, self, request)
+        producer = Producer(connection, self, request, self._clock.now_ms())
         await self._enter(producer)
         return producer
 

@@ -88,6 +88,13 @@ class RateLimit:
         messages = 0 if self._messages is None else self._messages.wait_ms(now_ms)
         return max(messages, 0 if self._bytes is None else self._bytes.wait_ms(now_ms))
 
+    @property
+    def lacks_messages(self) -> bool:
+        """Whether those who wait do so for the limit of messages, and not for that of bytes."""
+        if self._messages is None:
+            return False
+        return self._bytes is None or self._messages.wait_ms(self._clock.now_ms()) > 0
+
     def admits(self, waiter: object) -> bool:
         """Whether there is no debt, and no other waiter is before `waiter`."""
         if self._more is not None:

@@ -213,6 +213,8 @@ def _fill_in(answer: pb.CommandConsumerStatsResponse, consumer: Consumer) -> Non
         answer.msgRateOut,
         answer.msgThroughputOut,
         answer.msgRateRedeliver,
+        answer.messageAckRate,
+        _,
     ) = consumer.meter.rates
 
 

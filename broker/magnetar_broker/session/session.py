@@ -108,7 +108,7 @@ class Session:
         """Whether the peer is another process's `relay`, which serves the client."""
         self.connected = False
         self.protocol_version = 0
-        self._client_version = ""
+        self.client_version = ""
         self._names_process = False
         self._outbox = outbox
         self._handlers = handlers
@@ -255,7 +255,7 @@ class Session:
     def accept(self, command: pb.CommandConnect, own_version: int) -> None:
         """The client was accepted: frames of the full size are allowed from now on."""
         self.connected = True
-        self._client_version = command.client_version
+        self.client_version = command.client_version
         self._names_process = bool(command.proxy_to_broker_url)
         self.protocol_version = min(own_version, command.protocol_version)
         self._decoder.max_frame = self.broker.settings.max_message_size + FRAME_PADDING
@@ -311,7 +311,7 @@ class Session:
         Clients in C++, Python, Node.js and Go close the connection at a command that they do not
         know, so they are not notified.
         """
-        if self._client_version.startswith(KNOWS_END_OF_TOPIC):
+        if self.client_version.startswith(KNOWS_END_OF_TOPIC):
             self.reply(pb.CommandReachedEndOfTopic(consumer_id=consumer_id))
 
     def close_producer(self, producer_id: int, new_owner: str = "") -> None:

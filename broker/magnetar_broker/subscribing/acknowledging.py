@@ -26,28 +26,29 @@ class Acknowledger:
         dispatcher: Dispatcher,
         consumer: Consumer,
         ids: list[tuple[int, int, tuple[int, ...]]],
-    ) -> None:
+    ) -> int:
         """Acknowledge single positions: (ledger, entry, ack set); an empty set is the whole entry.
 
+        Returns how many whole entries that were.
         `dispatcher` is the subscription's present one: it learns what is not pending any more.
         """
         # Whole entries of one ledger, as nearly all are, are translated to offsets together.
-        at_ledger, entries = -1, list[int]()
+        acked, at_ledger, entries = 0, -1, list[int]()
         for ledger, entry, ack_set in ids:
             if ack_set:
                 self._ack_batch(dispatcher, consumer, ledger, entry, ack_set)
             elif ledger == at_ledger:
                 entries.append(entry)
             else:
-                self._ack_whole(dispatcher, consumer, at_ledger, entries)
+                acked += self._ack_whole(dispatcher, consumer, at_ledger, entries)
                 at_ledger, entries = ledger, [entry]
-        self._ack_whole(dispatcher, consumer, at_ledger, entries)
+        return acked + self._ack_whole(dispatcher, consumer, at_ledger, entries)
 
     def _ack_whole(
         self, dispatcher: Dispatcher, consumer: Consumer, ledger: int, entries: list[int]
-    ) -> None:
+    ) -> int:
         if not entries:
-            return
+            return 0
         run = range(entries[0], entries[0] + len(entries))
         # A contiguous run, the usual case, is one range for log and cursor, whatever its length.
         if entries[-1] == run[-1] and entries == list(run):
@@ -58,6 +59,7 @@ class Acknowledger:
             self._cursor.ack_scattered(offsets)
         if offsets:
             dispatcher.acked_whole(consumer, offsets)
+        return len(offsets)
 
     def _ack_batch(
         self,
@@ -80,18 +82,28 @@ class Acknowledger:
         left = self._cursor.partial.get(offset, 0).bit_count()
         dispatcher.acked(consumer, offset, left)
 
-    def ack_up_to(self, ledger: int, entry: int, ack_set: tuple[int, ...]) -> None:
+    def ack_up_to(self, ledger: int, entry: int, ack_set: tuple[int, ...]) -> int:
         """Acknowledge everything up to an entry, of which `ack_set` are the messages still wanted.
 
+        Returns how many whole entries that were, those acknowledged before apart.
         Only for dispatchers with `exclusive_acks`: they hold nothing per entry.
         """
         offset = self._log.offset_of(ledger, entry)
         if offset is None:
-            return
+            return 0
         if not ack_set:
+            entries = self._entries_up_to(offset)
             self._cursor.ack_up_to(offset)
-            return
+            return entries
+        entries = self._entries_up_to(offset - 1)
         self._cursor.ack_up_to(offset - 1)  # everything before the batch, then part of it
         mask = unacked_mask(self._log, offset, ack_set) if self._batch_indexes else None
         if mask is not None:
             self._cursor.ack_batch(offset, mask)
+        return entries
+
+    def _entries_up_to(self, offset: int) -> int:
+        """How many entries up to this one are not acknowledged."""
+        first, acked = self._cursor.mark_delete + 1, self._cursor.acked
+        entries = max(offset + 1 - first, 0)
+        return entries - acked.count(first, offset + 1) if entries and acked else entries

@@ -36,7 +36,7 @@ async def expire_before(subscription: Subscription, offset: int) -> int:
     messages = await skip_runs(subscription, [range(offset)])
     if messages:
         subscription.messages_expired += messages
-        subscription.last_expired_ms = subscription.topic.log.engine.clock.now_ms()
+        subscription.last_expired_ms = subscription.topic.traffic.now_ms()
     return messages
 
 

@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from magnetar_broker.base.traffic import Traffic
 from magnetar_broker.compaction.topic_compaction import TopicCompaction
 from magnetar_broker.dispatch.base import Delays
 from magnetar_broker.dispatch.frames import FrameCache
@@ -29,6 +30,7 @@ class SubscribedTopic(Protocol):
     limits: TopicLimits
     shared_limits: SharedLimits
     idleness: Idleness | None
+    traffic: Traffic
     rates: TopicRates | None
 
     @property

@@ -5,15 +5,22 @@ from dataclasses import replace
 from functools import partial
 
 from magnetar_broker.base.errors import UnknownTrouble
+from magnetar_broker.base.meter import Meter
 from magnetar_broker.base.waiters import Waiters
 from magnetar_broker.dispatch.base import Dispatcher, Stream
 from magnetar_broker.dispatch.compacted import CompactedReading, Start
-from magnetar_broker.dispatch.consumer import Backlog, Consumer, SubscribeRequest
+from magnetar_broker.dispatch.consumer import (
+    NO_COUNTERS,
+    Backlog,
+    Consumer,
+    SubscribeRequest,
+    added,
+)
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.dispatch.key_shared import KeyShared
 from magnetar_broker.dispatch.shared import Shared
 from magnetar_broker.dispatch.single_active import SingleActive
-from magnetar_broker.dispatch.throttle import Throttle
+from magnetar_broker.dispatch.throttle import Throttle, ThrottleEvents
 from magnetar_broker.subscribing.acknowledging import Acknowledger
 from magnetar_broker.subscribing.backlog import BacklogCounter
 from magnetar_broker.subscribing.consumer_group import EXCLUSIVE, ConsumerGroup
@@ -60,6 +67,8 @@ class Subscription:
         self.counter = BacklogCounter(topic.log, cursor)
         self.consumers = ConsumerGroup(name, topic.limits.max_consumers_per_subscription)
         self.type: int = EXCLUSIVE
+        self.throttled: ThrottleEvents | None = None
+        """How often delivery waited for dispatch rates; None if there never were any."""
         self._stream = Stream(
             topic.name,
             topic.log,
@@ -77,7 +86,12 @@ class Subscription:
         """How many consumers have joined so far."""
         self._acknowledger = Acknowledger(topic.log, cursor, topic.limits.batch_index_acks)
         self._ended = ended
-        self._messages_out = self._bytes_out = 0  # sent to consumers that have left
+        self.meter = Meter(6)
+        self.acked_ms = self.sent_ms = self.flow_ms = 0
+        """When messages were last acknowledged, sent and asked for; 0 if they were not yet."""
+        self.advanced_ms = 0
+        """When the mark-delete position last advanced by an acknowledgement; 0 if not yet."""
+        self._left = NO_COUNTERS  # of consumers that have left
         self._moving: Waiters | None = None  # for the end of the seek that runs
         self._compacted: CompactedReading | None = None
 
@@ -98,8 +112,12 @@ class Subscription:
         limits = rates.of_subscription(self.name, before.limits if before else ())
         if not limits:
             return None
+        if self.throttled is None:
+            self.throttled = ThrottleEvents()
         behind = None if self.topic.limits.throttle_caught_up else self._entries_behind
-        return Throttle(limits, self.wake, self.topic.limits.throttle_entries, behind)
+        return Throttle(
+            limits, self.wake, self.topic.limits.throttle_entries, behind, self.throttled
+        )
 
     def _entries_behind(self) -> int:
         return self.topic.log.end - self.dispatcher.read_offset
@@ -158,8 +176,8 @@ class Subscription:
         if consumer.lost and self.topic.limits.count_lost_as_redelivery:
             self.cursor.count_redelivery(list(consumer.pending))
             self._write_soon()
-        self._messages_out += consumer.messages_out
-        self._bytes_out += consumer.bytes_out
+        self._left = added(self._left, consumer.totals())
+        self.sent_ms = max(self.sent_ms, consumer.sent_ms)
         self.dispatcher.remove(consumer)
         self._end_if_unused()
 
@@ -187,7 +205,8 @@ class Subscription:
 
     def flow(self, consumer: Consumer, permits: int) -> None:
         """Add permits: so many messages more may be sent to the consumer."""
-        consumer.permits += permits
+        consumer.flow(permits)
+        self.flow_ms = consumer.flow_ms
         self.dispatcher.dispatch()
         if self.topic.log.terminated:
             self.notify_end()
@@ -202,10 +221,18 @@ class Subscription:
         Positions that the log does not have are ignored, and so is a cumulative ACK on Shared and
         Key_Shared, where it means nothing.
         """
+        before, entries = self.cursor.mark_delete, 0
+        unacked = self.dispatcher.unacked
         if ack.ack_type == INDIVIDUAL:
-            self._acknowledger.ack_each(self.dispatcher, consumer, ack.message_ids)
+            entries = self._acknowledger.ack_each(self.dispatcher, consumer, ack.message_ids)
         elif self.dispatcher.exclusive_acks and len(ack.message_ids) == 1:
-            self._acknowledger.ack_up_to(*ack.message_ids[0])
+            entries = self._acknowledger.ack_up_to(*ack.message_ids[0])
+        # Where each entry's messages are known they are counted, also those of parts of a batch.
+        counted = not self.dispatcher.exclusive_acks
+        messages = unacked - self.dispatcher.unacked if counted else consumer.messages_of(entries)
+        self.acked_ms = consumer.acked(messages)
+        if self.cursor.mark_delete > before:
+            self.advanced_ms = self.acked_ms
         if isinstance(self.cursor, DurableCursor):
             self.topic.cursors.changed(self.cursor, done)
         elif done is not None:
@@ -349,11 +376,18 @@ class Subscription:
 
     def sent(self) -> tuple[int, int]:
         """Messages and bytes sent to its consumers so far."""
-        messages, size = self._messages_out, self._bytes_out
+        messages, size, *_ = self._left
         for consumer in self.consumers:
             messages += consumer.messages_out
             size += consumer.bytes_out
         return messages, size
+
+    def totals(self) -> tuple[float, ...]:
+        """What `meter` measures: what a consumer's does, and messages that have expired."""
+        totals = self._left
+        for consumer in self.consumers:
+            totals = added(totals, consumer.totals())
+        return (*totals, self.messages_expired)
 
     async def backlog(self) -> Backlog:
         """What is not acknowledged, exactly, whether batched or not.

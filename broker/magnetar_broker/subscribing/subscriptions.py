@@ -89,7 +89,7 @@ class Subscriptions(Mapping[str, Subscription]):
             request.consumer_name,
             request.priority,
             request.epoch if subscription.dispatcher.exclusive_acks else -1,
-            self._topic.log.engine.clock.now_ms(),
+            self._topic.traffic,
             request.key_shared,
             request.metadata,
         )

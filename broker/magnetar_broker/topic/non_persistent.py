@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from magnetar_broker.base.errors import NotReady
 from magnetar_broker.base.meter import Meter
+from magnetar_broker.base.traffic import Traffic
 from magnetar_broker.limits.shared_limits import SharedLimits
 from magnetar_broker.limits.topic_limits import TopicLimits, limits_of
 from magnetar_broker.limits.topic_rates import topic_rates
@@ -58,11 +59,12 @@ class NonPersistentTopic:
         self.policies = policies
         self.closed = False
         self.meter = Meter(4)
+        self.traffic = Traffic(clock)
         self.rates = topic_rates(name, policies, shared.rates, self.meter, clock)
         self.subscriptions = NonPersistentSubscriptions(
-            name, self.limits, self.rates, clock, self.check_open
+            name, self.limits, self.rates, self.traffic, self.check_open
         )
-        self.appender = NonPersistentAppender(self.subscriptions)
+        self.appender = NonPersistentAppender(self.subscriptions, self.traffic)
         admission = NonPersistentAdmission(self.check_open)
         self.producers = Producers(name, clock, tasks, admission, self.appender)
         self._clock = clock

@@ -3,23 +3,36 @@
 Apart from the topic because it is compiled, as every `RunSink` is.
 """
 
+from magnetar_broker.base.traffic import Traffic
 from magnetar_broker.publishing.producer import RunSink, Sends
 from magnetar_broker.publishing.throttling import throttle
 from magnetar_broker.rates.rate_limit import RateLimit
 from magnetar_broker.topic.non_persistent_subscriptions import NonPersistentSubscriptions
+from magnetar_proto.chunks import chunks_among
 from magnetar_proto.sends import encode_receipts
 
 
 class NonPersistentAppender(RunSink):
     """In the place of an `Appender`: gives runs to the subscriptions instead of a log."""
 
-    __slots__ = ("_subscriptions", "bytes_in", "messages_in", "rate_limits")
+    __slots__ = (
+        "_subscriptions",
+        "_traffic",
+        "bytes_in",
+        "chunks_in",
+        "last_ms",
+        "messages_in",
+        "rate_limits",
+    )
 
-    def __init__(self, subscriptions: NonPersistentSubscriptions) -> None:
+    def __init__(self, subscriptions: NonPersistentSubscriptions, traffic: Traffic) -> None:
         self._subscriptions = subscriptions
+        self._traffic = traffic
         self.rate_limits: tuple[RateLimit, ...] = ()
         """The limits of publishing that are in effect."""
-        self.messages_in = self.bytes_in = 0
+        self.messages_in = self.bytes_in = self.chunks_in = 0
+        self.last_ms = 0
+        """When the last message was published; 0 if none was since the topic was loaded."""
 
     def append(self, sends: Sends) -> None:
         """Give every subscription its copy, and answer."""
@@ -29,10 +42,22 @@ class NonPersistentAppender(RunSink):
         for payload, messages in zip(sends.payloads, sends.counts, strict=True):
             for subscription in subscriptions:
                 subscription.give(payload, messages)
-        self.messages_in += sum(sends.counts)
-        self.bytes_in += sends.size
+        self._count(sends)
         ids = zip(sends.sequence_ids, sends.highest_ids, strict=True)
         producer_id = sends.producer.id
         sends.answer(
             b"".join(encode_receipts(producer_id, (low,), (high,), 0, 0) for low, high in ids)
         )
+
+    def _count(self, sends: Sends) -> None:
+        messages, producer = sum(sends.counts), sends.producer
+        self.messages_in += messages
+        self.bytes_in += sends.size
+        producer.messages_in += messages
+        producer.bytes_in += sends.size
+        if sends.chunked:
+            chunks = len(chunks_among(sends.payloads))
+            self._traffic.chunked = True
+            self.chunks_in += chunks
+            producer.chunks_in += chunks
+        self.last_ms = self._traffic.now_ms()

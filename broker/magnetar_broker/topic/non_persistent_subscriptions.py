@@ -7,7 +7,15 @@ from collections.abc import Callable, Iterator, Mapping
 
 from magnetar_broker.base.connection import Connection
 from magnetar_broker.base.errors import UnknownTrouble
-from magnetar_broker.dispatch.consumer import Backlog, Consumer, SubscribeRequest
+from magnetar_broker.base.meter import Meter
+from magnetar_broker.base.traffic import Traffic
+from magnetar_broker.dispatch.consumer import (
+    NO_COUNTERS,
+    Backlog,
+    Consumer,
+    SubscribeRequest,
+    added,
+)
 from magnetar_broker.dispatch.key_selection import KeySharedMeta, SlotOwners
 from magnetar_broker.dispatch.key_shared import slot_owners
 from magnetar_broker.dispatch.selection import RoundRobin, pick_active
@@ -19,7 +27,7 @@ from magnetar_proto.acks import Ack
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
 from magnetar_proto.sticky_key import sticky_key
-from magnetar_storage.world.runtime import Clock, Done
+from magnetar_storage.world.runtime import Done
 
 FAILOVER, KEY_SHARED = pb.CommandSubscribe.Failover, pb.CommandSubscribe.Key_Shared
 
@@ -32,6 +40,10 @@ class NonPersistentSubscription:
         self.type: int = EXCLUSIVE
         self.consumers = ConsumerGroup(name, siblings.limits.max_consumers_per_subscription)
         self.messages_dropped = 0
+        self.meter = Meter(6)
+        self.flow_ms = self.sent_ms = 0
+        """When messages were last asked for and sent; 0 if they were not yet."""
+        self._left = NO_COUNTERS  # of consumers that have left
         self._siblings = siblings
         self._topic = siblings.topic
         self._turns: RoundRobin[Consumer] = RoundRobin()
@@ -67,6 +79,8 @@ class NonPersistentSubscription:
     def remove_consumer(self, consumer: Consumer) -> None:
         """A consumer left."""
         self.consumers.remove(consumer)
+        self._left = added(self._left, consumer.totals())
+        self.sent_ms = max(self.sent_ms, consumer.sent_ms)
         self._turns.remove(consumer)
         if self.type == KEY_SHARED and self._slots is not None:
             self._slots.remove(consumer)
@@ -96,7 +110,15 @@ class NonPersistentSubscription:
 
     def flow(self, consumer: Consumer, permits: int) -> None:
         """Add permits: the consumer can take so many messages more."""
-        consumer.permits += permits
+        consumer.flow(permits)
+        self.flow_ms = consumer.flow_ms
+
+    def totals(self) -> tuple[float, ...]:
+        """What `meter` measures: what a consumer's does, and messages that were dropped."""
+        totals = self._left
+        for consumer in self.consumers:
+            totals = added(totals, consumer.totals())
+        return (*totals, self.messages_dropped)
 
     def wake(self) -> None:
         """Does nothing: no message waits here."""
@@ -144,7 +166,7 @@ class NonPersistentSubscriptions(Mapping[str, NonPersistentSubscription]):
         topic: TopicName,
         limits: TopicLimits,
         rates: TopicRates | None,
-        clock: Clock,
+        traffic: Traffic,
         check_open: Callable[[], None],
     ) -> None:
         """`check_open` raises `NotReady` once the topic is being closed."""
@@ -152,7 +174,7 @@ class NonPersistentSubscriptions(Mapping[str, NonPersistentSubscription]):
         self.limits = limits
         self.rates = rates
         self.messages_out = self.bytes_out = 0
-        self._clock = clock
+        self._traffic = traffic
         self._check_open = check_open
         self._by_name: dict[str, NonPersistentSubscription] = {}
 
@@ -196,7 +218,7 @@ class NonPersistentSubscriptions(Mapping[str, NonPersistentSubscription]):
             request.consumer_name,
             request.priority,
             request.epoch,
-            self._clock.now_ms(),
+            self._traffic,
             request.key_shared,
             request.metadata,
         )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from magnetar_broker.base.errors import NotReady
 from magnetar_broker.base.metadata_keys import topic_key
 from magnetar_broker.base.meter import Meter
+from magnetar_broker.base.traffic import Traffic
 from magnetar_broker.compaction.topic_compaction import CompactionFigures, TopicCompaction
 from magnetar_broker.delays.topic_delays import TopicDelays
 from magnetar_broker.dispatch.consumer import Backlog
@@ -76,6 +77,7 @@ class Topic:
         self._finishing = False
         self._dropped = dropped
         self.meter = Meter(4)
+        self.traffic = Traffic(clock)
         self.rates = topic_rates(name, policies, shared.rates, self.meter, clock)
         self.idleness = Idleness.stored(cursors)
         self._compaction: TopicCompaction | None = None
@@ -86,7 +88,12 @@ class Topic:
         # Publishing
         self.deduplication = Deduplication(entries, cursors, sequences, limits.deduplication)
         self.appender = Appender(
-            entries, delays, self.deduplication, self._delivery.wake, self.drop
+            entries,
+            delays,
+            self.deduplication,
+            self._delivery.wake,
+            self.drop,
+            self.traffic,
         )
         admission = Admission(name, entries, self.deduplication, self.appender, self.check_open)
         self.producers = Producers(name, clock, tasks, admission, self.appender)

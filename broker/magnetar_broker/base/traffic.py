@@ -1,0 +1,25 @@
+"""What the traffic of one topic leaves behind for its statistics, besides counters.
+
+Apart from `meter.py` because it is compiled: it is asked once for every run and acknowledgement.
+"""
+
+from magnetar_storage.world.runtime import Clock
+
+
+class Traffic:
+    """One per loaded topic; its producers, subscriptions and consumers share it."""
+
+    __slots__ = ("_clock", "chunked", "fresh")
+
+    def __init__(self, clock: Clock) -> None:
+        self.fresh = False
+        """Whether a counter may have changed since the last window of the rates was closed, or a
+        rate is not 0.  The rates of a topic without it need no work."""
+        self.chunked = False
+        """Whether the topic has had a chunk since it was loaded: only then are chunks counted."""
+        self._clock = clock
+
+    def now_ms(self) -> int:
+        """The time of something that is counted, which is part of the next rates."""
+        self.fresh = True
+        return self._clock.now_ms()

@@ -1,0 +1,76 @@
+"""The rates of a topic, its producers, subscriptions and consumers.
+
+Whoever counts something only adds to a counter.  A rate is the growth of a counter in the last
+window of `statsUpdateFrequencyInSecs`; a topic without traffic costs one test a window.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from magnetar_broker.base.meter import Meter
+from magnetar_broker.subscribing.subscription import Subscription
+from magnetar_broker.topic.loaded_topics import AnyTopic
+from magnetar_broker.topic.non_persistent_subscriptions import NonPersistentSubscription
+
+AnySubscription = Subscription | NonPersistentSubscription
+
+
+class Measured(Protocol):
+    """Has counters, and a meter for them."""
+
+    meter: Meter
+
+    def totals(self) -> tuple[float, ...]:
+        """The counters since it exists."""
+
+
+def close_window(topic: AnyTopic, seconds: float) -> None:
+    """A window of so many seconds ends now: set all rates of a topic."""
+    if not topic.traffic.fresh:
+        return
+    is_moving = False
+    for one in (topic, *_parts(topic)):
+        one.meter.close_window(one.totals(), seconds)
+        is_moving = is_moving or any(one.meter.rates)
+    # Rates that are not 0 now must become so at the end of the next window.
+    topic.traffic.fresh = is_moving
+
+
+def _parts(topic: AnyTopic) -> Iterator[Measured]:
+    yield from topic.producers
+    for subscription in topic.subscriptions.values():
+        yield subscription
+        yield from subscription.consumers
+
+
+class Publishing(NamedTuple):
+    """Rates a second of a producer."""
+
+    messages: float = 0.0
+    bytes: float = 0.0
+    chunks: float = 0.0
+
+
+class Consuming(NamedTuple):
+    """Rates a second of a consumer or a subscription."""
+
+    messages: float = 0.0
+    bytes: float = 0.0
+    redelivered: float = 0.0
+    acked: float = 0.0
+    """Messages acknowledged by consumers; on Exclusive and Failover estimated by the number of
+    entries and the mean number of messages in one."""
+    chunks: float = 0.0
+    expired: float = 0.0
+    """Of a subscription of a persistent topic."""
+    dropped: float = 0.0
+    """Of a subscription of a non-persistent topic."""
+
+
+def consuming(subscription: AnySubscription) -> Consuming:
+    """The rates of a subscription, those of consumers that have left included."""
+    messages, size, redelivered, acked, chunks, last = subscription.meter.rates
+    rates = Consuming(messages, size, redelivered, acked, chunks)
+    if isinstance(subscription, Subscription):
+        return rates._replace(expired=last)
+    return rates._replace(dropped=last)
