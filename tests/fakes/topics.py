@@ -16,6 +16,7 @@ from magnetar_broker.subscribing.subscription import Subscription
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack
+from magnetar_proto.chunks import chunks_among
 from magnetar_proto.entries import DELIVER_AT_TAG, encode_entry
 from magnetar_proto.names import TopicName
 from magnetar_storage.log.roll_limits import RollLimits
@@ -121,6 +122,7 @@ class TopicWorld(LogWorld):
         sends.sequence_ids = list(range(len(payloads)))
         sends.highest_ids = [0] * len(payloads)
         sends.size = sum(map(len, payloads))
+        sends.chunked = bool(chunks_among(payloads))
         sends.delayed = any(DELIVER_AT_TAG in payload for payload in payloads)
         producer.publish(sends)
         return sends
