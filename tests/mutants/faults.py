@@ -18,6 +18,7 @@ from mutants.page_faults import PAGE_FAULTS
 from mutants.process_faults import PROCESS_FAULTS
 from mutants.reading_faults import READING_FAULTS
 from mutants.relay_faults import RELAY_FAULTS
+from mutants.statistics_faults import STATISTICS_FAULTS
 
 CHUNKED = ("tests/broker/dispatch/test_chunked.py",)
 DEDUPLICATION = ("tests/broker/publishing/test_deduplication.py",)
@@ -211,8 +212,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         SUBSCRIPTION,
         "a wake-up is lost: permits arrive and delivery is not resumed",
-        "        consumer.permits += permits\n        self.dispatcher.dispatch()\n",
-        "        consumer.permits += permits\n",
+        "        self.flow_ms = consumer.flow_ms\n        self.dispatcher.dispatch()\n",
+        "        self.flow_ms = consumer.flow_ms\n",
     ),
     Fault(
         "broker/magnetar_broker/dispatch/consumer.py",
@@ -348,4 +349,5 @@ FAULTS: tuple[Fault, ...] = (
     *READING_FAULTS,
     *RELAY_FAULTS,
     *MEMORY_FAULTS,
+    *STATISTICS_FAULTS,
 )
