@@ -39,8 +39,8 @@ STATISTICS_FAULTS: tuple[Fault, ...] = (
     Fault(
         "broker/magnetar_broker/subscribing/acknowledging.py",
         "a cumulative acknowledgement counts what was acknowledged before",
-        "        return entries - acked.count(first, offset + 1) if entries and acked else entries\n",
-        "        return entries\n",
+        " - acked.count(first, offset + 1) if entries and acked else entries\n",
+        "\n",
         RATES,
     ),
 )
