@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from magnetar_broker.server.admin import docs as rest
+
 ROOT = Path(__file__).parents[1]
 SOURCES = (
     ROOT,
@@ -35,6 +37,14 @@ def test_the_architecture_names_what_is_there() -> None:
             assert re.search(rf"^\s*(async )?(def|class) {name}\b", text, re.MULTILINE), (
                 f"{file} has no {name}"
             )
+
+
+def test_the_page_of_the_rest_api_is_current() -> None:
+    page = "".join(rest.pages())
+    assert (ROOT / "docs" / "rest.md").read_text() == page, "run `make docs`"
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    assert len(rows) == len({row.split("`")[1] for row in rows}) > 100
+    assert {row.count("|") for row in rows} == {7}
 
 
 def test_every_room_is_in_the_architecture() -> None:

@@ -1,5 +1,8 @@
 """The table of all routes."""
 
+from functools import cache
+from typing import Any
+
 from magnetar_broker.server.admin import (
     backlogs,
     brokers,
@@ -18,11 +21,12 @@ from magnetar_broker.server.admin import (
     topic_properties,
     topics,
 )
+from magnetar_broker.server.admin.openapi import described
 from magnetar_broker.server.admin.policies import policy_routes
 from magnetar_broker.server.admin.site import Handler, Site
-from magnetar_broker.server.http.contract import ALL, OPEN
+from magnetar_broker.server.http.contract import ALL, AUTHENTICATED, CONTROLLER, OPEN
 from magnetar_broker.server.http.errors import refusal
-from magnetar_broker.server.http.messages import Request, Response
+from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route, Table
 
 PROMETHEUS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -36,10 +40,21 @@ async def metrics(site: Site, request: Request) -> Response:
     return Response(content_type=PROMETHEUS_TYPE, rest=page)
 
 
+async def openapi(site: Site, request: Request) -> Response:
+    """The description of all routes, as OpenAPI 3.1."""
+    return json_response(_description())
+
+
+@cache
+def _description() -> dict[str, Any]:
+    return described(ROUTES.routes)
+
+
 ROUTES: Table[Handler] = Table(
     [
         Route("GET", "/metrics", OPEN, ALL, metrics),
         Route("GET", "/metrics/", OPEN, ALL, metrics),
+        Route("GET", "/admin/v2/openapi.json", AUTHENTICATED, CONTROLLER, openapi),
         *tenants.routes(),
         *namespaces.routes(),
         *bundles.routes(),

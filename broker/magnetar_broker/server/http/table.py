@@ -35,6 +35,8 @@ class Route(NamedTuple, Generic[Handler]):
     """The statuses of success; empty for 200 of a GET and 204 of others."""
     refused: int = 0
     """The status without permission; 0 for that of `permission`."""
+    text: str = ""
+    """What it does; empty for the first paragraph of the handler's docstring."""
 
     @property
     def refused_with(self) -> int:

@@ -96,10 +96,13 @@ class Line(Generic[T]):
         value = (Query(name, "the value", schema["type"]),) if name else ()
         body = None if name else Body(schema, required=not self.path.empty_deletes)
         unset = (200, 204) if self.path.unset_status == 204 else ()
-        yield Route("GET", path, who, where, on_get, (*of_get, *of_all), success=unset)
-        yield Route(self.path.verb, path, who, where, on_set, (*value, *of_all), body)
+        texts = [f"{verb} the policy `{self.policy.name}`." for verb in ("Answer", "Set", "Delete")]
+        getting, setting, deleting = texts
+        on_all = (path, who, where)
+        yield Route("GET", *on_all, on_get, (*of_get, *of_all), success=unset, text=getting)
+        yield Route(self.path.verb, *on_all, on_set, (*value, *of_all), body, text=setting)
         if self.path.removable:
-            yield Route("DELETE", path, who, where, on_delete, of_all)
+            yield Route("DELETE", *on_all, on_delete, of_all, text=deleting)
 
 
 class NamespaceLine(Line[T]):
