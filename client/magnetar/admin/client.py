@@ -1,0 +1,249 @@
+"""A client of a broker's admin API: one request, one answer.
+
+with AdminClient(AdminSettings("http://localhost:8080")) as admin:
+    admin.put("/admin/v2/tenants/shop", {"adminRoles": [], "allowedClusters": ["standalone"]})
+    names = admin.get("/admin/v2/tenants")
+"""
+
+import json
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import Any, Final, Self
+from urllib.parse import urlencode, urljoin, urlsplit
+
+from magnetar.admin.settings import AdminSettings, Login, SettingsError, login_of
+
+CONNECT_S: Final = 10.0
+REDIRECTS: Final = 5
+SCHEMES: Final = {"http": 80, "https": 443}
+
+
+class AdminError(Exception):
+    """Base of what a request can end with."""
+
+
+class Refused(AdminError):
+    """The broker answered that it does not do this; `status` is that of HTTP."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class NoAnswer(AdminError):
+    """The broker was not reached, or did not answer in time: what it did is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the broker answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        """The body as text."""
+        return self.body.decode(errors="replace")
+
+    @property
+    def value(self) -> Any:
+        """The body as JSON, or else its text; None if it is empty."""
+        if not self.body:
+            return None
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            return self.text
+
+
+class AdminClient:
+    """Keeps one connection, and opens it again when it is needed; for one thread at a time."""
+
+    def __init__(self, settings: AdminSettings) -> None:
+        self._settings = settings
+        self._login: Login = login_of(settings)
+        self._addresses = list(_addresses(settings.url))
+        self._connection: HTTPConnection | None = None
+        self._base = self._addresses[0]
+        """Where the connection leads."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def get(self, path: str, **query: str) -> Any:
+        """The value at a path."""
+        return self.ask("GET", path, query=query).value
+
+    def put(self, path: str, body: object = None, **query: str) -> Any:
+        """Create what the path names."""
+        return self.ask("PUT", path, body, query).value
+
+    def post(self, path: str, body: object = None, **query: str) -> Any:
+        """Change what the path names."""
+        return self.ask("POST", path, body, query).value
+
+    def delete(self, path: str, **query: str) -> Any:
+        """Delete what the path names."""
+        return self.ask("DELETE", path, query=query).value
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        query: Mapping[str, str | list[str]] | None = None,
+    ) -> Answer:
+        """Send a request; a body other than None goes as JSON. Raises AdminError."""
+        target = f"{path}?{urlencode(query, doseq=True)}" if query else path
+        content = None if body is None else json.dumps(body).encode()
+        for _ in range(REDIRECTS + 1):
+            response, found = self._exchange(method, target, content)
+            location = response.getheader("Location")
+            if response.status in (301, 302, 307, 308) and location:
+                target = self._follow(location)
+                continue
+            answer = Answer(response.status, dict(response.getheaders()), found)
+            if response.status >= 300:
+                raise Refused(response.status, _reason(answer, response.reason))
+            return answer
+        raise NoAnswer(f"{self._base} redirects again and again: is its address right?")
+
+    def _exchange(
+        self, method: str, target: str, content: bytes | None
+    ) -> tuple[HTTPResponse, bytes]:
+        """One request and the broker's answer.
+
+        The broker may close a connection that is idle. Then a GET is sent again; anything else
+        could be done twice, so it gets a new connection from the start.
+        """
+        if method != "GET":
+            self.close()
+        reused = self._connection is not None
+        connection = self._connected()
+        headers = {"Accept": "application/json", **self._login.headers}
+        if content is not None:
+            headers["Content-Type"] = "application/json"
+        try:
+            connection.request(method, target, content, headers)
+            response = connection.getresponse()
+            return response, response.read()
+        except (HTTPException, OSError) as error:
+            self.close()
+            if reused and isinstance(error, ConnectionError):
+                return self._exchange(method, target, content)
+            raise self._no_answer(error) from error
+
+    def _no_answer(self, error: Exception) -> NoAnswer:
+        if isinstance(error, TimeoutError):
+            limit_s = self._settings.timeout_s
+            return NoAnswer(
+                f"{self._base} did not answer within {limit_s:g} s; whether it acted is unknown: "
+                "look first, or give more time (--request-timeout)"
+            )
+        return NoAnswer(f"{self._base} closed the connection: {error or type(error).__name__}")
+
+    def _follow(self, location: str) -> str:
+        """Go where a redirect leads; its path and query."""
+        where = urlsplit(urljoin(self._base, location))
+        base = f"{where.scheme}://{where.netloc}"
+        if base != self._base:
+            self.close()
+            self._connection = self._connect(base)
+        return f"{where.path}?{where.query}" if where.query else where.path
+
+    def _connected(self) -> HTTPConnection:
+        if self._connection is not None:
+            return self._connection
+        failures = []
+        for base in self._addresses:
+            try:
+                self._connection = self._connect(base)
+            except NoAnswer as error:
+                failures.append(str(error))
+            else:
+                return self._connection
+        raise NoAnswer("\n".join(failures))
+
+    def _connect(self, base: str) -> HTTPConnection:
+        where = urlsplit(base)
+        host, port = where.hostname or "", where.port or SCHEMES[where.scheme]
+        limit_s = min(CONNECT_S, self._settings.timeout_s)
+        connection = (
+            HTTPSConnection(host, port, timeout=limit_s, context=self._tls())
+            if where.scheme == "https"
+            else HTTPConnection(host, port, timeout=limit_s)
+        )
+        try:
+            connection.connect()
+        except ssl.SSLError as error:
+            raise NoAnswer(f"TLS with {base} failed: {error}") from error
+        except OSError as error:
+            reason = "no answer" if isinstance(error, TimeoutError) else error.strerror or error
+            raise NoAnswer(
+                f"cannot connect to {base}: {reason}. Is the broker running, and is this the "
+                "address of its HTTP port (--admin-url)?"
+            ) from error
+        connection.sock.settimeout(self._settings.timeout_s)
+        self._base = base
+        return connection
+
+    def _tls(self) -> ssl.SSLContext:
+        settings, login = self._settings, self._login
+        try:
+            context = ssl.create_default_context(cafile=settings.tls_trust_cert_path or None)
+            if login.cert_path:
+                context.load_cert_chain(login.cert_path, login.key_path or None)
+        except OSError as error:
+            paths = (settings.tls_trust_cert_path, login.cert_path, login.key_path)
+            named = ", ".join(path for path in paths if path)
+            raise SettingsError(f"TLS files {named}: {error}") from error
+        context.check_hostname = settings.tls_hostname_verification
+        if settings.tls_allow_insecure:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        return context
+
+
+def _addresses(url: str) -> Iterator[str]:
+    """The addresses of a URL with one host or several, each as a URL of its own."""
+    scheme, separator, rest = url.strip().rstrip("/").partition("://")
+    if not separator or scheme not in SCHEMES:
+        raise SettingsError(
+            f"--admin-url {url} is not the address of an HTTP port: expected http://HOST:PORT or "
+            "https://HOST:PORT"
+        )
+    for host in rest.split(","):
+        base = f"{scheme}://{host.strip()}"
+        try:
+            valid = bool(urlsplit(base).hostname) and urlsplit(base).port != 0
+        except ValueError:
+            valid = False
+        if not valid:
+            raise SettingsError(f"--admin-url {url}: {host!r} is not HOST:PORT")
+        yield base
+
+
+def _reason(answer: Answer, phrase: str) -> str:
+    """Why a request was refused, as the broker says it."""
+    with suppress(ValueError, TypeError):
+        found = json.loads(answer.body)
+        for member in ("reason", "message"):
+            if found.get(member):
+                return str(found[member])
+    text = answer.text.strip()
+    is_short = text and len(text) < 500 and not text.startswith("<")
+    return text if is_short else phrase or "no reason given"

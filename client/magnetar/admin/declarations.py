@@ -1,0 +1,176 @@
+"""What a command is: its request, its parameters, and how the answer is shown.
+
+A command is data. `commands.py` makes a command line of it, `docs.py` a line of the documentation.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from magnetar.admin.kinds import TEXT, Kind
+from magnetar_proto.names import NamespaceName, TopicName
+
+if TYPE_CHECKING:
+    from magnetar.admin.client import AdminClient
+
+Values = dict[str, Any]
+"""What the user gave, by the names of the parameters; None for what is missing."""
+Lines = Iterator[str]
+
+
+class Contradiction(ValueError):
+    """Parameters that cannot be combined, or one that is missing beside another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An argument, or with `flags` an option.
+
+    Its value goes where `query` or `member` says, or where the command's path or body names it.
+    """
+
+    name: str
+    help: str
+    flags: tuple[str, ...] = ()
+    kind: Kind | None = TEXT
+    """None for a flag without a value."""
+    required: bool = False
+    default: str | None = None
+    """As the user would write it."""
+    many: bool = False
+    query: str = ""
+    member: str = ""
+    """Of the JSON object that is the body."""
+
+    @property
+    def usage(self) -> str:
+        """Of the parameter, in a usage line."""
+        if not self.flags:
+            text = self.name.upper()
+            return text if self.required else f"[{text}]"
+        text = self.flags[0] if self.kind is None else f"{self.flags[0]} {self.kind.metavar}"
+        if not self.required:
+            text = f"[{text}]"
+        return f"{text}..." if self.many else text
+
+
+def argument(name: str, help: str, kind: Kind = TEXT, required: bool = True) -> Parameter:
+    """A parameter that is given by its place."""
+    return Parameter(name, help, kind=kind, required=required)
+
+
+def option(flags: str, help: str, kind: Kind = TEXT, **more: Any) -> Parameter:
+    """A parameter that is given by a flag; the longest of `flags` names it."""
+    return _optional(flags, help, kind, **more)
+
+
+def flag(flags: str, help: str, **more: Any) -> Parameter:
+    """A flag without a value."""
+    return _optional(flags, help, None, **more)
+
+
+def _optional(flags: str, help: str, kind: Kind | None, **more: Any) -> Parameter:
+    texts = tuple(text.strip() for text in flags.split(","))
+    name = max(texts, key=len).lstrip("-").replace("-", "_")
+    return Parameter(name, help, texts, kind, **more)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One request to the broker, with the path's parameters in braces.
+
+    `fill` completes the values before it; `run` does it where one request is not enough, and
+    answers what is shown. An iterator is shown piece by piece.
+    """
+
+    name: str
+    help: str
+    method: str
+    path: str
+    parameters: tuple[Parameter, ...] = ()
+    other_path: tuple[str, str] | None = None
+    """A parameter, and the path instead of `path` where it is given."""
+    body: Callable[[Values], object] | None = None
+    fill: "Callable[[AdminClient, Values], None] | None" = None
+    run: "Callable[[AdminClient, Values], Any] | None" = None
+    show: Callable[[Any], Lines] | None = None
+    as_text: bool = False
+    """Whether the answer is text, even if it looks like JSON."""
+    question: str = ""
+    """To be confirmed, unless the parameter `force` is given."""
+    aliases: tuple[str, ...] = ()
+    """Former names, which still work."""
+    hidden: bool = False
+
+    @property
+    def usage(self) -> str:
+        """The command with its parameters, as the user writes them."""
+        return " ".join((self.name, *(one.usage for one in self.parameters)))
+
+    def url(self, values: Values) -> str:
+        """The path of the request, percent-encoded."""
+        path = self.path
+        if self.other_path is not None and values.get(self.other_path[0]) is not None:
+            path = self.other_path[1]
+        return path.format_map({name: _Part(value) for name, value in values.items()})
+
+    def query(self, values: Values) -> dict[str, str | list[str]]:
+        """The query of the request."""
+        return {
+            one.query: query_text(values[one.name])
+            for one in self.parameters
+            if one.query and values.get(one.name) not in (None, False)
+        }
+
+    def content(self, values: Values) -> object:
+        """The body of the request, None for an empty one."""
+        if self.body is not None:
+            return self.body(values)
+        return members(self.parameters, values) or None
+
+
+def members(parameters: tuple[Parameter, ...], values: Values) -> dict[str, object]:
+    """The JSON object that parameters with a `member` make up."""
+    return {
+        one.member: values[one.name]
+        for one in parameters
+        if one.member and values.get(one.name) is not None
+    }
+
+
+def whole_body(name: str) -> Callable[[Values], object]:
+    """A body that is the value of one parameter."""
+    return lambda values: values[name]
+
+
+def chosen(values: Mapping[str, Any], **choices: object) -> Any:
+    """The choice whose flag is given; Contradiction unless it is exactly one."""
+    given = [choice for name, choice in choices.items() if values.get(name)]
+    if len(given) != 1:
+        flags = " or ".join(f"--{name.replace('_', '-')}" for name in choices)
+        raise Contradiction(f"give {flags}, one of them")
+    return given[0]
+
+
+def query_text(value: object) -> str | list[str]:
+    """A value as queries have it; a list is repeated."""
+    if isinstance(value, list):
+        return [str(one) for one in value]
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class _Part:
+    """A value in a path: `{topic}` has the domain, `{topic:name}` has not."""
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __format__(self, form: str) -> str:
+        value = self._value
+        if isinstance(value, TopicName):
+            name = f"{value.namespace_name}/{value.encoded_local}"
+            return name if form == "name" else f"{value.domain}/{name}"
+        if isinstance(value, NamespaceName):
+            return str(value)
+        return quote(str(value), safe="")

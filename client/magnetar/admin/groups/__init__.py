@@ -1,0 +1,1 @@
+"""The commands of `magnetar admin`: one module for each group, each with a tuple `COMMANDS`."""

@@ -1,0 +1,154 @@
+"""The policies of `magnetar admin namespaces`."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from magnetar.admin.declarations import Command, Values, argument, option, whole_body
+from magnetar.admin.groups import policies
+from magnetar.admin.groups.policies import SWITCH, Policy, limit
+from magnetar.admin.kinds import MINUTES, NAMESPACE, NUMBER, one_of
+
+PATH = "/admin/v2/namespaces/{namespace}"
+SUBJECT = argument("namespace", "Name of the namespace, TENANT/NAMESPACE.", NAMESPACE)
+
+
+def _creation(values: Values) -> object:
+    found: dict[str, object] = {"allowAutoTopicCreation": policies.switched(values)}
+    if found["allowAutoTopicCreation"]:
+        found["topicType"] = values["type"]
+        if values["num_partitions"] is not None:
+            found["defaultNumPartitions"] = values["num_partitions"]
+    return found
+
+
+POLICIES = (
+    policies.RETENTION,
+    replace(policies.BACKLOG_QUOTA, get_name="get-backlog-quotas"),
+    policies.ttl("-ttl, --messageTTL"),
+    policies.expiration(MINUTES),
+    policies.INACTIVE_TOPICS,
+    policies.COMPACTION_THRESHOLD,
+    policies.DELAYED_DELIVERY,
+    policies.DISPATCH_RATE,
+    policies.SUBSCRIPTION_DISPATCH_RATE,
+    policies.REPLICATOR_DISPATCH_RATE,
+    policies.PUBLISH_RATE,
+    policies.SUBSCRIBE_RATE,
+    Policy(
+        "auto-topic-creation",
+        "whether using a topic creates it",
+        "autoTopicCreation",
+        (
+            *SWITCH,
+            option(
+                "-t, --type",
+                "Kind of topic.",
+                one_of("partitioned", "non-partitioned"),
+                default="non-partitioned",
+            ),
+            option("-n, --num-partitions", "Partitions of a new topic.", NUMBER),
+        ),
+        _creation,
+    ),
+    policies.AUTO_SUBSCRIPTION_CREATION,
+    policies.SUBSCRIPTION_TYPES,
+    limit(
+        "max-producers-per-topic",
+        "-p, --max-producers-per-topic",
+        "how many producers a topic may have",
+        "maxProducersPerTopic",
+    ),
+    limit(
+        "max-consumers-per-topic",
+        "-c, --max-consumers-per-topic",
+        "how many consumers a topic may have",
+        "maxConsumersPerTopic",
+    ),
+    limit(
+        "max-consumers-per-subscription",
+        "-c, --max-consumers-per-subscription",
+        "how many consumers a subscription may have",
+        "maxConsumersPerSubscription",
+    ),
+    limit(
+        "max-subscriptions-per-topic",
+        "-m, --max-subscriptions-per-topic",
+        "how many subscriptions a topic may have",
+        "maxSubscriptionsPerTopic",
+    ),
+    limit(
+        "max-topics-per-namespace",
+        "-t, --max-topics-per-namespace",
+        "how many topics the namespace may have",
+        "maxTopicsPerNamespace",
+    ),
+    limit(
+        "max-unacked-messages-per-consumer",
+        "-c, --max-unacked-messages-per-topic",
+        "how many messages a consumer may leave unacknowledged",
+        "maxUnackedMessagesPerConsumer",
+    ),
+    limit(
+        "max-unacked-messages-per-subscription",
+        "-c, --max-unacked-messages-per-subscription",
+        "how many messages a subscription may leave unacknowledged",
+        "maxUnackedMessagesPerSubscription",
+    ),
+    Policy(
+        "deduplication",
+        "whether repeated messages are dropped",
+        "deduplication",
+        SWITCH,
+        policies.switched,
+    ),
+    replace(policies.SNAPSHOT_INTERVAL, removable=False),
+    policies.schema_compatibility("-c, --compatibility", removable=False),
+    policies.SCHEMA_VALIDATION,
+    Policy(
+        "is-allow-auto-update-schema",
+        "whether producers may add versions of a schema",
+        "isAllowAutoUpdateSchema",
+        SWITCH,
+        policies.switched,
+        removable=False,
+    ),
+    Policy(
+        "encryption-required",
+        "whether producers must encrypt",
+        "encryptionRequired",
+        SWITCH,
+        policies.switched,
+        removable=False,
+    ),
+    Policy(
+        "subscription-auth-mode",
+        "whether names of subscriptions begin with the role",
+        "subscriptionAuthMode",
+        (
+            option(
+                "-m, --subscription-auth-mode",
+                "The mode.",
+                one_of("None", "Prefix"),
+                required=True,
+            ),
+        ),
+        whole_body("subscription_auth_mode"),
+        removable=False,
+    ),
+    policies.PERSISTENCE,
+    replace(policies.replication("clusters"), removable=False),
+)
+
+
+def commands() -> Iterator[Command]:
+    """Of all these policies."""
+    for policy in POLICIES:
+        yield from policy.commands(SUBJECT, PATH, ())
+    yield Command(
+        "explain-policies",
+        "Show every policy in effect, and where its value comes from.",
+        "GET",
+        f"{PATH}/policies/explain",
+        (SUBJECT,),
+        show=policies.explained,
+    )

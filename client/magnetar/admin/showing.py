@@ -1,0 +1,85 @@
+"""Answers as text for people: lists, tables, and names with their values."""
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+Cell = str | int | float | bool | None
+
+GAP: Final = "  "
+UNSET: Final = "not set"
+
+
+def lines_of(value: Any) -> Iterator[str]:
+    """Any JSON value: a list has a line for each item, an object one for each member."""
+    if isinstance(value, Mapping):
+        yield from members(value)
+    elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
+        columns = list(dict.fromkeys(name for row in value for name in row))
+        yield from table(columns, ([row.get(name) for name in columns] for row in value))
+    elif isinstance(value, list):
+        yield from (plain(one) for one in value)
+    elif value is not None:
+        yield plain(value)
+
+
+def policy_lines(value: Any) -> Iterator[str]:
+    """The value of a policy."""
+    if value is None or value in ({}, []):
+        yield UNSET
+    else:
+        yield from lines_of(value)
+
+
+def members(value: Mapping[str, Any]) -> Iterator[str]:
+    """Names and values in two columns; those of objects inside have dotted names."""
+    rows = list(_flat(value))
+    width = max((len(name) for name, _ in rows), default=0)
+    for name, one in rows:
+        yield f"{name:<{width}}{GAP}{plain(one)}".rstrip()
+
+
+def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, one in value.items():
+        if isinstance(one, Mapping) and one:
+            yield from _flat(one, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", one
+
+
+def plain(value: Any) -> str:
+    """One value on one line."""
+    if value is None or value in ({}, []):
+        return "-"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list) and not any(isinstance(one, list | Mapping) for one in value):
+        return ", ".join(plain(one) for one in value)
+    if isinstance(value, list | Mapping):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)
+
+
+def table(titles: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[str]:
+    """Columns with titles; those of numbers are aligned at the right."""
+    cells = [[plain(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
+    right = [
+        all(row[index][:1].isdigit() or row[index] == "-" for row in cells)
+        for index in range(len(titles))
+    ]
+    for row in ([title.upper() for title in titles], *cells):
+        texts = (
+            text.rjust(width) if at_right else text.ljust(width)
+            for text, width, at_right in zip(row, widths, right, strict=True)
+        )
+        yield GAP.join(texts).rstrip()
+
+
+def moment(milliseconds: float | None) -> str:
+    """A time since the epoch, as the local time."""
+    if not milliseconds or milliseconds < 0:
+        return "-"
+    seconds, rest = divmod(int(milliseconds), 1000)
+    return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(seconds))}.{rest:03}"
