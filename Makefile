@@ -125,10 +125,11 @@ proto: setup ## Regenerate the protocol classes from PulsarApi.proto
 	$(BIN)/python -m grpc_tools.protoc -I proto/magnetar_proto \
 	  --python_out=proto/magnetar_proto --pyi_out=proto/magnetar_proto PulsarApi.proto
 
-docs: setup ## Regenerate docs/configuration.md, docs/policies.md and docs/rest.md from the declarations, docs/differences.md from the traces
+docs: setup ## Regenerate configuration.md, policies.md, rest.md and command-line.md in docs from the declarations, docs/differences.md from the traces
 	$(BIN)/python -m magnetar_broker.config.docs > docs/configuration.md
 	$(BIN)/python -m magnetar_broker.server.admin.policies.docs > docs/policies.md
 	$(BIN)/python -m magnetar_broker.server.admin.docs > docs/rest.md
+	$(BIN)/python -m magnetar.admin.docs > docs/command-line.md
 	PYTHONPATH=tests $(BIN)/python -m conformance.docs
 
 clean: pure ## Remove everything that was built (not ./data)

@@ -127,7 +127,7 @@ class DeclaredGroup(Suggesting):
 
 def _summary(text: str) -> str:
     """The first sentence of a help text."""
-    return text.split(". ")[0].rstrip(".") + "."
+    return text.partition(". ")[0].rstrip(".") + "."
 
 
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 120}
@@ -147,7 +147,7 @@ CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 12
               "tls_hostname_verification", default=None,
               help="Whether the certificate must name the host; enabled by default.")  # fmt: skip
 @click.option("--client-conf", "conf_path", envvar=settings.CONF_VARIABLE, metavar="FILE",
-              help="A client.conf with webServiceUrl, authPlugin, authParams and tls... .")  # fmt: skip
+              help="A client.conf: webServiceUrl, authPlugin, authParams, tls...")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print answers as JSON instead of tables.")
 @click.pass_context
 def admin(context: click.Context, /, conf_path: str | None, as_json: bool, **flags: Any) -> None:
@@ -209,19 +209,24 @@ def _parameter(parameter: Parameter) -> click.Parameter:
     if not parameter.flags:
         assert parameter.kind is not None
         return click.Argument(
-            [parameter.name], type=Typed(parameter.kind), required=parameter.required
+            [parameter.name],
+            type=Typed(parameter.kind),
+            required=parameter.required,
+            metavar=parameter.usage,
         )
     names = [*parameter.flags, parameter.name]
     if parameter.kind is None:
         return click.Option(names, is_flag=True, help=parameter.help)
+    # A default of None would be a value of its own to click.
+    default: dict[str, Any] = {} if parameter.default is None else {"default": parameter.default}
     return click.Option(
         names,
         type=Typed(parameter.kind),
         required=parameter.required,
-        default=None if parameter.many else parameter.default,
         show_default=parameter.default is not None,
         multiple=parameter.many,
         help=parameter.help,
+        **default,
     )
 
 

@@ -49,7 +49,9 @@ class Parameter:
         if not self.flags:
             text = self.name.upper()
             return text if self.required else f"[{text}]"
-        text = self.flags[0] if self.kind is None else f"{self.flags[0]} {self.kind.metavar}"
+        text = max(self.flags, key=len)
+        if self.kind is not None:
+            text = f"{text} {self.kind.metavar}"
         if not self.required:
             text = f"[{text}]"
         return f"{text}..." if self.many else text

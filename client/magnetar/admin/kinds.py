@@ -2,9 +2,11 @@
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Final
 
 from magnetar.admin import units
@@ -72,8 +74,8 @@ def _moment(text: str) -> int:
 def _json_file(path: str) -> Any:
     """What a file has as JSON; `-` is standard input."""
     try:
-        with open(0 if path == "-" else path, encoding="utf-8", closefd=path != "-") as file:
-            return json.load(file)
+        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+        return json.loads(text)
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from None
     except ValueError as error:

@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-SIZE_UNITS: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_POWERS: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+SIZE_UNITS: Final = _POWERS | {unit.upper(): size for unit, size in _POWERS.items()}
 TIME_UNITS: Final = {
     "s": 1,
     "m": 60,
@@ -15,12 +16,12 @@ TIME_UNITS: Final = {
 }
 LONGEST: Final = (1 << 63) - 1
 
-_NUMBER: Final = re.compile(r"(-?[0-9]{1,19})([a-z]?)")
+_NUMBER: Final = re.compile(r"(-?[0-9]{1,19})([a-zA-Z]?)")
 
 
 def parse_size(text: str) -> int:
     """Bytes, with or without the suffix K, M, G or T; ValueError otherwise."""
-    return _parse(text.lower(), SIZE_UNITS, "a number of bytes, such as 4096, 10M, 16G or 3T")
+    return _parse(text, SIZE_UNITS, "a number of bytes, such as 4096, 10M, 16G or 3T")
 
 
 def parse_seconds(text: str) -> int:

@@ -27,7 +27,7 @@ POLICIES = (
     policies.ttl("-ttl, --messageTTL"),
     policies.expiration(MINUTES),
     policies.INACTIVE_TOPICS,
-    policies.COMPACTION_THRESHOLD,
+    replace(policies.COMPACTION_THRESHOLD, verb="PUT"),
     policies.DELAYED_DELIVERY,
     policies.DISPATCH_RATE,
     policies.SUBSCRIPTION_DISPATCH_RATE,
@@ -36,7 +36,7 @@ POLICIES = (
     policies.SUBSCRIBE_RATE,
     Policy(
         "auto-topic-creation",
-        "whether using a topic creates it",
+        "the creation of topics by use",
         "autoTopicCreation",
         (
             *SWITCH,
@@ -55,48 +55,48 @@ POLICIES = (
     limit(
         "max-producers-per-topic",
         "-p, --max-producers-per-topic",
-        "how many producers a topic may have",
+        "the limit of producers of a topic",
         "maxProducersPerTopic",
     ),
     limit(
         "max-consumers-per-topic",
         "-c, --max-consumers-per-topic",
-        "how many consumers a topic may have",
+        "the limit of consumers of a topic",
         "maxConsumersPerTopic",
     ),
     limit(
         "max-consumers-per-subscription",
         "-c, --max-consumers-per-subscription",
-        "how many consumers a subscription may have",
+        "the limit of consumers of a subscription",
         "maxConsumersPerSubscription",
     ),
     limit(
         "max-subscriptions-per-topic",
         "-m, --max-subscriptions-per-topic",
-        "how many subscriptions a topic may have",
+        "the limit of subscriptions of a topic",
         "maxSubscriptionsPerTopic",
     ),
     limit(
         "max-topics-per-namespace",
         "-t, --max-topics-per-namespace",
-        "how many topics the namespace may have",
+        "the limit of topics",
         "maxTopicsPerNamespace",
     ),
     limit(
         "max-unacked-messages-per-consumer",
         "-c, --max-unacked-messages-per-topic",
-        "how many messages a consumer may leave unacknowledged",
+        "the limit of unacknowledged messages of a consumer",
         "maxUnackedMessagesPerConsumer",
     ),
     limit(
         "max-unacked-messages-per-subscription",
         "-c, --max-unacked-messages-per-subscription",
-        "how many messages a subscription may leave unacknowledged",
+        "the limit of unacknowledged messages of a subscription",
         "maxUnackedMessagesPerSubscription",
     ),
     Policy(
         "deduplication",
-        "whether repeated messages are dropped",
+        "the deduplication of messages",
         "deduplication",
         SWITCH,
         policies.switched,
@@ -106,7 +106,7 @@ POLICIES = (
     policies.SCHEMA_VALIDATION,
     Policy(
         "is-allow-auto-update-schema",
-        "whether producers may add versions of a schema",
+        "the permission of producers to add schema versions",
         "isAllowAutoUpdateSchema",
         SWITCH,
         policies.switched,
@@ -114,7 +114,7 @@ POLICIES = (
     ),
     Policy(
         "encryption-required",
-        "whether producers must encrypt",
+        "the requirement of encryption",
         "encryptionRequired",
         SWITCH,
         policies.switched,
@@ -122,7 +122,7 @@ POLICIES = (
     ),
     Policy(
         "subscription-auth-mode",
-        "whether names of subscriptions begin with the role",
+        "the authorization mode of subscriptions",
         "subscriptionAuthMode",
         (
             option(

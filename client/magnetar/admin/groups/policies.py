@@ -82,7 +82,7 @@ class Policy:
         if self.removable:
             yield Command(
                 f"remove-{self.name}",
-                f"Remove {self.what}: the next level is in effect again.",
+                f"Remove {self.what}; the next level is in effect again.",
                 "DELETE",
                 f"{path}/{self.segment}",
                 (subject, *self.chosen_by, *more),
@@ -135,7 +135,7 @@ def explained(found: Mapping[str, Mapping[str, Any]]) -> Lines:
 
 RETENTION = Policy(
     "retention",
-    "how much of what is acknowledged is kept",
+    "the retention of acknowledged messages",
     "retention",
     (
         option(
@@ -179,7 +179,7 @@ def _quota(values: Values) -> object:
 
 BACKLOG_QUOTA = Policy(
     "backlog-quota",
-    "how large or old a backlog may become",
+    "the limit of backlogs",
     "backlogQuota",
     (
         option("-l, --limit", "The size: 10M, 16G.", SIZE),
@@ -197,7 +197,7 @@ def ttl(flags: str) -> Policy:
     parameter = option(flags, "The age: 60 (seconds), 3h, 2d; 0 is never.", SECONDS, required=True)
     return Policy(
         "message-ttl",
-        "the age at which messages expire",
+        "the time to live of messages",
         "messageTTL",
         (parameter,),
         whole_body(parameter.name),
@@ -208,7 +208,7 @@ def expiration(kind: Kind) -> Policy:
     """When unused subscriptions are deleted."""
     return Policy(
         "subscription-expiration-time",
-        "when an unused subscription is deleted",
+        "the age at which unused subscriptions are deleted",
         "subscriptionExpirationTime",
         (option("-t, --time", "The time: 60 (minutes), 3h, 2d; 0 is never.", kind, required=True),),
         whole_body("time"),
@@ -227,7 +227,7 @@ def _inactive(values: Values) -> object:
 
 INACTIVE_TOPICS = Policy(
     "inactive-topic-policies",
-    "whether an unused topic is deleted",
+    "the deletion of unused topics",
     "inactiveTopicPolicies",
     (
         flag("-e, --enable-delete-while-inactive", "Delete it."),
@@ -244,7 +244,7 @@ INACTIVE_TOPICS = Policy(
 )
 COMPACTION_THRESHOLD = Policy(
     "compaction-threshold",
-    "after how much new data compaction runs",
+    "the amount of new data that starts compaction",
     "compactionThreshold",
     (option("-t, --threshold", "The size: 10M, 16G; 0 is never.", SIZE, required=True),),
     whole_body("threshold"),
@@ -260,7 +260,7 @@ def _delays(values: Values) -> object:
 
 DELAYED_DELIVERY = Policy(
     "delayed-delivery",
-    "how messages are delayed",
+    "the rules for delayed messages",
     "delayedDelivery",
     (
         *SWITCH,
@@ -300,22 +300,24 @@ DISPATCH_FLAGS = (
         member="relativeToPublishRate",
     ),
 )
-DISPATCH_RATE = Policy("dispatch-rate", "how fast a topic delivers", "dispatchRate", DISPATCH_FLAGS)
+DISPATCH_RATE = Policy(
+    "dispatch-rate", "the rate limit of delivery", "dispatchRate", DISPATCH_FLAGS
+)
 SUBSCRIPTION_DISPATCH_RATE = Policy(
     "subscription-dispatch-rate",
-    "how fast a subscription delivers",
+    "the rate limit of delivery for subscriptions",
     "subscriptionDispatchRate",
     DISPATCH_FLAGS,
 )
 REPLICATOR_DISPATCH_RATE = Policy(
     "replicator-dispatch-rate",
-    "how fast a topic is replicated",
+    "the rate limit of replication",
     "replicatorDispatchRate",
     DISPATCH_FLAGS,
 )
 PUBLISH_RATE = Policy(
     "publish-rate",
-    "how fast producers may publish",
+    "the rate limit of publishing",
     "publishRate",
     (
         option(
@@ -336,7 +338,7 @@ PUBLISH_RATE = Policy(
 )
 SUBSCRIBE_RATE = Policy(
     "subscribe-rate",
-    "how often a consumer may subscribe",
+    "the rate limit of subscribing",
     "subscribeRate",
     (
         option(
@@ -360,7 +362,7 @@ SUBSCRIBE_RATE = Policy(
 
 SUBSCRIPTION_TYPES = Policy(
     "subscription-types-enabled",
-    "the types of subscriptions that are allowed",
+    "the allowed types of subscriptions",
     "subscriptionTypesEnabled",
     (
         option(
@@ -374,7 +376,7 @@ SUBSCRIPTION_TYPES = Policy(
 )
 AUTO_SUBSCRIPTION_CREATION = Policy(
     "auto-subscription-creation",
-    "whether subscribing creates a subscription",
+    "the creation of subscriptions by use",
     "autoSubscriptionCreation",
     SWITCH,
     lambda values: {"allowAutoSubscriptionCreation": enabled(values)},
@@ -397,7 +399,7 @@ def schema_compatibility(flags: str, removable: bool) -> Policy:
     parameter = option(flags, "The strategy.", one_of(*STRATEGIES), required=True)
     return Policy(
         "schema-compatibility-strategy",
-        "which changes of a schema are allowed",
+        "the strategy for changes of schemas",
         "schemaCompatibilityStrategy",
         (parameter,),
         whole_body(parameter.name),
@@ -408,7 +410,7 @@ def schema_compatibility(flags: str, removable: bool) -> Policy:
 
 SCHEMA_VALIDATION = Policy(
     "schema-validation-enforce",
-    "whether producers without a schema are refused",
+    "the refusal of producers without a schema",
     "schemaValidationEnforced",
     SWITCH,
     enabled,
@@ -417,14 +419,14 @@ SCHEMA_VALIDATION = Policy(
 )
 SNAPSHOT_INTERVAL = Policy(
     "deduplication-snapshot-interval",
-    "how often the state of deduplication is stored",
+    "the interval of deduplication snapshots",
     "deduplicationSnapshotInterval",
     (option("-i, --interval", "Seconds; 0 is never by time.", SECONDS, required=True),),
     whole_body("interval"),
 )
 PERSISTENCE = Policy(
     "persistence",
-    "how many copies are stored, which has no effect here",
+    "the number of copies, which has no effect here",
     "persistence",
     (
         option(

@@ -30,39 +30,35 @@ POLICIES = (
     policies.REPLICATOR_DISPATCH_RATE,
     policies.PUBLISH_RATE,
     policies.SUBSCRIBE_RATE,
-    limit(
-        "max-producers", "-p, --max-producers", "how many producers there may be", "maxProducers"
-    ),
-    limit(
-        "max-consumers", "-c, --max-consumers", "how many consumers there may be", "maxConsumers"
-    ),
+    limit("max-producers", "-p, --max-producers", "the limit of producers", "maxProducers"),
+    limit("max-consumers", "-c, --max-consumers", "the limit of consumers", "maxConsumers"),
     limit(
         "max-consumers-per-subscription",
         "-c, --max-consumers-per-subscription",
-        "how many consumers a subscription may have",
+        "the limit of consumers of a subscription",
         "maxConsumersPerSubscription",
     ),
     limit(
         "max-subscriptions-per-topic",
         "-s, --max-subscriptions-per-topic",
-        "how many subscriptions there may be",
+        "the limit of subscriptions",
         "maxSubscriptionsPerTopic",
     ),
     limit(
         "max-unacked-messages-per-consumer",
         "-m, --maxNum",
-        "how many messages a consumer may leave unacknowledged",
+        "the limit of unacknowledged messages of a consumer",
         "maxUnackedMessagesOnConsumer",
     ),
     limit(
         "max-unacked-messages-per-subscription",
         "-m, --maxNum",
-        "how many messages a subscription may leave unacknowledged",
+        "the limit of unacknowledged messages of a subscription",
         "maxUnackedMessagesOnSubscription",
     ),
     Policy(
         "max-message-size",
-        "how large a message may be",
+        "the largest size of a message",
         "maxMessageSize",
         (
             option(
@@ -80,7 +76,7 @@ POLICIES = (
     policies.SCHEMA_VALIDATION,
     Policy(
         "deduplication",
-        "whether repeated messages are dropped",
+        "the deduplication of messages",
         "deduplicationEnabled",
         SWITCH,
         policies.switched,

@@ -1,0 +1,195 @@
+"""Every command of `magnetar admin` that is no policy, against a real broker."""
+
+import json
+import shlex
+from typing import NamedTuple
+
+import pytest
+
+from admin_command import Place, admin
+from magnetar.admin.commands import GROUPS, commands_of
+from magnetar.admin.groups import namespace_policies, topic_policies
+from running_broker import RunningBroker
+
+RECORD = '{"type": "record", "name": "R", "fields": []}'
+SCHEMA = json.dumps({"type": "AVRO", "schema": RECORD})
+
+
+class Case(NamedTuple):
+    """A command, and what it prints; an exit code other than 0 is that of a refusal."""
+
+    line: str
+    printed: str = ""
+    exit_code: int = 0
+    stdin: str = ""
+
+
+CASES = (
+    Case("clusters list", "standalone"),
+    Case("clusters get standalone", "brokerServiceUrl"),
+    Case("clusters create standalone --url http://x:8080", "exists", 1),
+    Case("clusters update other --url http://x:8080", "does not exist", 1),
+    Case("clusters delete other", "does not exist", 1),
+    Case("tenants list", "public"),
+    Case("tenants get {tenant}", "boss"),
+    Case("tenants create {fresh} -r a,b"),
+    Case("tenants update {tenant} -r other"),
+    Case("tenants delete {tenant}"),
+    Case("namespaces list {tenant}"),
+    Case("namespaces create {tenant}/more -b 8 -c standalone"),
+    Case("namespaces delete {namespace}"),
+    Case("namespaces topics {namespace} -m persistent"),
+    Case("namespaces bundles {namespace}", "numBundles"),
+    Case("namespaces policies {namespace}", "replication_clusters"),
+    Case("namespaces unload {namespace}"),
+    Case("namespaces unload {namespace} -b {bundle}"),
+    Case("namespaces split-bundle {namespace} -b {bundle} -u"),
+    Case("namespaces split-bundle {namespace} -bt LARGEST -san topic_count_equally_divide", "", 1),
+    Case("namespaces get-topic-positions {namespace} -b {bundle} -tl {topic}", "namespace"),
+    Case("namespaces clear-backlog {namespace} --force"),
+    Case("namespaces clear-backlog {inhabited} -s sub", "Skip all", stdin="y\n"),
+    Case("namespaces unsubscribe {namespace} -s sub"),
+    Case("namespaces set-properties {namespace} -p a=1,b=2 -p c=3"),
+    Case("namespaces get-properties {namespace}"),
+    Case("namespaces clear-properties {namespace}"),
+    Case("namespaces set-property {namespace} -k color -v red/blue"),
+    Case("namespaces get-property {namespace} -k color"),
+    Case("namespaces remove-property {namespace} -k color"),
+    Case("namespaces explain-policies {namespace}", "message_ttl"),
+    Case("topics list {namespace}"),
+    Case("topics list-partitioned-topics {namespace}"),
+    Case("topics create persistent://{namespace}/new -m a=1"),
+    Case("topics create-partitioned-topic {namespace}/new -p 3 -m a=1"),
+    Case("topics update-partitioned-topic {partitioned} -p 4"),
+    Case("topics create-missed-partitions {partitioned}"),
+    Case("topics get-partitioned-topic-metadata {partitioned}", "partitions  2"),
+    Case("topics delete {topic} -f"),
+    Case("topics delete-partitioned-topic {partitioned}"),
+    Case("topics unload {topic}"),
+    Case("topics lookup {topic}", "pulsar://"),
+    Case("topics partitioned-lookup {partitioned}", "-partition-1"),
+    Case("topics partitioned-lookup {partitioned} -s", "pulsar://"),
+    Case("topics bundle-range {topic}", "0x"),
+    Case("topics get-properties {topic}"),
+    Case("topics update-properties {topic} -p a=1 -p b=2"),
+    Case("topics remove-properties {topic} -k a"),
+    Case("topics compact {written}"),
+    Case("topics compaction-status {topic} -w", "NOT_RUN"),
+    Case("topics terminate {written}", "ledgerId"),
+    Case("topics partitioned-terminate {partitioned}", "0"),
+    Case("topics truncate {written}"),
+    Case("topics trim-topic {topic}"),
+    Case("topics explain-retention {topic}"),
+    Case("topics expire-messages-all-subscriptions {written} -t 1h"),
+    Case("topics subscriptions {topic}", "sub"),
+    Case("topics create-subscription {topic} -s more -m earliest -p a=1"),
+    Case("topics unsubscribe {topic} -s sub -f"),
+    Case("topics get-subscription-properties {topic} -s sub"),
+    Case("topics update-subscription-properties {topic} -s sub -p a=1"),
+    Case("topics update-subscription-properties {topic} -s sub -c"),
+    Case("topics reset-cursor {written} -s sub -t 1h"),
+    Case("topics reset-cursor {written} -s sub -m latest -e"),
+    Case("topics skip {written} -s sub -n 1"),
+    Case("topics clear-backlog {written} -s sub"),
+    Case("topics expire-messages {written} -s sub -t 1h"),
+    Case("topics expire-messages {written} -s sub -p latest", "", 1),
+    Case("topicPolicies explain-policies {topic}", "broker"),
+    Case("topicPolicies delete {topic}"),
+    Case("subscriptions list {topic}", "sub"),
+    Case("subscriptions create {topic} more"),
+    Case("subscriptions delete {topic} sub"),
+    Case("subscriptions get-properties {topic} sub"),
+    Case("subscriptions update-properties {topic} sub -p a=1"),
+    Case("subscriptions reset-cursor {written} sub -m earliest"),
+    Case("subscriptions skip {written} sub -n 1"),
+    Case("subscriptions clear-backlog {written} sub"),
+    Case("subscriptions expire-messages {written} sub -t 1h"),
+    Case("schemas get {topic}", "no schema", 1),
+    Case("schemas upload {topic} -f -", "version", stdin=SCHEMA),
+    Case("schemas compatibility {topic} -f -", "true", stdin=SCHEMA),
+    Case("schemas metadata {topic}"),
+    Case("schemas delete {topic}", "version"),
+    Case("brokers list"),
+    Case("brokers list standalone", "{broker_id}"),
+    Case("brokers leader-broker", "brokerId"),
+    Case("brokers namespaces standalone -u {broker_id}"),
+    Case("brokers healthcheck", "ok"),
+    Case("brokers version"),
+    Case("brokers backlog-quota-check"),
+)
+LATER = frozenset(
+    {
+        ("broker-stats", "allocator-stats"),
+        ("broker-stats", "load-report"),
+        ("broker-stats", "mbeans"),
+        ("broker-stats", "monitoring-metrics"),
+        ("broker-stats", "topics"),
+        ("brokers", "delete-dynamic-config"),
+        ("brokers", "get-all-dynamic-config"),
+        ("brokers", "get-internal-config"),
+        ("brokers", "get-runtime-config"),
+        ("brokers", "list-dynamic-config"),
+        ("brokers", "shutdown"),
+        ("brokers", "update-dynamic-config"),
+        ("clusters", "create-failure-domain"),
+        ("clusters", "delete-failure-domain"),
+        ("clusters", "get-cluster-migration"),
+        ("clusters", "get-failure-domain"),
+        ("clusters", "get-peer-clusters"),
+        ("clusters", "list-failure-domains"),
+        ("clusters", "update-cluster-migration"),
+        ("clusters", "update-failure-domain"),
+        ("clusters", "update-peer-clusters"),
+        ("namespaces", "grant-permission"),
+        ("namespaces", "grant-subscription-permission"),
+        ("namespaces", "permissions"),
+        ("namespaces", "revoke-permission"),
+        ("namespaces", "revoke-subscription-permission"),
+        ("namespaces", "subscription-permission"),
+        ("subscriptions", "analyze-backlog"),
+        ("subscriptions", "peek-messages"),
+        ("topics", "analyze-backlog"),
+        ("topics", "examine-messages"),
+        ("topics", "get-backlog-size"),
+        ("topics", "get-message-by-id"),
+        ("topics", "get-message-id"),
+        ("topics", "get-message-id-by-index"),
+        ("topics", "grant-permission"),
+        ("topics", "info-internal"),
+        ("topics", "last-message-id"),
+        ("topics", "partitioned-stats"),
+        ("topics", "partitioned-stats-internal"),
+        ("topics", "peek-messages"),
+        ("topics", "permissions"),
+        ("topics", "revoke-permission"),
+        ("topics", "stats"),
+        ("topics", "stats-internal"),
+    }
+)
+"""Commands whose routes are not there yet."""
+
+
+@pytest.fixture
+def place(broker: RunningBroker) -> Place:
+    found = Place(broker)
+    found["fresh"] = f"{found['tenant']}x"
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.line)
+def test_command(broker: RunningBroker, place: Place, case: Case) -> None:
+    words = shlex.split(case.line.format_map(place))
+    result = admin(broker, *words, stdin=case.stdin)
+    assert result.exit_code == case.exit_code, result.output
+    assert case.printed.format_map(place) in result.output
+
+
+def test_no_command_is_left_out() -> None:
+    declared = {
+        (group, one.name) for group in GROUPS for one in commands_of(group) if not one.hidden
+    }
+    policies = {("namespaces", one.name) for one in namespace_policies.commands()}
+    policies |= {("topicPolicies", one.name) for one in topic_policies.COMMANDS}
+    tried = {tuple(case.line.split()[:2]) for case in CASES}
+    assert declared - policies - LATER - tried == set()
+    assert declared >= LATER
