@@ -143,7 +143,7 @@ class AdminClient:
             return response, response.read()
         except (HTTPException, OSError) as error:
             self.close()
-            if reused and isinstance(error, ConnectionError):
+            if reused and method == "GET" and isinstance(error, ConnectionError):
                 return self._exchange(method, target, content)
             raise self._no_answer(error) from error
 

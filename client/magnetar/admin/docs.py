@@ -27,16 +27,23 @@ which is in `public/default`. `magnetar --help` lists the other commands.
 
 ## Where the broker is
 
-| flag, before the group | in `client.conf` | |
-|---|---|---|
-| `--admin-url` | `webServiceUrl` | Address of the HTTP port: `http://host:8080`, or several hosts, `http://one:8080,two:8080`, of which the first that answers is asked. The variable `MAGNETAR_ADMIN_URL` does the same. Default `http://localhost:8080`. |
-| `--auth-plugin` | `authPlugin` | `token`, `basic`, `tls`, or the class name of Pulsar's Java client for one of them |
-| `--auth-params` | `authParams` | `token:...` or `file:///path/to/token`; `{"userId": "...", "password": "..."}`; `tlsCertFile:path,tlsKeyFile:path` |
-| `--request-timeout` | | Seconds; default 300. A connection is given 10 seconds at most. |
-| `--tls-trust-cert-path` | `tlsTrustCertsFilePath` | Certificates to trust, with `https://` |
-| `--tls-allow-insecure` | `tlsAllowInsecureConnection` | Accept every certificate |
-| `--tls-disable-hostname-verification` | `tlsEnableHostnameVerification` | Accept certificates of other hosts. Unlike Pulsar's, this tool checks the name unless it is told not to. |
-| `--client-conf` | | A file of lines `key=value`; without the flag, the file that `PULSAR_CLIENT_CONF` names. Flags win over it. |
+These flags stand before the group. In parentheses: the key in `client.conf`.
+
+- `--admin-url` (`webServiceUrl`): the address of the HTTP port, by default `http://localhost:8080`.
+  Of several hosts, `http://one:8080,two:8080`, the first that can be reached is asked. The variable
+  `MAGNETAR_ADMIN_URL` does the same.
+- `--auth-plugin` (`authPlugin`): `token`, `basic` or `tls`, or the class of Pulsar's Java client
+  for one of them.
+- `--auth-params` (`authParams`): `token:...`, `file:///path/to/token` or `env:VARIABLE`;
+  `{"userId": "...", "password": "..."}`; `tlsCertFile:path,tlsKeyFile:path`.
+- `--request-timeout`: seconds, by default 300. Connecting may take 10 of them.
+- `--tls-trust-cert-path` (`tlsTrustCertsFilePath`): certificates to trust where the address begins
+  with `https`.
+- `--tls-allow-insecure` (`tlsAllowInsecureConnection`): accept every certificate.
+- `--tls-disable-hostname-verification` (`tlsEnableHostnameVerification=false`): accept certificates
+  of other hosts.
+- `--client-conf`: a file of lines `key=value`; by default the one that the variable
+  `PULSAR_CLIENT_CONF` names. Flags win over it.
 
 ## Output and exit codes
 
@@ -47,7 +54,7 @@ if it succeeds. Errors go to standard error.
 | exit code | meaning |
 |---|---|
 | 0 | done |
-| 1 | the broker refused, for the printed reason and HTTP status; or a question was answered with no |
+| 1 | the broker refused, for the printed reason; or a question was answered with no |
 | 2 | wrong usage; nothing was sent |
 | 3 | the broker could not be reached or did not answer in time; whether it acted is then unknown |
 
@@ -76,6 +83,7 @@ with AdminClient(AdminSettings("http://localhost:8080")) as admin:
 ## Differences from pulsar-admin
 
 - Objects are printed as tables, and as JSON only with `--json`.
+- The name in a broker's certificate is checked unless that is disabled.
 - The group `subscriptions` is an addition: the commands of `topics` that are about subscriptions,
   under shorter names and with the subscription as second argument. So are
   `topics explain-retention` and the commands `explain-policies`.
