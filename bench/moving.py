@@ -20,6 +20,7 @@ from bench.usage import Measures
 
 BUNDLES = 8
 MOVES = 64
+RELOADS = 8
 PER_SECOND = 2000
 """Messages, of all topics."""
 BETWEEN_SECONDS = 0.25
@@ -70,6 +71,41 @@ def moves(trial: Trial, topics: int) -> Measures:
         "p99_ms": cuts[989],
         "p999_ms": cuts[998],
         "answered_ms": quantiles([1000 * (end - begin) for begin, end, _ in moved], n=2)[0],
+    }
+
+
+def reloads(trial: Trial, topics: int) -> Measures:
+    """Restart all workers one by one for a changed setting, while every topic has a producer.
+
+    A pause is the longest wait for a receipt, of one topic in one reload.
+    """
+    server = trial.server
+    assert isinstance(server, Magnetar)
+    server.configure({"magnetarWorkers": str(WORKERS)})
+    server.write_conf(maxConsumerMetadataSize=1024)
+    server.restart()
+    names = [f"{trial.topic}-{number}" for number in range(max(BUNDLES, int(topics * trial.scale)))]
+    with _publishing(f"pulsar://127.0.0.1:{server.port}", names) as publishing:
+        meter = trial.meter(server.pid)
+        made: list[tuple[float, float]] = []
+        for number in range(max(1, int(RELOADS * trial.scale))):
+            server.write_conf(maxConsumerMetadataSize=1025 + number)
+            began = time.perf_counter()
+            server.reload()
+            made.append((began, time.perf_counter()))
+            time.sleep(BETWEEN_SECONDS)
+    pauses_ms = [
+        1000 * max(waited for _, waited in _around(publishing.receipts[name], *reload))
+        for reload in made
+        for name in names
+    ]
+    measures = meter.stop(sum(map(len, publishing.receipts.values())), len(PAYLOAD))
+    cuts = quantiles(pauses_ms, n=1000)
+    return measures | {
+        "p50_ms": cuts[499],
+        "p99_ms": cuts[989],
+        "p999_ms": cuts[998],
+        "answered_ms": quantiles([1000 * (end - begin) for begin, end in made], n=2)[0],
     }
 
 

@@ -12,7 +12,7 @@ from bench.frames import Shape
 from bench.holes import holes
 from bench.latencies import beside_backlog, beside_compaction, beside_topics
 from bench.many_topics import known_topics, many_topics
-from bench.moving import moves
+from bench.moving import moves, reloads
 from bench.patterns import patterns
 from bench.policies import enforce
 from bench.scenarios import Trial, catch_up, crash, fan_out, latency, publish, start, tail
@@ -272,6 +272,13 @@ ROWS: dict[str, Row] = {
     "workers-moves": Row(
         "wait of a producer while its bundle moves, 100 topics on 2 workers",
         partial(moves, topics=100),
+        (Mark("p99_ms", 200, at_most=True),),
+        fresh=True,
+        ours=True,
+    ),
+    "workers-reload": Row(
+        "wait of a producer while all workers are restarted one by one, 100 topics on 2 workers",
+        partial(reloads, topics=100),
         (Mark("p99_ms", 200, at_most=True),),
         fresh=True,
         ours=True,

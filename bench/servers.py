@@ -21,6 +21,8 @@ ROOT = Path(__file__).parents[1]
 STOP_SECONDS = 60
 HEALTH_SECONDS = 60
 LOOK_SECONDS = 0.002
+RELOADED = b"all workers have the changed configuration"
+POLL_SECONDS = 0.001
 PROCESS = re.compile(r"(controller|worker-\d+) is process (\d+)")
 LOG_SHOWN = 2000
 """How much of a server's log an error shows."""
@@ -207,15 +209,31 @@ class Magnetar(BannerServer):
     def command(self) -> list[str]:
         magnetar = str(Path(sys.executable).with_name("magnetar"))
         ports = ["--port", "0", "--http-port", "0"]
-        return [magnetar, "standalone", *ports, "--data-dir", str(self.data_dir)]
+        command = [magnetar, "standalone", *ports, "--data-dir", str(self.data_dir)]
+        return [*command, "--conf", str(self._conf)] if self._conf.exists() else command
 
     def processes(self) -> dict[str, int]:
         """The present processes of several by name, as the log has them."""
         started = PROCESS.findall(self._log_path.read_text())
         return {name: int(pid) for name, pid in started}
 
+    @property
+    def _conf(self) -> Path:
+        return self.data_dir.with_suffix(".conf")
+
+    def write_conf(self, **settings: object) -> None:
+        """Write the configuration file, which is read from the next start on."""
+        self._conf.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+
+    def reload(self) -> None:
+        """Have it read its configuration file again; returns when all workers have that."""
+        begin = self._log_path.stat().st_size
+        os.kill(self.pid, signal.SIGHUP)
+        while RELOADED not in self._log_path.read_bytes()[begin:]:
+            time.sleep(POLL_SECONDS)
+
     def configure(self, settings: dict[str, str]) -> None:
-        """From the next start on."""
+        """From the next start on, whatever the configuration file has."""
         self.environment |= {f"PULSAR_PREFIX_{key}": value for key, value in settings.items()}
 
     def run_script(self, module: str, *options: str) -> None:

@@ -118,8 +118,9 @@ def make_broker(tmp_path: Path) -> Iterator[Callable[..., RunningBroker]]:
     """Start daemons for one test, each with its own settings, to be stopped and killed at will."""
     made: list[RunningBroker] = []
 
-    def make(**settings: str) -> RunningBroker:
+    def make(conf: Path | None = None, **settings: str) -> RunningBroker:
         made.append(RunningBroker(tmp_path / f"data{len(made)}", **settings))
+        made[-1].conf = conf
         return made[-1].start()
 
     yield make

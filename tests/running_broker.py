@@ -33,6 +33,8 @@ class RunningBroker:
         self.data_dir = data_dir
         self.settings = WITHOUT_TRIMMING | {"magnetarWorkers": str(self.workers)} | settings
         self.port, self.http_port = free_ports(2)
+        self.conf: Path | None = None
+        """A configuration file; `settings` take precedence over it."""
         self.banner = ""
         self.log_path = data_dir.parent / f"{data_dir.name}.log"
         self._process: subprocess.Popen[str] | None = None
@@ -87,6 +89,8 @@ class RunningBroker:
             "--data-dir", str(self.data_dir),
             "--port", str(self.port), "--http-port", str(self.http_port),
         ]  # fmt: skip
+        if self.conf is not None:
+            command += ["--conf", str(self.conf)]
         prefixed = {f"PULSAR_PREFIX_{key}": value for key, value in self.settings.items()}
         with self.log_path.open("a") as log:
             self._process = subprocess.Popen(
@@ -113,6 +117,10 @@ class RunningBroker:
         if self._process is not None:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._end(signal.SIGKILL)
+
+    def reload(self) -> None:
+        """Ask it to read its configuration again; what follows is in its log."""
+        os.kill(self.pid, signal.SIGHUP)
 
     def stop(self) -> int:
         """SIGTERM, and wait for a graceful end; returns the exit code."""

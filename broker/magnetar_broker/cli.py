@@ -3,6 +3,7 @@
 import gc
 import os
 from collections.abc import Callable
+from functools import partial
 
 import click
 
@@ -95,8 +96,7 @@ def _start(conf: str | None, options: dict[str, object]) -> None:
     try:
         from magnetar_broker.server.start import start  # noqa: PLC0415 (heavy; not for --help)
 
-        settings, warnings = load(conf, os.environ, overrides)
-        exit_code = start(settings, warnings)
+        exit_code = start(partial(load, conf, os.environ, overrides))
     except ModuleNotFoundError as error:
         raise click.ClickException(
             f"the module {error.name} is not installed: install magnetar again, "

@@ -4,7 +4,7 @@
 descriptors, threads and disk use are noted; the verdict is over the last two thirds.
 
 Memory is what is in use.  Resident memory has free memory of the C library's heap in addition, and
-says little about leaks: the heap keeps what it needed at full speed, before the samples, protobuf
+is no sign of a leak: the heap keeps what it needed at full speed, before the samples, protobuf
 gives all its free pages back after every 10,000 freed messages, and the traffic takes them again.
 Free memory is judged by itself: the heap may be twice as large as what is in use.
 """

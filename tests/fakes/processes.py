@@ -10,6 +10,7 @@ from magnetar_broker.names.balancing import Balancing
 from magnetar_broker.names.bundle_owners import BundleOwners
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.names.distributed import DistributedResidence
+from magnetar_broker.names.draining import Draining
 from magnetar_broker.names.placement import Placement
 from magnetar_broker.names.remote import RemoteDirectory
 from magnetar_broker.names.requests import NameRequests
@@ -50,7 +51,7 @@ class Worker:
         serve_health(health, joined.right)
         serve_operations(self.broker, joined.right)
         self.processor_seconds = 0.0
-        """What it says that it has taken."""
+        """The processor time that it reports."""
         serve_load(self.broker.topics, self.owners, engine.clock, self._used, joined.right)
 
     def _used(self) -> tuple[float, float]:
@@ -83,6 +84,7 @@ class Processes:
         self.residence = DistributedResidence(self.placement, links, runtime)
         self.directory = Directory(settings, runtime, self.placement, self.residence, self.policies)
         Balancing(settings, self.directory, self.placement, links).register()
+        self.draining = Draining(self.directory.bundles, self.placement)
         self.requests = NameRequests(self.directory, self.placement, self.residence, self.policies)
         self.workers = [self.new_worker(number) for number in range(workers)]
 

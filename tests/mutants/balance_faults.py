@@ -40,8 +40,15 @@ BALANCE_FAULTS = (
     Fault(
         BALANCING,
         "workers are compared although one is not known",
-        "        if len(self._loads) < self._owners.workers:\n",
-        "        if not self._loads:\n",
+        "        if len(self._loads) < self._owners.workers or self._drained:\n",
+        "        if not self._loads or self._drained:\n",
+        TESTS,
+    ),
+    Fault(
+        BALANCING,
+        "bundles move to a worker that is about to be restarted",
+        " or self._drained:\n",
+        ":\n",
         TESTS,
     ),
     Fault(

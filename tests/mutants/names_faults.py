@@ -154,8 +154,8 @@ NAMES_FAULTS = (
     Fault(
         "broker/magnetar_broker/server/admin/brokers.py",
         "the only process cannot be named as brokers list it",
-        "    return processes.get(text) or (name",
-        "    return (name",
+        "    named = processes.get(text) or (name",
+        "    named = (name",
         OWNED,
     ),
     Fault(

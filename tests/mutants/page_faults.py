@@ -102,7 +102,7 @@ PAGE_FAULTS = (
     ),
     Fault(
         "broker/magnetar_broker/server/health.py",
-        "a health check sends no message, and nothing says so",
+        "a health check that sends no message is not logged",
         "            self._note(topic)\n",
         "",
         HEALTH_TESTS,

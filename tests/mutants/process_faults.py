@@ -17,7 +17,51 @@ OF_TRANSIENT = ("tests/broker/session/test_transient_errors.py",)
 OF_LIVENESS = ("tests/broker/server/test_process_liveness.py",)
 OF_SHARE = ("tests/broker/limits/test_worker_share.py",)
 
+ROLLING = ("tests/broker/server/test_rolling_restart.py",)
+
 PROCESS_FAULTS: tuple[Fault, ...] = (
+    Fault(
+        SUPERVISOR,
+        "a reload restarts the next worker before the one before it is ready",
+        "worker.generation > generation and (worker.ready or not worker.runs)",
+        "worker.generation > generation",
+        ROLLING,
+    ),
+    Fault(
+        SUPERVISOR,
+        "a reload stops a worker whose bundles nobody else has",
+        "        if not self._serve_until(lambda: drained in self._answers):\n",
+        "        if not self._goes_on:\n",
+        ROLLING,
+    ),
+    Fault(
+        SUPERVISOR,
+        "a worker that cannot start with a changed configuration never runs again",
+        "            worker.role.run = former\n",
+        "",
+        ROLLING,
+    ),
+    Fault(
+        "broker/magnetar_broker/server/reload.py",
+        "a reload changes what only a restart can change",
+        "        if key.reloads:\n            values",
+        "        if True:\n            values",
+        ("tests/broker/server/test_reload.py",),
+    ),
+    Fault(
+        "broker/magnetar_broker/names/draining.py",
+        "a worker that was restarted does not get its bundles back",
+        "self._former.pop(worker, [])",
+        "[]",
+        ("tests/broker/names/test_draining.py",),
+    ),
+    Fault(
+        "broker/magnetar_broker/names/draining.py",
+        "new namespaces go to a worker that is about to be restarted",
+        "        placement.drained.add(worker)\n",
+        "",
+        ("tests/broker/names/test_draining.py",),
+    ),
     Fault(
         SUPERVISOR,
         "a process that hangs is not killed",

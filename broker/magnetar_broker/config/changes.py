@@ -2,17 +2,54 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from magnetar_broker.config.keys import COMPATIBLE, NOT_BUILT, UNSAFE
 from magnetar_broker.config.load import ConfigError, contradictions
 from magnetar_broker.config.settings import KEYS, Settings
-from magnetar_broker.config.values import Key
+from magnetar_broker.config.values import Blank, Key, render
 
 DYNAMIC = "dynamic"
 """The origin of a value that was changed while the broker ran."""
 FIELDS = {key.name: (field, key) for field, key in KEYS.items()}
 """Fields and keys of `Settings` by the names of the keys."""
+
+
+SECRET = "<secret>"
+"""What is shown instead of a value that is secret."""
+
+
+class Given(NamedTuple):
+    """A value of a setting as it stands in a configuration."""
+
+    text: str
+    source: str
+    """Where it was set; blank if it is the default."""
+
+    def shown(self, key: Key) -> str:
+        """The text for people to read."""
+        return SECRET if key.secret and self.text else self.text or "blank"
+
+
+def given(settings: Settings, field: str) -> Given:
+    """The value of a field."""
+    return Given(render(getattr(settings, field)), settings.origins.get(field, ""))
+
+
+def with_reloaded(settings: Settings, values: Mapping[str, Given]) -> Settings:
+    """The settings with values that are allowed, by key, as if it was started with them."""
+    fields: dict[str, Any] = {}
+    origins = dict(settings.origins)
+    for name, (text, source) in values.items():
+        field, key = FIELDS[name]
+        if text:
+            fields[field] = key.kind.parse(text)
+        else:
+            fields[field] = None if key.blank is Blank.NONE else getattr(Settings, field)
+        origins.pop(field, None)
+        if source:
+            origins[field] = source
+    return replace(settings, **fields, origins=origins)
 
 
 def check_dynamic(name: str) -> Key:

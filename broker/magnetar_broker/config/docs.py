@@ -48,6 +48,12 @@ restart.
 effective value, and `.../explain` every effective value with the place where it was set, such as a
 line of the file. Values that are secret are not shown.
 
+A broker of several workers reads its configuration again when the process that was started gets
+SIGHUP. This *reload* changes the settings with "reload" in the last column: one worker after
+another is restarted, while the others [serve its topics](architecture.md#processes). The log names
+each changed setting, and those that need a restart of the broker. A value that was set at run time
+still takes precedence. An error in the configuration is logged, and changes nothing.
+
 ## Settings
 
 Where Pulsar's default differs, it stands beside ours. Keys that begin with `magnetar` are our own.
@@ -58,7 +64,10 @@ def pages() -> Iterator[str]:
     """The page, a block at a time."""
     yield INTRODUCTION
     for title, keys in SECTIONS.items():
-        yield f"\n### {title}\n\n| Key | Default | Allowed | Meaning |\n|---|---|---|---|\n"
+        yield (
+            f"\n### {title}\n\n| Key | Default | Allowed | Meaning | Changed by |\n"
+            "|---|---|---|---|---|\n"
+        )
         for field, key in keys.items():
             yield _row(key, getattr(Settings, field))
     yield DIFFERENCES
@@ -103,7 +112,8 @@ def _row(key: Key, default: object) -> str:
     if key.blank is not Blank.DEFAULT:
         allowed += f"; blank is {key.blank.value}"
     mark = " *" if key.dynamic else ""
-    return _line(f"`{key.name}`{mark}", shown, allowed, key.meaning)
+    changed_by = "reload" if key.reloads else "restart"
+    return _line(f"`{key.name}`{mark}", shown, allowed, key.meaning, changed_by)
 
 
 def _known(title: str, introduction: str, table: Mapping[str, UnsupportedKey]) -> Iterator[str]:

@@ -40,6 +40,13 @@ class Key:
     """Whether it can be changed while the broker runs."""
     secret: bool = False
     """Whether its value is never shown."""
+    of_workers: bool = False
+    """Whether a reload changes it though it is not dynamic: only workers read it."""
+
+    @property
+    def reloads(self) -> bool:
+        """Whether a reload changes it in a broker of several workers."""
+        return self.dynamic or self.of_workers
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ class Balancing:
     ) -> None:
         self._directory = directory
         self._owners = placement.owners
+        self._drained = placement.drained
         self._links = links
         self._clock: Clock = directory.runtime.clock
         self._used: dict[int, _Used] = {}
@@ -49,7 +50,7 @@ class Balancing:
         self._moved: dict[Bundle, int] = {}
         """When bundles were moved by this class, in milliseconds since 1970."""
         self._is_reported = False
-        """Whether the log says that no move helps against the present imbalance."""
+        """Whether it was logged that no move helps against the present imbalance."""
         if settings.load_balancer_enabled:
             placement.load_of = self.load_of
 
@@ -71,8 +72,8 @@ class Balancing:
     async def _round(self) -> None:
         self._loads = await self._measure()
         before, self._imbalance = self._imbalance, None
-        if len(self._loads) < self._owners.workers:
-            return  # one has just started
+        if len(self._loads) < self._owners.workers or self._drained:
+            return  # one has just started, or is about to be restarted
         self._imbalance = found = find_imbalance(
             self._loads, self._settings.load_balancer_broker_threshold_shedder_percentage / 100
         )

@@ -8,7 +8,7 @@ from magnetar_broker.base.metadata_keys import DYNAMIC_SETTINGS
 from magnetar_broker.base.records import change_record, create_record, read_record
 from magnetar_broker.base.runtime import MetadataRuntime
 from magnetar_broker.config import ConfigError, Settings
-from magnetar_broker.config.changes import check_dynamic, with_changes
+from magnetar_broker.config.changes import Given, check_dynamic, with_changes, with_reloaded
 from magnetar_storage.world.mutex import Mutex
 
 logger = logging.getLogger(__name__)
@@ -61,6 +61,12 @@ class DynamicSettings:
             await self._store(name, None)
             if name in self.values:
                 await self._change(changed, f"{name} is as it was at the start")
+
+    async def reload(self, values: Mapping[str, Given]) -> None:
+        """Have other values than at the start, by key; the changes still take precedence."""
+        async with self._changing.held():
+            self._started_with = with_reloaded(self._started_with, values)
+            await self._follow()
 
     async def _store(self, name: str, text: str | None) -> None:
         def changed(stored: dict[str, str]) -> dict[str, str]:

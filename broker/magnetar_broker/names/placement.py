@@ -44,6 +44,8 @@ class Placement:
         """How busy a worker is; those that are least so get the bundles of new namespaces."""
         self.before_giving: Callable[[int], Awaitable[None]] | None = None
         """Called with the number of a worker before it owns a bundle that another one owned."""
+        self.drained: set[int] = set()
+        """The workers that are about to be restarted: they get no bundles of new namespaces."""
         self._stored = stored
         self._links = links
         self._placing: KeyedMutex[str] = KeyedMutex(clock)
@@ -82,6 +84,10 @@ class Placement:
         return placed
 
     def _first(self, bundles: Bundles) -> Placed:
+        return Placed(bundles, tuple(deal(len(bundles), self.least_busy())))
+
+    def least_busy(self) -> list[int]:
+        """The workers, those that are least busy first, without those that are drained."""
         owned = [0] * self.owners.workers
         for _, placed in self.owners.all():
             for worker in placed.workers:
@@ -91,8 +97,7 @@ class Placement:
             # One that does not load topics now would have clients wait for its start.
             return self._links.loading(worker) is None, self.load_of(worker), owned[worker]
 
-        workers = sorted(range(self.owners.workers), key=rank)
-        return Placed(bundles, tuple(deal(len(bundles), workers)))
+        return sorted(set(range(self.owners.workers)) - self.drained, key=rank)
 
     # What administration and balancing change ---------------------------------------------
 

@@ -22,7 +22,10 @@ logger = logging.getLogger(__name__)
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 """They ask the supervisor to stop.  Children ignore them, because a terminal and a service manager
 send them to every process at once, and the supervisor asks the children in order."""
-HANDLED_SIGNALS = (*STOP_SIGNALS, signal.SIGCHLD)
+RELOAD_SIGNAL = signal.SIGHUP
+"""It asks the supervisor to read the configuration again.  Children ignore it, too: the end of a
+terminal sends it to every process."""
+HANDLED_SIGNALS = (*STOP_SIGNALS, RELOAD_SIGNAL, signal.SIGCHLD)
 """The signals that the supervisor handles."""
 STATE = re.compile(r"^State:.*\((.+)\)$", re.MULTILINE)
 """In Linux's description of a process."""
@@ -100,7 +103,7 @@ def _live(
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        for number in STOP_SIGNALS:
+        for number in (*STOP_SIGNALS, RELOAD_SIGNAL):
             signal.signal(number, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         log_to_stderr(context.name)

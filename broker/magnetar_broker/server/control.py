@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from socket import MSG_CTRUNC, MSG_DONTWAIT, recv_fds, send_fds, socket, socketpair
+from typing import get_args
 
 READ_BYTES = 64 << 10
 MAX_SOCKETS = 16
@@ -51,6 +52,42 @@ class Stop:
 
 
 @dataclass(frozen=True)
+class Drain:
+    """To the controller: have the other workers own all bundles of this one, until `Undrain`."""
+
+    worker: int
+
+
+@dataclass(frozen=True)
+class Drained:
+    """To the supervisor: the answer to `Drain`."""
+
+    worker: int
+
+
+@dataclass(frozen=True)
+class Undrain:
+    """To the controller: have a worker own the bundles again that it had before `Drain`."""
+
+    worker: int
+
+
+@dataclass(frozen=True)
+class Undrained:
+    """To the supervisor: the answer to `Undrain`."""
+
+    worker: int
+
+
+@dataclass(frozen=True)
+class Reloaded:
+    """To the controller: all workers have been restarted with these settings."""
+
+    values: dict[str, tuple[str, str]]
+    """Text and source (`Given`) by key."""
+
+
+@dataclass(frozen=True)
 class Ready:
     """To the supervisor: the start is complete."""
 
@@ -67,8 +104,8 @@ class Failed:
     text: str
 
 
-Message = Peer | Stop | Ready | Alive | Failed
-KINDS = {kind.__name__: kind for kind in (Stop, Ready, Alive, Failed)}
+Message = Peer | Stop | Drain | Drained | Undrain | Undrained | Reloaded | Ready | Alive | Failed
+KINDS: dict[str, type[Message]] = {kind.__name__: kind for kind in get_args(Message)}
 
 
 @dataclass(eq=False)

@@ -8,11 +8,14 @@ from functools import partial
 
 from magnetar_broker.base.metadata_keys import TOPICS, topic_of_names
 from magnetar_broker.base.runtime import NamesRuntime
+from magnetar_broker.config.changes import Given
 from magnetar_broker.links.link import Link
 from magnetar_broker.links.metadata_server import MetadataServer, settled
 from magnetar_broker.names.balancing import Balancing
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.names.distributed import DistributedResidence
+from magnetar_broker.names.draining import Draining
+from magnetar_broker.names.dynamic_settings import DynamicSettings
 from magnetar_broker.names.placement import Placement
 from magnetar_broker.names.requests import NameRequests
 from magnetar_broker.names.stored_bundles import stored_bundles
@@ -22,7 +25,15 @@ from magnetar_broker.server.admin.linked_owners import LinkedOwners
 from magnetar_broker.server.admin.metrics_page import MetricsPage
 from magnetar_broker.server.admin.site import Site
 from magnetar_broker.server.children import Context, name_of
-from magnetar_broker.server.control import Peer
+from magnetar_broker.server.control import (
+    Drain,
+    Drained,
+    Message,
+    Peer,
+    Reloaded,
+    Undrain,
+    Undrained,
+)
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.engine import data_disk
 from magnetar_broker.server.event_loop import LoopFactory
@@ -85,6 +96,8 @@ class Controller:
         directory = Directory(settings, runtime, placement, residence, policies)
         Balancing(settings, directory, placement, links).register()
         requests = NameRequests(directory, placement, residence, policies)
+        obey = partial(self._obey, Draining(directory.bundles, placement), directory.dynamic)
+        process.obey(lambda message: process.tasks.spawn(obey(message)))
         process.meet(partial(self._meet, metadata, requests))
         page = JoinedPage(
             settings.cluster_name,
@@ -136,6 +149,19 @@ class Controller:
         self._last_ids.follow(number, link)
         self._links[number] = link
         process.tasks.spawn(connect(link, peer.link, process.stretches))
+
+    async def _obey(self, draining: Draining, settings: DynamicSettings, message: Message) -> None:
+        """What the supervisor asks for while it restarts workers."""
+        control = self._process.context.control
+        match message:
+            case Drain(worker):
+                await draining.drain(worker)
+                control.send(Drained(worker))
+            case Undrain(worker):
+                await draining.undrain(worker)
+                control.send(Undrained(worker))
+            case Reloaded(values):
+                await settings.reload({name: Given(*value) for name, value in values.items()})
 
     async def _join(
         self, metadata: MetadataStore, number: int, before: Link | None, last: SegmentId

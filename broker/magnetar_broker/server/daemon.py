@@ -41,6 +41,7 @@ class Daemon:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
+        loop.add_signal_handler(signal.SIGHUP, self._refuse_reload)
         workers = ThreadWorkers(loop, self._stretches)
         self._stretches.watch_garbage()
         try:
@@ -101,6 +102,12 @@ class Daemon:
             await broker.close()
             listener.disconnect()
             await http.stop()
+
+    def _refuse_reload(self) -> None:
+        logger.warning(
+            "SIGHUP: the configuration is not read again, because magnetarWorkers is 1; restart "
+            "the broker to change it"
+        )
 
     def _give_up(self) -> None:
         """End a stop that takes too long; what was acknowledged is in the journal."""

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from magnetar_broker.server.children import Context
-from magnetar_broker.server.control import Peer, Ready, Stop
+from magnetar_broker.server.control import Message, Peer, Ready, Stop
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.world import LoopClock, LoopTasks, ThreadWorkers
 
@@ -27,6 +27,7 @@ class Process:
         self._stop = asyncio.Event()
         self._early: list[Peer] = []
         self._meet: Callable[[Peer], None] = self._early.append
+        self._obey: Callable[[Message], None] | None = None
         loop.add_reader(context.control.fileno(), self._read)
         self._report_alive()
 
@@ -35,6 +36,10 @@ class Process:
         self._meet = take
         while self._early:
             take(self._early.pop(0))
+
+    def obey(self, take: Callable[[Message], None]) -> None:
+        """Call with every message of the supervisor that this class does not handle."""
+        self._obey = take
 
     def ready(self) -> None:
         """Report that the start is complete."""
@@ -81,3 +86,6 @@ class Process:
             elif isinstance(message, Stop):
                 self.stop()
                 self._loop.remove_reader(self.context.control.fileno())
+            else:
+                assert self._obey is not None, message
+                self._obey(message)

@@ -22,8 +22,8 @@ class ProcessLiveness:
         self._read_at = clock()
         self._running = 0.0
         """Seconds in which the supervisor ran."""
-        self._heard_at: dict[str, float] = {}
-        """The value of `_running` when each was heard last."""
+        self._reported_at: dict[str, float] = {}
+        """The value of `_running` at the last report of each."""
 
     def advance(self) -> None:
         """Count the time since the last call; call it after every wait.
@@ -36,20 +36,20 @@ class ProcessLiveness:
 
     def begin(self, name: str) -> None:
         """The process was started."""
-        self._heard_at[name] = self._running
+        self._reported_at[name] = self._running
 
-    def heard(self, name: str) -> None:
+    def reported(self, name: str) -> None:
         """Something has come from it."""
-        if name in self._heard_at:
+        if name in self._reported_at:
             self.begin(name)
 
     def end(self, name: str) -> None:
         """It has ended, or is about to; its silence counts again from the next `begin`."""
-        self._heard_at.pop(name, None)
+        self._reported_at.pop(name, None)
 
     def silence(self, name: str) -> float:
         """For how many seconds nothing has come from it; 0 if it does not run."""
-        return self._running - self._heard_at.get(name, self._running)
+        return self._running - self._reported_at.get(name, self._running)
 
     def has_expired(self, name: str) -> bool:
         """Whether that is as long as the timeout."""

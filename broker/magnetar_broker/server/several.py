@@ -6,13 +6,15 @@ from functools import partial
 from typing import NamedTuple
 
 from magnetar_broker.config import Settings
+from magnetar_broker.config.changes import with_reloaded
 from magnetar_broker.names.bundle_owners import BundleOwners
 from magnetar_broker.server.advertised import advertised
 from magnetar_broker.server.banner import banner
 from magnetar_broker.server.children import Context, name_of
 from magnetar_broker.server.engine import data_disk
 from magnetar_broker.server.ports import client_sockets, http_sockets, port_of
-from magnetar_broker.server.supervisor import Role, Supervisor
+from magnetar_broker.server.reload import Read, reloaded
+from magnetar_broker.server.supervisor import Changed, Role, Supervisor
 from magnetar_storage.local import directories, layout
 from magnetar_storage.world.disk import Lock
 
@@ -39,12 +41,45 @@ def bundle_owners(prepared: Prepared, workers: int) -> BundleOwners:
 RunPrepared = Callable[[Prepared, Context], None]
 
 
+class Reload:
+    """What the supervisor asks for when it is to read the configuration again."""
+
+    def __init__(
+        self, read: Read, prepared: Prepared, controller: RunPrepared, worker: RunPrepared
+    ) -> None:
+        self._read = read
+        self._prepared = self._next = prepared
+        self._controller = controller
+        self._worker = worker
+
+    def changed(self) -> Changed | None:
+        """What has changed; None if it is nothing that a reload changes."""
+        values = reloaded(self._read, self._prepared.settings)
+        if not values:
+            return None
+        settings = with_reloaded(self._prepared.settings, values)
+        self._next = prepared = self._prepared._replace(settings=settings)
+        return Changed(
+            partial(self._controller, prepared), partial(self._worker, prepared), dict(values)
+        )
+
+    def done(self) -> None:
+        """All processes have what `changed` has returned."""
+        self._prepared = self._next
+
+
 def serve_several(
-    settings: Settings, workers: int, controller: RunPrepared, worker: RunPrepared, cores: int
+    settings: Settings,
+    read: Read,
+    workers: int,
+    controller: RunPrepared,
+    worker: RunPrepared,
+    cores: int,
 ) -> int:
     """Run a broker until a signal stops it, and return the exit code for this process.
 
-    All that the functions need must be imported already.  Raises the error that prevents the start.
+    `read` reads the settings again.  All that the functions need must be imported already.  Raises
+    the error that prevents the start.
     """
     disk = data_disk(settings)
     lock = disk.lock(layout.LOCK_FILE)
@@ -59,6 +94,7 @@ def serve_several(
         workers,
         settings.broker_shutdown_timeout_ms / 1000,
         settings.metadata_store_session_timeout_millis / 1000,
+        Reload(read, prepared, controller, worker),
     )
     gc.freeze()  # a collection in a child would copy the pages that it shares with the others
     return supervisor.run(lambda: print(banner(settings, url, http, processes), flush=True))

@@ -11,6 +11,7 @@ from magnetar_broker.server.allocator import share_one_heap
 from magnetar_broker.server.descriptors import raise_limit
 from magnetar_broker.server.event_loop import loop_factory
 from magnetar_broker.server.logs import log_to_stderr
+from magnetar_broker.server.reload import Read
 
 logger = logging.getLogger(__name__)
 
@@ -19,11 +20,12 @@ SWITCH_INTERVAL_SECONDS = 0.0005
 Python's default of 5 ms would be added to every fsync."""
 
 
-def start(settings: Settings, warnings: list[str]) -> int:
+def start(read: Read) -> int:
     """Run a broker until a signal stops it, and return the exit code for this process.
 
-    Raises the error that prevents the start.
+    `read` reads its settings.  Raises the error that prevents the start.
     """
+    settings, warnings = read()
     workers = worker_count(settings)
     log_to_stderr("supervisor" if workers > 1 else None)
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
@@ -40,6 +42,7 @@ def start(settings: Settings, warnings: list[str]) -> int:
 
         return serve_several(
             settings,
+            read,
             workers,
             partial(run_controller, factory),
             partial(run_worker, factory),

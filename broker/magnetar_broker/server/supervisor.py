@@ -14,10 +14,12 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple, Protocol
 
 from magnetar_broker.base.start_failed import StartFailed
 from magnetar_broker.server.children import (
     HANDLED_SIGNALS,
+    RELOAD_SIGNAL,
     STOP_SIGNALS,
     Context,
     Run,
@@ -25,7 +27,20 @@ from magnetar_broker.server.children import (
     name_of,
     state_of,
 )
-from magnetar_broker.server.control import Control, Failed, Message, Peer, Ready, Stop, control_pair
+from magnetar_broker.server.control import (
+    Control,
+    Drain,
+    Drained,
+    Failed,
+    Message,
+    Peer,
+    Ready,
+    Reloaded,
+    Stop,
+    Undrain,
+    Undrained,
+    control_pair,
+)
 from magnetar_broker.server.process_liveness import ProcessLiveness
 
 logger = logging.getLogger(__name__)
@@ -45,12 +60,34 @@ HASTE = 2
 """From so many requests to stop on, children are killed instead of waited for."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Role:
     """What one kind of process does, and the bound sockets that it accepts connections from."""
 
     run: Run
+    """For those that are started from now on."""
     sockets: Sequence[socket.socket] = ()
+
+
+class Changed(NamedTuple):
+    """A configuration that has changed: how processes run with it, and its values."""
+
+    controller: Run
+    worker: Run
+    values: dict[str, tuple[str, str]]
+
+
+class Reload(Protocol):
+    """The configuration, as far as the supervisor needs it."""
+
+    def changed(self) -> Changed | None:
+        """Read it again; None if nothing has changed that a reload changes.
+
+        What is wrong with it is logged.
+        """
+
+    def done(self) -> None:
+        """All processes have what `changed` has returned."""
 
 
 @dataclass
@@ -85,6 +122,8 @@ class Child:
     """Of its last life; a signal's number is negative."""
     started_at: float = 0.0
     restart_at: float = 0.0
+    is_replaced: bool = False
+    """Whether it was asked to stop because its next process is to run differently."""
     pauses: Pauses = field(default_factory=Pauses)
 
     @property
@@ -124,6 +163,7 @@ class Supervisor:
         workers: int,
         stop_seconds: float,
         silence_seconds: float,
+        reload: Reload,
     ) -> None:
         """`stop_seconds`: children that have not ended this long after a stop began are killed.
 
@@ -135,7 +175,10 @@ class Supervisor:
         self._children = [self._controller, *self._workers]
         self._stop_seconds = stop_seconds
         self._liveness = ProcessLiveness(silence_seconds)
+        self._reload = reload
         self._stop_signals = 0
+        self._reload_asked = False
+        self._answers: set[Drained | Undrained] = set()
         self._serving = False
         self._selector = selectors.DefaultSelector()
         self._signals, self._signals_sender = socket.socketpair()
@@ -196,14 +239,28 @@ class Supervisor:
     def _serve(self) -> bool:
         """Keep the workers running until asked to stop (True) or the controller ends (False)."""
         self._serving = True
-        while not self._stop_signals and self._controller.runs:
+        while self._serve_until(lambda: self._reload_asked):
+            self._reload_asked = False
+            self._roll()
+        self._serving = False
+        return self._stop_signals > 0
+
+    @property
+    def _goes_on(self) -> bool:
+        return not self._stop_signals and self._controller.runs
+
+    def _serve_until(self, condition: Callable[[], bool], deadline: float = math.inf) -> bool:
+        """Whether the condition holds before the broker stops, or the time has come."""
+        while self._goes_on and not condition():
+            seconds = deadline - time.monotonic()
+            if seconds <= 0:
+                return False
             for worker in self._workers:
                 if not worker.runs and worker.restart_at <= time.monotonic():
                     self._restart(worker)
             due = min((w.restart_at for w in self._workers if not w.runs), default=math.inf)
-            self._turn(due - time.monotonic())
-        self._serving = False
-        return self._stop_signals > 0
+            self._turn(min(due - time.monotonic(), seconds))
+        return self._goes_on
 
     def _restart(self, worker: Child) -> None:
         try:
@@ -212,6 +269,68 @@ class Supervisor:
             logger.error("%s cannot be started: %s", worker.name, error)
             worker.restart_at = time.monotonic() + MAX_PAUSE_SECONDS
             worker.kill()  # if it runs: it lacks connections with others
+
+    # A changed configuration ---------------------------------------------------------------
+
+    def _roll(self) -> None:
+        """Restart one worker after another as the changed configuration says.
+
+        The others have its bundles meanwhile.  If a worker does not start with it, the former
+        configuration stays for that one and for those that are left.
+        """
+        changed, role = self._reload.changed(), self._workers[0].role
+        if changed is None:
+            return
+        former, role.run = role.run, changed.worker
+        # A worker that ends by itself meanwhile is not restarted twice.
+        for worker, generation in [(worker, worker.generation) for worker in self._workers]:
+            if not self._replace(worker, generation, former):
+                return
+        self._reload.done()
+        self._controller.role.run = changed.controller  # should it ever be started again
+        self._send(self._controller, Reloaded(changed.values))
+        logger.info("reload: all workers have the changed configuration")
+
+    def _replace(self, worker: Child, generation: int, former: Run) -> bool:
+        """Restart a worker unless its process is another one already; whether to go on."""
+        assert worker.worker is not None
+        self._answers.clear()
+        self._send(self._controller, Drain(worker.worker))
+        drained, undrained = Drained(worker.worker), Undrained(worker.worker)
+        if not self._serve_until(lambda: drained in self._answers):
+            return False
+        if worker.generation == generation:
+            self._end_for_replacement(worker)
+        self._serve_until(
+            lambda: worker.generation > generation and (worker.ready or not worker.runs)
+        )
+        starts = worker.ready
+        if not starts and self._goes_on:
+            logger.error(
+                "reload: %s cannot start with the changed configuration, and the former one stays "
+                "for every worker that is not restarted yet: %s",
+                worker.name,
+                worker.how_it_ended,
+            )
+            worker.role.run = former
+            self._serve_until(lambda: worker.ready)
+        self._send(self._controller, Undrain(worker.worker))
+        return self._serve_until(lambda: undrained in self._answers) and starts
+
+    def _end_for_replacement(self, worker: Child) -> None:
+        """Ask a worker to stop, and return when its next process runs."""
+        generation, deadline = worker.generation, time.monotonic() + self._stop_seconds
+        worker.is_replaced = True
+        self._send(worker, Stop("it is restarted with a changed configuration"))
+        self._serve_until(lambda: worker.generation > generation, deadline)
+        if worker.generation == generation and self._goes_on:
+            logger.error(
+                "reload: %s has not stopped within %.0f ms (brokerShutdownTimeoutMs), and is "
+                "killed; its next process recovers from the journal",
+                worker.name,
+                self._stop_seconds * 1000,
+            )
+            worker.kill()
 
     def _stop(self, reason: str) -> bool:
         """Stop the workers, then the controller; whether all ended in order and in time."""
@@ -256,7 +375,7 @@ class Supervisor:
         """Start a process, and connect it with every other one that runs."""
         child.control, theirs = control_pair()
         child.generation += 1
-        child.ready, child.failure = False, ""
+        child.ready, child.failure, child.is_replaced = False, "", False
         context = Context(
             child.worker,
             len(self._workers),
@@ -317,12 +436,14 @@ class Supervisor:
                 case Ready():
                     child.ready = True
                     logger.info("%s is ready", child.name)
+                case Drained() | Undrained():
+                    self._answers.add(message)
                 case Failed(text):
                     child.failure = text
                 case Stop():
                     self._disconnect(child)
                     return False
-            self._liveness.heard(child.name)
+            self._liveness.reported(child.name)
         return bool(messages)
 
     def _disconnect(self, child: Child) -> None:
@@ -336,7 +457,11 @@ class Supervisor:
         self._liveness.end(child.name)
         child.control.close()
         child.pid, child.exit_code = None, os.waitstatus_to_exitcode(status)
-        if self._serving:
+        child.ready = False
+        if child.is_replaced and not child.exit_code:
+            child.restart_at = 0.0
+            logger.info("%s has ended, and is started with the changed configuration", child.name)
+        elif self._serving:
             now = time.monotonic()
             pause = child.pauses.after(now - child.started_at)
             child.restart_at = now + pause
@@ -388,6 +513,7 @@ class Supervisor:
         numbers = self._signals.recv(4096)
         # Several in one read are one request: a terminal's Ctrl-C can arrive twice.
         self._stop_signals += any(number in STOP_SIGNALS for number in numbers)
+        self._reload_asked |= RELOAD_SIGNAL in numbers
 
     def _until(self, condition: Callable[[], bool], deadline: float = math.inf) -> bool:
         """Handle events until the condition holds, or the time has come (monotonic seconds)."""

@@ -1,9 +1,12 @@
 """The declarations themselves: complete, consistent, and safe by default."""
 
+import ast
 from dataclasses import FrozenInstanceError, fields
+from pathlib import Path
 
 import pytest
 
+import magnetar_broker
 from magnetar_broker.config.domains import Durability
 from magnetar_broker.config.keys import COMPATIBLE, NOT_BUILT, UNSAFE
 from magnetar_broker.config.load import interpret
@@ -84,3 +87,29 @@ def test_properties_are_read_back_as_the_same_settings() -> None:
     values = {key.name: render(getattr(settings, field)) for field, key in KEYS.items()}
     text = "".join(f"{key}={value}\n" for key, value in values.items())
     assert interpret("test.conf", text, {}, {}) == (settings, [])
+
+
+def test_only_workers_read_what_a_reload_changes() -> None:
+    """The controller is not restarted: it would go on with the former value."""
+    rooms = (
+        "session limits lifetime subscribing publishing delays metrics compaction topic dispatch"
+    )
+    files = "engine.py listener.py worker.py admin/operations"
+    of_workers = (
+        "config/",
+        *(f"{room}/" for room in rooms.split()),
+        *("broker.py", "maintenance.py", "watchdog.py"),
+        *(f"server/{file}" for file in files.split()),
+    )
+    reloadable = {field for field, key in KEYS.items() if key.of_workers}
+    root, found = Path(magnetar_broker.__path__[0]), set()
+    for path in root.rglob("*.py"):
+        place = path.relative_to(root).as_posix()
+        if place.startswith(of_workers):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and node.attr in reloadable:
+                found.add((node.attr, place))
+            if isinstance(node, ast.Constant) and node.value in reloadable:
+                found.add((str(node.value), place))
+    assert found == set()

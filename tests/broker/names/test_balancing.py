@@ -149,6 +149,21 @@ def test_a_worker_that_has_just_started_is_not_compared() -> None:
     assert len(world.moved(names)) == 1
 
 
+def test_nothing_moves_to_a_worker_that_is_about_to_be_restarted() -> None:
+    world = World()
+    names = world.owned_by(0)
+    world.load(*names)
+    draining = world.processes.draining
+    world.do(draining.drain(1))
+    for _ in range(4):
+        world.pass_minute(0.8, 0.0)
+    assert world.moved(names) == []
+    world.do(draining.undrain(1))
+    for _ in range(2):
+        world.pass_minute(0.8, 0.0)
+    assert len(world.moved(names)) == 1
+
+
 def test_one_hot_topic_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     world = World()

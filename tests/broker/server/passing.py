@@ -63,6 +63,16 @@ def run_controller(context: Context) -> None:
         pass
 
 
+class Unchanged:
+    """A configuration that never changes."""
+
+    def changed(self) -> None:
+        """It has not."""
+
+    def done(self) -> None:
+        """Never called."""
+
+
 def main() -> None:
     log_to_stderr("supervisor")
     raise_limit()
@@ -74,6 +84,7 @@ def main() -> None:
         int(sys.argv[1]),
         stop_seconds=60,
         silence_seconds=3600,  # its processes report nothing
+        reload=Unchanged(),
     )
     raise SystemExit(supervisor.run(lambda: write(ready=True)))
 

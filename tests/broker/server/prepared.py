@@ -6,6 +6,7 @@ python prepared.py DATA_DIR PORT WORKERS
 import sys
 
 from magnetar_broker.config import Settings
+from magnetar_broker.config.load import Loaded
 from magnetar_broker.server.children import Context
 from magnetar_broker.server.control import Ready, Stop
 from magnetar_broker.server.logs import log_to_stderr
@@ -25,7 +26,9 @@ def main() -> None:
     data_dir, port, workers = sys.argv[1:]
     log_to_stderr("supervisor")
     settings = Settings(data_dir=data_dir, broker_service_port=int(port), web_service_port=0)
-    raise SystemExit(serve_several(settings, int(workers), run, run, cores=8))
+    raise SystemExit(
+        serve_several(settings, lambda: Loaded(settings, []), int(workers), run, run, cores=8)
+    )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """A supervisor whose processes do nothing but report events: a program for test_supervisor.py.
 
-    python supervised.py WORKERS STOP_SECONDS SILENCE_SECONDS [NAME=BEHAVIOUR...]
+    python supervised.py WORKERS STOP_SECONDS SILENCE_SECONDS [[+]NAME=BEHAVIOUR...]
 
 Every event is a line of JSON on standard output; errors of the start are handled as the command
 line does.  BEHAVIOUR, of the process NAME, is one of the functions below; `serve` is the default.
+With `+` it is that of the changed configuration; without any the configuration does not change.
 """
 
 import json
@@ -20,9 +21,18 @@ from itertools import count
 
 from magnetar_broker.base.start_failed import StartFailed
 from magnetar_broker.server.children import Context
-from magnetar_broker.server.control import Peer, Ready, Stop
+from magnetar_broker.server.control import (
+    Drain,
+    Drained,
+    Peer,
+    Ready,
+    Reloaded,
+    Stop,
+    Undrain,
+    Undrained,
+)
 from magnetar_broker.server.logs import log_to_stderr
-from magnetar_broker.server.supervisor import Role, Supervisor
+from magnetar_broker.server.supervisor import Changed, Role, Supervisor
 
 
 def report(context: Context, event: str, **details: object) -> None:
@@ -63,9 +73,22 @@ def until_stop(context: Context, alive: Callable[[Context], None] = report_alive
             match message:
                 case Peer():
                     greet(context, message)
+                case Drain(worker):
+                    report(context, "drained", worker=worker)
+                    context.control.send(Drained(worker))
+                case Undrain(worker):
+                    report(context, "undrained", worker=worker)
+                    context.control.send(Undrained(worker))
+                case Reloaded(values):
+                    report(context, "reloaded", values=values)
                 case Stop(reason):
                     report(context, "stopped", reason=reason)
                     return
+
+
+def serve_changed(context: Context) -> None:
+    report(context, "changed")
+    serve(context)
 
 
 def serve(context: Context, alive: Callable[[Context], None] = report_alive) -> None:
@@ -148,22 +171,63 @@ def open_descriptors() -> list[int]:
     return sorted(int(number) for number in listed if os.path.lexists(f"/proc/self/fd/{number}"))
 
 
+def late_to_drain(context: Context) -> None:
+    """A controller that answers `Drain` when a process has been started again."""
+    report(context, "started", pid=os.getpid())
+    context.control.send(Ready())
+    asked: list[int] = []
+    while True:
+        for message in context.control.receive():
+            match message:
+                case Peer():
+                    greet(context, message)
+                    while asked:
+                        context.control.send(Drained(asked.pop()))
+                case Drain(worker):
+                    report(context, "asked", worker=worker)
+                    asked.append(worker)
+                case Undrain(worker):
+                    context.control.send(Undrained(worker))
+                case Stop():
+                    return
+
+
+VALUES = {"key": ("text", "source")}
+
+
+class Configuration:
+    """The `Reload` of a supervisor; it can change once."""
+
+    def __init__(self, changed: Changed | None) -> None:
+        self._changed = changed
+
+    def changed(self) -> Changed | None:
+        write(name="supervisor", event="reload")
+        return self._changed
+
+    def done(self) -> None:
+        self._changed = None
+
+
 def main() -> None:
     log_to_stderr("supervisor")
     workers, stop_seconds, silence_seconds, *behaviours = sys.argv[1:]
     by_name = dict(pair.split("=") for pair in behaviours)
     inherited = open_descriptors()
 
-    def run(context: Context) -> None:
-        globals()[by_name.get(context.name, "serve")](context)
+    def run(prefix: str, context: Context) -> None:
+        globals()[by_name.get(prefix + context.name, "serve")](context)
 
+    changed = partial(run, "+")
+    is_changed = any(name.startswith("+") for name in by_name)
     clients, http = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
     supervisor = Supervisor(
-        Role(run, [http]),
-        Role(run, [clients]),
+        Role(partial(run, ""), [http]),
+        Role(partial(run, ""), [clients]),
         int(workers),
         float(stop_seconds),
         float(silence_seconds),
+        Configuration(Changed(changed, changed, VALUES) if is_changed else None),
     )
     try:
         code = supervisor.run(partial(write, name="supervisor", event="ready", inherited=inherited))

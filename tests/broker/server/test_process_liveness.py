@@ -39,7 +39,7 @@ def test_whatever_comes_from_a_process_ends_its_silence() -> None:
         world.liveness.begin(name)
     for _ in range(3 * REPORTS):
         world.turns(1)
-        world.liveness.heard("worker-0")
+        world.liveness.reported("worker-0")
     assert not world.liveness.has_expired("worker-0")
     assert world.liveness.has_expired("worker-1")
 
@@ -69,7 +69,7 @@ def test_a_process_that_has_ended_is_not_silent() -> None:
     world.liveness.begin("worker-0")
     world.turns(REPORTS)
     world.liveness.end("worker-0")
-    world.liveness.heard("worker-0")  # what it had sent before
+    world.liveness.reported("worker-0")  # what it had sent before
     world.turns(REPORTS)
     assert not world.liveness.has_expired("worker-0")
     assert world.liveness.silence("worker-0") == 0

@@ -1,122 +1,19 @@
 """The supervisor, with real processes that do nothing but report events (supervised.py)."""
 
-import json
 import os
 import resource
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from pathlib import Path
-from typing import Any
 
 import pytest
 
+from broker.server.supervising import Supervise
 from magnetar_broker.server.process_liveness import REPORTS
 from magnetar_broker.server.supervisor import MAX_PAUSE_SECONDS, SHORT_LIFE_SECONDS, Pauses
 
-PROGRAM = Path(__file__).with_name("supervised.py")
 SILENCE_SECONDS = 3.0
 """For tests in which a process does not run; the others run at least every three seconds."""
-Event = dict[str, Any]
 
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(60)]
-
-
-class Supervised:
-    """A supervisor in a process of its own, and the events that its processes report."""
-
-    def __init__(
-        self, workers: int, stop_seconds: float, silence_seconds: float, behaviours: list[str]
-    ) -> None:
-        seconds = str(stop_seconds), str(silence_seconds)
-        self.process = subprocess.Popen(
-            [sys.executable, str(PROGRAM), str(workers), *seconds, *behaviours],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        self.events: list[Event] = []
-        self.log = ""
-
-    def until(self, **wanted: object) -> Event:
-        """The first event, reported already or not, with these values."""
-        position = 0
-        while True:
-            for event in self.events[position:]:
-                if wanted.items() <= event.items():
-                    return event
-            position = len(self.events)
-            self._read_line(wanted)
-
-    def until_connected(self) -> None:
-        """Return when no process of two workers and a controller waits for another one."""
-        self.until(event="ready")
-        others = {"controller": (0, 1), "worker-0": (None, 1), "worker-1": (None, 0)}
-        for name, numbers in others.items():
-            for number in numbers:
-                self.until(event="met", name=name, worker=number)
-
-    def until_logged(self, text: str) -> None:
-        while text not in self.log:
-            self._read_line(text)
-
-    def _read_line(self, wanted: object) -> None:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line, f"no {wanted} among {self.events}\n{self.log}"
-        self._take(line)
-
-    def _take(self, line: str) -> None:
-        if line.startswith("{"):
-            self.events.append(json.loads(line))
-        else:
-            self.log += line
-
-    def wait(self) -> int:
-        """The exit code, once no process is left: each of them holds the pipe of the events."""
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self._take(line)
-        return self.process.wait()
-
-    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
-        self.process.send_signal(number)
-        return self.wait()
-
-    def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:
-        """End the first process of this name."""
-        os.kill(self.until(event="started", name=name)["pid"], number)
-
-    def named(self, event: str) -> list[str]:
-        """The names of those that reported an event, in this order."""
-        return [found["name"] for found in self.events if found["event"] == event]
-
-    def close(self) -> None:
-        """End the processes that a failed test has left."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.communicate()
-
-
-Supervise = Callable[..., Supervised]
-
-
-@pytest.fixture
-def supervise() -> Iterator[Supervise]:
-    started: list[Supervised] = []
-
-    def start(
-        *behaviours: str, workers: int = 2, stop_seconds: float = 60, silence_seconds: float = 3600
-    ) -> Supervised:
-        started.append(Supervised(workers, stop_seconds, silence_seconds, list(behaviours)))
-        return started[-1]
-
-    yield start
-    for supervised in started:
-        supervised.close()
 
 
 def test_each_process_is_connected_with_each_other_one(supervise: Supervise) -> None:

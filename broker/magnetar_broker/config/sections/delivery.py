@@ -39,6 +39,7 @@ class DelayedDelivery:
             "Never deliver a message before its delivery time, but up to a tick after it. If "
             "false, messages are delivered up to a tick early instead.",
             pulsar="false",
+            of_workers=True,
         ),
     ] = True
     delayed_delivery_max_delay_in_millis: Annotated[
@@ -86,6 +87,7 @@ class Subscriptions:
             FLAG,
             "Distribute keys to Key_Shared consumers by a hash ring. If false, each consumer that "
             "joins takes half of the widest range.",
+            of_workers=True,
         ),
     ] = True
     subscription_key_shared_consistent_hashing_replica_points: Annotated[
@@ -95,6 +97,7 @@ class Subscriptions:
             Integer(1, 10_000),
             "Points of a consumer on the hash ring: more points distribute keys more evenly, and "
             "make joining more expensive.",
+            of_workers=True,
         ),
     ] = 100
     key_shared_look_ahead_msg_in_replay_threshold_per_consumer: Annotated[
@@ -104,6 +107,7 @@ class Subscriptions:
             COUNT,
             "Per consumer of a Key_Shared subscription: most entries that wait for a consumer "
             "without permits while the others continue; 0 is no limit.",
+            of_workers=True,
         ),
     ] = 2000
     key_shared_look_ahead_msg_in_replay_threshold_per_subscription: Annotated[
@@ -112,6 +116,7 @@ class Subscriptions:
             "keySharedLookAheadMsgInReplayThresholdPerSubscription",
             COUNT,
             "Most such entries of all consumers of a subscription together; 0 is no limit.",
+            of_workers=True,
         ),
     ] = 20000
     max_subscriptions_per_topic: Annotated[
@@ -170,6 +175,7 @@ class Subscriptions:
             COUNT,
             "How long a newly active Failover consumer waits for its first message.",
             unit="ms",
+            of_workers=True,
         ),
     ] = 1000
     max_unacked_messages_per_consumer: Annotated[
@@ -198,6 +204,7 @@ class Subscriptions:
             COUNT,
             "Most unacknowledged messages of all subscriptions together, divided among several "
             "workers; 0 is no limit.",
+            of_workers=True,
         ),
     ] = 0
     max_unacked_messages_per_subscription_on_broker_blocked: Annotated[
@@ -207,6 +214,7 @@ class Subscriptions:
             Share(),
             "When maxUnackedMessagesPerBroker is reached, only subscriptions with less than this "
             "share of it get more messages.",
+            of_workers=True,
         ),
     ] = 0.16
     magnetar_count_lost_consumers_as_redelivery: Annotated[
@@ -217,6 +225,7 @@ class Subscriptions:
             "Increase the redelivery count of messages that a Shared or Key_Shared consumer had "
             "when its connection was lost, so that a message that crashes its consumers becomes "
             "a dead letter.",
+            of_workers=True,
         ),
     ] = False
     acknowledgment_at_batch_index_level_enabled: Annotated[
@@ -225,6 +234,7 @@ class Subscriptions:
             "acknowledgmentAtBatchIndexLevelEnabled",
             FLAG,
             "Store which messages of a batch are acknowledged. If false, only whole batches.",
+            of_workers=True,
         ),
     ] = True
     dispatcher_max_read_batch_size: Annotated[

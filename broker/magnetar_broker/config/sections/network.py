@@ -131,6 +131,7 @@ class Network:
             "Interval after which an idle client is pinged; without an answer within another "
             "interval it is disconnected. 0 never pings.",
             unit="s",
+            of_workers=True,
         ),
     ] = 30
     connection_liveness_check_timeout_millis: Annotated[
@@ -141,6 +142,7 @@ class Network:
             "Time that the connection of an existing producer or consumer has to answer a ping "
             "when a competing one connects; 0 does not ping.",
             unit="ms",
+            of_workers=True,
         ),
     ] = 5000
     broker_shutdown_timeout_ms: Annotated[

@@ -36,6 +36,7 @@ class Expiry:
             Integer(1),
             "Interval of the checks for expired messages.",
             unit="min",
+            of_workers=True,
         ),
     ] = 5
     subscription_expiration_time_minutes: Annotated[
@@ -55,6 +56,7 @@ class Expiry:
             Integer(1),
             "Interval of the checks for expired subscriptions.",
             unit="min",
+            of_workers=True,
         ),
     ] = 5
     broker_delete_inactive_topics_enabled: Annotated[
@@ -153,6 +155,7 @@ class Quotas:
             Integer(1),
             "Interval of the checks of backlogs. A new producer is checked at once.",
             unit="s",
+            of_workers=True,
         ),
     ] = 60
     precise_time_based_backlog_quota_check: Annotated[
@@ -394,6 +397,7 @@ class Compaction:
             COUNT,
             "Interval of the checks for topics to compact; 0 is never.",
             unit="s",
+            of_workers=True,
         ),
     ] = 60
     topic_compaction_retain_null_key: Annotated[
@@ -402,6 +406,7 @@ class Compaction:
             "topicCompactionRetainNullKey",
             FLAG,
             "Keep messages without key in compacted topics. If false, they are removed.",
+            of_workers=True,
         ),
     ] = False
     magnetar_compaction_read_mb_per_second: Annotated[
@@ -411,5 +416,6 @@ class Compaction:
             COUNT,
             "Most data that one compaction reads per second; 0 is no limit.",
             unit="MB",
+            of_workers=True,
         ),
     ] = 64

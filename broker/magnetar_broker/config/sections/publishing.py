@@ -26,6 +26,7 @@ class Publishing:
             "maxPendingPublishRequestsPerConnection",
             Integer(1),
             "Publish requests without receipt after which the broker stops reading a connection.",
+            of_workers=True,
         ),
     ] = 1000
     max_message_publish_buffer_size_in_mb: Annotated[
@@ -37,6 +38,7 @@ class Publishing:
             "connections, divided among several workers; -1 is no limit.",
             unit="MB",
             pulsar="half of direct memory",
+            of_workers=True,
         ),
     ] = 128
     max_producers_per_topic: Annotated[
@@ -90,6 +92,7 @@ class Deduplication:
             Integer(1, 1_000_000),
             "Most producers whose sequence ids a topic stores; beyond it, those of the producer "
             "longest unused are deleted.",
+            of_workers=True,
         ),
     ] = 10000
     broker_deduplication_entries_interval: Annotated[
@@ -120,5 +123,6 @@ class Deduplication:
             Integer(1),
             "Time after which the state of a disconnected producer is deleted.",
             unit="min",
+            of_workers=True,
         ),
     ] = 360

@@ -18,6 +18,7 @@ class Statistics:
             Integer(1),
             "The window over which rates are measured.",
             unit="s",
+            of_workers=True,
         ),
     ] = 60
     expose_topic_level_metrics_in_prometheus: Annotated[

@@ -33,6 +33,7 @@ class Storage:
             "workers.",
             unit="MB",
             pulsar="a fifth of direct memory",
+            of_workers=True,
         ),
     ] = 64
     managed_ledger_max_reads_in_flight_size_in_mb: Annotated[
@@ -45,6 +46,7 @@ class Storage:
             "limit: 0 is 128 MB.",
             unit="MB",
             pulsar="no limit",
+            of_workers=True,
         ),
     ] = 0
     magnetar_write_behind_size_mb: Annotated[
@@ -55,6 +57,7 @@ class Storage:
             "Memory of entries that are in the journal and not yet in their topic's files, of each "
             "worker if there are several; up to twice as much where many topics have little each.",
             unit="MB",
+            of_workers=True,
         ),
     ] = 32
     magnetar_checkpoint_size_mb: Annotated[
@@ -65,6 +68,7 @@ class Storage:
             "Size of the journal, of each worker if there are several, at which a checkpoint is "
             "written: less shortens the start after a crash, more saves writes.",
             unit="MB",
+            of_workers=True,
         ),
     ] = 128
     managed_ledger_max_entries_per_ledger: Annotated[
@@ -73,6 +77,7 @@ class Storage:
             "managedLedgerMaxEntriesPerLedger",
             Integer(1),
             "Entries after which a ledger rolls over.",
+            of_workers=True,
         ),
     ] = 50000
     managed_ledger_max_size_per_ledger_mbytes: Annotated[
@@ -82,6 +87,7 @@ class Storage:
             Integer(1),
             "Size at which a ledger rolls over.",
             unit="MB",
+            of_workers=True,
         ),
     ] = 2048
     managed_ledger_min_ledger_rollover_time_minutes: Annotated[
@@ -91,6 +97,7 @@ class Storage:
             COUNT,
             "Smallest age at which a ledger rolls over, by entries or size.",
             unit="min",
+            of_workers=True,
         ),
     ] = 10
     managed_ledger_max_ledger_rollover_time_minutes: Annotated[
@@ -100,6 +107,7 @@ class Storage:
             Integer(1),
             "Age at which a ledger rolls over in any case.",
             unit="min",
+            of_workers=True,
         ),
     ] = 240
     default_retention_time_in_minutes: Annotated[
@@ -129,5 +137,6 @@ class Storage:
             Integer(1),
             "Interval at which consumed ledgers are deleted and old ones rolled over.",
             unit="s",
+            of_workers=True,
         ),
     ] = 120

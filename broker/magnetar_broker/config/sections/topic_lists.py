@@ -35,6 +35,7 @@ class TopicLists:
             "enableBrokerTopicListWatcher",
             FLAG,
             "Notify clients with a pattern of created and deleted topics. If false, they poll.",
+            of_workers=True,
         ),
     ] = True
     magnetar_max_topic_watchers_per_connection: Annotated[

@@ -37,11 +37,17 @@ def processes_of(directory: Directory, request: Request) -> dict[str, str]:
     return {f"{name}:{request.port}": name for name in names}
 
 
-def process_named(directory: Directory, request: Request, text: str) -> str | None:
-    """The process with this id, or with this name, with or without a port; None if none has it."""
+def required_process(
+    directory: Directory, request: Request, text: str, missing_status: int = 404
+) -> str:
+    """The process with this id, or this name, with or without a port; refused if none has it."""
     processes = processes_of(directory, request)
     name = text.partition(":")[0]
-    return processes.get(text) or (name if name in processes.values() else None)
+    named = processes.get(text) or (name if name in processes.values() else None)
+    if named is None:
+        known = ", ".join(processes)
+        raise Refused(missing_status, f"there is no broker {text}: expected one of {known}")
+    return named
 
 
 # Which there are ------------------------------------------------------------------------
@@ -71,7 +77,7 @@ async def owned(site: Site, request: Request) -> Response:
     directory = serving(site)
     _check_cluster(directory, request)
     (broker,) = parts_of(request, "broker")
-    process = _process_of(directory, request, broker)
+    process = required_process(directory, request, broker)
     found = await directory.bundles.owned_by(process)
     return json_response(dict.fromkeys(found, OWNED))
 
@@ -80,14 +86,6 @@ def _check_cluster(directory: Directory, request: Request) -> None:
     (cluster,), own = parts_of(request, "cluster"), directory.settings.cluster_name
     if cluster != own:
         raise Refused(404, f"there is no cluster {cluster}: {own} is the only one")
-
-
-def _process_of(directory: Directory, request: Request, broker: str) -> str:
-    process = process_named(directory, request, broker)
-    if process is None:
-        known = ", ".join(processes_of(directory, request))
-        raise Refused(404, f"there is no broker {broker}: expected one of {known}")
-    return process
 
 
 # Their state ----------------------------------------------------------------------------
@@ -102,7 +100,7 @@ async def health(site: Site, request: Request) -> Response:
     if not site.directory.ready:
         return refusal(503, "the broker is starting or stopping: retry")
     broker = request.query.get("brokerId")
-    process = _process_of(site.directory, request, broker) if broker else None
+    process = required_process(site.directory, request, broker) if broker else None
     try:
         await site.health.check(process)
     except Unhealthy as error:

@@ -16,7 +16,7 @@ from magnetar_broker.names.bundle_splits import (
 )
 from magnetar_broker.names.bundles import BundleRefused, Bundles, hash_of
 from magnetar_broker.names.directory import Directory
-from magnetar_broker.server.admin.brokers import process_named, processes_of
+from magnetar_broker.server.admin.brokers import required_process
 from magnetar_broker.server.admin.site import (
     NAMESPACE,
     Handler,
@@ -77,18 +77,9 @@ async def unload(site: Site, request: Request) -> Response:
         if destination is None:
             await directory.bundles.unload(name, bundle)
         else:
-            process = _destination(directory, request, destination)
+            process = required_process(directory, request, destination, missing_status=409)
             await directory.bundles.move(name, bundle, process)
     return Response(status=204)
-
-
-def _destination(directory: Directory, request: Request, destination: str) -> str:
-    """The process that `destinationBroker` names; 409 if there is none."""
-    process = process_named(directory, request, destination)
-    if process is None:
-        known = ", ".join(processes_of(directory, request))
-        raise Refused(409, f"there is no broker {destination}: expected one of {known}")
-    return process
 
 
 # Splitting ------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from magnetar_broker.config import ConfigError, Settings
-from magnetar_broker.config.changes import DYNAMIC
+from magnetar_broker.config.changes import DYNAMIC, SECRET
 from magnetar_broker.config.settings import KEYS
 from magnetar_broker.config.values import Key, render
 from magnetar_broker.server.admin.site import Handler, Site, parts_of, serving
@@ -17,7 +17,6 @@ from magnetar_broker.server.http.table import Route
 logger = logging.getLogger(__name__)
 
 PATH = "/admin/v2/brokers/configuration"
-SECRET = "<secret>"
 
 
 async def dynamic(site: Site, request: Request) -> Response:

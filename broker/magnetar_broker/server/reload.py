@@ -1,0 +1,47 @@
+"""Reads the configuration of a running broker again."""
+
+import logging
+from collections.abc import Callable
+
+from magnetar_broker.config import Settings
+from magnetar_broker.config.changes import Given, given
+from magnetar_broker.config.load import ConfigError, Loaded
+from magnetar_broker.config.settings import KEYS
+
+logger = logging.getLogger(__name__)
+
+Read = Callable[[], Loaded]
+"""Reads the configuration; raises `ConfigError`."""
+
+
+def reloaded(read: Read, settings: Settings) -> dict[str, Given]:
+    """What a reload changes in `settings`, by key.
+
+    Logs what is changed, what needs a restart of the broker, and why the configuration cannot be
+    used if it cannot.
+    """
+    try:
+        loaded = read()
+    except ConfigError as error:
+        logger.error("reload: the configuration cannot be used, and nothing changes: %s", error)
+        return {}
+    for warning in loaded.warnings:
+        logger.warning("%s", warning)
+    values = {}
+    for field, key in KEYS.items():
+        before, after = given(settings, field), given(loaded.settings, field)
+        if before.text == after.text:
+            continue
+        if key.reloads:
+            values[key.name] = after
+        logger.log(
+            logging.INFO if key.reloads else logging.WARNING,
+            "reload: %s is %s, and %s %s",
+            key.name,
+            before.shown(key),
+            "becomes" if key.reloads else "needs a restart of the broker to become",
+            after.shown(key),
+        )
+    if not values:
+        logger.info("reload: no setting has changed that a reload changes")
+    return values

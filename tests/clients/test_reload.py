@@ -1,0 +1,139 @@
+"""Official clients while the workers are restarted one by one with a changed configuration."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pulsar
+import pytest
+
+from admin_http import Admin
+from clients.traffic import undisturbed
+from crash.victims import pids_of
+from moving import move, owner_of
+from official import connect
+from running_broker import RunningBroker
+
+pytestmark = pytest.mark.daemon
+
+WORKERS = 3
+BEFORE = "maxConsumerMetadataSize=1024\n"
+AFTER = """\
+maxConsumerMetadataSize=10
+subscriptionKeySharedEnable=false
+clusterName=other
+"""
+LARGE = {"a property": "of more than ten bytes"}
+KEY_SHARED = pulsar.ConsumerType.KeyShared
+DONE = "all workers have the changed configuration"
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Path:
+    """The configuration file of the broker."""
+    path = tmp_path / "broker.conf"
+    path.write_text(BEFORE)
+    return path
+
+
+@pytest.fixture
+def broker(make_broker: Callable[..., RunningBroker], conf: Path) -> RunningBroker:
+    return make_broker(conf=conf, magnetarWorkers=str(WORKERS))
+
+
+def can_subscribe(broker: RunningBroker, topic: str, **options: Any) -> bool:
+    client = connect(broker.service_url)
+    try:
+        client.subscribe(topic, "s", **options)
+    except pulsar.PulsarException:
+        return False
+    finally:
+        client.close()
+    return True
+
+
+def owners(broker: RunningBroker) -> dict[str, bytes]:
+    return {
+        f"worker-{number}": Admin(broker)
+        .get(f"brokers/standalone/worker-{number}/ownedNamespaces")
+        .body
+        for number in range(WORKERS)
+    }
+
+
+def test_all_workers_change_and_clients_lose_nothing(
+    broker: RunningBroker, conf: Path, topic: str
+) -> None:
+    parted = f"{topic}-parted"
+    assert Admin(broker).put(f"{parted.replace('://', '/')}/partitions", WORKERS).status == 204
+    partitions = [f"{parted}-partition-{number}" for number in range(WORKERS)]
+    for number, partition in enumerate(partitions):
+        move(broker, partition, number)
+    homes = [owner_of(broker.port, name) for name in (topic, *partitions)]
+    assert all(can_subscribe(broker, name, properties=LARGE) for name in partitions)
+    before, owned = pids_of(broker), owners(broker)
+    with undisturbed(broker.service_url, topic) as traffic:
+        conf.write_text(AFTER)
+        broker.reload()
+        while DONE not in broker.log:
+            traffic.await_more()
+        traffic.await_more()
+    after = pids_of(broker)
+    assert [name for name in before if after[name] == before[name]] == ["controller"]
+    assert [owner_of(broker.port, name) for name in (topic, *partitions)] == homes
+    assert owners(broker) == owned
+    assert not any(can_subscribe(broker, name, properties=LARGE) for name in partitions)
+    assert not any(can_subscribe(broker, name, consumer_type=KEY_SHARED) for name in partitions)
+    assert all(can_subscribe(broker, name) for name in partitions)
+    assert "clusterName is standalone, and needs a restart of the broker" in broker.log
+    assert "ERROR" not in broker.log
+
+
+def test_the_settings_that_are_shown_are_those_of_the_reload(
+    broker: RunningBroker, conf: Path
+) -> None:
+    admin = Admin(broker)
+    assert admin.post("brokers/configuration/ttlDurationDefaultInSeconds/7").status == 200
+    conf.write_text(AFTER + "ttlDurationDefaultInSeconds=60\n")
+    broker.reload()
+    wanted = {
+        "maxConsumerMetadataSize": ("10", f"{conf}:1"),
+        "subscriptionKeySharedEnable": ("false", f"{conf}:2"),
+        "clusterName": ("standalone", "default"),
+        "ttlDurationDefaultInSeconds": ("7", "dynamic"),
+    }
+    while (shown := settings_of(broker, wanted)) != wanted:
+        assert "ERROR" not in broker.log, shown
+    assert admin.delete("brokers/configuration/ttlDurationDefaultInSeconds").status == 200
+    assert settings_of(broker, ["ttlDurationDefaultInSeconds"]) == {
+        "ttlDurationDefaultInSeconds": ("60", f"{conf}:4")
+    }
+
+
+def settings_of(broker: RunningBroker, names: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """The value and the source of settings."""
+    found = Admin(broker).get("brokers/configuration/explain").json
+    return {name: (found[name]["value"], found[name]["source"]) for name in names}
+
+
+def test_a_configuration_with_an_error_changes_nothing(
+    broker: RunningBroker, conf: Path, topic: str
+) -> None:
+    before = pids_of(broker)
+    conf.write_text("maxConsumerMetadataSize=10\nsubscriptionKeySharedEnable=perhaps\n")
+    with undisturbed(broker.service_url, topic) as traffic:
+        broker.reload()
+        while "the configuration cannot be used, and nothing changes" not in broker.log:
+            traffic.await_more()
+    assert pids_of(broker) == before
+    assert can_subscribe(broker, topic, properties=LARGE)
+
+
+def test_one_process_needs_a_restart_and_says_so(
+    make_broker: Callable[..., RunningBroker], topic: str
+) -> None:
+    broker = make_broker(magnetarWorkers="1")
+    with undisturbed(broker.service_url, topic) as traffic:
+        broker.reload()
+        while "SIGHUP: the configuration is not read again" not in broker.log:
+            traffic.await_more()
