@@ -42,7 +42,8 @@ def broker(make_broker: Callable[..., RunningBroker], conf: Path) -> RunningBrok
 
 
 def can_subscribe(broker: RunningBroker, topic: str, **options: Any) -> bool:
-    client = connect(broker.service_url)
+    # It tries again for so long what is refused for its metadata.
+    client = connect(broker.service_url, operation_timeout_seconds=2)
     try:
         client.subscribe(topic, "s", **options)
     except pulsar.PulsarException:
