@@ -1,5 +1,6 @@
 """The `magnetar` command: the client's own commands, and what packages add as entry points."""
 
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 import click
@@ -7,15 +8,17 @@ import click
 from magnetar_proto.build import KIND
 
 COMMANDS_GROUP = "magnetar.commands"
+OWN_COMMANDS = {
+    "admin": ("admin.commands", "Administer a broker, with the words of pulsar-admin."),
+    "completion": ("completion", "Print what makes a shell complete magnetar's commands."),
+    "consume": ("tools.consume", "Receive, print and acknowledge messages."),
+    "produce": ("tools.produce", "Send messages."),
+    "read": ("tools.consume", "Print messages without a subscription."),
+}
+"""The module of each command, and what it does: a list of commands imports none of them."""
 OWN = {
     name: EntryPoint(name, f"magnetar.{module}:{name}", COMMANDS_GROUP)
-    for name, module in (
-        ("admin", "admin.commands"),
-        ("completion", "completion"),
-        ("consume", "tools.consume"),
-        ("produce", "tools.produce"),
-        ("read", "tools.consume"),
-    )
+    for name, (module, _) in OWN_COMMANDS.items()
 }
 
 
@@ -30,7 +33,19 @@ class Commands(click.Group):
         entry_point = OWN.get(name) or _registered().get(name)
         return None if entry_point is None else _load(entry_point)
 
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, self._summary(name)) for name in self.list_commands(context)]
+            )
 
+    def _summary(self, name: str) -> str:
+        if name in OWN_COMMANDS:
+            return OWN_COMMANDS[name][1]
+        return _load(_registered()[name]).get_short_help_str(limit=80)
+
+
+@cache
 def _registered() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=COMMANDS_GROUP)} | OWN
 

@@ -9,7 +9,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
-    """Print what makes SHELL complete the commands and options of magnetar.
+    """Print what makes a SHELL complete the commands and options of magnetar.
 
     \b
     bash:  magnetar completion bash > ~/.local/share/bash-completion/completions/magnetar

@@ -269,3 +269,12 @@ def test_a_broker_without_one_of_its_libraries_names_it(tmp_path: Path) -> None:
     assert result.returncode == 1
     assert "the module h11 is not installed: install magnetar again" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_the_list_of_commands_says_what_each_does() -> None:
+    for name in cli.OWN_COMMANDS:
+        entry_point = cli.OWN[name]
+        assert entry_point.load().name == name
+    listed = CliRunner().invoke(cli.main, ["--help"]).output
+    for _, summary in cli.OWN_COMMANDS.values():
+        assert summary in listed

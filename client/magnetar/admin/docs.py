@@ -86,7 +86,8 @@ with AdminClient(AdminSettings("http://localhost:8080")) as admin:
 - The name in a broker's certificate is checked unless that is disabled.
 - The group `subscriptions` is an addition: the commands of `topics` that are about subscriptions,
   under shorter names and with the subscription as second argument. So are
-  `topics explain-retention` and the commands `explain-policies`.
+  `topics explain-retention`, `topics backlogs`, `brokers explain-config` and the commands
+  `explain-policies`.
 - Durations and sizes that the broker keeps in whole minutes or megabytes are refused if they are
   less than one, instead of being taken for 0.
 - `schemas upload` and `compatibility` also take a bare Avro record.

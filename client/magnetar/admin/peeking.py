@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from magnetar.admin.client import Answer
-from magnetar.admin.showing import moment, plain
+from magnetar.admin.showing import plain
 
 Peeked = dict[str, Any]
 PREFIX = "x-pulsar-"
@@ -35,7 +36,7 @@ def messages_of(answer: Answer) -> list[Peeked]:
         if metadata.HasField("partition_key"):
             own["key"] = metadata.partition_key
         if metadata.HasField("event_time"):
-            own["eventTime"] = metadata.event_time
+            own["eventTime"] = _time(metadata.event_time)
         if metadata.properties:
             own["properties"] = {pair.key: pair.value for pair in metadata.properties}
         found.append(entry | own | (NULL if metadata.null_value else _value(payload)))
@@ -74,19 +75,19 @@ def _value(payload: bytes) -> Peeked:
         return {"valueHex": payload.hex()}
 
 
+def _time(milliseconds: int) -> str:
+    """In the form of the headers."""
+    try:
+        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(milliseconds)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def lines_of_message(message: Peeked) -> Iterator[str]:
     """A message with a line for each thing that is known of it."""
     yield f"message {message['messageId']}"
     for name, value in message.items():
-        if name == "messageId":
-            continue
-        text = _time(value) if name.endswith("Time") else plain(value)
-        if name == "value" and value is None:
-            text = "null"
-        yield f"  {name:<12} {text}"
-
-
-def _time(value: object) -> str:
-    """Milliseconds since the epoch as a time; any other text as it is."""
-    text = str(value)
-    return moment(int(text)) if text.isdecimal() else text
+        if name != "messageId":
+            text = "null" if name == "value" and value is None else plain(value)
+            yield f"  {name:<12} {text}"

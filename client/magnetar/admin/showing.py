@@ -1,7 +1,6 @@
 """Answers as text for people: lists, tables, and names with their values."""
 
 import json
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -77,9 +76,17 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[str
         yield GAP.join(texts).rstrip()
 
 
-def moment(milliseconds: float | None) -> str:
-    """A time since the epoch, as the local time."""
-    if not milliseconds or milliseconds < 0:
-        return "-"
-    seconds, rest = divmod(int(milliseconds), 1000)
-    return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(seconds))}.{rest:03}"
+def with_tables(value: Mapping[str, Any], **tables: str) -> Iterator[str]:
+    """Names and values, and below them a table for each of the named members that has rows.
+
+    `tables` has their titles. A member that is an object of objects has a row for each of them.
+    """
+    yield from members({name: one for name, one in value.items() if name not in tables})
+    for name, title in tables.items():
+        found = value.get(name) or []
+        if isinstance(found, Mapping):
+            found = [{"name": key, **one} for key, one in found.items()]
+        if found:
+            yield ""
+            yield title
+            yield from (f"  {line}" for line in lines_of(found))

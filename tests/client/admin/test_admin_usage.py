@@ -202,6 +202,26 @@ def test_a_schema_as_a_bare_avro_record(broker: RunningBroker, tmp_path: Path) -
     assert answered(broker, "schemas", "get", topic, "-v", "0") == found
 
 
+def test_messages_of_a_batch_are_shown_one_by_one(broker: RunningBroker) -> None:
+    topic = Place(broker)["written"]
+    peek = ("subscriptions", "peek-messages", topic, "sub")
+    one, two, three = answered(broker, *peek, "-n", "9")
+    assert (one["value"], one["key"], one["properties"]) == ("one", "k", {"a": "b"})
+    assert (two["value"], three["value"]) == ("two", "three")
+    assert three["messageId"] == f"{two['messageId'].removesuffix(':0')}:1"
+    assert one["publishTime"].endswith("Z")
+    assert [message["value"] for message in answered(broker, *peek, "-n", "2")] == ["one", "two"]
+    last = answered(broker, "topics", "last-message-id", topic)
+    ids = ("-l", str(last["ledgerId"]), "-e", str(last["entryId"]))
+    assert answered(broker, "topics", "get-message-by-id", topic, *ids) == [two, three]
+    assert answered(broker, "topics", "examine-messages", topic) == [two, three]
+
+
+def test_no_message_to_peek_at(broker: RunningBroker) -> None:
+    result = admin(broker, "subscriptions", "peek-messages", Place(broker)["topic"], "sub")
+    assert (result.exit_code, "HTTP 404" in result.stderr) == (1, True)
+
+
 def test_names_with_special_characters(broker: RunningBroker) -> None:
     place = Place(broker)
     topic = f"persistent://{place['namespace']}/a b+c%d"

@@ -1,9 +1,10 @@
 """`magnetar admin brokers`."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from magnetar.admin.declarations import Command, Values, argument, flag, option
+from magnetar.admin.declarations import Command, Lines, Values, argument, flag, option
 from magnetar.admin.kinds import NUMBER, one_of
+from magnetar.admin.showing import table
 
 if TYPE_CHECKING:
     from magnetar.admin.client import AdminClient
@@ -15,6 +16,14 @@ CONFIG = option("-c, --config", "Name of the setting.", required=True)
 
 def _list(admin: "AdminClient", values: Values) -> object:
     return admin.get(BROKERS.url(values) if values["cluster"] else PATH)
+
+
+def _explained(found: dict[str, Any]) -> Lines:
+    rows = (
+        (name, one["value"] or "-", one["default"] or "-", one["source"])
+        for name, one in found.items()
+    )
+    return table(("setting", "value", "default", "source"), rows)
 
 
 BROKERS = Command(
@@ -66,6 +75,13 @@ COMMANDS = (
         "Show all settings in effect.",
         "GET",
         f"{PATH}/configuration/runtime",
+    ),
+    Command(
+        "explain-config",
+        "Show all settings in effect, their defaults, and where they were set.",
+        "GET",
+        f"{PATH}/configuration/explain",
+        show=_explained,
     ),
     Command(
         "update-dynamic-config",

@@ -29,7 +29,7 @@ from magnetar.admin.kinds import (
     one_of,
     some_of,
 )
-from magnetar.admin.showing import table
+from magnetar.admin.showing import with_tables
 from magnetar.admin.stats import topic_lines
 
 if TYPE_CHECKING:
@@ -264,22 +264,14 @@ PLACES = (
 # State ------------------------------------------------------------------------------------
 
 
-def _ledgers(stats: dict[str, Any]) -> Lines:
-    """Counters, segments and cursors."""
-    from magnetar.admin.showing import members  # noqa: PLC0415
+def _segments(stats: dict[str, Any]) -> Lines:
+    """Counters, and tables of segments and cursors."""
+    return with_tables(stats, ledgers="ledgers", cursors="cursors")
 
-    tables = ("ledgers", "cursors")
-    yield from members({name: one for name, one in stats.items() if name not in tables})
-    if stats.get("ledgers"):
-        yield "\nledgers"
-        rows = [(one["ledgerId"], one["entries"], one["size"]) for one in stats["ledgers"]]
-        yield from (f"  {line}" for line in table(("id", "entries", "bytes"), rows))
-    if stats.get("cursors"):
-        yield "\ncursors"
-        cursors = stats["cursors"].items()
-        names = ("markDeletePosition", "readPosition", "state")
-        found = [(name, *(one.get(which) for which in names)) for name, one in cursors]
-        yield from (f"  {line}" for line in table(("name", "deleted", "read", "state"), found))
+
+def _backlogs(found: dict[str, Any]) -> Lines:
+    """Sizes, and tables of segments and subscriptions."""
+    return with_tables(found, dataLedgerDetails="ledgers", cursorDetails="subscriptions")
 
 
 def _compaction(admin: "AdminClient", values: Values) -> Any:
@@ -326,7 +318,15 @@ STATE = (
         "GET",
         f"{PATH}/internalStats",
         (SUBJECT, flag("-m, --metadata", "With metadata of the segments.", query="metadata")),
-        show=_ledgers,
+        show=_segments,
+    ),
+    Command(
+        "backlogs",
+        "Show what a topic stores, and the backlogs of its subscriptions.",
+        "GET",
+        f"{PATH}/backlog",
+        (SUBJECT,),
+        show=_backlogs,
     ),
     Command(
         "partitioned-stats-internal",
