@@ -10,7 +10,7 @@ from magnetar_broker.config.domains import (
     SchemaCompatibility,
     SubscriptionType,
 )
-from magnetar_broker.policies import table
+from magnetar_broker.policies import table, without_effect
 from magnetar_broker.policies.policy import Policy
 from magnetar_broker.policies.retention import Retention
 from magnetar_broker.policies.values import (
@@ -28,6 +28,7 @@ INT = st.integers(-(2**31), 2**31 - 1)
 LONG = st.integers(-(2**63), 2**63 - 1)
 RATE = st.builds(DispatchRate, INT, LONG, INT, st.booleans())
 QUOTA = st.builds(BacklogQuota, LONG, st.sampled_from(QuotaAction), LONG)
+NAMES = st.lists(st.text(max_size=5), min_size=1, max_size=3, unique=True).map(tuple)
 AMOUNT = st.integers(1, 2**31 - 1) | st.just(-1)
 
 STRATEGIES: dict[Policy[Any], st.SearchStrategy[Any]] = {
@@ -66,6 +67,32 @@ STRATEGIES: dict[Policy[Any], st.SearchStrategy[Any]] = {
     table.DEDUPLICATION: st.booleans(),
     table.DEDUPLICATION_SNAPSHOT_INTERVAL: COUNT,
     table.DELAYED_DELIVERY: st.builds(DelayedDelivery, st.booleans(), LONG, LONG),
+    without_effect.PERSISTENCE: st.builds(
+        lambda copies, rate: (
+            dict.fromkeys(without_effect.QUORUMS, copies) | {"managedLedgerMaxMarkDeleteRate": rate}
+        ),
+        st.integers(1, 5),
+        st.floats(-1, 1e9),
+    ),
+    without_effect.BOOKIE_AFFINITY: st.fixed_dictionaries(
+        {}, optional={"bookkeeperAffinityGroupPrimary": st.text(max_size=5)}
+    ),
+    without_effect.OFFLOAD: st.fixed_dictionaries(
+        {"managedLedgerOffloadDriver": st.sampled_from(without_effect.DRIVERS)},
+        optional={"managedLedgerOffloadBucket": st.text(max_size=5)},
+    ),
+    without_effect.OFFLOAD_THRESHOLD: LONG,
+    without_effect.OFFLOAD_THRESHOLD_SECONDS: LONG,
+    without_effect.OFFLOAD_DELETION_LAG: LONG,
+    without_effect.REPLICATION_CLUSTERS: NAMES,
+    without_effect.ALLOWED_CLUSTERS: NAMES,
+    without_effect.REPLICATOR_DISPATCH_RATE: RATE,
+    without_effect.MIGRATED: st.booleans(),
+    without_effect.ANTI_AFFINITY: st.text(max_size=5),
+    without_effect.PAUSE_ON_UNSTORED_ACKS: st.booleans(),
+    without_effect.METRICS_PROPERTIES: NAMES,
+    without_effect.SUBSCRIPTION_AUTH_MODE: st.sampled_from(without_effect.SubscriptionAuthMode),
+    without_effect.FORMER_SCHEMA_COMPATIBILITY: st.sampled_from(without_effect.FormerCompatibility),
 }
 
 

@@ -12,6 +12,8 @@ PARTITIONS = "/partitions/"
 DELETIONS = "/deletions/"
 POLICIES = "/policies/"
 """The prefix of the keys of policies."""
+CLUSTERS = "/clusters/"
+RESOURCE_GROUPS = "/resource-groups/"
 DYNAMIC_SETTINGS = "/settings"
 """The key of the settings that were changed while the broker ran."""
 

@@ -1,6 +1,7 @@
 """The directory of names: which tenants, namespaces and topics exist, and what applies to them."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 
 from magnetar_broker.base.errors import NamespaceMissing, NotReady, TopicMissing
@@ -9,6 +10,7 @@ from magnetar_broker.base.runtime import MetadataRuntime
 from magnetar_broker.config import Settings
 from magnetar_broker.names.bundle_changes import BundleChanges
 from magnetar_broker.names.catalogue import Catalogue
+from magnetar_broker.names.clusters import Clusters
 from magnetar_broker.names.counts import TopicCounts
 from magnetar_broker.names.creation import Creation
 from magnetar_broker.names.deletion import DELETING, RETRY_SECONDS, Deletion
@@ -19,6 +21,7 @@ from magnetar_broker.names.lookup_limit import LookupLimit
 from magnetar_broker.names.namespaces import Namespaces
 from magnetar_broker.names.opening import Opening
 from magnetar_broker.names.ownership import Owner, Ownership
+from magnetar_broker.names.permissions import Permissions
 from magnetar_broker.names.policy_enforcement import Enforcement, namespace_of
 from magnetar_broker.names.residence import Residence
 from magnetar_broker.names.stored_bundles import stored_bundles
@@ -68,6 +71,8 @@ class Directory:
             ownership.forget,
             settings.max_namespaces_per_tenant,
         )
+        self.permissions = Permissions(self.namespaces)
+        self.clusters = Clusters(runtime.metadata, settings.cluster_name)
         self.catalogue = Catalogue(runtime.metadata)
         self.schemas = Schemas(runtime.metadata, runtime.clock, policies, schema_limits(settings))
         self.events = TopicEvents()
@@ -265,8 +270,11 @@ class Directory:
     # What belongs to a deleted name -----------------------------------------------------
 
     async def _delete_belongings(self, subject: Subject) -> None:
-        """Delete the policies and schemas of a deleted topic or namespace."""
+        """Delete the policies, schemas and permissions of a deleted topic or namespace."""
         await self.enforcement.delete(subject)
+        if not isinstance(subject, str) and not self.namespaces.is_closed(subject.namespace_name):
+            with suppress(NamespaceMissing):
+                await self.permissions.revoke_on_topic(subject, None)
         if isinstance(subject, str):
             await self.schemas.delete_namespace(subject)
         elif not await self._has_twin(subject):

@@ -198,6 +198,17 @@ class Namespaces:
         if not await change_record(self._metadata, namespace_key(name), changing):
             raise NamespaceMissing(f"namespace {name} does not exist: create it first")
 
+    async def change_permissions(
+        self, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]
+    ) -> None:
+        """Store what `change` returns for the permissions, which are by kind; durable on return."""
+
+        def changing(fields: Fields) -> Fields:
+            return {**fields, "permissions": change(fields.get("permissions", {}))}
+
+        if not await change_record(self._metadata, namespace_key(name), changing):
+            raise NamespaceMissing(f"namespace {name} does not exist: create it first")
+
     # Deletion -----------------------------------------------------------------------------------
 
     def close(self, name: str) -> None:

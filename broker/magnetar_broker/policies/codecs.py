@@ -1,5 +1,6 @@
 """How values are written as JSON; errors name the value, and what is expected instead."""
 
+import json
 import re
 from collections.abc import Callable
 from enum import StrEnum
@@ -116,6 +117,90 @@ class ByName(NamedTuple, Generic[T]):
         if not isinstance(value, dict):
             raise ValueError(f"expected an object, got {_shown(value)}")
         return {name: _named(name, self.codec, one) for name, one in value.items()}
+
+
+class Real:
+    """A number that can have a fraction."""
+
+    def encode(self, value: float) -> Any:
+        return value
+
+    def decode(self, value: Any) -> float:
+        if type(value) not in (int, float) or not abs(value) <= LONG:
+            raise ValueError(f"expected a number, got {_shown(value)}")
+        return float(value)
+
+
+class Anything:
+    """Any JSON."""
+
+    def encode(self, value: Any) -> Any:
+        return value
+
+    def decode(self, value: Any) -> Any:
+        return value
+
+
+class ListOf(NamedTuple, Generic[T]):
+    """Any number of values of one type; repeated ones count once."""
+
+    codec: Codec[T]
+
+    def encode(self, value: tuple[T, ...]) -> Any:
+        return [self.codec.encode(one) for one in value]
+
+    def decode(self, value: Any) -> tuple[T, ...]:
+        if not isinstance(value, list):
+            raise ValueError(f"expected a list, got {_shown(value)}")
+        return tuple(dict.fromkeys(self.codec.decode(one) for one in value))
+
+
+class Part(NamedTuple):
+    """One member of a document; without a default it can be absent."""
+
+    name: str
+    codec: Codec[Any]
+    default: Any = None
+
+
+class Document:
+    """An object that is kept as it was sent, without nulls; `others` is the type of other members.
+
+    They are ignored if that is None.  `check` raises ValueError for members that do not go
+    together.
+    """
+
+    LARGEST = 64 << 10
+    """Characters of the JSON."""
+
+    def __init__(
+        self,
+        *parts: Part,
+        others: Codec[Any] | None = None,
+        check: Callable[[dict[str, Any]], None] | None = None,
+    ) -> None:
+        self.parts = parts
+        self._others = others
+        self._check = check
+
+    def encode(self, value: dict[str, Any]) -> Any:
+        return dict(value)
+
+    def decode(self, value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            names = ", ".join(part.name for part in self.parts)
+            raise ValueError(f"expected an object with {names}, got {_shown(value)}")
+        made = {part.name: part.default for part in self.parts if part.default is not None}
+        codecs = {part.name: part.codec for part in self.parts}
+        for name, member in value.items():
+            codec = codecs.get(name, self._others)
+            if member is not None and codec is not None:
+                made[name] = _named(name, codec, member)
+        if len(json.dumps(made)) > self.LARGEST:
+            raise OutOfRange(f"expected at most {self.LARGEST} characters of JSON")
+        if self._check is not None:
+            self._check(made)
+        return made
 
 
 class Field(NamedTuple):

@@ -9,16 +9,22 @@ from magnetar_broker.policies.table import TABLE
 
 
 async def explained(policies: Policies, subject: Subject) -> dict[str, Any]:
-    """`{policy: {value, origin, source}}` of all policies that a namespace or topic has."""
+    """`{policy: {value, origin, source}}` of all policies that a namespace or topic has.
+
+    One without effect also has `noEffect`, the reason.
+    """
     answer = {}
     for name, policy in TABLE.items():
         if (policy.namespace if isinstance(subject, str) else policy.topic) is not None:
             resolved = await policies.effective(policy, subject)
+            value: Any = resolved.value
             answer[name] = {
-                "value": policy.codec.encode(resolved.value),
+                "value": None if value is None else policy.codec.encode(value),
                 "origin": str(resolved.origin),
                 "source": source_of(policy, resolved, subject),
             }
+            if policy.no_effect:
+                answer[name]["noEffect"] = policy.no_effect
     return answer
 
 

@@ -49,6 +49,12 @@ class RestPath(Generic[T]):
     """Whether an empty body, or null, deletes the policy instead of being refused."""
     removable: bool = True
     """Whether there is a DELETE."""
+    removed_at: str = ""
+    """The last segment of the path of DELETE, where that is another one."""
+    shows_default: bool = False
+    """Whether GET answers the default if the policy is unset."""
+    implied: T | None = None
+    """What a request without a value sets."""
     parameter: str = ""
     """The name in the query that holds the value, where that is not in the body."""
 
@@ -70,6 +76,11 @@ class Member(NamedTuple):
     """What is written if the policy is unset; None leaves the member out."""
 
 
+def no_default(settings: Settings) -> Any:
+    """There is no value unless one is set."""
+    return None
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Policy(Generic[T]):
     """The declaration of one policy; REST, documents and documentation follow from it."""
@@ -79,7 +90,8 @@ class Policy(Generic[T]):
     codec: Codec[T]
     meaning: str
     """For the documentation, with the values that are special."""
-    default: Callable[[Settings], T]
+    default: Callable[[Settings], T] = no_default
+    """None if it has no value unless it is set: only where it has no effect."""
     settings: tuple[str, ...] = ()
     """The fields of `Settings` that the default comes from."""
     unset: T | None = None
@@ -91,6 +103,8 @@ class Policy(Generic[T]):
     member: Member | None = None
     check: Callable[[Settings, T], None] | None = None
     """Raises `OutOfRange` for a value that contradicts the settings."""
+    no_effect: str = ""
+    """Why it is stored and shown only; empty if it has an effect."""
 
 
 PolicyValues = Mapping[Policy[Any], Any]

@@ -1,5 +1,7 @@
 """The declarations of all policies."""
 
+from typing import Any
+
 from magnetar_broker.config import Settings, TopicType
 from magnetar_broker.config.domains import SchemaCompatibility, SubscriptionType
 from magnetar_broker.policies import values
@@ -15,6 +17,7 @@ from magnetar_broker.policies.values import (
     PublishRate,
     SubscribeRate,
 )
+from magnetar_broker.policies.without_effect import WITHOUT_EFFECT
 
 
 def _limit(
@@ -453,7 +456,7 @@ DELAYED_DELIVERY: Policy[DelayedDelivery] = Policy(
     member=Member("delayed_delivery_policies"),
 )
 
-TABLE: dict[str, Policy[object]] = {
+TABLE: dict[str, Policy[Any]] = {
     policy.name: policy for policy in list(globals().values()) if isinstance(policy, Policy)
-}
+} | WITHOUT_EFFECT
 """Every policy by its name."""

@@ -23,10 +23,15 @@ from magnetar_broker.policies.policy import Policy
 from magnetar_broker.policies.stored import Policies
 from magnetar_broker.policies.table import BACKLOG_QUOTA_AGE, DISPATCH_RATE, MESSAGE_TTL, TABLE
 from magnetar_broker.policies.values import BacklogQuota
+from magnetar_broker.policies.without_effect import REPLICATION_CLUSTERS
 
 NAMESPACE = "public/default"
 HERE = "standalone"
-OF_NAMESPACES = [policy for policy in TABLE.values() if policy.namespace is not None]
+OF_NAMESPACES = [
+    policy
+    for policy in TABLE.values()
+    if policy.namespace is not None and (policy.member or not policy.no_effect)
+]
 VALUES = st.fixed_dictionaries({}, optional={one: STRATEGIES[one] for one in OF_NAMESPACES})
 
 
@@ -65,6 +70,12 @@ def test_a_namespace_without_explicit_values() -> None:
         "is_allow_auto_update_schema": True,
         "schema_validation_enforced": False,
         "encryption_required": False,
+        "allowed_clusters": [],
+        "migrated": False,
+        "offload_threshold": -1,
+        "offload_threshold_in_seconds": -1,
+        "replicatorDispatchRate": {},
+        "subscription_auth_mode": "None",
     }
 
 
@@ -88,6 +99,7 @@ def test_a_document_with_few_members() -> None:
         HERE,
     )
     assert values == {
+        REPLICATION_CLUSTERS: (HERE,),
         MESSAGE_TTL: 5,
         BACKLOG_QUOTA_AGE: BacklogQuota(9, QuotaAction.PRODUCER_EXCEPTION),
     }

@@ -24,17 +24,6 @@ def namespace(admin: Admin) -> str:
     return name
 
 
-def test_the_cluster_is_the_brokers_own(admin: Admin, broker: RunningBroker) -> None:
-    assert admin.get("clusters").json == admin.get("clusters/").json == ["standalone"]
-    found = admin.get("clusters/standalone").json
-    assert found["brokerServiceUrl"] == broker.service_url
-    assert found["serviceUrl"] == broker.http_url
-    assert admin.get("clusters/other").status == admin.delete("clusters/other").status == 404
-    assert admin.put("clusters/standalone", {"serviceUrl": "http://x"}).status == 409
-    for refused in (admin.put("clusters/other", {}), admin.delete("clusters/standalone")):
-        assert refused.status == 405 and "only one" in refused.reason
-
-
 def test_force_needs_a_setting(admin: Admin, namespace: str) -> None:
     assert admin.put(f"persistent/{namespace}/topic").status == 204
     refused = admin.delete(f"namespaces/{namespace}?force=true")

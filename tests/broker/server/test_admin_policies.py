@@ -3,7 +3,7 @@
 import http.client
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 from uuid import uuid4
@@ -12,7 +12,7 @@ import pytest
 
 from admin_http import Admin, Answer
 from magnetar_broker.config import Settings
-from magnetar_broker.server.admin.policies.line import NamespaceLine, TopicLine
+from magnetar_broker.server.admin.policies.line import Line, NamespaceLine, TopicLine
 from magnetar_broker.server.admin.policies.regular import OF_NAMESPACES, OF_TOPICS
 from magnetar_proto import PulsarApi_pb2 as pb
 from raw_client import RawClient
@@ -133,10 +133,15 @@ def test_topics_have_no_policy_encryption_required(broker: RunningBroker, namesp
     assert Path(broker, f"persistent/{namespace}/topic/encryptionRequired").get().status == 404
 
 
+def with_effect(lines: Iterable[Line[Any]]) -> list[Line[Any]]:
+    """Those whose policies have an effect."""
+    return [line for line in lines if not line.policy.no_effect]
+
+
 # Every policy -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("line", OF_NAMESPACES, ids=lambda line: line.path.segment)
+@pytest.mark.parametrize("line", with_effect(OF_NAMESPACES), ids=lambda line: line.path.segment)
 def test_a_policy_of_a_namespace(
     broker: RunningBroker, namespace: str, line: NamespaceLine[Any]
 ) -> None:
@@ -155,7 +160,7 @@ def test_a_policy_of_a_namespace(
     assert policy.value() == (unset if line.path.removable else value)
 
 
-@pytest.mark.parametrize("line", OF_TOPICS, ids=lambda line: line.path.segment)
+@pytest.mark.parametrize("line", with_effect(OF_TOPICS), ids=lambda line: line.path.segment)
 def test_a_policy_of_a_topic(broker: RunningBroker, namespace: str, line: TopicLine[Any]) -> None:
     policy = Path(broker, f"persistent/{namespace}/topic/{line.path.segment}", line.path.verb)
     assert policy.get().status == line.path.unset_status
@@ -173,15 +178,6 @@ def test_a_policy_of_a_topic(broker: RunningBroker, namespace: str, line: TopicL
     assert policy.delete() == (204 if line.path.removable else 405)
     if line.path.removable:
         assert policy.value() == unset and policy.value("?applied=true") == default
-
-
-@pytest.mark.parametrize("policy", ["offloadPolicies", "persistence", "replicatorDispatchRate"])
-def test_what_would_have_no_effect_is_no_policy(
-    broker: RunningBroker, namespace: str, policy: str
-) -> None:
-    for subject in (f"namespaces/{namespace}", f"persistent/{namespace}/topic"):
-        path = Path(broker, f"{subject}/{policy}")
-        assert path.get().status == path.post({}) == 404
 
 
 def test_refusals_name_the_expected_values(broker: RunningBroker, namespace: str) -> None:

@@ -33,11 +33,6 @@ NOT_BUILT = {
     "clusterDispatchRate": {},
     "deleted": False,
     "latency_stats_sample_rate": {},
-    "migrated": False,
-    "offload_threshold": -1,
-    "offload_threshold_in_seconds": -1,
-    "replicatorDispatchRate": {},
-    "subscription_auth_mode": "None",
 }
 """Fields of features that are not built, with the values that clients expect for unset ones."""
 
@@ -66,7 +61,6 @@ async def namespace(site: Site, request: Request) -> Response:
             **stored.permissions,
         },
         "replication_clusters": [cluster],
-        "allowed_clusters": [],
         "bundles": bundles_json(await directory.bundles.stored.of(name)),
         "properties": stored.properties,
         **NOT_BUILT,

@@ -1,4 +1,4 @@
-"""Tenants, and the one cluster that this broker is."""
+"""Tenants: the roles that administer them, and the clusters that they may use."""
 
 from collections.abc import Iterator
 
@@ -9,13 +9,11 @@ from magnetar_broker.server.admin.site import (
     Handler,
     Site,
     flag_of,
-    http_url,
     json_of,
     parts_of,
     serving,
 )
 from magnetar_broker.server.http.contract import (
-    AUTHENTICATED,
     CONTROLLER,
     FORCE,
     STRINGS,
@@ -42,14 +40,14 @@ async def tenant(site: Site, request: Request) -> Response:
 async def create(site: Site, request: Request) -> Response:
     """Create a tenant."""
     directory, name = serving(site), _name(request)
-    await directory.tenants.create(name, _tenant(directory, request))
+    await directory.tenants.create(name, await _tenant(directory, request))
     return Response(status=204)
 
 
 async def change(site: Site, request: Request) -> Response:
     """Replace a tenant's admin roles and allowed clusters."""
     directory, name = serving(site), _name(request)
-    await directory.tenants.change(name, _tenant(directory, request))
+    await directory.tenants.change(name, await _tenant(directory, request))
     return Response(status=204)
 
 
@@ -73,7 +71,7 @@ def _name(request: Request) -> str:
     return name
 
 
-def _tenant(directory: Directory, request: Request) -> Tenant:
+async def _tenant(directory: Directory, request: Request) -> Tenant:
     body = json_of(request) if request.body.strip() else None
     if body is None:
         raise Refused(412, "the body is empty: expected adminRoles and allowedClusters")
@@ -83,59 +81,20 @@ def _tenant(directory: Directory, request: Request) -> Tenant:
     for texts in (roles, clusters or []):
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             raise Refused(400, "adminRoles and allowedClusters: expected lists of strings")
-    own = directory.settings.cluster_name
+    known = await directory.clusters.names()
     if not clusters:
-        raise Refused(412, f"allowedClusters is empty: expected {own}, the only cluster")
-    unknown = [cluster for cluster in clusters if cluster != own]
+        raise Refused(412, f"allowedClusters is empty: expected some of {', '.join(known)}")
+    unknown = [cluster for cluster in clusters if cluster not in known]
     if unknown:
-        raise Refused(412, f"no cluster is named {', '.join(unknown)}: {own} is the only one")
+        raise Refused(
+            412, f"no cluster is named {', '.join(unknown)}: expected some of {', '.join(known)}"
+        )
     if any(role != role.strip() or not role for role in roles):
         raise Refused(
             412,
             "adminRoles: expected names that are not empty and neither begin nor end with blanks",
         )
     return Tenant(tuple(roles), tuple(clusters))
-
-
-# Clusters -------------------------------------------------------------------------------
-
-
-async def clusters(site: Site, request: Request) -> Response:
-    """The names of all clusters: the broker's own."""
-    return json_response([site.directory.settings.cluster_name])
-
-
-async def cluster(site: Site, request: Request) -> Response:
-    """The addresses of the cluster."""
-    directory = serving(site)
-    (name,) = parts_of(request, "cluster")
-    if name != directory.settings.cluster_name:
-        raise _no_cluster(name, directory.settings.cluster_name)
-    service_url = directory.ownership.service_url
-    return json_response(
-        {
-            "serviceUrl": http_url(request, service_url),
-            "brokerServiceUrl": service_url,
-            "brokerClientTlsEnabled": False,
-            "tlsAllowInsecureConnection": False,
-            "brokerClientTlsEnabledWithKeyStore": False,
-        }
-    )
-
-
-async def no_cluster(site: Site, request: Request) -> Response:
-    """Refuse every change: the settings name the one cluster."""
-    (name,) = parts_of(request, "cluster")
-    own = site.directory.settings.cluster_name
-    if name == own and request.method == "PUT":
-        raise Refused(409, f"cluster {name} exists: it is this broker's own")
-    if name != own and request.method != "PUT":
-        raise _no_cluster(name, own)
-    raise Refused(405, f"clusters cannot be changed: {own} is the only one (clusterName)")
-
-
-def _no_cluster(name: str, own: str) -> Refused:
-    return Refused(404, f"cluster {name} does not exist: {own} is the only one")
 
 
 TENANT = Body({"type": "object", "properties": {"adminRoles": STRINGS, "allowedClusters": STRINGS}})
@@ -150,9 +109,3 @@ def routes() -> Iterator[Route[Handler]]:
     yield Route("PUT", path, SUPER_USER, CONTROLLER, create, body=TENANT)
     yield Route("POST", path, SUPER_USER, CONTROLLER, change, body=TENANT)
     yield Route("DELETE", path, SUPER_USER, CONTROLLER, delete, query=(FORCE,))
-    for path in ("/admin/v2/clusters", "/admin/v2/clusters/"):
-        yield Route("GET", path, AUTHENTICATED, CONTROLLER, clusters)
-    path = "/admin/v2/clusters/{cluster}"
-    yield Route("GET", path, SUPER_USER, CONTROLLER, cluster)
-    for method in ("PUT", "POST", "DELETE"):
-        yield Route(method, path, SUPER_USER, CONTROLLER, no_cluster)

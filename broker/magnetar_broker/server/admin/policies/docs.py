@@ -7,6 +7,7 @@ from magnetar_broker.config.settings import KEYS, Settings
 from magnetar_broker.config.values import render
 from magnetar_broker.policies.policy import Policy, RestPath, SpecialPath
 from magnetar_broker.policies.table import TABLE
+from magnetar_broker.policies.without_effect import WITHOUT_EFFECT
 
 INTRODUCTION = """\
 # Policies
@@ -60,8 +61,15 @@ REST = """
 Retention must keep more than the backlog quota allows. Setting one in contradiction to the other is
 refused (412).
 
-Pulsar has more policies, for instance for offloading, replication and BookKeeper. They would have
-no effect here, so their paths do not exist (404).
+## Policies without effect
+
+Pulsar has policies for what this broker has not: bookies, offloading, other clusters. They are
+checked, stored and answered as Pulsar does, so that tools and definitions which set them work. But
+nothing follows from them. The 204 to a request that sets one has a header `Warning`, the log has a
+line, and `policies/explain` has `noEffect`, each with the reason.
+
+| Policy | Meaning | Namespace | Topic | Why it has no effect |
+|---|---|---|---|---|
 """
 
 
@@ -69,10 +77,15 @@ def pages() -> Iterator[str]:
     """The page, a block at a time."""
     yield INTRODUCTION
     for name, policy in TABLE.items():
+        if policy.no_effect:
+            continue
         paths = (_path(policy.namespace, "{ns}"), _path(policy.topic, "{topic}"))
         cells = (f"`{name}`", policy.meaning, *paths, _default(policy))
         yield f"| {' | '.join(cells)} |\n"
     yield REST
+    for name, policy in WITHOUT_EFFECT.items():
+        paths = (_path(policy.namespace, "{ns}"), _path(policy.topic, "{topic}"))
+        yield f"| {' | '.join((f'`{name}`', policy.meaning, *paths, policy.no_effect))} |\n"
 
 
 def _path(path: RestPath[Any] | SpecialPath | None, subject: str) -> str:
@@ -82,6 +95,8 @@ def _path(path: RestPath[Any] | SpecialPath | None, subject: str) -> str:
         return path.documented
     query = f"?{path.parameter}=" if path.parameter else ""
     documented = f"`{subject}/{path.segment}{query}`"
+    if path.removed_at:
+        return f"GET, {path.verb} {documented}, DELETE `{subject}/{path.removed_at}`"
     verbs = f"GET, {path.verb}" + (", DELETE" if path.removable else "")
     return documented if verbs == "GET, POST, DELETE" else f"{verbs} {documented}"
 

@@ -3,11 +3,15 @@
 from typing import Any
 
 from magnetar_broker.policies.codecs import (
+    Anything,
     ByName,
     Codec,
+    Document,
     Field,
     Flag,
+    ListOf,
     OneOf,
+    Real,
     Record,
     Refined,
     SomeOf,
@@ -31,6 +35,15 @@ def schema_of(codec: Codec[Any]) -> dict[str, Any]:
             found = {"type": "array", "items": schema_of(OneOf(options))}
         case ByName(inner):
             found = {"type": "object", "additionalProperties": schema_of(inner)}
+        case Real():
+            found = {"type": "number"}
+        case ListOf(inner):
+            found = {"type": "array", "items": schema_of(inner)}
+        case Document(parts=parts):
+            members = {part.name: schema_of(part.codec) for part in parts}
+            found = {"type": "object", "properties": members}
+        case Anything():
+            found = {}
         case Record(fields=fields) | Refined(record=Record(fields=fields)):
             found = _of_record(fields)
         case _:

@@ -4,6 +4,7 @@ An unset policy is an empty answer; `?applied=true` on a topic asks for the effe
 instead.  A 204 means that the policy is stored and that all loaded topics apply it.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
 from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Check = Callable[[Directory, Subject, T], Awaitable[None]]
@@ -65,7 +68,11 @@ class Line(Generic[T]):
         if value is not None and self.check is not None:
             await self.check(directory, subject, value)
         await directory.enforcement.set(subject, {self.policy: value})
-        return Response(status=204)
+        why = self.policy.no_effect
+        if not why or value is None:
+            return Response(status=204)
+        logger.info("%s of %s is stored without effect: %s", self.path.segment, subject, why)
+        return Response(status=204, headers={"Warning": without_effect(self.path.segment, why)})
 
     async def delete(self, directory: Directory, subject: Subject) -> Response:
         """Delete the policy of a subject."""
@@ -80,6 +87,8 @@ class Line(Generic[T]):
         if value is not None:
             return decoded(self.policy.codec, value)
         if not self.path.empty_deletes:
+            if self.path.implied is not None:
+                return self.path.implied
             raise Refused(400, f"the body is empty: expected {self.path.segment} as JSON")
         return None
 
@@ -93,8 +102,9 @@ class Line(Generic[T]):
         )
         on_get, on_set, on_delete = handlers
         schema, name = schema_of(self.policy.codec), self.path.parameter
+        required = not self.path.empty_deletes and self.path.implied is None
         value = (Query(name, "the value", schema["type"]),) if name else ()
-        body = None if name else Body(schema, required=not self.path.empty_deletes)
+        body = None if name else Body(schema, required=required)
         unset = (200, 204) if self.path.unset_status == 204 else ()
         texts = [f"{verb} the policy `{self.policy.name}`." for verb in ("Answer", "Set", "Delete")]
         getting, setting, deleting = texts
@@ -102,6 +112,8 @@ class Line(Generic[T]):
         yield Route("GET", *on_all, on_get, (*of_get, *of_all), success=unset, text=getting)
         yield Route(self.path.verb, *on_all, on_set, (*value, *of_all), body, text=setting)
         if self.path.removable:
+            last = self.path.removed_at or self.path.segment
+            on_all = (f"{subject}/{last}", who, where)
             yield Route("DELETE", *on_all, on_delete, of_all, text=deleting)
 
 
@@ -113,6 +125,8 @@ class NamespaceLine(Line[T]):
         directory = serving(site)
         namespace = await existing_namespace(directory, request)
         value: T | None = await directory.policies.explicit(self.policy, namespace)
+        if value is None and self.path.shows_default:
+            value = self.policy.default(directory.settings)
         return self.answer(value)
 
     async def on_set(self, site: Site, request: Request) -> Response:
@@ -157,6 +171,11 @@ class TopicLine(Line[T]):
         """The handlers of the path."""
         handlers = self.on_get, self.on_set, self.on_delete
         return self._routes(f"/admin/v2/{TOPIC}", handlers, (APPLIED,), IS_GLOBAL)
+
+
+def without_effect(what: str, why: str) -> str:
+    """The header `Warning` of an answer to a setter that has no effect."""
+    return f'299 - "{what} is stored without effect: {why}"'
 
 
 async def topic_with_policies(directory: Directory, request: Request) -> TopicName:

@@ -5,6 +5,12 @@ from typing import Any
 
 from magnetar_broker.policies.policy import Policy, RestPath
 from magnetar_broker.policies.table import RETENTION, TABLE
+from magnetar_broker.policies.without_effect import ALLOWED_CLUSTERS, REPLICATION_CLUSTERS
+from magnetar_broker.server.admin.policies.cluster_lists import (
+    check_allowed,
+    check_replication,
+    check_replication_of_topic,
+)
 from magnetar_broker.server.admin.policies.line import (
     IS_GLOBAL,
     Check,
@@ -21,8 +27,15 @@ from magnetar_broker.server.http.contract import CONTROLLER, TENANT_ADMIN
 from magnetar_broker.server.http.messages import Request, Response
 from magnetar_broker.server.http.table import Route
 
-NAMESPACE_CHECKS: dict[Policy[Any], Check[Any]] = {RETENTION: check_namespace_retention}
-TOPIC_CHECKS: dict[Policy[Any], Check[Any]] = {RETENTION: check_topic_retention}
+NAMESPACE_CHECKS: dict[Policy[Any], Check[Any]] = {
+    RETENTION: check_namespace_retention,
+    REPLICATION_CLUSTERS: check_replication,
+    ALLOWED_CLUSTERS: check_allowed,
+}
+TOPIC_CHECKS: dict[Policy[Any], Check[Any]] = {
+    RETENTION: check_topic_retention,
+    REPLICATION_CLUSTERS: check_replication_of_topic,
+}
 OF_NAMESPACES: tuple[NamespaceLine[Any], ...] = tuple(
     NamespaceLine(policy, policy.namespace, NAMESPACE_CHECKS.get(policy))
     for policy in TABLE.values()

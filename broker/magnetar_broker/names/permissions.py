@@ -1,0 +1,128 @@
+"""What roles may do with the topics of a namespace, as it is stored with the namespace.
+
+Pulsar's `auth_policies`: by kind, then by topic or subscription, then by role.  Nothing here
+decides about a request.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from magnetar_broker.base.errors import LimitReached
+from magnetar_broker.names.namespaces import Namespaces
+from magnetar_proto.names import TopicName
+
+ACTIONS = ("produce", "consume", "functions", "sinks", "sources", "packages")
+"""What can be permitted, in the order in which it is shown."""
+OF_NAMESPACE, OF_TOPICS = "namespace_auth", "destination_auth"
+OF_SUBSCRIPTIONS = "subscription_auth_roles"
+MOST = 10_000
+"""Grants of a namespace: roles of it, of each topic and of each subscription."""
+
+Grants = dict[str, list[str]]
+"""The actions of each role."""
+
+
+def ordered(actions: Iterable[str]) -> list[str]:
+    """Actions without repetition, in the order in which they are shown."""
+    wanted = set(actions)
+    return [action for action in ACTIONS if action in wanted]
+
+
+class Permissions:
+    """Reads and changes them; each change is durable on return."""
+
+    def __init__(self, namespaces: Namespaces) -> None:
+        self._namespaces = namespaces
+
+    async def of_namespace(self, namespace: str) -> Grants:
+        """What roles may do with all topics."""
+        return dict((await self._all(namespace)).get(OF_NAMESPACE, {}))
+
+    async def of_topic(self, topic: TopicName) -> Grants:
+        """What roles may do with a topic, by themselves or by its namespace.
+
+        A partition has what its topic has, and what it has itself.
+        """
+        stored = await self._all(topic.namespace_name)
+        merged: Grants = dict(stored.get(OF_NAMESPACE, {}))
+        for name in dict.fromkeys((str(topic.base), str(topic))):
+            for role, actions in stored.get(OF_TOPICS, {}).get(name, {}).items():
+                merged[role] = ordered([*merged.get(role, ()), *actions])
+        return merged
+
+    async def of_subscriptions(self, namespace: str) -> dict[str, list[str]]:
+        """The roles that may use each subscription that not everyone may use."""
+        return dict((await self._all(namespace)).get(OF_SUBSCRIPTIONS, {}))
+
+    async def grant(self, namespace: str, role: str, actions: list[str]) -> None:
+        """Let a role do exactly this with all topics of a namespace."""
+        await self._change(namespace, OF_NAMESPACE, lambda kind: {**kind, role: actions})
+
+    async def revoke(self, namespace: str, role: str) -> None:
+        """Take from a role what it may do with all topics; it need not have anything."""
+        await self._change(namespace, OF_NAMESPACE, lambda kind: _without(kind, role))
+
+    async def grant_on_topic(self, topic: TopicName, role: str, actions: list[str]) -> None:
+        """Let a role do exactly this with a topic."""
+
+        def granted(topics: dict[str, Any]) -> dict[str, Any]:
+            name = str(topic)
+            return {**topics, name: {**topics.get(name, {}), role: actions}}
+
+        await self._change(topic.namespace_name, OF_TOPICS, granted)
+
+    async def revoke_on_topic(
+        self, topic: TopicName, role: str | None, actions: Iterable[str] = ACTIONS
+    ) -> None:
+        """Take actions from a role on a topic, or everything from everyone; none need be there."""
+
+        def revoked(topics: dict[str, Any]) -> dict[str, Any]:
+            name, taken = str(topic), set(actions)
+            roles = {} if role is None else dict(topics.get(name, {}))
+            left = [action for action in roles.get(role or "", ()) if action not in taken]
+            kept = _without(roles, role or "") | ({role: left} if role and left else {})
+            return {**_without(topics, name), name: kept} if kept else _without(topics, name)
+
+        if (await self._all(topic.namespace_name)).get(OF_TOPICS):
+            await self._change(topic.namespace_name, OF_TOPICS, revoked)
+
+    async def grant_subscription(self, namespace: str, subscription: str, roles: list[str]) -> None:
+        """Let exactly these roles use a subscription; none stands for everyone."""
+        await self._change(namespace, OF_SUBSCRIPTIONS, lambda kind: {**kind, subscription: roles})
+
+    async def revoke_subscription(self, namespace: str, subscription: str, role: str) -> None:
+        """Take a subscription from a role; it need not have it."""
+
+        def revoked(subscriptions: dict[str, Any]) -> dict[str, Any]:
+            if subscription not in subscriptions:
+                return subscriptions
+            left = [one for one in subscriptions[subscription] if one != role]
+            return {**subscriptions, subscription: left}
+
+        await self._change(namespace, OF_SUBSCRIPTIONS, revoked)
+
+    async def _all(self, namespace: str) -> dict[str, Any]:
+        return (await self._namespaces.get(namespace)).permissions
+
+    async def _change(
+        self, namespace: str, kind: str, change: Callable[[dict[str, Any]], dict[str, Any]]
+    ) -> None:
+        def changing(stored: dict[str, Any]) -> dict[str, Any]:
+            changed = {**stored, kind: change(stored.get(kind, {}))}
+            if _size(changed) > max(_size(stored), MOST):
+                raise LimitReached(
+                    f"namespace {namespace} has {MOST} grants, the limit: revoke some first"
+                )
+            return {name: part for name, part in changed.items() if part}
+
+        await self._namespaces.change_permissions(namespace, changing)
+
+
+def _without(values: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key != name}
+
+
+def _size(stored: dict[str, Any]) -> int:
+    kinds = {kind: stored.get(kind, {}) for kind in (OF_NAMESPACE, OF_TOPICS, OF_SUBSCRIPTIONS)}
+    inner = (*kinds[OF_TOPICS].values(), *kinds[OF_SUBSCRIPTIONS].values())
+    return len(kinds[OF_NAMESPACE]) + sum(map(len, inner))

@@ -1,0 +1,146 @@
+"""Policies that are stored and shown without effect: as Pulsar answers, and with the reason."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from admin_http import Admin
+from magnetar_broker.server.admin.policies.regular import OF_NAMESPACES, OF_TOPICS
+from running_broker import RunningBroker
+
+PERSISTENCE = {
+    "bookkeeperEnsemble": 2,
+    "bookkeeperWriteQuorum": 2,
+    "bookkeeperAckQuorum": 1,
+    "managedLedgerMaxMarkDeleteRate": 1.5,
+}
+RATE = {
+    "dispatchThrottlingRateInMsg": 1,
+    "dispatchThrottlingRateInByte": 2,
+    "relativeToPublishRate": True,
+    "ratePeriodInSecond": 3,
+}
+OFFLOAD = {
+    "managedLedgerOffloadDriver": "aws-s3",
+    "managedLedgerOffloadBucket": "b",
+    "managedLedgerExtraConfigurations": {"a": "b"},
+}
+VALUES: dict[str, tuple[object, tuple[object, ...]]] = {
+    "persistence": (
+        PERSISTENCE,
+        (
+            PERSISTENCE | {"bookkeeperWriteQuorum": 3},
+            PERSISTENCE | {"bookkeeperAckQuorum": 0},
+            PERSISTENCE | {"bookkeeperEnsemble": 6},
+            {"bookkeeperEnsemble": "x"},
+            {"managedLedgerMaxMarkDeleteRate": "fast"},
+            [1],
+        ),
+    ),
+    "persistence/bookieAffinity": (
+        {"bookkeeperAffinityGroupPrimary": "a", "bookkeeperAffinityGroupSecondary": "b"},
+        ([1], {"bookkeeperAffinityGroupPrimary": 5}),
+    ),
+    "offloadPolicies": (OFFLOAD, ({"managedLedgerOffloadDriver": "x"}, {}, [1])),
+    "offloadThreshold": (100, ("x", [1])),
+    "offloadThresholdInSeconds": (100, ("x", [1])),
+    "offloadDeletionLagMs": (100, ("x", [1])),
+    "replication": (["standalone"], ([], ["none"], ["standalone", "none"], [1], {"a": 1})),
+    "allowedClusters": (["standalone"], ([], ["standalone", "none"], [1], {"a": 1})),
+    "replicatorDispatchRate": (RATE, ([1], 5)),
+    "migration": (True, ("x", 5)),
+    "antiAffinity": ("group", (5, [1])),
+    "dispatcherPauseOnAckStatePersistent": (True, ("x", 5)),
+    "allowedTopicPropertyKeysForMetrics": (["a", "b"], ({}, 5, [1])),
+    "subscriptionAuthMode": ("Prefix", ("x", 5)),
+    "schemaAutoUpdateCompatibilityStrategy": ("Full", ("x", 5)),
+}
+"""A value of each, by its path, and values that are refused."""
+WITHOUT = [line for line in (*OF_NAMESPACES, *OF_TOPICS) if line.policy.no_effect]
+
+
+@pytest.fixture
+def admin(broker: RunningBroker) -> Admin:
+    return Admin(broker)
+
+
+@pytest.fixture
+def namespace(admin: Admin) -> str:
+    """A namespace with one topic, `topic`."""
+    name = f"public/{uuid4().hex}"
+    admin.makes_namespace(name)
+    assert admin.put(f"persistent/{name}/topic").status == 204
+    return name
+
+
+@pytest.mark.parametrize(
+    "line", WITHOUT, ids=lambda line: f"{type(line).__name__} {line.path.segment}"
+)
+def test_it_is_stored_shown_and_has_the_reason(admin: Admin, namespace: str, line: Any) -> None:
+    of_namespace = line in OF_NAMESPACES
+    subject = f"namespaces/{namespace}" if of_namespace else f"persistent/{namespace}/topic"
+    path, (value, bad) = f"{subject}/{line.path.segment}", VALUES[line.path.segment]
+
+    def shown(query: str = "") -> object:
+        answer = admin.get(path + query)
+        assert answer.status == 200 or (answer.status == 204 and not answer.body)
+        return answer.json if answer.body else None
+
+    def explained() -> dict[str, object]:
+        found: dict[str, object] = admin.get(f"{subject}/policies/explain").json[line.policy.name]
+        return found
+
+    unset = shown()
+    assert explained()["origin"] == "broker"
+    for one in bad:
+        refused = admin.ask(line.path.verb, path, one)
+        assert refused.status in (400, 403, 412) and refused.reason, one
+    assert shown() == unset
+    answer = admin.ask(line.path.verb, path, value)
+    assert answer.status == 204
+    assert line.policy.no_effect in answer.headers["Warning"]
+    assert shown() == value
+    assert explained()["value"] == value
+    assert explained()["noEffect"] == line.policy.no_effect
+    if not of_namespace:
+        assert shown("?applied=true") == value
+    if line.path.removable:
+        where = line.path.removed_at or line.path.segment
+        assert admin.delete(f"{subject}/{where}").status == 204
+        assert shown() == unset
+
+
+def test_every_one_is_tested() -> None:
+    assert {line.path.segment for line in WITHOUT} == VALUES.keys()
+
+
+def test_a_setter_without_body_means_true(admin: Admin, namespace: str) -> None:
+    path = f"namespaces/{namespace}/dispatcherPauseOnAckStatePersistent"
+    assert admin.get(path).json is False
+    assert admin.post(path).status == 204
+    assert admin.get(path).json is True
+
+
+def test_they_are_members_of_the_policies_of_a_namespace(admin: Admin) -> None:
+    name = f"public/{uuid4().hex}"
+    document = {
+        "persistence": PERSISTENCE,
+        "offload_policies": OFFLOAD,
+        "offload_threshold": 7,
+        "subscription_auth_mode": "Prefix",
+        "replicatorDispatchRate": {"standalone": RATE},
+    }
+    assert admin.put(f"namespaces/{name}", document).status == 204
+    found = admin.get(f"namespaces/{name}").json
+    assert {member: found[member] for member in document} == document
+    assert found["allowed_clusters"] == [] and found["replication_clusters"] == ["standalone"]
+
+
+def test_a_topic_inherits_them(admin: Admin, namespace: str) -> None:
+    topic = f"persistent/{namespace}/topic"
+    assert admin.get(f"{topic}/replication?applied=true").json == ["standalone"]
+    assert not admin.get(f"{topic}/persistence?applied=true").body
+    assert admin.post(f"namespaces/{namespace}/persistence", PERSISTENCE).status == 204
+    assert admin.get(f"{topic}/persistence?applied=true").json == PERSISTENCE
+    assert not admin.get(f"{topic}/persistence").body
