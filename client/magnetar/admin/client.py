@@ -106,12 +106,13 @@ class AdminClient:
         path: str,
         body: object = None,
         query: Mapping[str, str | list[str]] | None = None,
+        media_type: str = "application/json",
     ) -> Answer:
         """Send a request; a body other than None goes as JSON. Raises AdminError."""
         target = f"{path}?{urlencode(query, doseq=True)}" if query else path
         content = None if body is None else json.dumps(body).encode()
         for _ in range(REDIRECTS + 1):
-            response, found = self._exchange(method, target, content)
+            response, found = self._exchange(method, target, content, media_type)
             location = response.getheader("Location")
             if response.status in (301, 302, 307, 308) and location:
                 target = self._follow(location)
@@ -123,7 +124,7 @@ class AdminClient:
         raise NoAnswer(f"{self._base} redirects again and again: is its address right?")
 
     def _exchange(
-        self, method: str, target: str, content: bytes | None
+        self, method: str, target: str, content: bytes | None, media_type: str
     ) -> tuple[HTTPResponse, bytes]:
         """One request and the broker's answer.
 
@@ -136,7 +137,7 @@ class AdminClient:
         connection = self._connected()
         headers = {"Accept": "application/json", **self._login.headers}
         if content is not None:
-            headers["Content-Type"] = "application/json"
+            headers["Content-Type"] = media_type
         try:
             connection.request(method, target, content, headers)
             response = connection.getresponse()
@@ -144,7 +145,7 @@ class AdminClient:
         except (HTTPException, OSError) as error:
             self.close()
             if reused and method == "GET" and isinstance(error, ConnectionError):
-                return self._exchange(method, target, content)
+                return self._exchange(method, target, content, media_type)
             raise self._no_answer(error) from error
 
     def _no_answer(self, error: Exception) -> NoAnswer:
@@ -243,7 +244,7 @@ def _reason(answer: Answer, phrase: str) -> str:
         found = json.loads(answer.body)
         for member in ("reason", "message"):
             if found.get(member):
-                return str(found[member])
+                return str(found[member]).partition("\n\nStacktrace:")[0].strip()
     text = answer.text.strip()
     is_short = text and len(text) < 500 and not text.startswith("<")
     return text if is_short else phrase or "no reason given"

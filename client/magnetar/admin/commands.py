@@ -271,7 +271,11 @@ def _result(command: Command, client: Any, values: Values) -> Any:
     if command.run is not None:
         return command.run(client, values)
     answer = client.ask(
-        command.method, command.url(values), command.content(values), command.query(values)
+        command.method,
+        command.url(values),
+        command.content(values),
+        command.query(values),
+        command.media_type,
     )
     return (answer.text or None) if command.as_text else answer.value
 

@@ -97,6 +97,8 @@ class Command:
     fill: "Callable[[AdminClient, Values], None] | None" = None
     run: "Callable[[AdminClient, Values], Any] | None" = None
     show: Callable[[Any], Lines] | None = None
+    media_type: str = "application/json"
+    """Of the body."""
     as_text: bool = False
     """Whether the answer is text, even if it looks like JSON."""
     question: str = ""

@@ -45,6 +45,8 @@ PROPERTIES = option("-m, --metadata", "Properties: a=1,b=2; repeatable.", PAIRS,
 PROPERTY = option("-p, --property", "A property, a=1; repeatable.", PAIRS, many=True)
 SUBSCRIPTION = option("-s, --subscription", "Name of the subscription.", required=True)
 OF_SUBSCRIPTION = f"{PATH}/subscription/{{subscription}}"
+WITH_PROPERTIES = "application/vnd.partitioned-topic-metadata+json"
+"""The body is an object; without this type Pulsar expects a number."""
 ROLE = option("-r, --role", "Name of the role.", required=True)
 BEHIND = flag("-e, --exclude-reset-position", "Begin behind the message.")
 OLDER = option("-t, --expireTime", "Older than this: 3600 (seconds), 3h.", SECONDS)
@@ -115,11 +117,11 @@ LISTS = (
         "PUT",
         f"{PATH}/partitions",
         (SUBJECT, PARTITIONS, PROPERTIES),
-        body=lambda values: (
-            {"partitions": values["partitions"], "properties": values["metadata"]}
-            if values["metadata"]
-            else values["partitions"]
-        ),
+        body=lambda values: {
+            "partitions": values["partitions"],
+            "properties": values["metadata"] or {},
+        },
+        media_type=WITH_PROPERTIES,
     ),
     Command(
         "update-partitioned-topic",
