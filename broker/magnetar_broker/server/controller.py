@@ -23,6 +23,7 @@ from magnetar_broker.names.worker_links import WorkerLinks
 from magnetar_broker.policies.shared import SharedPolicies
 from magnetar_broker.server.admin.linked_owners import LinkedOwners
 from magnetar_broker.server.admin.metrics_page import MetricsPage
+from magnetar_broker.server.admin.routes import ROUTES
 from magnetar_broker.server.admin.site import Site
 from magnetar_broker.server.children import Context, name_of
 from magnetar_broker.server.control import (
@@ -113,7 +114,7 @@ class Controller:
             LinkedHealth(links, runtime),
             self._stop_all,
         )
-        http = HttpServer(site, process.stretches, Descriptors())
+        http = HttpServer(site, process.stretches, Descriptors(), ROUTES)
         try:
             await http.start(process.context.sockets)
             await process.unless_stopped(self._start(requests))

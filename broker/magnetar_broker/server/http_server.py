@@ -10,14 +10,14 @@ from socket import socket
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.server.admin.metrics_page import MetricsPage
 from magnetar_broker.server.admin.owners import SoleProcess
-from magnetar_broker.server.admin.routes import ROUTES
-from magnetar_broker.server.admin.site import Site
+from magnetar_broker.server.admin.site import Handler, Site
 from magnetar_broker.server.broker_page import BrokerPage
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.health import HealthCheck
 from magnetar_broker.server.http.connection import HttpConnection
 from magnetar_broker.server.http.errors import refusal_of
 from magnetar_broker.server.http.messages import Request, Response
+from magnetar_broker.server.http.table import Table
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.standalone import Standalone
 
@@ -36,8 +36,16 @@ class Reject(asyncio.Protocol):
 class HttpServer:
     """Serves one port; call `start` once, then `stop` once."""
 
-    def __init__(self, site: Site, stretches: Stretches, descriptors: Descriptors) -> None:
+    def __init__(
+        self,
+        site: Site,
+        stretches: Stretches,
+        descriptors: Descriptors,
+        routes: Table[Handler] | None = None,
+    ) -> None:
+        """Without `routes`, those of the admin API are loaded with the first request."""
         self._site = site
+        self._routes = routes
         self._stretches = stretches
         self._descriptors = descriptors
         self._servers: list[asyncio.Server] = []
@@ -66,7 +74,10 @@ class HttpServer:
     async def answer(self, request: Request) -> Response:
         """The response to a request; an error becomes a refusal, nothing is raised."""
         try:
-            handler, parameters = ROUTES.find(request.method, request.path)
+            if self._routes is None:
+                # In a thread, because the event loop serves clients meanwhile.
+                self._routes = await asyncio.to_thread(_admin_routes)
+            handler, parameters = self._routes.find(request.method, request.path)
             return await handler(self._site, replace(request, parameters=parameters))
         except Exception as error:
             return refusal_of(request, error)
@@ -75,6 +86,13 @@ class HttpServer:
         if len(self._connections) >= MAX_CONNECTIONS:
             return Reject()
         return HttpConnection(self.answer, self._stretches, self._connections)
+
+
+def _admin_routes() -> Table[Handler]:
+    # A tenth of the memory of an idle broker, and of the time that its start takes.
+    from magnetar_broker.server.admin.routes import ROUTES  # noqa: PLC0415
+
+    return ROUTES
 
 
 def sole_site(halves: Standalone, journal: JournalStats, stretches: Stretches) -> Site:
