@@ -6,6 +6,7 @@ import os
 import signal
 from functools import partial
 
+from magnetar_broker.base.errors import NotReady
 from magnetar_broker.base.metadata_keys import TOPICS, topic_of_names
 from magnetar_broker.base.runtime import NamesRuntime
 from magnetar_broker.config.changes import Given
@@ -46,8 +47,11 @@ from magnetar_broker.server.linked_health import LinkedHealth
 from magnetar_broker.server.links import connect
 from magnetar_broker.server.process import Process
 from magnetar_broker.server.several import Prepared, bundle_owners
+from magnetar_broker.server.snapshots.making import Snapshots
+from magnetar_broker.server.snapshots.part import LinkedPart
 from magnetar_storage.interfaces import MetadataStore, SegmentId
 from magnetar_storage.metadata.sqlite import SqliteMetadata
+from magnetar_storage.world.runtime import Clock
 
 
 def run_controller(factory: LoopFactory, prepared: Prepared, context: Context) -> None:
@@ -85,7 +89,7 @@ class Controller:
         finally:
             await metadata.close()
 
-    async def _serve(self, metadata: MetadataStore) -> None:
+    async def _serve(self, metadata: SqliteMetadata) -> None:
         process, settings = self._process, self._settings
         runtime = NamesRuntime(metadata, process.clock, process.tasks)
         links = WorkerLinks(self._owners.workers, process.clock)
@@ -107,12 +111,16 @@ class Controller:
             process.stretches.stats,
             process.clock,
         )
+        parts = partial(_parts, links, process.clock)
+        snapshots = Snapshots(metadata, parts, settings, process.clock)
+        snapshots.clear()
         site = Site(
             directory,
             LinkedOwners(residence, runtime),
             MetricsPage(page.make),
             LinkedHealth(links, runtime),
             self._stop_all,
+            snapshots,
         )
         http = HttpServer(site, process.stretches, Descriptors(), ROUTES)
         try:
@@ -122,6 +130,7 @@ class Controller:
         finally:
             await directory.stop()
             await http.stop()
+            await snapshots.stop()
             for link in self._links.values():
                 link.close()
 
@@ -175,6 +184,12 @@ class Controller:
             # Else it could delete as orphans what a late write of that process is about to list.
             await settled(before, metadata)
         return await self._last_ids.join(number, last)
+
+
+def _parts(links: WorkerLinks, clock: Clock) -> list[LinkedPart]:
+    if missing := links.missing():
+        raise NotReady(f"{', '.join(map(name_of, missing))}: starting or stopping: retry")
+    return [LinkedPart(link, clock) for link in links.all()]
 
 
 def _may_write(residence: DistributedResidence, link: Link, key: str) -> bool:

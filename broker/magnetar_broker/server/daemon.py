@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 from contextlib import suppress
+from dataclasses import replace
 
 from magnetar_broker.config import Settings
 from magnetar_broker.metrics.journal import JournalStats
@@ -18,6 +19,8 @@ from magnetar_broker.server.garbage import CHECK_SECONDS, CLOSED_TOPICS, Garbage
 from magnetar_broker.server.http_server import HttpServer, sole_site
 from magnetar_broker.server.listener import Listener
 from magnetar_broker.server.ports import client_sockets, http_sockets, port_of
+from magnetar_broker.server.snapshots.making import Snapshots
+from magnetar_broker.server.snapshots.part import LocalPart
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.world import LoopClock, LoopTasks, ThreadWorkers
 from magnetar_broker.standalone import standalone
@@ -45,10 +48,12 @@ class Daemon:
         workers = ThreadWorkers(loop, self._stretches)
         self._stretches.watch_garbage()
         try:
-            engine = await self._open(loop, workers)
+            engine, part, snapshots = await self._open(loop, workers)
             try:
-                await self._serve(engine)
+                await self._serve(engine, snapshots)
             finally:
+                part.stop()
+                await snapshots.stop()
                 # The store's lock is that of the directory: it is given up last.
                 try:
                     await engine.metadata.close()
@@ -58,16 +63,21 @@ class Daemon:
             self._stretches.ignore_garbage()
             workers.stop()
 
-    async def _open(self, loop: asyncio.AbstractEventLoop, workers: ThreadWorkers) -> Engine:
+    async def _open(
+        self, loop: asyncio.AbstractEventLoop, workers: ThreadWorkers
+    ) -> tuple[Engine, LocalPart, Snapshots]:
         """Open the data directory and recover from a crash."""
         clock = LoopClock(loop, self._stretches)
         disk = data_disk(self.settings)
         store = await store_of(self.settings, disk, workers, clock, self._journal_stats)
         metadata = await SqliteMetadata.open(disk, workers.metadata, clock)
         tasks = LoopTasks(loop, self._stretches)
-        return engine_of(self.settings, store, metadata, clock, tasks)
+        part = LocalPart(store, self.settings.data_dir)
+        snapshots = Snapshots(metadata, lambda: [part], self.settings, clock)
+        snapshots.clear()
+        return engine_of(self.settings, store, metadata, clock, tasks), part, snapshots
 
-    async def _serve(self, engine: Engine) -> None:
+    async def _serve(self, engine: Engine, snapshots: Snapshots) -> None:
         """Listen, print the banner, and stop in order when asked to.
 
         The HTTP port opens first, so that probes are answered while the broker starts.
@@ -80,7 +90,7 @@ class Daemon:
         listener = Listener(broker, self._stretches, descriptors)
         garbage = Garbage(broker.topics)
         broker.jobs.every(CHECK_SECONDS, CLOSED_TOPICS, garbage.collect_closed)
-        site = sole_site(halves, self._journal_stats, self._stretches)
+        site = replace(sole_site(halves, self._journal_stats, self._stretches), snapshots=snapshots)
         http = HttpServer(site, self._stretches, descriptors)
         sockets = client_sockets(settings)
         await listener.bind(sockets)

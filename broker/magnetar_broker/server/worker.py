@@ -30,6 +30,7 @@ from magnetar_broker.server.listener import Listener
 from magnetar_broker.server.passing import Passing
 from magnetar_broker.server.process import Process
 from magnetar_broker.server.several import Prepared, bundle_owners
+from magnetar_broker.server.snapshots.part import LocalPart, serve_snapshots
 from magnetar_broker.server.upstreams import Upstreams
 from magnetar_broker.topic.load import serve_load
 from magnetar_broker.topic.requests import serve_residence
@@ -115,6 +116,8 @@ class Worker:
         serve_load(broker.topics, self._owners, process.clock, _used, controller)
         serve_operations(broker, controller)
         serve_health(HealthCheck(broker, self._serves), controller)
+        part = LocalPart(store, self._settings.data_dir)
+        serve_snapshots(part, controller)
         page = BrokerPage(
             broker, self._owners, self._journal_stats, process.stretches.stats, is_joined=True
         )
@@ -128,6 +131,7 @@ class Worker:
             await process.unless_stopped(self._start(store, broker, listener))
             await process.stopped()
         finally:
+            part.stop()
             self._passing.stop()
             # First: a topic that is being opened may wait for another worker, which stops too.
             for links in self._links.values():

@@ -57,6 +57,11 @@ class JoinedStore:
         """
         await self._own.advance_beyond(segment)
 
+    @property
+    def directories(self) -> Mapping[int, LocalStore]:
+        """The stores that are open here, by the number of their directory."""
+        return self._opened
+
     def opened(self, segment: SegmentId) -> LocalStore:
         """Its store, for answering another process; `Unavailable` if it is not open here."""
         number = directory_of(segment)

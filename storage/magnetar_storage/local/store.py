@@ -27,10 +27,10 @@ from magnetar_storage.local.recovery import Finding, Recovered
 from magnetar_storage.local.segment_file import Index
 from magnetar_storage.local.segment_writer import LocalReader, LocalSegment, LocalWriter
 from magnetar_storage.local.spare_segments import Made, SpareSegments
-from magnetar_storage.local.write_behind import WriteBehind
+from magnetar_storage.local.write_behind import Capture, Take, WriteBehind
 from magnetar_storage.world.disk import Disk, Lock
 from magnetar_storage.world.mutex import Mutex
-from magnetar_storage.world.runtime import Clock, Done, Workers, settling
+from magnetar_storage.world.runtime import Clock, Done, Promise, Workers, settling
 
 Report = Callable[[Finding], None]
 
@@ -205,6 +205,18 @@ class LocalStore:
         promise = self._clock.promise()
         self._write_behind.checkpoint(settling(promise))
         await promise
+
+    def capture(self, take: Take) -> tuple[Promise, Promise]:
+        """Write a checkpoint, and have its files taken before anything else is done to them.
+
+        The first promise is settled when it is decided what is in it: everything that is durable
+        by then, and nothing later.  The second one when `take` has returned, or with the error.
+        See `write_behind.Capture`.
+        """
+        begun, done = self._clock.promise(), self._clock.promise()
+        settle = settling(begun)
+        self._write_behind.capture(Capture(lambda: settle(None), take, settling(done)))
+        return begun, done
 
     async def close(self) -> None:
         self._spares.stop()

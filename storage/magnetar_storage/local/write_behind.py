@@ -5,14 +5,15 @@ One job at a time is on the background worker.  It gets copies of the state that
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.local import checkpoint as checkpoints
 from magnetar_storage.local import segment_file as segment
+from magnetar_storage.local import segment_ids
 from magnetar_storage.local.checkpoint import Checkpoint, Flush, Row
-from magnetar_storage.local.journal import Journal
+from magnetar_storage.local.journal import Journal, JournalPosition
 from magnetar_storage.local.limits import Limits
 from magnetar_storage.local.open_indexes import IndexesKept, IndexWork, OpenIndexes, keep
 from magnetar_storage.local.segment_writer import LocalSegment
@@ -20,9 +21,27 @@ from magnetar_storage.local.snapshot import Snapshot
 from magnetar_storage.world.disk import Disk
 from magnetar_storage.world.runtime import Clock, Done, Timer, Worker
 
+IDS_LEFT_OUT: Final = 1 << 16
+"""A store that is opened on captured files gives ids from so far on: the segments that this one
+creates after the capture have other ids, and so have the messages in them."""
 SEGMENTS: Final = "segments and checkpoints"
 INDEX_FILES: Final = "index files of open segments"
 """What a report of an error names as not written."""
+
+
+Take = Callable[[Checkpoint], None]
+
+
+class Capture(NamedTuple):
+    """Somebody who takes the files of a checkpoint as they are when it has been written."""
+
+    begun: Callable[[], None]
+    """Called when it is decided what the checkpoint holds: everything durable until then."""
+    take: Take
+    """Called in the worker's thread with a checkpoint of its own, which needs no journal.
+
+    Until it returns no file of a segment is written or removed."""
+    done: Done
 
 
 class WriteBehind:
@@ -64,6 +83,7 @@ class WriteBehind:
         self._error: BaseException | None = None
         self._timer: Timer | None = None
         self._waiters: list[Done] = []
+        self._captures: list[Capture] = []
         self._finishing: list[tuple[SegmentId, Done]] = []
         self._flushed_last = False  # and not finished: both may be due all the time
 
@@ -92,6 +112,11 @@ class WriteBehind:
         """Write a checkpoint of the present state; `done` is called with the outcome."""
         self._waiters.append(done)
         self._clock.soon(self._work, "write_behind")
+
+    def capture(self, capture: Capture) -> None:
+        """Write a checkpoint of the present state, and have its files taken."""
+        self._captures.append(capture)
+        self.checkpoint(self._ignore)
 
     def finish(self, number: SegmentId, done: Done) -> None:
         """Complete the file of a sealed segment, without waiting for a checkpoint; `done` is called
@@ -131,26 +156,40 @@ class WriteBehind:
         snapshot = Snapshot(made, self._segments, self._indexes)
         # It completes the file of every sealed segment.
         waiters = [*self._waiters, *(done for _, done in self._finishing)]
+        captures, self._captures = self._captures, []
         self._waiters, self._finishing = [], []
         self._busy = True
-        self._describe_slice(snapshot, self._journal_bytes, waiters)
+        for capture in captures:
+            capture.begun()
+        self._describe_slice(snapshot, self._journal_bytes, waiters, captures)
 
     def _describe_slice(
-        self, snapshot: Snapshot, journal_bytes: int, waiters: Sequence[Done]
+        self,
+        snapshot: Snapshot,
+        journal_bytes: int,
+        waiters: Sequence[Done],
+        captures: Sequence[Capture],
     ) -> None:
         if snapshot.describe(self._limits.slice_segments):
-            rest = partial(self._describe_slice, snapshot, journal_bytes, waiters)
+            rest = partial(self._describe_slice, snapshot, journal_bytes, waiters, captures)
             self._clock.soon(rest, "checkpoint")
         else:
-            self._write_checkpoint(snapshot, journal_bytes, waiters)
+            self._write_checkpoint(snapshot, journal_bytes, waiters, captures)
 
     def _write_checkpoint(
-        self, snapshot: Snapshot, journal_bytes: int, waiters: Sequence[Done]
+        self,
+        snapshot: Snapshot,
+        journal_bytes: int,
+        waiters: Sequence[Done],
+        captures: Sequence[Capture],
     ) -> None:
         doomed = set(self._doomed)  # with those that were deleted meanwhile: removed once flushed
         made, flushes = snapshot.checkpoint, snapshot.flushes
+        outcomes: list[BaseException | None] = []
 
         def written(kept: IndexesKept, error: BaseException | None) -> None:
+            for at, capture in enumerate(captures):
+                capture.done(outcomes[at] if at < len(outcomes) else error)
             if error is None:
                 self._number = made.number
                 self._indexes.done(kept)
@@ -163,7 +202,10 @@ class WriteBehind:
 
         spare_files = self._limits.spare_journal_files
         index_work = snapshot.index_work()
-        job = partial(_checkpoint, self._disk, flushes, doomed, made, spare_files, index_work)
+        takes = partial(_have_taken, captures, made, doomed, outcomes)
+        job = partial(
+            _checkpoint, self._disk, flushes, doomed, made, spare_files, index_work, takes
+        )
         self._worker.submit(job, written)
 
     def _begin_finishing(self) -> None:
@@ -281,11 +323,39 @@ def _checkpoint(
     made: Checkpoint,
     spare_files: int,
     index_work: IndexWork,
+    have_taken: Callable[[], None],
 ) -> IndexesKept:
     checkpoints.flush(disk, flushes)
     for number in sorted(doomed):
         disk.remove(segment.file_name(number))
     disk.sync_dir("segments")
     checkpoints.write(disk, made, spare_files)
+    have_taken()
     # After the checkpoint, so that index files hold only blocks that every recovery will find.
     return keep(disk, index_work)
+
+
+def _have_taken(
+    captures: Sequence[Capture],
+    made: Checkpoint,
+    doomed: set[SegmentId],
+    outcomes: list[BaseException | None],
+) -> None:
+    """Call those who take the files; what they raise is their outcome, and not the checkpoint's."""
+    for capture in captures:
+        try:
+            # Segments that were deleted since it was decided what the checkpoint holds have no
+            # file any more.  For the others every byte is in its file: no journal is needed.
+            rows = {number: row for number, row in made.rows.items() if number not in doomed}
+            capture.take(
+                Checkpoint(
+                    made.number,
+                    JournalPosition(made.position.file + 1, 0, made.position.round),
+                    segment_ids.following(made.next_segment, IDS_LEFT_OUT),
+                    rows,
+                )
+            )
+        except BaseException as error:  # of any kind: it is reported to the one who waits
+            outcomes.append(error)
+        else:
+            outcomes.append(None)

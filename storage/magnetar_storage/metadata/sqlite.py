@@ -141,6 +141,15 @@ class Database:
     def close(self) -> None:
         self._explained(self._connection.close)
 
+    def copy_to(self, path: str) -> None:
+        """Write a copy of the database to a new file; it is not synced."""
+        self._explained(partial(self._copy, path))
+
+    def _copy(self, path: str) -> None:
+        with closing(sqlite3.connect(path)) as copy:
+            copy.execute("PRAGMA synchronous=OFF")
+            self._connection.backup(copy)
+
     def check_closed(self) -> None:
         """Check everything in the database's file, after `close`; `Corrupt` if it is damaged."""
         self._explained(self._check_file)
@@ -329,6 +338,8 @@ class SqliteMetadata:
         self._keys: SortedKeys | None = keys  # None after a failed write: ask the database
         self._waiting: list[tuple[Write, Promise]] = []
         self._writing = False
+        self._in_flight = False
+        self._held = False
         self._asked: list[tuple[str, Promise]] = []
         self._reading = False
         self._leases: set[str] = set()
@@ -392,6 +403,22 @@ class SqliteMetadata:
         self._leases.discard(lease.id)
         await self._write(EndLease(lease.id))
 
+    async def hold(self, path: str) -> None:
+        """Have every change wait until `release`, and copy the database to a new file.
+
+        The copy, which is not synced, has all changes that were answered before.  Reads go on once
+        it is made.  Call `release` also if this raises or is cancelled.
+        """
+        self._held = True
+        # The worker's jobs run in order: what was being written is written by then.
+        await self._worker.run(partial(self._database.copy_to, path))
+
+    def release(self) -> None:
+        """Let the changes go on."""
+        self._held = False
+        if self._writing and not self._in_flight:
+            self._clock.soon(self._begin, "metadata")
+
     async def close(self) -> None:
         """`Corrupt` if the database was damaged since it was opened; it is closed all the same."""
         for lease in sorted(self._leases):
@@ -446,6 +473,9 @@ class SqliteMetadata:
         return changes
 
     def _begin(self) -> None:
+        if self._held or self._in_flight or not self._waiting:
+            return  # `release`, or the outcome of that group, comes back to it
+        self._in_flight = True
         group, self._waiting = self._waiting[:GROUP], self._waiting[GROUP:]
         job = partial(self._database.write, [write for write, _ in group])
         self._worker.submit(job, partial(self._written, [promise for _, promise in group]))
@@ -456,6 +486,7 @@ class SqliteMetadata:
         outcomes: Sequence[Outcome] | None,
         error: BaseException | None,
     ) -> None:
+        self._in_flight = False
         if outcomes is None:
             # It is unknown which of the writes took place.
             self._keys = None

@@ -19,6 +19,7 @@ BY_USE = {
     "owners.ask_all": Runs.ALL,
     "site.page": Runs.ALL,
     "site.health": Runs.ALL,
+    "site.snapshots": Runs.ALL,
 }
 """What a handler uses to have something done in other processes, and what that means."""
 
@@ -82,4 +83,5 @@ def test_everything_that_reaches_other_processes_is_known() -> None:
         "health",
         "reading",
         "shutdown",
+        "snapshots",
     }

@@ -15,6 +15,15 @@ class Storage:
         str,
         Key("magnetarDataDirectory", PATH, "Directory of all data; used by one broker at a time."),
     ] = "./data"
+    magnetar_snapshot_directory: Annotated[
+        str | None,
+        Key(
+            "magnetarSnapshotDirectory",
+            PATH,
+            "Directory of snapshots; blank is `snapshots` in the data directory. On another file "
+            "system than that, all of a snapshot is copied.",
+        ),
+    ] = None
     durability: Annotated[
         Durability,
         Key(

@@ -17,6 +17,7 @@ from magnetar_broker.server.admin import (
     permissions,
     reading,
     schemas,
+    snapshots,
     subscriptions,
     tenants,
     termination,
@@ -75,6 +76,7 @@ ROUTES: Table[Handler] = Table(
         *reading.routes(),
         *backlogs.routes(),
         *configuration.routes(),
+        *snapshots.routes(),
         *brokers.routes(),
     ]
 )

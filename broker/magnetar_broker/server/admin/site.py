@@ -14,6 +14,7 @@ from magnetar_broker.server.admin.owners import Owners
 from magnetar_broker.server.admin.refusals import no_namespace, no_topic
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response
+from magnetar_broker.server.snapshots.making import Snapshots
 from magnetar_proto.names import NamespaceName, TopicName
 
 DOMAIN = "{domain:persistent|non-persistent}"
@@ -50,6 +51,7 @@ class Site:
     health: Health
     shutdown: Callable[[], None] = lambda: None
     """Begins the graceful stop of the broker, and returns."""
+    snapshots: Snapshots | None = None
     reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READS))
     """Held while a message is read to be shown: each can be large."""
 

@@ -1,0 +1,61 @@
+"""Snapshots of the data directory: making one, and which there are."""
+
+import re
+from collections.abc import Iterator
+
+from magnetar_broker.base.errors import NotReady
+from magnetar_broker.server.admin.site import Handler, Site, parts_of, serving
+from magnetar_broker.server.http.contract import ALL, SUPER_USER
+from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.table import Route
+from magnetar_broker.server.snapshots.making import Snapshots
+
+NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.]{0,99}", re.ASCII)
+UNFINISHED = re.compile(r".*\.unfinished", re.ASCII)
+
+
+async def make(site: Site, request: Request) -> Response:
+    """Begin to make a snapshot; 202 with its state, which is then asked for."""
+    serving(site)
+    return json_response(_snapshots(site).begin(_name_of(request)), 202)
+
+
+async def state(site: Site, request: Request) -> Response:
+    """The state of a snapshot: RUNNING, SUCCESS, or ERROR with the reason."""
+    name = _name_of(request)
+    found = await _snapshots(site).state(name)
+    if found is None:
+        raise Refused(404, f"there is no snapshot {name}")
+    return json_response(found)
+
+
+async def snapshots(site: Site, request: Request) -> Response:
+    """The complete snapshots."""
+    return json_response(await _snapshots(site).complete())
+
+
+def _snapshots(site: Site) -> Snapshots:
+    if site.snapshots is None:
+        raise NotReady("the broker is starting or stopping: retry")
+    return site.snapshots
+
+
+def _name_of(request: Request) -> str:
+    (name,) = parts_of(request, "snapshot")
+    if not NAME.fullmatch(name) or UNFINISHED.fullmatch(name):
+        raise Refused(
+            412,
+            f"{name!r} cannot be the name of a snapshot: use up to 100 letters, digits and -_., "
+            "the first one a letter or digit",
+        )
+    return name
+
+
+def routes() -> Iterator[Route[Handler]]:
+    """The routes that this module answers.  They come before those of brokers, which match them."""
+    path = "/admin/v2/brokers/snapshots"
+    one = f"{path}/{{snapshot}}"
+    yield Route("GET", path, SUPER_USER, ALL, snapshots)
+    yield Route("GET", one, SUPER_USER, ALL, state)
+    yield Route("POST", one, SUPER_USER, ALL, make, success=(202,))

@@ -1,0 +1,142 @@
+"""The order in which a snapshot is made, on real stores in this process."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from magnetar_broker.config import Settings
+from magnetar_broker.server.snapshots.making import Snapshots
+from magnetar_broker.server.snapshots.part import LocalPart
+from magnetar_broker.server.world import LoopClock, ThreadWorkers
+from magnetar_storage.errors import Unavailable
+from magnetar_storage.joined.joined_store import JoinedStore
+from magnetar_storage.joined.opening import open_store
+from magnetar_storage.local import layout
+from magnetar_storage.local.segment_file import file_name
+from magnetar_storage.metadata.sqlite import FILE, Database, SqliteMetadata
+from magnetar_storage.world.disk import LocalDisk
+
+LIMIT_SECONDS = 60
+TURNS = 3
+
+
+class Probe(LocalPart):
+    """Changes metadata while it is decided what is in the snapshot."""
+
+    metadata: SqliteMetadata
+    late: "asyncio.Future[int]"
+    fails = False
+    changed_meanwhile = False
+
+    async def cut(self, token: str) -> None:
+        self.late = asyncio.ensure_future(self.metadata.put("/late", b"x"))
+        await super().cut(token)
+        if self.fails:
+            raise Unavailable("as if the process had ended")
+        for _ in range(TURNS):  # by the same thread, behind the change if that may go on
+            await self.metadata.get("/before")
+        self.changed_meanwhile = self.late.done()
+
+
+class World:
+    """One store directory, its metadata, and what makes snapshots of them."""
+
+    def __init__(self, data: Path, store: JoinedStore, metadata: SqliteMetadata) -> None:
+        self.store = store
+        self.metadata = metadata
+        self.clock = LoopClock(asyncio.get_running_loop())
+        self.probe = Probe(store, str(data))
+        self.probe.metadata = metadata
+        settings = Settings(data_dir=str(data))
+        self.snapshots = Snapshots(metadata, lambda: [self.probe], settings, self.clock)
+
+    async def make(self, name: str) -> dict[str, object]:
+        """Make a snapshot; its state."""
+        self.snapshots.begin(name)
+        async with asyncio.timeout(LIMIT_SECONDS):
+            assert self.snapshots._task is not None
+            await self.snapshots._task
+        state = await self.snapshots.state(name)
+        assert state is not None
+        return state
+
+    async def segment(self, sealed: bool) -> int:
+        """A new segment with an entry."""
+        writer = await self.store.create()
+        stored = self.clock.promise()
+        writer.append([b"entry"], [1], stored.set_result)
+        assert await stored is None
+        if sealed:
+            await writer.seal()
+        return writer.segment
+
+
+@asynccontextmanager
+async def opened(data: Path) -> AsyncIterator[World]:
+    loop = asyncio.get_running_loop()
+    workers, clock, disk = ThreadWorkers(loop), LoopClock(loop), LocalDisk(str(data))
+    store = await open_store(disk, workers, clock)
+    metadata = await SqliteMetadata.open(disk, workers.metadata, clock)
+    try:
+        await metadata.put("/before", b"1")
+        yield World(data, store, metadata)
+    finally:
+        metadata.release()
+        await metadata.close()
+        await store.close()
+        workers.stop()
+
+
+def keys_in(path: Path) -> list[str]:
+    copy = Database(str(path))
+    try:
+        return list(copy.keys().under(""))
+    finally:
+        copy.close()
+
+
+async def test_metadata_is_that_of_before_and_waits_until_all_have_decided(tmp_path: Path) -> None:
+    async with opened(tmp_path) as world:
+        state = await world.make("one")
+        assert state["status"] == "SUCCESS"
+        assert not world.probe.changed_meanwhile
+        assert keys_in(tmp_path / "snapshots" / "one" / FILE) == ["/before"]
+        assert await world.probe.late == 2, "it goes on afterwards"
+
+
+async def test_a_snapshot_that_fails_leaves_nothing_and_metadata_goes_on(tmp_path: Path) -> None:
+    async with opened(tmp_path) as world:
+        world.probe.fails = True
+        state = await world.make("one")
+        assert (state["status"], state["error"]) == ("ERROR", "as if the process had ended")
+        async with asyncio.timeout(LIMIT_SECONDS):
+            await world.probe.late
+        assert not list((tmp_path / "snapshots").iterdir())
+        world.probe.fails = False
+        assert (await world.make("one"))["status"] == "SUCCESS", "the name is still free"
+
+
+async def test_what_may_still_grow_is_copied_and_the_rest_is_shared(tmp_path: Path) -> None:
+    async with opened(tmp_path) as world:
+        finished, growing = await world.segment(True), await world.segment(False)
+        await world.make("one")
+        copy = tmp_path / "snapshots" / "one"
+        assert (copy / file_name(finished)).stat().st_nlink == 2
+        assert (copy / file_name(growing)).stat().st_nlink == 1
+        assert not list(tmp_path.glob("snapshot-*")), "what was gathered is removed"
+
+
+async def test_a_snapshot_has_its_name_when_it_is_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("no room")
+
+    async with opened(tmp_path) as world:
+        monkeypatch.setattr(layout, "write_format", fail)
+        state = await world.make("one")
+        assert (state["status"], state["error"]) == ("ERROR", "no room")
+        assert not list((tmp_path / "snapshots").iterdir())
