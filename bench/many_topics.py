@@ -116,12 +116,12 @@ async def open_producers(
         for producer_id, name in enumerate(names[number::CONNECTIONS], 1):
             await open_producer(connection, name, producer_id)
             if publish:
-                await _publish(connection, producer_id)
+                await publish_one(connection, producer_id)
 
     await asyncio.gather(*map(some, range(CONNECTIONS)))
 
 
-async def _publish(connection: Connection, producer_id: int) -> None:
+async def publish_one(connection: Connection, producer_id: int) -> None:
     """One message; it is stored on return."""
     received = connection.promise()
 

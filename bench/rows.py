@@ -16,6 +16,7 @@ from bench.moving import moves, reloads
 from bench.patterns import patterns
 from bench.policies import enforce
 from bench.scenarios import Trial, catch_up, crash, fan_out, latency, publish, start, tail
+from bench.scraping import scrapes
 from bench.several import Spread, deaths, publish_spread, several, share_spread
 from bench.sharing import share, share_by_key
 from bench.usage import Measures
@@ -162,6 +163,24 @@ def on_workers(title: str, spread: Spread, shape: Shape, entries: int) -> Row:
     return Row(f"{title} {shape.title} on 2 workers", measure, marks, fresh=True, ours=True)
 
 
+def scraping(on: str, workers: int) -> Row:
+    measure = partial(
+        scrapes,
+        shape=SMALL,
+        entries=8 * PER_SECOND,
+        per_second=PER_SECOND,
+        topics=LOADED_TOPICS,
+        workers=workers,
+    )
+    marks = (
+        Mark("scrape_ms", 100, at_most=True),
+        Mark("page_mb", 8, at_most=True),
+        Mark("of_quiet", 1.2, at_most=True),
+    )
+    title = f"publish to deliver at {PER_SECOND:,} msg/s beside scrapes of {LOADED_TOPICS:,} topics"
+    return Row(title + on, measure, marks, fresh=True, ours=True)
+
+
 ROWS: dict[str, Row] = {
     "publish-100": publishing(
         SMALL, 600_000, rate(0.8, FSYNC), Mark("cpu_us", 1.0, FSYNC, at_most=True), rate(0.5, FLOOR)
@@ -182,6 +201,8 @@ ROWS: dict[str, Row] = {
         fresh=True,
         ours=True,
     ),
+    "scrapes": scraping("", workers=1),
+    "scrapes-workers": scraping(" on 2 workers", workers=2),
     "regex": Row(
         "subscribe to a pattern that 10,000 topics match",
         partial(patterns, topics=10_000),

@@ -343,6 +343,8 @@ def test_a_run_too_short_for_the_kernels_clock_has_no_cpu_ratio() -> None:
         ("latency-topics", {"p50_ms", "p999_ms", "beside_per_s"}),
         ("latency-backlog", {"p50_ms", "p999_ms", "beside_per_s"}),
         ("latency-compaction", {"p50_ms", "p999_ms", "beside_share"}),
+        ("scrapes", {"scrape_ms", "page_mb", "quiet_p99_ms", "p99_ms"}),
+        ("scrapes-workers", {"scrape_ms", "page_mb", "quiet_p99_ms", "p99_ms"}),
         ("workers-publish", {"of_one", "one_per_s", "idle_mib", "healthy_ms"}),
         ("workers-shared", {"of_one", "one_per_s", "idle_mib", "healthy_ms"}),
         ("first-delivery-cold", {"healthy_ms", "beginning_ms", "middle_ms", "stored_gb"}),
@@ -352,7 +354,7 @@ def test_a_run_too_short_for_the_kernels_clock_has_no_cpu_ratio() -> None:
 )
 def test_a_row_of_one_kind_measures(key: str, positive: set[str], tmp_path: Path) -> None:
     with SERVERS["magnetar"](tmp_path / "data") as server:
-        scale = 0.015 if key.startswith("latency") else TINY
+        scale = 0.015 if key.startswith(("latency", "scrapes")) else TINY
         measures = ROWS[key].measure(Trial(server, TOPIC, scale, SECONDS))
     assert all(measures[name] > 0 for name in positive)
     assert measures.get("stored_share", 1.0) == 1.0

@@ -9,17 +9,26 @@ from magnetar_storage.world.runtime import Clock
 class Traffic:
     """One per loaded topic; its producers, subscriptions and consumers share it."""
 
-    __slots__ = ("_clock", "chunked", "fresh")
+    __slots__ = ("_clock", "changed", "chunked", "fresh", "seen")
 
     def __init__(self, clock: Clock) -> None:
         self.fresh = False
         """Whether a counter may have changed since the last window of the rates was closed, or a
         rate is not 0.  The rates of a topic without it need no work."""
+        self.changed = True
+        """Whether figures of the topic may have changed since they were gathered last.  Set by
+        whoever changes something that others show, unset by who gathers."""
+        self.seen: object = None
+        """What was gathered then."""
         self.chunked = False
         """Whether the topic has had a chunk since it was loaded: only then are chunks counted."""
         self._clock = clock
 
+    def change(self) -> None:
+        """Something changed that is no traffic, such as the producers that there are."""
+        self.changed = True
+
     def now_ms(self) -> int:
         """The time of something that is counted, which is part of the next rates."""
-        self.fresh = True
+        self.fresh = self.changed = True
         return self._clock.now_ms()

@@ -368,15 +368,14 @@ COMPATIBLE = _table(
             schemaRegistryStorageClassName=BookkeeperSchemaStorageFactory
             clientLibraryVersionCheckAllowUnversioned=true|false""",
         "chooses metrics and statistics that are always or never there": """
-            exposeConsumerLevelMetricsInPrometheus=false metricsBufferResponse=false
-            exposeProducerLevelMetricsInPrometheus=false
+            metricsBufferResponse=false
             exposeManagedLedgerMetricsInPrometheus=true
             exposeManagedCursorMetricsInPrometheus=false metricsServletTimeoutMs=30000
             exposeBundlesMetricsInPrometheus=false exposePublisherStats=true
             exposeSubscriptionBacklogAgeInPrometheus=false
             exposeSubscriptionBacklogSizeInPrometheus=false
             exposePreciseBacklogInPrometheus=false|true
-            splitTopicAndPartitionLabelInPrometheus=false statsUpdateInitialDelayInSecs=60
+            statsUpdateInitialDelayInSecs=60
             healthCheckMetricsUpdateTimeInSeconds=-1 aggregatePublisherStatsByProducerName=false""",
         "tunes functions and packages, which are not built yet": """
             functionsWorkerEnablePackageManagement=false

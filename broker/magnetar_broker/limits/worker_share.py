@@ -31,6 +31,7 @@ def settings_of_worker(settings: Settings, workers: int) -> Settings:
         broker_publisher_throttling_max_byte_rate=part(
             settings.broker_publisher_throttling_max_byte_rate
         ),
+        magnetar_max_metric_series=part(settings.magnetar_max_metric_series),
         dispatch_throttling_rate_in_msg=part(settings.dispatch_throttling_rate_in_msg),
         dispatch_throttling_rate_in_byte=part(settings.dispatch_throttling_rate_in_byte),
     )

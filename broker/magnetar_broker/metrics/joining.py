@@ -13,10 +13,13 @@ from math import isnan, nan
 from operator import add
 from typing import Final
 
-from magnetar_broker.metrics.prometheus import SLICE
+from magnetar_broker.metrics.prometheus import OTHER
+from magnetar_broker.metrics.text import SLICE
 
 OF_TOPICS = b',topic="'
 """In every sample of a topic, and in no other: quotes in the values of labels are escaped."""
+OF_OTHERS = b'%b%b"' % (OF_TOPICS, OTHER.encode())
+"""In samples that several processes may have: of topics that are shown in sums only."""
 OWN_PREFIXES = ("process_", "python_")
 
 
@@ -34,6 +37,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "pulsar_version_info": Rule.SAME,
     # The oldest message of a namespace is that of one of its topics.
     "pulsar_storage_backlog_age_seconds": Rule.LARGEST,
+    "pulsar_subscription_storage_backlog_age_seconds": Rule.LARGEST,
     # These are counters too, although their names do not end as those of counters.
     "pulsar_connection_created_total_count": Rule.APART,
     "pulsar_publish_rate_limit_times": Rule.APART,
@@ -75,7 +79,8 @@ def _read(
     label = f',process="{process}"}}'.encode()
     family = _Family()
     for part in parts:
-        if OF_TOPICS in part.partition(b"\n")[0]:
+        first = part.partition(b"\n")[0]
+        if OF_TOPICS in first and OF_OTHERS not in first:
             family.passed.append(part)
             continue
         for line in part.split(b"\n"):

@@ -1,6 +1,6 @@
 """A topic's producers: by name, with the checks of opening, and those that wait for their turn."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Protocol
 
@@ -54,8 +54,9 @@ class Producers:
         tasks: Tasks,
         admission: ProducerAdmission,
         sink: RunSink,
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
-        """`sink` takes what they publish."""
+        """`sink` takes what they publish; `changed` is called when one comes or leaves."""
         self.limit = 0
         """How many there may be; 0 is no limit.  A lower limit closes none of those present."""
         self.limit_of_address = 0
@@ -66,6 +67,7 @@ class Producers:
         self._clock = clock
         self._tasks = tasks
         self._admission = admission
+        self._changed = changed
         self._access: Access[Producer] = Access(admission.epoch, str(topic))
         self._by_name: dict[str, Producer] = {}
         self._barred: dict[str, str] = {}
@@ -200,6 +202,7 @@ class Producers:
         # Now and not earlier: `apply_rules` does not reach a producer that is still being opened.
         producer.rules = self.rules
         self._by_name[producer.name] = producer
+        self._changed()
         try:
             await self._admission.initialize(producer)
             _check_open(producer)
@@ -213,6 +216,7 @@ class Producers:
         """A producer left, or waits no more; the first one that waits may become ready."""
         if self._by_name.get(producer.name) is producer:
             del self._by_name[producer.name]
+            self._changed()
         self._access.leave(producer)
         if not self._by_name and self.waiting:
             self._tasks.spawn(self._promote())

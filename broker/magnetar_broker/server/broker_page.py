@@ -4,14 +4,12 @@ import asyncio
 from collections.abc import Iterator
 from typing import Protocol
 
-from magnetar_broker.base.pace import Pace
 from magnetar_broker.broker import Broker
-from magnetar_broker.metrics.figures import Figures, gather
+from magnetar_broker.metrics.figures import Figures
+from magnetar_broker.metrics.gathering import Gatherer
 from magnetar_broker.metrics.journal import JournalFigures, JournalStats
 from magnetar_broker.metrics.loop import LoopFigures, LoopStats
 from magnetar_broker.server.admin.metrics_page import Page, Wanted, gradually
-
-FREED_TOPICS = 100
 
 
 class Advertised(Protocol):
@@ -35,6 +33,7 @@ class BrokerPage:
     ) -> None:
         """`is_joined` for a page that is joined with those of other processes."""
         self._broker = broker
+        self._gatherer = Gatherer(broker)
         self._advertised = advertised
         self._journal = journal
         self._loop = loop
@@ -42,16 +41,10 @@ class BrokerPage:
 
     async def make(self, is_wanted: Wanted) -> Page | None:
         """A page; None once it is not wanted."""
-        broker, clock = self._broker, self._broker.engine.clock
-        figures = await gather(broker, self._advertised.service_url, is_wanted)
-        topics = list(figures.topics)
+        figures = await self._gatherer.gather(self._advertised.service_url, is_wanted)
         journal, loop = self._journal.figures(), self._loop.figures()
         parts, process = await asyncio.to_thread(_begin, figures, journal, loop, self._is_joined)
-        del figures
-        page, pace = [process, *await gradually(parts, clock, is_wanted)], Pace(clock, 0)
-        while topics:  # freeing all at once would take long
-            del topics[-FREED_TOPICS:]
-            await pace.after()
+        page = [process, *await gradually(parts, self._broker.engine.clock, is_wanted)]
         return page if is_wanted() else None
 
 

@@ -21,6 +21,7 @@ from magnetar_storage.world.runtime import yield_turn
 YIELD_EVERY = 500
 """Look-ups in the log, of some microseconds each, between two yields to the event loop."""
 
+NOTHING = Backlog(0, 0)
 Piece = tuple[int, int, int]
 """Entries as (start, stop, bits): of a chunk those with a bit set; all of them if `bits` is 0."""
 
@@ -41,6 +42,8 @@ class BacklogCounter:
         Changes while it runs may be counted or not.  Raises `StorageError`.
         """
         first, end = self._bounds()
+        if first >= end:
+            return NOTHING
         acked = self._cursor.acked
         entries = self.entries()
         size = self.size()

@@ -97,6 +97,7 @@ class Subscription:
 
     def limits_changed(self) -> None:
         """Apply the topic's present limits and rates; consumers that exceed them stay."""
+        self.topic.traffic.changed = True
         limits, throttle = self.topic.limits, self._throttle(self._stream.throttle)
         self.consumers.limit = limits.max_consumers_per_subscription
         self._stream = replace(self._stream, limits=limits, throttle=throttle)
@@ -171,6 +172,7 @@ class Subscription:
 
     def remove_consumer(self, consumer: Consumer) -> None:
         """A consumer left."""
+        self.topic.traffic.changed = True
         self.consumers.remove(consumer)
         # Off by default, as in Pulsar: there only a request to redeliver raises the counts.
         if consumer.lost and self.topic.limits.count_lost_as_redelivery:
@@ -249,6 +251,7 @@ class Subscription:
         # Only where one consumer gets everything: with other types messages carry no epoch.
         if epoch is not None and self.dispatcher.exclusive_acks and epoch > consumer.epoch:
             consumer.epoch = epoch
+        self.topic.traffic.changed = True
         if ids:
             offsets = (self.topic.log.offset_of(ledger, entry) for ledger, entry in ids)
             self.dispatcher.redeliver(consumer, [o for o in offsets if o is not None])
@@ -261,6 +264,7 @@ class Subscription:
 
         `partly` is one more entry, with the mask of its messages that are still wanted.
         """
+        self.topic.traffic.changed = True
         for run in runs:
             self.cursor.ack(run)
         if partly is not None:
@@ -323,6 +327,7 @@ class Subscription:
                 clock.later(RETURN_SECONDS, self._end_if_unused)
 
     def _move(self, offset: int, mask: int | None) -> None:
+        self.topic.traffic.changed = True
         # Entries after the target may have been deleted: what is gone must not count as backlog.
         self.cursor.reset(offset - 1)
         self.cursor.skip_reclaimed(self.topic.log.first_offset, self.topic.log.holes)

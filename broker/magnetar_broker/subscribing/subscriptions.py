@@ -30,6 +30,7 @@ class Subscriptions(Mapping[str, Subscription]):
         self._creating = 0
 
     def _subscription(self, name: str, cursor: Cursor) -> Subscription:
+        self._topic.traffic.changed = True
         return Subscription(self._topic, name, cursor, self._ended)
 
     def __getitem__(self, name: str) -> Subscription:
@@ -221,6 +222,7 @@ class Subscriptions(Mapping[str, Subscription]):
         """Take an ended subscription off the list; False if it was not on it any more."""
         if self._by_name.get(subscription.name) is not subscription:
             return False
+        self._topic.traffic.changed = True
         del self._by_name[subscription.name]
         messages, size = subscription.sent()
         self._messages_out += messages

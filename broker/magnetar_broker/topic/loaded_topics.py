@@ -29,6 +29,7 @@ class Topics:
         self._engine = engine
         self._loaded: dict[TopicName, AnyTopic] = {}
         self._of_namespace: dict[str, dict[TopicName, AnyTopic]] = {}
+        self._ended_totals: dict[str, tuple[int, int, int, int]] = {}
 
     def __iter__(self) -> Iterator[AnyTopic]:
         return iter(list(self._loaded.values()))
@@ -47,6 +48,13 @@ class Topics:
         """The topics of a namespace that are loaded now."""
         return list(self._of_namespace.get(namespace, {}).values())
 
+    def ended_totals(self) -> dict[str, tuple[int, int, int, int]]:
+        """By namespace, what topics that are not loaded any more had as `totals`.
+
+        It is forgotten when a namespace has no loaded topic.
+        """
+        return dict(self._ended_totals)
+
     def add(self, topic: AnyTopic) -> None:
         """A topic was opened."""
         self._loaded[topic.name] = topic
@@ -61,10 +69,13 @@ class Topics:
         if self._loaded.get(topic.name) is not topic:
             return
         del self._loaded[topic.name]
-        others = self._of_namespace[topic.name.namespace_name]
+        namespace, (a, b, c, d) = topic.name.namespace_name, topic.totals()
+        w, x, y, z = self._ended_totals.get(namespace, (0, 0, 0, 0))
+        self._ended_totals[namespace] = a + w, b + x, c + y, d + z
+        others = self._of_namespace[namespace]
         del others[topic.name]
         if not others:
-            del self._of_namespace[topic.name.namespace_name]
+            del self._of_namespace[namespace], self._ended_totals[namespace]
         self.on_changed(topic.name, False)
 
     async def close(self) -> None:

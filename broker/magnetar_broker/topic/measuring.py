@@ -28,6 +28,7 @@ def close_window(topic: AnyTopic, seconds: float) -> None:
     """A window of so many seconds ends now: set all rates of a topic."""
     if not topic.traffic.fresh:
         return
+    topic.traffic.changed = True
     is_moving = False
     for one in (topic, *_parts(topic)):
         one.meter.close_window(one.totals(), seconds)

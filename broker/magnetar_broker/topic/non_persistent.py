@@ -66,7 +66,9 @@ class NonPersistentTopic:
         )
         self.appender = NonPersistentAppender(self.subscriptions, self.traffic)
         admission = NonPersistentAdmission(self.check_open)
-        self.producers = Producers(name, clock, tasks, admission, self.appender)
+        self.producers = Producers(
+            name, clock, tasks, admission, self.appender, self.traffic.change
+        )
         self._clock = clock
         self._apply_to_producers()
 
@@ -77,6 +79,7 @@ class NonPersistentTopic:
 
     async def policies_changed(self) -> None:
         """Apply the policies as they are now; done on return."""
+        self.traffic.changed = True
         self.limits = limits_of(self._base_limits, self.policies, self.name)
         self.rates = topic_rates(
             self.name, self.policies, self.shared_limits.rates, self.meter, self._clock, self.rates

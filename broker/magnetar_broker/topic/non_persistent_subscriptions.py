@@ -78,6 +78,7 @@ class NonPersistentSubscription:
 
     def remove_consumer(self, consumer: Consumer) -> None:
         """A consumer left."""
+        self._siblings.traffic.changed = True
         self.consumers.remove(consumer)
         self._left = added(self._left, consumer.totals())
         self.sent_ms = max(self.sent_ms, consumer.sent_ms)
@@ -174,7 +175,7 @@ class NonPersistentSubscriptions(Mapping[str, NonPersistentSubscription]):
         self.limits = limits
         self.rates = rates
         self.messages_out = self.bytes_out = 0
-        self._traffic = traffic
+        self.traffic = traffic
         self._check_open = check_open
         self._by_name: dict[str, NonPersistentSubscription] = {}
 
@@ -218,7 +219,7 @@ class NonPersistentSubscriptions(Mapping[str, NonPersistentSubscription]):
             request.consumer_name,
             request.priority,
             request.epoch,
-            self._traffic,
+            self.traffic,
             request.key_shared,
             request.metadata,
         )

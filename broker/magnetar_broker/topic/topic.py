@@ -96,7 +96,9 @@ class Topic:
             self.traffic,
         )
         admission = Admission(name, entries, self.deduplication, self.appender, self.check_open)
-        self.producers = Producers(name, clock, tasks, admission, self.appender)
+        self.producers = Producers(
+            name, clock, tasks, admission, self.appender, self.traffic.change
+        )
         self.deduplication.present = self.producers
         self._apply_to_producers()
 
@@ -209,6 +211,7 @@ class Topic:
 
     async def policies_changed(self) -> None:
         """Apply the policies as they are now; done on return."""
+        self.traffic.changed = True
         effective = self.policies.effective_policies(self.name)
         self.delays.policy_changed(effective.value(DELAYED_DELIVERY))
         self._apply_limits(limits_of(self._base_limits, self.policies, self.name))
@@ -246,6 +249,7 @@ class Topic:
 
     def _reclaimed(self) -> None:
         """Entries were deleted that the durable cursors do not need: other cursors skip them."""
+        self.traffic.changed = True
         for subscription in self.subscriptions.values():
             subscription.cursor.skip_reclaimed(self.log.first_offset, self.log.holes)
             # Durable ones needed none of it: it was acknowledged, so nothing of it is pending.

@@ -163,6 +163,8 @@ class OffsetSet:
 
     def covered(self) -> int:
         """How many offsets."""
+        if not self._bits and not self._full:
+            return 0
         scattered = sum(bits.bit_count() for bits in self._bits.values())
         return scattered + (self._full.covered() << SHIFT)
 

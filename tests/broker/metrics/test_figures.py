@@ -1,5 +1,6 @@
 """Figures gathered from a broker on stores in memory."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,13 +10,22 @@ from fakes.runs import append
 from fakes.topics import EXCLUSIVE, SHARED, entry
 from fakes.world import ManualClock, ManualTasks, run, start
 from magnetar_broker.config import Settings
-from magnetar_broker.dispatch.consumer import Backlog, SubscribeRequest
-from magnetar_broker.metrics.figures import PAUSE_EVERY, Figures, gather
+from magnetar_broker.dispatch.consumer import Backlog, Consumer, SubscribeRequest
+from magnetar_broker.metrics.figures import Figures, age_seconds
+from magnetar_broker.metrics.gathering import (
+    GATHERED,
+    PAUSE_AFTER,
+    SERIES_OF_SUBSCRIPTION,
+    SERIES_OF_TOPIC,
+    Gatherer,
+)
 from magnetar_broker.names.ownership import SoleOwner
+from magnetar_broker.publishing.producer import ProducerRequest, Sends
 from magnetar_broker.standalone import standalone
 from magnetar_broker.subscribing.subscription import Subscription
 from magnetar_broker.topic.topic import Topic
 from magnetar_broker.watchdog import Stalls
+from magnetar_proto.acks import Ack
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.log.cache import EntryCache
@@ -46,6 +56,7 @@ class World:
         self.directory, self.broker = standalone(
             Settings(**settings), engine, SoleOwner(SERVICE_URL)
         )
+        self.gatherer = Gatherer(self.broker)
         run(self.broker.start(), self.clock)
         self.clock.pump()
 
@@ -64,13 +75,23 @@ class World:
         self.clock.pump()
         assert errors == [None]
 
-    def figures(self) -> Figures:
-        return run(gather(self.broker, SERVICE_URL), self.clock)
+    def figures(self, is_wanted: Callable[[], bool] = lambda: True) -> Figures:
+        gathering = self.gatherer.gather(SERVICE_URL, is_wanted)
+        return run(gathering, self.clock, self._later)
+
+    def _later(self) -> bool:
+        """A pause is over."""
+        self.clock.advance(0.001)
+        return True
 
 
 def test_an_idle_broker() -> None:
     figures = World().figures()
-    assert (figures.cluster, figures.broker, figures.topics) == ("standalone", "host.test", ())
+    assert (figures.cluster, figures.broker, list(figures.topics)) == (
+        "standalone",
+        "host.test",
+        [],
+    )
     assert figures.by_topic
 
 
@@ -102,14 +123,14 @@ def test_ages_are_those_of_the_oldest_unacknowledged_message() -> None:
     ahead.cursor.ack([0])
     done.cursor.ack([0, 1])
     (found,) = world.figures().topics
-    ages = {one.name: one.age_seconds for one in found.subscriptions}
+    ages = {one.name: age_seconds(one.oldest_ms, now_ms) for one in found.subscriptions}
     assert ages == {"behind": 9.0, "ahead": 2.5, "done": 0.0}
-    assert found.load.backlog_age_seconds == 9.0
+    assert age_seconds(found.load.oldest_ms, now_ms) == 9.0
     unreadable = world.topic("persistent://public/default/unreadable")
     world.subscribe(unreadable, "sub")
     world.publish(unreadable, [b"no metadata"], [1])
     found = world.figures().topics[-1]
-    assert (found.subscriptions[0].age_seconds, found.load.backlog_age_seconds) == (None, None)
+    assert (found.subscriptions[0].oldest_ms, found.load.oldest_ms) == (None, None)
 
 
 def test_stalls_are_those_of_the_watchdog() -> None:
@@ -159,7 +180,7 @@ def test_a_backlog_that_cannot_be_read_spoils_only_the_sums_it_is_part_of(
     }
     assert broken.load.backlog is None
     assert broken.load.backlog_bytes is None
-    *_, loads = figures.by_namespace(1)
+    *_, loads = figures.by_namespace(1, figures.topics)
     assert loads["public/default"].backlog is None
     assert loads["public/other"].backlog == 0
     assert loads["public/default"].subscriptions == 2
@@ -167,26 +188,117 @@ def test_a_backlog_that_cannot_be_read_spoils_only_the_sums_it_is_part_of(
 
 def test_counting_much_yields_to_other_work() -> None:
     world = World()
-    for number in range(PAUSE_EVERY):
+    for number in range(PAUSE_AFTER // GATHERED):
         world.topic(f"persistent://public/default/t{number}")
-    turns: list[int] = []
-    outcome = start(gather(world.broker, SERVICE_URL))
-    assert not outcome.done()
-    world.clock.soon(lambda: turns.append(1))
+    outcome = start(world.gatherer.gather(SERVICE_URL))
     world.clock.pump()
-    assert outcome.done() and turns
-    assert len(outcome.result().topics) == PAUSE_EVERY
+    assert not outcome.done()
+    world.clock.advance(0.01)
+    assert outcome.done()
+    assert len(outcome.result().topics) == PAUSE_AFTER // GATHERED
 
 
 def test_no_more_topics_are_counted_once_the_figures_are_not_wanted() -> None:
     world = World()
-    for number in range(2 * PAUSE_EVERY):
+    for number in range(2 * PAUSE_AFTER // GATHERED):
         world.topic(f"persistent://public/default/t{number}")
-    assert (
-        len(run(gather(world.broker, SERVICE_URL, lambda: False), world.clock).topics)
-        == PAUSE_EVERY
-    )
+    assert len(world.figures(lambda: False).topics) == PAUSE_AFTER // GATHERED
 
 
 def test_namespaces_only_when_the_settings_enable_them() -> None:
     assert not World(expose_topic_level_metrics_in_prometheus=False).figures().by_topic
+
+
+def shared(world: World, topic: Topic, permits: int = 10) -> Consumer:
+    request = SubscribeRequest("sub", SHARED, 1, "consumer", earliest=True)
+    consumer = run(topic.subscriptions.subscribe(RecordingConnection(), request), world.clock)
+    consumer.subscription.flow(consumer, permits)
+    return consumer
+
+
+def changes(world: World, topic: Topic) -> list[Callable[[], object]]:
+    """What can happen to a topic with a consumer, in order."""
+    consumer = shared(world, topic)
+    subscription = topic.subscriptions["sub"]
+    now_ms = world.clock.now_ms()
+
+    def publish() -> None:
+        sends = Sends(producer)
+        sends.payloads, sends.counts, sends.size = [entry(now_ms)], [1], 50
+        sends.sequence_ids, sends.highest_ids = [0], [0]
+        producer.publish(sends)
+        world.clock.pump()
+
+    def acknowledge(entry_id: int) -> None:
+        ledger, number = topic.log.position(entry_id)
+        subscription.acknowledge(consumer, Ack(1, 0, [(ledger, number, ())]), None)
+
+    request = ProducerRequest(7, "producer")
+    producer = run(topic.producers.add(RecordingConnection(), request), world.clock)
+    return [
+        publish,
+        publish,
+        publish,
+        lambda: acknowledge(1),
+        lambda: acknowledge(0),
+        lambda: subscription.redeliver(consumer, [], None),
+        lambda: subscription.skip(range(1, 3)),
+        lambda: world.subscribe(topic, "other"),
+        lambda: run(topic.subscriptions["other"].delete(), world.clock),
+        lambda: run(subscription.seek(0), world.clock),
+        consumer.close,
+        lambda: topic.producers.remove(producer),
+        lambda: world.clock.advance(world.broker.settings.stats_update_frequency_in_secs),
+    ]
+
+
+@pytest.mark.parametrize("limit", [0, 1])
+def test_whatever_happens_to_a_topic_is_in_the_next_figures(limit: int) -> None:
+    """What was gathered before is used again only where it is the same."""
+    world = World(magnetar_max_metric_series=limit)
+    topic = world.topic("persistent://public/default/orders")
+    world.topic("persistent://public/default/idle")
+    world.figures()
+    for change in changes(world, topic):
+        change()
+        world.clock.pump()
+        found = world.figures()
+        topic.traffic.seen = None  # so that all is gathered
+        anew = world.figures()
+        assert (found.topics, found.others) == (anew.topics, anew.others)
+
+
+def test_a_topic_to_which_nothing_happened_is_not_gathered_again() -> None:
+    world = World()
+    topic = world.topic("persistent://public/default/orders")
+    shared(world, topic)
+    (first,) = world.figures().topics
+    (again,) = world.figures().topics
+    assert again is first
+    world.publish(topic, [entry(1)], [1])
+    topic.appender.messages_in += 1
+    (changed,) = world.figures().topics
+    assert changed is not first
+
+
+def test_topics_beyond_the_limit_are_added_up() -> None:
+    world = World(magnetar_max_metric_series=SERIES_OF_TOPIC + SERIES_OF_SUBSCRIPTION)
+    one, two, three = (world.topic(f"persistent://public/default/t{n}") for n in range(3))
+    for topic in (one, two, three):
+        world.subscribe(topic, "sub")
+        topic.appender.messages_in = 10
+    figures = world.figures()
+    assert [topic.name for topic in figures.topics] == [str(one.name)]
+    assert [topic.name for topic in figures.others] == [str(two.name), str(three.name)]
+    assert figures.other_totals == {"public/default": (20, 0, 0, 0)}
+    two.appender.messages_in += 5
+    assert world.figures().other_totals == {"public/default": (25, 0, 0, 0)}
+    run(two.close(), world.clock)
+    world.broker.topics.drop(two)  # what it counted stays, so that the sum never falls
+    assert world.figures().other_totals == {"public/default": (25, 0, 0, 0)}
+    run(one.close(), world.clock)
+    world.broker.topics.drop(one)
+    figures = world.figures()
+    assert [topic.name for topic in figures.topics] == [str(three.name)]
+    assert not figures.others and not figures.other_totals
+    assert figures.ended == {"public/default": (25, 0, 0, 0)}

@@ -14,7 +14,9 @@ from magnetar_broker.metrics.figures import Figures, Load, SubscriptionFigures, 
 from magnetar_broker.metrics.joining import Rule, join, rule_of
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.metrics.loop import LoopStats
-from magnetar_broker.metrics.prometheus import SLICE, of_loop, parts, process_part
+from magnetar_broker.metrics.prometheus import of_loop, parts, process_part
+from magnetar_broker.metrics.text import SLICE
+from magnetar_broker.topic.measuring import Consuming
 from magnetar_broker.watchdog import Stalls
 
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -24,9 +26,7 @@ RATES = st.integers(0, 1 << 20).map(lambda eighths: eighths / 8)  # sums of thes
 LABELS = st.sampled_from(
     ["plain", 'quoted "', "back\\slash", "two\nlines", "carriage\rreturn", ',topic="', "} 1.0"]
 )
-SUBSCRIPTION = SubscriptionFigures(
-    "sub", None, 0.0, 0, 0.0, 0.0, 0.0, 0, 0, 0, False, 0, None, None
-)
+SUBSCRIPTION = SubscriptionFigures("sub", None, 0.0, 0, Consuming(), 0, 0, 0, False, 0, None)
 
 
 COUNTED = (
@@ -66,7 +66,7 @@ def topics(draw: st.DrawFn) -> TopicFigures:
         publish_waits=draw(NUMBERS),
         backlog=backlog,
         backlog_bytes=backlog,
-        backlog_age_seconds=None if backlog is None else draw(RATES),
+        oldest_ms=None if backlog is None else draw(NUMBERS),
     )
     name = f"persistent://{namespace}/{draw(LABELS)}{draw(NUMBERS)}"
     compacted = draw(st.none() | st.just(CompactionFigures(1, 2, 3, 4, 5)))
@@ -165,7 +165,7 @@ def simple(number: int, **changes: Any) -> list[bytes]:
 
 
 def topic(number: int, **load: Any) -> TopicFigures:
-    loaded = replace(Load(topics=1, backlog=number), **load)
+    loaded = Load(topics=1, backlog=number)._replace(**load)
     return TopicFigures(f"persistent://t/n/{number}", "t/n", loaded, (SUBSCRIPTION,))
 
 
@@ -203,7 +203,7 @@ def test_parts_with_topics_are_passed_on_unread() -> None:
 
 
 def test_a_sum_with_something_unknown_is_unknown() -> None:
-    unknown = (topic(1, backlog=None, backlog_age_seconds=None),)
+    unknown = (topic(1, backlog=None, oldest_ms=None),)
     for by_topic in (True, False):
         pages = {
             "worker-0": simple(0, by_topic=by_topic),

@@ -13,7 +13,9 @@ from magnetar_broker.dispatch.consumer import Backlog
 from magnetar_broker.metrics.figures import Figures, Load, SubscriptionFigures, TopicFigures
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.metrics.loop import LoopStats
-from magnetar_broker.metrics.prometheus import SLICE, parts, process_part
+from magnetar_broker.metrics.prometheus import parts, process_part
+from magnetar_broker.metrics.text import SLICE
+from magnetar_broker.topic.measuring import Consuming
 from magnetar_broker.watchdog import Stalls
 from magnetar_storage.world.runtime import Cause
 
@@ -21,11 +23,9 @@ TOPIC = "persistent://public/default/orders"
 SUBSCRIPTION = SubscriptionFigures(
     name="billing",
     backlog=Backlog(messages=7, entries=5, size=70, delayed=2),
-    age_seconds=1.5,
+    oldest_ms=8500,
     consumers=2,
-    rate_out=3.5,
-    throughput_out=35.0,
-    rate_redelivered=0.5,
+    rates=Consuming(3.5, 35.0, 0.5),
     messages_out=12,
     bytes_out=120,
     unacked=4,
@@ -48,7 +48,7 @@ LOAD = Load(
     storage_bytes=180,
     backlog=7,
     backlog_bytes=70,
-    backlog_age_seconds=1.5,
+    oldest_ms=8500,
 )
 FIGURES = Figures(
     cluster="standalone",
@@ -64,6 +64,7 @@ FIGURES = Figures(
     topics=(TopicFigures(TOPIC, "public/default", LOAD, (SUBSCRIPTION,)),),
     stalls=(Stalls("damage", 1, 4), Stalls("none", 0, 2)),
     by_topic=True,
+    now_ms=10_000,
 )
 BY_TOPIC = {"cluster": "standalone", "namespace": "public/default", "topic": TOPIC}
 BY_NAMESPACE = {"cluster": "standalone", "namespace": "public/default"}
@@ -177,7 +178,7 @@ def test_namespaces_add_their_topics_up() -> None:
     topics = (
         FIGURES.topics[0],
         TopicFigures(other, "public/default", LOAD, (SUBSCRIPTION,)),
-        TopicFigures(elsewhere, "tenant/ns", replace(LOAD, backlog=0), ()),
+        TopicFigures(elsewhere, "tenant/ns", LOAD._replace(backlog=0), ()),
     )
     page = samples(replace(FIGURES, topics=topics, by_topic=False))
     there = {"cluster": "standalone", "namespace": "tenant/ns"}
@@ -186,7 +187,8 @@ def test_namespaces_add_their_topics_up() -> None:
     local = {"remote_cluster": "local"}
     assert page["pulsar_msg_backlog"] == [(BY_NAMESPACE | local, 14), (there | local, 0)]
     assert page["pulsar_broker_storage_size"] == [(CLUSTER, 540)]
-    assert not [name for name in page if name.startswith("pulsar_subscription_")]
+    assert page["pulsar_subscription_delayed"] == [(BY_NAMESPACE, 0), (there, 0)]
+    assert not [labels for some in page.values() for labels, _ in some if "topic" in labels]
 
 
 def test_what_is_not_known_is_not_there() -> None:
@@ -194,7 +196,7 @@ def test_what_is_not_known_is_not_there() -> None:
         SUBSCRIPTION, backlog=None, unacked=None, in_replay=None, messages_out=None, bytes_out=None
     )
     topics = (
-        TopicFigures(TOPIC, "public/default", replace(LOAD, backlog=None), (unknown,)),
+        TopicFigures(TOPIC, "public/default", LOAD._replace(backlog=None), (unknown,)),
         TopicFigures(TOPIC + "2", "public/default", LOAD, (SUBSCRIPTION,)),
     )
     page = samples(replace(FIGURES, topics=topics))
@@ -279,4 +281,4 @@ def test_no_part_of_the_page_has_more_than_a_slice() -> None:
     assert len(found["pulsar_subscription_back_log"]) == 2 * len(topics)
     assert found["pulsar_broker_topics_count"] == [(CLUSTER, len(topics))]
     by_namespace = {labels["namespace"]: n for labels, n in found["pulsar_topics_count"]}
-    assert by_namespace == {"t/n0": SLICE * 2 // 3 + 1, "t/n1": 167, "t/n2": 167}
+    assert by_namespace == {f"t/n{n}": (2 * SLICE + 1) // 3 for n in range(3)}

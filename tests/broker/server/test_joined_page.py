@@ -186,7 +186,7 @@ async def test_workers_without_a_page_are_left_out_and_counted(
     assert samples["magnetar_workers", "c", "down"] == 4
     assert samples["pulsar_broker_topics_count", "c"] == 3
     assert samples["process_cpu_seconds_total", "c", "controller"] > 0
-    assert samples["magnetar_loop_stretch_seconds_count", "link", "c", "controller"] == 0
+    assert samples["magnetar_loop_stretch_seconds_count", "c", "link", "controller"] == 0
     assert "no /proc" in caplog.text
 
 

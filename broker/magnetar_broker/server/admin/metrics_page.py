@@ -10,8 +10,8 @@ from magnetar_storage.world.runtime import Clock
 
 LARGE_PART = 4096
 """Bytes of a part of the page after which the loop is left to others."""
-PARTS_AT_ONCE = 6
-"""The most of such parts between two pauses: about half a millisecond each."""
+LEAST_PARTS, MOST_PARTS = 2, 6
+"""Of such parts between two pauses: some 0.3 milliseconds each."""
 
 Page = Sequence[bytes]
 """In parts, which are never joined."""
@@ -57,7 +57,7 @@ async def gradually(parts: Iterator[bytes], clock: Clock, is_wanted: Wanted) -> 
 
     Where the loop is busy each pause is long; then there are fewer, so that a scrape ends in time.
     """
-    made, pace, left = list[bytes](), Pace(clock, 0), 1
+    made, pace, left = list[bytes](), Pace(clock, 0), LEAST_PARTS
     for part in parts:
         made.append(part)
         if len(part) >= LARGE_PART or not part:
@@ -67,5 +67,5 @@ async def gradually(parts: Iterator[bytes], clock: Clock, is_wanted: Wanted) -> 
                 break
             began_ms = clock.now_ms()
             await pace.after()
-            left = max(1, min(clock.now_ms() - began_ms, PARTS_AT_ONCE))
+            left = max(LEAST_PARTS, min(clock.now_ms() - began_ms, MOST_PARTS))
     return made

@@ -1,0 +1,360 @@
+"""Gathers the figures of all topics, in turns of the loop.
+
+With very many topics most of them have not changed since the last scrape, and what was gathered
+then is used again: see `base/traffic.py: Traffic.changed` and `_is_same`.
+"""
+
+import logging
+from collections.abc import Callable
+from math import inf
+from operator import add
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from magnetar_broker.base.pace import Pace
+from magnetar_broker.broker import Broker
+from magnetar_broker.dispatch.base import Blocker
+from magnetar_broker.dispatch.consumer import Backlog, Consumer
+from magnetar_broker.metrics.figures import (
+    NOT_YET,
+    ConsumerFigures,
+    Figures,
+    Load,
+    ProducerFigures,
+    SubscriptionFigures,
+    Times,
+    TopicFigures,
+    Totals,
+    plus,
+)
+from magnetar_broker.subscribing.subscription import Subscription
+from magnetar_broker.topic.loaded_topics import AnyTopic
+from magnetar_broker.topic.measuring import Consuming, Publishing, consuming
+from magnetar_broker.topic.non_persistent_subscriptions import NonPersistentSubscription
+from magnetar_broker.topic.topic import Topic
+from magnetar_proto.names import TopicName
+from magnetar_storage.errors import StorageError
+from magnetar_storage.log.log_record import LogRecord
+
+logger = logging.getLogger(__name__)
+
+QUIET = (Blocker.CAUGHT_UP, Blocker.NO_CONSUMER)
+"""Reasons that stay while the state of the topic does; others may end with time, or be those of a
+connection."""
+FULL = (Blocker.UNACKED_SUBSCRIPTION, Blocker.UNACKED_BROKER)
+SAME, COMPARED, GATHERED = 1, 10, 30
+"""What looking at a topic costs, and for each subscription: in units of about a microsecond."""
+PAUSE_AFTER = 900
+"""Such units after which the loop is left to others."""
+SERIES_OF_TOPIC, SERIES_OF_SUBSCRIPTION, SERIES_OF_PRODUCER, SERIES_OF_CONSUMER = 20, 24, 3, 7
+"""How many series the page has for each, about."""
+NOTHING: Totals = (0, 0, 0, 0)
+
+Waiting = tuple[tuple[str, int, int], ...]
+
+
+class Detail(NamedTuple):
+    """What is shown of a topic."""
+
+    alone: bool
+    """The topic and its subscriptions; else only in a sum."""
+    consumers: bool = False
+    producers: bool = False
+
+
+IN_SUMS = Detail(False)
+
+
+class _Seen(NamedTuple):
+    """A topic as it was at the last scrape."""
+
+    record: LogRecord | None
+    waits: int
+    waiting: Waiting | None
+    """Why its subscriptions deliver nothing, if that may change by itself; () if it cannot, None if
+    the figures depend on even more."""
+    detail: Detail
+    figures: TopicFigures
+
+
+class Gatherer:
+    """Gathers figures; one at a time."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._other_totals: dict[str, Totals] = {}
+
+    async def gather(
+        self, service_url: str, is_wanted: Callable[[], bool] = lambda: True
+    ) -> Figures:
+        """Take the figures.  The loop is left to others in between, so topics differ slightly in
+        time.
+
+        `service_url` is the address that the broker advertises.  Topics that were not looked at
+        are left out once `is_wanted` answers False.
+        """
+        broker, settings = self._broker, self._broker.settings
+        detail = Detail(
+            True,
+            settings.expose_consumer_level_metrics_in_prometheus,
+            settings.expose_producer_level_metrics_in_prometheus,
+        )
+        by_topic = settings.expose_topic_level_metrics_in_prometheus
+        limit: float = settings.magnetar_max_metric_series or inf
+        pace = Pace(broker.engine.clock, 0)
+        shown: list[TopicFigures] = []
+        others: list[TopicFigures] = []
+        present = list(broker.topics)
+        used = series = 0
+        for topic in present:
+            wanted = _series_of(topic, detail)
+            is_shown = by_topic and series + wanted <= limit
+            series += wanted if is_shown else 0
+            figures, cost = await self._of(topic, detail if is_shown else IN_SUMS)
+            (shown if is_shown or not by_topic else others).append(figures)
+            used += cost * (1 + len(topic.subscriptions))
+            if used >= PAUSE_AFTER:
+                used = 0
+                await pace.after()
+                if not is_wanted():
+                    break
+        self._forget(others)
+        engine = broker.engine
+        return Figures(
+            cluster=settings.cluster_name,
+            broker=urlsplit(service_url).hostname or "",
+            connections=broker.connections,
+            connections_total=broker.connections_total,
+            publish_pending_bytes=broker.publishes.used,
+            cache_used_bytes=engine.cache.used,
+            read_bytes=engine.reading.held,
+            read_limit_bytes=engine.reading.limit,
+            reads_waiting=engine.reading.waiting,
+            read_dropped_bytes=engine.reading.dropped,
+            topics=shown,
+            stalls=tuple(broker.watchdog.stalls()),
+            by_topic=by_topic,
+            others=others,
+            other_totals=dict(self._other_totals),
+            ended=broker.topics.ended_totals(),
+            now_ms=engine.clock.now_ms(),
+            split_partitions=settings.split_topic_and_partition_label_in_prometheus,
+        )
+
+    async def _of(self, topic: AnyTopic, detail: Detail) -> tuple[TopicFigures, int]:
+        """The figures of a topic, and what that cost."""
+        traffic = topic.traffic
+        seen, before = traffic.seen, NOTHING
+        if isinstance(seen, _Seen):
+            if not traffic.changed and seen.detail == detail and _is_same(topic, seen):
+                return seen.figures, COMPARED if seen.waiting else SAME
+            before = seen.figures.load.totals
+        # First: what changes while this waits for something is looked at by the next scrape.
+        traffic.changed = False
+        waits, waiting = _waits_of(topic), _waiting_of(topic)
+        record = topic.log.record if isinstance(topic, Topic) else None
+        figures = await _topic(topic, detail)
+        if not detail.alone:
+            self._count_other(figures, before)
+        traffic.seen = _Seen(record, waits, waiting, detail, figures)
+        return figures, GATHERED
+
+    def _count_other(self, figures: TopicFigures, before: Totals) -> None:
+        """Add what a topic that is not shown has counted since the last scrape."""
+        messages_in, bytes_in, messages_out, bytes_out = figures.load.totals
+        counted = (
+            messages_in - before[0],
+            bytes_in - before[1],
+            messages_out - before[2],
+            bytes_out - before[3],
+        )
+        sums = self._other_totals.get(figures.namespace, NOTHING)
+        self._other_totals[figures.namespace] = plus(sums, counted)
+
+    def _forget(self, others: list[TopicFigures]) -> None:
+        """Forget the sums of namespaces of which no topic is among the others."""
+        if self._other_totals:
+            for namespace in self._other_totals.keys() - {other.namespace for other in others}:
+                del self._other_totals[namespace]
+
+
+def _is_same(topic: AnyTopic, seen: _Seen) -> bool:
+    """Whether the figures of a topic that reports no change are still the same."""
+    return (
+        (not isinstance(topic, Topic) or topic.log.record is seen.record)
+        and (topic.rates is None or _waits_of(topic) == seen.waits)
+        and seen.waiting is not None
+        and (not seen.waiting or _waiting_of(topic) == seen.waiting)
+    )
+
+
+def _waits_of(topic: AnyTopic) -> int:
+    return 0 if topic.rates is None else topic.rates.publish_waits
+
+
+def _waiting_of(topic: AnyTopic) -> Waiting | None:
+    """See `_Seen.waiting`."""
+    if not isinstance(topic, Topic):
+        return ()
+    if topic.delays.waiting or topic.compactions is not None:
+        return None
+    waiting = tuple(
+        (dispatcher.blocker(), dispatcher.read_offset, dispatcher.in_replay)
+        for dispatcher in (one.dispatcher for one in topic.subscriptions.values())
+    )
+    return () if all(reason in QUIET for reason, _, _ in waiting) else waiting
+
+
+def _series_of(topic: AnyTopic, detail: Detail) -> int:
+    """How many series show the topic, about."""
+    series = SERIES_OF_TOPIC + SERIES_OF_SUBSCRIPTION * len(topic.subscriptions)
+    if detail.producers:
+        series += SERIES_OF_PRODUCER * len(topic.producers)
+    if detail.consumers:
+        consumers = sum(len(one.consumers) for one in topic.subscriptions.values())
+        series += SERIES_OF_CONSUMER * consumers
+    return series
+
+
+async def _topic(topic: AnyTopic, detail: Detail) -> TopicFigures:
+    present: list[Subscription | NonPersistentSubscription] = [*topic.subscriptions.values()]
+    subscriptions = tuple([await _subscription(topic.name, one, detail) for one in present])
+    consumers = unacked = in_replay = 0
+    redelivered = acked = expired = 0.0
+    backlog: int | None = 0
+    delayed: int | None = 0
+    size: int | None = 0
+    oldest_ms: float | None = inf
+    for one in subscriptions:
+        consumers += one.consumers
+        redelivered += one.rates.redelivered
+        acked += one.rates.acked
+        expired += one.rates.expired
+        unacked += one.unacked or 0
+        in_replay += one.in_replay or 0
+        known, ms = one.backlog, one.oldest_ms
+        if known is None or backlog is None or delayed is None or size is None:
+            backlog = delayed = size = None
+        else:
+            backlog += known.messages
+            delayed += known.delayed
+            size = max(size, known.size)
+        oldest_ms = None if ms is None or oldest_ms is None else min(oldest_ms, ms)
+    rate_in, throughput_in, rate_out, throughput_out = topic.meter.rates
+    load = Load(
+        1,
+        len(subscriptions),
+        len(topic.producers),
+        consumers,
+        rate_in,
+        throughput_in,
+        rate_out,
+        throughput_out,
+        redelivered,
+        acked,
+        expired,
+        *topic.totals(),
+        storage_bytes=topic.log.size if isinstance(topic, Topic) else 0,
+        publish_waits=_waits_of(topic),
+        unacked=unacked,
+        in_replay=in_replay,
+        backlog=backlog,
+        delayed=delayed,
+        backlog_bytes=size,
+        oldest_ms=oldest_ms,
+    )
+    return TopicFigures(
+        str(topic.name),
+        topic.name.namespace_name,
+        load,
+        subscriptions if detail.alone else (),
+        topic.compactions if isinstance(topic, Topic) else None,
+        _producers(topic) if detail.producers else (),
+    )
+
+
+async def _subscription(
+    topic: TopicName, subscription: Subscription | NonPersistentSubscription, detail: Detail
+) -> SubscriptionFigures:
+    backlog = await _backlog(topic, subscription)
+    consumers = list(subscription.consumers)
+    unacked = blocked = in_replay = messages_out = bytes_out = blocker = dropped = None
+    expired = throttled = None
+    times = NOT_YET
+    oldest_ms: float | None = inf
+    if isinstance(subscription, Subscription):
+        dispatcher = subscription.dispatcher
+        messages_out, bytes_out = subscription.sent()
+        in_replay, blocker = dispatcher.in_replay, dispatcher.blocker()
+        expired, throttled = subscription.messages_expired, subscription.throttled
+        times = Times(
+            subscription.last_expired_ms,
+            subscription.acked_ms,
+            subscription.flow_ms,
+            subscription.sent_ms,
+            subscription.advanced_ms,
+        )
+        if not dispatcher.exclusive_acks:
+            unacked, blocked = 0, blocker in FULL
+            for consumer in consumers:
+                unacked += consumer.unacked
+                blocked = blocked or consumer.blocked
+        if backlog is None or backlog.entries:
+            oldest_ms = await subscription.counter.oldest_ms()
+    else:
+        dropped = subscription.messages_dropped
+    return SubscriptionFigures(
+        subscription.name,
+        backlog,
+        oldest_ms,
+        len(consumers),
+        consuming(subscription),
+        messages_out,
+        bytes_out,
+        unacked,
+        blocked,
+        in_replay,
+        blocker,
+        dropped,
+        expired,
+        times,
+        throttled,
+        _members(consumers) if detail.consumers else (),
+    )
+
+
+def _members(consumers: list[Consumer]) -> tuple[ConsumerFigures, ...]:
+    """Consumers; those with the same name and number, of different clients, as one."""
+    found: dict[tuple[str, int], ConsumerFigures] = {}
+    for one in consumers:
+        rates = Consuming(*one.meter.rates)
+        figures = ConsumerFigures(one.name, one.id, rates, one.unacked, one.blocked, one.permits)
+        twin = found.get((one.name, one.id))
+        if twin is not None:
+            figures = figures._replace(
+                rates=Consuming(*map(add, twin.rates, rates)),
+                unacked=twin.unacked + figures.unacked,
+                blocked=twin.blocked or figures.blocked,
+                permits=twin.permits + figures.permits,
+            )
+        found[one.name, one.id] = figures
+    return tuple(found.values())
+
+
+def _producers(topic: AnyTopic) -> tuple[ProducerFigures, ...]:
+    return tuple(
+        ProducerFigures(one.name, one.id, Publishing(*one.meter.rates)) for one in topic.producers
+    )
+
+
+async def _backlog(
+    topic: TopicName, subscription: Subscription | NonPersistentSubscription
+) -> Backlog | None:
+    try:
+        return await subscription.backlog()
+    except StorageError as error:
+        logger.warning(
+            "the backlog of %s on %s cannot be counted: %s",
+            subscription.name, topic, error,
+        )  # fmt: skip
+        return None

@@ -1,0 +1,195 @@
+"""The metrics: name, help, and which figure each shows.
+
+`pulsar_*` names are those of Pulsar 4.x; `magnetar_*` are our own.
+"""
+
+from operator import attrgetter, itemgetter
+
+from magnetar_broker.metrics.text import Row
+
+LOAD_ROWS: tuple[Row, ...] = (
+    Row("subscriptions_count", "Subscriptions", attrgetter("subscriptions")),
+    Row("producers_count", "Connected producers", attrgetter("producers")),
+    Row("consumers_count", "Connected consumers", attrgetter("consumers")),
+    Row("rate_in", "Messages published per second", attrgetter("rate_in")),
+    Row("rate_out", "Messages delivered per second", attrgetter("rate_out")),
+    Row("throughput_in", "Bytes published per second", attrgetter("throughput_in")),
+    Row("throughput_out", "Bytes delivered per second", attrgetter("throughput_out")),
+    Row("storage_size", "Bytes of stored entries", attrgetter("storage_bytes")),
+    Row("storage_logical_size", "Bytes of stored entries, without copies",
+        attrgetter("storage_bytes")),
+)  # fmt: skip
+"""Metrics of topics or namespaces, and with the prefix pulsar_broker_ of the whole broker."""
+
+BACKLOG_ROW = Row(
+    "msg_backlog", "Unacknowledged messages of all subscriptions", attrgetter("backlog")
+)
+TOPICS_ROW = Row("topics_count", "Loaded topics", attrgetter("topics"))
+BACKLOG_SIZE_ROW = Row(
+    "storage_backlog_size",
+    "Unacknowledged bytes of the slowest subscription",
+    attrgetter("backlog_bytes"),
+)
+AGE_NAME, AGE_TEXT = (
+    "storage_backlog_age_seconds",
+    "Age of the oldest unacknowledged message in seconds",
+)
+
+TOTAL_ROWS: tuple[Row, ...] = (
+    Row("publish_rate_limit_times", "How often reading from a client paused for the publish rate",
+        attrgetter("publish_waits")),
+    Row("in_messages_total", "Messages published since the topic was loaded",
+        attrgetter("messages_in")),
+    Row("in_bytes_total", "Bytes published since the topic was loaded", attrgetter("bytes_in")),
+)  # fmt: skip
+OUT_ROWS: tuple[Row, ...] = (
+    Row("out_messages_total", "Messages delivered since the topic was loaded",
+        attrgetter("messages_out")),
+    Row("out_bytes_total", "Bytes delivered since the topic was loaded", attrgetter("bytes_out")),
+)  # fmt: skip
+"""Of subscriptions, and of namespaces where these are shown only."""
+NAMESPACE_ROWS: tuple[Row, ...] = (
+    Row("subscription_delayed", "Delayed messages whose delivery time has not come",
+        attrgetter("delayed")),
+    Row("subscription_unacked_messages", "Messages delivered and not acknowledged",
+        attrgetter("unacked")),
+    Row("subscription_in_replay", "Entries that wait for redelivery", attrgetter("in_replay")),
+    Row("subscription_msg_rate_redeliver", "Messages redelivered per second",
+        attrgetter("rate_redelivered")),
+    Row("subscription_msg_ack_rate", "Messages acknowledged per second",
+        attrgetter("rate_acked")),
+    Row("subscription_msg_rate_expired", "Messages expired per second",
+        attrgetter("rate_expired")),
+)  # fmt: skip
+"""Sums over subscriptions, of namespaces where these are shown only."""
+
+SUBSCRIPTION_ROWS: tuple[Row, ...] = (
+    Row("back_log", "Unacknowledged messages",
+        lambda one: one.backlog and one.backlog.messages),
+    Row("back_log_no_delayed", "Unacknowledged messages without delayed ones",
+        lambda one: one.backlog and one.backlog.without_delayed),
+    Row("delayed", "Delayed messages whose delivery time has not come",
+        lambda one: one.backlog and one.backlog.delayed),
+    Row("storage_backlog_size", "Unacknowledged bytes",
+        lambda one: one.backlog and one.backlog.size),
+    Row("unacked_messages", "Messages delivered and not acknowledged", attrgetter("unacked")),
+    Row("blocked_on_unacked_messages", "1 while the limit of unacknowledged messages is reached",
+        lambda one: None if one.blocked is None else int(one.blocked)),
+    Row("in_replay", "Entries that wait for redelivery", attrgetter("in_replay")),
+    Row("msg_rate_out", "Messages delivered per second", attrgetter("rates.messages")),
+    Row("msg_throughput_out", "Bytes delivered per second", attrgetter("rates.bytes")),
+    Row("msg_rate_redeliver", "Messages redelivered per second",
+        attrgetter("rates.redelivered")),
+    Row("msg_ack_rate", "Messages acknowledged per second", attrgetter("rates.acked")),
+    Row("consumers_count", "Connected consumers", attrgetter("consumers")),
+    Row("msg_rate_expired", "Messages expired per second", attrgetter("rates.expired")),
+    Row("total_msg_expired", "Messages expired since the topic was loaded",
+        attrgetter("expired")),
+    Row("msg_drop_rate", "Messages of a non-persistent topic dropped per second",
+        lambda one: None if one.dropped is None else one.rates.dropped),
+    Row("last_expire_timestamp", "When messages last expired, in milliseconds since 1970",
+        lambda one: one.times.expired or None),
+    Row("last_acked_timestamp", "When messages were last acknowledged, likewise",
+        lambda one: one.times.acked or None),
+    Row("last_consumed_flow_timestamp", "When a consumer last asked for messages, likewise",
+        lambda one: one.times.flow or None),
+    Row("last_consumed_timestamp", "When messages were last sent, likewise",
+        lambda one: one.times.consumed or None),
+    Row("last_mark_delete_advanced_timestamp",
+        "When the mark-delete position last advanced, likewise",
+        lambda one: one.times.advanced or None),
+)  # fmt: skip
+CONSUMER_ROWS: tuple[Row, ...] = (
+    Row("msg_rate_out", "Messages delivered per second", attrgetter("rates.messages")),
+    Row("msg_throughput_out", "Bytes delivered per second", attrgetter("rates.bytes")),
+    Row("msg_rate_redeliver", "Messages redelivered per second",
+        attrgetter("rates.redelivered")),
+    Row("msg_ack_rate", "Messages acknowledged per second", attrgetter("rates.acked")),
+    Row("unacked_messages", "Messages delivered and not acknowledged", attrgetter("unacked")),
+    Row("blocked_on_unacked_messages", "1 while the limit of unacknowledged messages is reached",
+        lambda one: int(one.blocked)),
+    Row("available_permits", "Messages that may be sent to the consumer", attrgetter("permits")),
+)  # fmt: skip
+PRODUCER_ROWS: tuple[Row, ...] = (
+    Row("msg_rate_in", "Messages published per second", attrgetter("rates.messages")),
+    Row("msg_throughput_in", "Bytes published per second", attrgetter("rates.bytes")),
+    Row("msg_average_Size", "Mean size of the messages of the last window",
+        lambda one: one.rates.bytes / one.rates.messages if one.rates.messages else 0.0),
+)  # fmt: skip
+THROTTLED_ROWS: tuple[Row, ...] = (
+    Row("dispatch_throttled_msg_events",
+        "How often delivery began to wait for a rate of messages", itemgetter(0)),
+    Row("dispatch_throttled_bytes_events",
+        "How often delivery began to wait for a rate of bytes", itemgetter(1)),
+)  # fmt: skip
+"""Of subscriptions, by the scope of the rate."""
+DROPPED_ROW = Row(
+    "subscription_msg_dropped_total",
+    "Messages dropped: no consumer had permits",
+    attrgetter("dropped"),
+)
+
+COMPACTION_ROWS: tuple[Row, ...] = (
+    Row("compaction_succeed_count", "Successful compactions since the topic was loaded",
+        attrgetter("succeeded")),
+    Row("compaction_failed_count", "Failed compactions since the topic was loaded",
+        attrgetter("failed")),
+    Row("compaction_duration_time_in_mills", "Duration of the last compaction in milliseconds",
+        attrgetter("duration_ms")),
+    Row("compaction_compacted_entries_count", "Entries that the last compaction kept",
+        attrgetter("entries")),
+    Row("compaction_compacted_entries_size", "Bytes that the last compaction kept",
+        attrgetter("size")),
+)  # fmt: skip
+"""Metrics of topics that were compacted since they were loaded."""
+
+STALL_ROWS: tuple[Row, ...] = (
+    Row("stalled", "Subscriptions that are stalled: they could deliver and do not; by reason",
+        attrgetter("now")),
+    Row("stalled_total", "How often subscriptions became stalled; by reason",
+        attrgetter("total")),
+)  # fmt: skip
+
+BLOCKER_ROW = Row(
+    "magnetar_subscription_blocker",
+    "Why a subscription delivers nothing at the moment, in the label; always 1",
+    lambda one: 1 if one.blocker else None,
+)
+
+CONNECTION_ROWS: tuple[Row, ...] = (
+    Row("pulsar_active_connections", "Open connections", attrgetter("connections")),
+    Row("pulsar_connection_created_total_count", "Connections since the start",
+        attrgetter("connections_total")),
+)  # fmt: skip
+
+BROKER_ROWS: tuple[Row, ...] = (
+    Row("pulsar_ml_cache_used_size", "Bytes in the cache of recent entries",
+        attrgetter("cache_used_bytes")),
+    Row("magnetar_read_bytes",
+        "Bytes of entries read from disk and not sent yet, reads under way included",
+        attrgetter("read_bytes")),
+    Row("magnetar_read_limit_bytes", "The limit of magnetar_read_bytes",
+        attrgetter("read_limit_bytes")),
+    Row("magnetar_reads_waiting", "Subscriptions whose read waits for that limit",
+        attrgetter("reads_waiting")),
+    Row("magnetar_read_dropped_bytes_total",
+        "Bytes read and dropped for that limit before all were sent",
+        attrgetter("read_dropped_bytes")),
+    Row("magnetar_publish_pending_bytes", "Published bytes that are not durable yet",
+        attrgetter("publish_pending_bytes")),
+)  # fmt: skip
+SHOWN_ROW = Row(
+    "magnetar_topics_shown",
+    "Topics in this page, one by one or, with the label `topic` other, only in sums",
+    lambda number: number,
+)
+
+VERSION_ROW = Row("pulsar_version_info", "The broker's version", lambda _: 1)
+WORKERS_ROW = Row(
+    "magnetar_workers",
+    "Processes that serve topics: `up` if their metrics are in this page, else `down`",
+    lambda number: number,
+)
+JOURNAL_BYTES_ROW = Row(
+    "magnetar_journal_bytes_total", "Bytes of records made durable", attrgetter("bytes_total")
+)
