@@ -70,6 +70,9 @@ def scrapes(
             "of_quiet": measures["p99_ms"] / quiet["p99_ms"],
             "scrape_ms": statistics.median(seconds) * 1000,
             "slowest_scrape_ms": max(seconds) * 1000,
+            "scrape_cpu_ms": (
+                (measures["cpu_us"] - quiet["cpu_us"]) * load.entries / 1000 / len(made)
+            ),
             "page_mb": max(size for _, size in made) / 1e6,
         }
 

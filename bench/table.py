@@ -49,6 +49,7 @@ EXTRAS = (
     Column("of_quiet", "p99 of quiet", places(2)),
     Column("scrape_ms", "scrape p50 ms", places(0)),
     Column("slowest_scrape_ms", "slowest scrape ms", places(0)),
+    Column("scrape_cpu_ms", "CPU ms a scrape", places(0)),
     Column("page_mb", "page MB", places(1)),
     Column("deaths", "deaths", places(0)),
     Column("more_mib", "more MiB", places(0)),

@@ -276,7 +276,7 @@ def test_a_topic_to_which_nothing_happened_is_not_gathered_again() -> None:
     (again,) = world.figures().topics
     assert again is first
     world.publish(topic, [entry(1)], [1])
-    topic.appender.messages_in += 1
+    topic.traffic.change()
     (changed,) = world.figures().topics
     assert changed is not first
 
@@ -292,6 +292,7 @@ def test_topics_beyond_the_limit_are_added_up() -> None:
     assert [topic.name for topic in figures.others] == [str(two.name), str(three.name)]
     assert figures.other_totals == {"public/default": (20, 0, 0, 0)}
     two.appender.messages_in += 5
+    two.traffic.change()
     assert world.figures().other_totals == {"public/default": (25, 0, 0, 0)}
     run(two.close(), world.clock)
     world.broker.topics.drop(two)  # what it counted stays, so that the sum never falls

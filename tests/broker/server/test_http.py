@@ -427,4 +427,4 @@ def test_metrics_of_namespaces_only(make_broker: Callable[..., RunningBroker]) -
     assert found["pulsar_msg_backlog"] == 2
     assert found["pulsar_topics_count"] == 2
     assert "topic=" not in page
-    assert "pulsar_subscription_" not in page
+    assert "subscription=" not in page
