@@ -4,6 +4,8 @@ from mutants.fault import Fault
 
 JOINING = "broker/magnetar_broker/metrics/joining.py"
 LINKED = "broker/magnetar_broker/server/linked_page.py"
+GATHERING = "broker/magnetar_broker/metrics/gathering.py"
+FIGURES_TESTS = ("tests/broker/metrics/test_figures.py",)
 JOINING_TESTS = ("tests/broker/metrics/test_joining.py",)
 PAGE_TESTS = ("tests/broker/server/test_joined_page.py",)
 HEALTH_TESTS = ("tests/broker/server/test_health_of_workers.py",)
@@ -45,11 +47,60 @@ PAGE_FAULTS = (
         JOINING_TESTS,
     ),
     Fault(
-        "broker/magnetar_broker/metrics/prometheus.py",
+        "broker/magnetar_broker/metrics/text.py",
         "the sum of several processes is known although that of one is not",
-        "if (value := row.value(thing)) is not None or with_unknown",
-        "if (value := row.value(thing)) is not None",
+        "if (value := value_of(thing)) is not None or with_unknown",
+        "if (value := value_of(thing)) is not None",
         JOINING_TESTS,
+    ),
+    Fault(
+        JOINING,
+        "sums of topics that several processes have are in the page twice",
+        "if OF_TOPICS in first and OF_OTHERS not in first:",
+        "if OF_TOPICS in first:",
+        JOINING_TESTS,
+    ),
+    Fault(
+        GATHERING,
+        "the figures of a topic that has changed are those from before",
+        "if not traffic.changed and seen.detail == detail and _is_same(topic, seen):",
+        "if seen.detail == detail and _is_same(topic, seen):",
+        FIGURES_TESTS,
+    ),
+    Fault(
+        GATHERING,
+        "what changes by itself is taken for the same",
+        "and (not seen.waiting or _waiting_of(topic) == seen.waiting)",
+        "and True",
+        FIGURES_TESTS,
+    ),
+    Fault(
+        GATHERING,
+        "topics that are shown in sums are counted again with each scrape",
+        "            self._count_other(figures, before)\n",
+        "            self._count_other(figures, NOTHING)\n",
+        FIGURES_TESTS,
+    ),
+    Fault(
+        "broker/magnetar_broker/topic/loaded_topics.py",
+        "what the topics of a namespace have counted falls when one is unloaded",
+        "        self._ended_totals[namespace] = a + w, b + x, c + y, d + z\n",
+        "        self._ended_totals[namespace] = w, x, y, z\n",
+        FIGURES_TESTS,
+    ),
+    Fault(
+        "broker/magnetar_broker/topic/measuring.py",
+        "the page has the rates of the window before",
+        "    topic.traffic.changed = True\n",
+        "",
+        FIGURES_TESTS,
+    ),
+    Fault(
+        "broker/magnetar_broker/base/traffic.py",
+        "traffic is no change",
+        "self.fresh = self.changed = True",
+        "self.fresh = True",
+        FIGURES_TESTS,
     ),
     Fault(
         LINKED,

@@ -303,3 +303,45 @@ def test_topics_beyond_the_limit_are_added_up() -> None:
     assert [topic.name for topic in figures.topics] == [str(three.name)]
     assert not figures.others and not figures.other_totals
     assert figures.ended == {"public/default": (25, 0, 0, 0)}
+
+
+def test_what_changes_by_itself_is_in_the_next_figures() -> None:
+    world = World()
+    topic = world.topic("persistent://public/default/orders")
+    shared(world, topic, permits=0)
+    world.publish(topic, [entry(1)], [1])
+    topic.subscriptions["sub"].wake()
+    (found,) = world.figures().topics
+    assert found.subscriptions[0].blocker == "no_permits"
+    (consumer,) = topic.subscriptions["sub"].consumers
+    assert isinstance(consumer.connection, RecordingConnection)
+    topic.traffic.changed = False
+    consumer.permits, consumer.connection.room = 5, False  # nobody reports that
+    (found,) = world.figures().topics
+    assert found.subscriptions[0].blocker == "slow_connection"
+
+
+def test_consumers_and_producers_are_gathered_where_they_are_shown() -> None:
+    for shows in (True, False):
+        world = World(
+            expose_consumer_level_metrics_in_prometheus=shows,
+            expose_producer_level_metrics_in_prometheus=shows,
+        )
+        topic = world.topic("persistent://public/default/orders")
+        shared(world, topic, permits=7)
+        run(topic.producers.add(RecordingConnection(), ProducerRequest(3, "producer")), world.clock)
+        (found,) = world.figures().topics
+        members = [(one.name, one.id, one.permits) for one in found.subscriptions[0].members]
+        producers = [(one.name, one.id) for one in found.producers]
+        assert members == ([("consumer", 1, 7)] if shows else [])
+        assert producers == ([("producer", 3)] if shows else [])
+
+
+def test_twins_are_shown_as_one_consumer() -> None:
+    world = World(expose_consumer_level_metrics_in_prometheus=True)
+    topic = world.topic("persistent://public/default/orders")
+    for permits in (3, 4):
+        shared(world, topic, permits)
+    (found,) = world.figures().topics
+    (one,) = found.subscriptions[0].members
+    assert (one.name, one.permits, found.subscriptions[0].consumers) == ("consumer", 7, 2)

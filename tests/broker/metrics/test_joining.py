@@ -247,3 +247,20 @@ def test_a_part_of_many_namespaces_is_read_in_slices() -> None:
 )
 def test_rules(name: str, kind: str, rule: Rule) -> None:
     assert rule_of(name, kind) is rule
+
+
+def test_topics_that_are_shown_in_sums_are_summed_over_the_processes() -> None:
+    def of(number: int, messages: int) -> list[bytes]:
+        others = (replace(topic(number), load=Load(topics=1, backlog=number, rate_in=2.5)),)
+        totals = {"t/n": (messages, 0, messages, 0)}
+        return simple(number, topics=(), others=others, other_totals=totals)
+
+    page = joined({"worker-0": of(3, 10), "worker-1": of(4, 20)})
+    labels = {"cluster": "c", "namespace": "t/n", "topic": "other"}
+    assert page["pulsar_msg_backlog", frozenset(labels.items())] == 7
+    assert page["pulsar_rate_in", frozenset(labels.items())] == 5
+    of_subscription = labels | {"subscription": "other"}
+    assert page["pulsar_subscription_msg_rate_out", frozenset(of_subscription.items())] == 0
+    for worker, messages in (("worker-0", 10), ("worker-1", 20)):
+        own = frozenset((labels | {"process": worker}).items())
+        assert page["pulsar_in_messages_total", own] == messages

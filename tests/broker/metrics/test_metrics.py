@@ -10,12 +10,21 @@ from prometheus_client.parser import text_string_to_metric_families
 from magnetar_broker.base.version import VERSION
 from magnetar_broker.compaction.topic_compaction import CompactionFigures
 from magnetar_broker.dispatch.consumer import Backlog
-from magnetar_broker.metrics.figures import Figures, Load, SubscriptionFigures, TopicFigures
+from magnetar_broker.dispatch.throttle import ThrottleEvents
+from magnetar_broker.metrics.figures import (
+    ConsumerFigures,
+    Figures,
+    Load,
+    ProducerFigures,
+    SubscriptionFigures,
+    Times,
+    TopicFigures,
+)
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.metrics.loop import LoopStats
 from magnetar_broker.metrics.prometheus import parts, process_part
 from magnetar_broker.metrics.text import SLICE
-from magnetar_broker.topic.measuring import Consuming
+from magnetar_broker.topic.measuring import Consuming, Publishing
 from magnetar_broker.watchdog import Stalls
 from magnetar_storage.world.runtime import Cause
 
@@ -282,3 +291,73 @@ def test_no_part_of_the_page_has_more_than_a_slice() -> None:
     assert found["pulsar_broker_topics_count"] == [(CLUSTER, len(topics))]
     by_namespace = {labels["namespace"]: n for labels, n in found["pulsar_topics_count"]}
     assert by_namespace == {f"t/n{n}": (2 * SLICE + 1) // 3 for n in range(3)}
+
+
+def test_consumers_and_producers() -> None:
+    consumer = ConsumerFigures("c", 1, Consuming(2.0, 20.0, 0.5, 1.5), 3, True, 9)
+    subscription = replace(SUBSCRIPTION, members=(consumer,))
+    producer = ProducerFigures("p", 7, Publishing(4.0, 400.0))
+    topic = replace(FIGURES.topics[0], subscriptions=(subscription,), producers=(producer,))
+    page = samples(replace(FIGURES, topics=(topic,)))
+    labels = {**BY_TOPIC, "subscription": "billing", "consumer_name": "c", "consumer_id": "1"}
+    for name, value in {
+        "msg_rate_out": 2,
+        "msg_throughput_out": 20,
+        "msg_rate_redeliver": 0.5,
+        "msg_ack_rate": 1.5,
+        "unacked_messages": 3,
+        "blocked_on_unacked_messages": 1,
+        "available_permits": 9,
+    }.items():
+        assert page[f"pulsar_consumer_{name}"] == [(labels, value)], name
+    labels = {**BY_TOPIC, "producer_name": "p", "producer_id": "7"}
+    for name, value in {"rate_in": 4, "throughput_in": 400, "average_Size": 100}.items():
+        assert page[f"pulsar_producer_msg_{name}"] == [(labels, value)], name
+
+
+def test_times_and_throttling_of_a_subscription() -> None:
+    events = ThrottleEvents()
+    events.messages["topic"] += 2
+    times = Times(acked=1000, consumed=2000)
+    subscription = replace(SUBSCRIPTION, times=times, throttled=events, expired=6)
+    page = samples(
+        replace(FIGURES, topics=(replace(FIGURES.topics[0], subscriptions=(subscription,)),))
+    )
+    labels = {**BY_TOPIC, "subscription": "billing"}
+    assert page["pulsar_subscription_last_acked_timestamp"] == [(labels, 1000)]
+    assert page["pulsar_subscription_last_consumed_timestamp"] == [(labels, 2000)]
+    assert "pulsar_subscription_last_expire_timestamp" not in page
+    assert page["pulsar_subscription_total_msg_expired"] == [(labels, 6)]
+    throttled = dict(
+        (of["reason"], value)
+        for of, value in page["pulsar_subscription_dispatch_throttled_msg_events"]
+    )
+    assert throttled == {"subscription": 0, "topic": 2, "broker": 0}
+
+
+def test_the_number_of_a_partition_is_a_label_of_its_own_if_that_is_set() -> None:
+    topics = tuple(
+        TopicFigures(f"{TOPIC}{end}", "public/default", LOAD, ())
+        for end in ("", "-partition-3", "-partition-x")
+    )
+    page = samples(replace(FIGURES, topics=topics, split_partitions=True))
+    found = [(labels["topic"], labels["partition"]) for labels, _ in page["pulsar_rate_in"]]
+    assert found == [(TOPIC, "-1"), (TOPIC, "3"), (f"{TOPIC}-partition-x", "-1")]
+
+
+def test_topics_beyond_the_limit_are_shown_in_sums() -> None:
+    other = TopicFigures(f"{TOPIC}2", "public/default", LOAD, ())
+    figures = replace(
+        FIGURES, others=(other, other), other_totals={"public/default": (100, 1000, 50, 500)}
+    )
+    page = samples(figures)
+    rest = BY_TOPIC | {"topic": "other"}
+    assert page["pulsar_rate_in"] == [(BY_TOPIC, 1.5), (rest, 3)]
+    assert page["pulsar_in_messages_total"] == [(BY_TOPIC, 20), (rest, 100)]
+    rest |= {"subscription": "other"}
+    assert (rest, 14) in page["pulsar_subscription_back_log"]
+    assert (rest, 50) in page["pulsar_out_messages_total"]
+    assert page["pulsar_broker_rate_in"] == [(CLUSTER, 4.5)]
+    assert page["pulsar_topics_count"] == [(BY_NAMESPACE, 3)]
+    shown = {labels["shown"]: value for labels, value in page["magnetar_topics_shown"]}
+    assert shown == {"alone": 1, "other": 2}
