@@ -328,10 +328,8 @@ def test_times_and_throttling_of_a_subscription() -> None:
     assert page["pulsar_subscription_last_consumed_timestamp"] == [(labels, 2000)]
     assert "pulsar_subscription_last_expire_timestamp" not in page
     assert page["pulsar_subscription_total_msg_expired"] == [(labels, 6)]
-    throttled = dict(
-        (of["reason"], value)
-        for of, value in page["pulsar_subscription_dispatch_throttled_msg_events"]
-    )
+    name = "pulsar_subscription_dispatch_throttled_msg_events"
+    throttled = {of["reason"]: value for of, value in page[name]}
     assert throttled == {"subscription": 0, "topic": 2, "broker": 0}
 
 
