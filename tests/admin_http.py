@@ -35,7 +35,7 @@ class Answer(NamedTuple):
 
 
 class Admin:
-    """One broker's; paths begin behind `/admin/v2/`."""
+    """One broker's; paths begin behind `/admin/v2/`, or with a slash."""
 
     def __init__(self, broker: Serving) -> None:
         self._broker = broker
@@ -60,7 +60,8 @@ class Admin:
             body = json.dumps(body)
         headers = {"Content-Type": "application/json"}
         try:
-            connection.request(method, f"/admin/v2/{path}", body, headers)
+            whole = path if path.startswith("/") else f"/admin/v2/{path}"
+            connection.request(method, whole, body, headers)
             answer = connection.getresponse()
             return Answer(answer.status, answer.read(), answer.headers)
         finally:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from socket import socket
 
 from magnetar_broker.metrics.journal import JournalStats
+from magnetar_broker.server.admin.features import feature_of
 from magnetar_broker.server.admin.metrics_page import MetricsPage
 from magnetar_broker.server.admin.owners import SoleProcess
 from magnetar_broker.server.admin.site import Handler, Site
@@ -17,7 +18,7 @@ from magnetar_broker.server.health import HealthCheck
 from magnetar_broker.server.http.connection import HttpConnection
 from magnetar_broker.server.http.errors import refusal_of
 from magnetar_broker.server.http.messages import Request, Response
-from magnetar_broker.server.http.table import Table
+from magnetar_broker.server.http.table import NoRoute, Table
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.standalone import Standalone
 
@@ -79,6 +80,8 @@ class HttpServer:
                 self._routes = await asyncio.to_thread(_admin_routes)
             handler, parameters = self._routes.find(request.method, request.path)
             return await handler(self._site, replace(request, parameters=parameters))
+        except NoRoute as error:
+            return refusal_of(request, feature_of(request.path) or error)
         except Exception as error:
             return refusal_of(request, error)
 

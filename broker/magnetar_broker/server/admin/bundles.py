@@ -1,5 +1,6 @@
 """The bundles of a namespace: which there are, unloading, moving and splitting them."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -29,6 +30,7 @@ from magnetar_broker.server.admin.site import (
 )
 from magnetar_broker.server.http.contract import (
     CONTROLLER,
+    FORCE,
     PRODUCE_OR_CONSUME,
     SUPER_USER,
     TENANT_ADMIN,
@@ -43,6 +45,10 @@ from magnetar_storage.world.runtime import yield_turn
 
 LARGEST, HOT = "LARGEST", "HOT"
 """What may stand for a bundle in the path of a split."""
+
+
+RANGE = re.compile(r"0x[0-9a-fA-F]{8}_0x[0-9a-fA-F]{8}")
+"""A bundle, by its first hash and the one behind its last."""
 
 
 async def bundles(site: Site, request: Request) -> Response:
@@ -79,6 +85,35 @@ async def unload(site: Site, request: Request) -> Response:
         else:
             process = required_process(directory, request, destination, missing_status=409)
             await directory.bundles.move(name, bundle, process)
+    return Response(status=204)
+
+
+async def delete(site: Site, request: Request) -> Response:
+    """Delete the topics of a bundle: 409 if there are any, unless `force` is set and allowed."""
+    directory = serving(site)
+    name, (bundle,) = await existing_namespace(directory, request), parts_of(request, "bundle")
+    if not RANGE.fullmatch(bundle):
+        raise Refused(405, f"{request.method} {request.path}: nothing to delete here")
+    force = flag_of(request, "force")
+    if force and not directory.settings.force_delete_namespace_allowed:
+        raise Refused(
+            405,
+            "force is not allowed: set forceDeleteNamespaceAllowed=true, or delete topics first",
+        )
+    bundles = await directory.bundles.stored.of(name)
+    with refusing_bundle():
+        index = bundles.index(bundle)
+    topics = [one for one in await _hashes(directory, name) if bundles.index_of(one) == index]
+    there = [topic for topic in topics if not topic.is_system]
+    if there and not force:
+        raise Refused(409, f"bundle {bundle} of {name} has {len(there)} topics: delete them first")
+    for base in dict.fromkeys(topic.base for topic in topics):
+        if await directory.catalogue.partitions(base):
+            raise Refused(
+                409, f"{base} is partitioned, so it is in several bundles: delete it by itself"
+            )
+    for topic in topics:
+        await directory.deletion.topics.delete(topic, force=True)
     return Response(status=204)
 
 
@@ -190,3 +225,9 @@ def routes() -> Iterator[Route[Handler]]:
         positions,
         query=(TOPICS_ASKED,),
     )
+
+
+def last_routes() -> Iterator[Route[Handler]]:
+    """Those that match paths of policies too, and so come behind them."""
+    path = f"/admin/v2/namespaces/{NAMESPACE}/{{bundle}}"
+    yield Route("DELETE", path, TENANT_ADMIN, CONTROLLER, delete, query=(FORCE,))

@@ -4,6 +4,7 @@ from functools import cache
 from typing import Any
 
 from magnetar_broker.server.admin import (
+    absent,
     backlogs,
     brokers,
     bundles,
@@ -75,6 +76,8 @@ ROUTES: Table[Handler] = Table(
         *messages.routes(),
         *reading.routes(),
         *backlogs.routes(),
+        *absent.routes(),
+        *bundles.last_routes(),
         *configuration.routes(),
         *snapshots.routes(),
         *brokers.routes(),

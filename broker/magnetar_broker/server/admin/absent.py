@@ -1,0 +1,126 @@
+"""Paths of features that this broker does not have: answered as where nothing of them is in use.
+
+Requests that only look are answered, so that tools which show everything work.  Requests that want
+something done are refused.
+"""
+
+from collections.abc import Iterator
+
+from magnetar_broker.server.admin.messages import subscription_name, topics_with_messages
+from magnetar_broker.server.admin.operations.loading import require_subscription
+from magnetar_broker.server.admin.site import (
+    NAMESPACE,
+    TOPIC,
+    Handler,
+    Site,
+    existing_namespace,
+    existing_topic,
+    json_of,
+    serving,
+)
+from magnetar_broker.server.http.contract import CONTROLLER, OWNER, TENANT_ADMIN, Body
+from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
+from magnetar_broker.server.http.table import Route
+
+# Offloading and shadow topics --------------------------------------------------------------
+
+
+async def offload_status(site: Site, request: Request) -> Response:
+    """That nothing was ever offloaded."""
+    await existing_topic(serving(site), request)
+    nowhere = {"ledgerId": -1, "entryId": -1, "partitionIndex": -1}
+    return json_response({"status": "NOT_RUN", "lastError": "", "firstUnoffloadedMessage": nowhere})
+
+
+async def offload(site: Site, request: Request) -> Response:
+    """Refuse to offload."""
+    await existing_topic(serving(site), request)
+    raise Refused(501, "nothing is offloaded here: retention decides how long ledgers stay")
+
+
+async def shadow_topics(site: Site, request: Request) -> Response:
+    """None."""
+    await existing_topic(serving(site), request)
+    return text_response("")
+
+
+async def set_shadow_topics(site: Site, request: Request) -> Response:
+    """Refuse to have any."""
+    await existing_topic(serving(site), request)
+    raise Refused(501, "there are no shadow topics here: consume and publish with a client")
+
+
+async def delete_shadow_topics(site: Site, request: Request) -> Response:
+    """Nothing to delete."""
+    await existing_topic(serving(site), request)
+    return Response(status=204)
+
+
+# Entry filters -----------------------------------------------------------------------------
+
+
+async def filters(site: Site, request: Request) -> Response:
+    """No filter, of a topic or a namespace."""
+    await _subject(site, request)
+    return text_response("")
+
+
+async def set_filters(site: Site, request: Request) -> Response:
+    """Refuse every filter; nothing, or null, is accepted."""
+    await _subject(site, request)
+    if request.body.strip() and json_of(request) is not None:
+        raise Refused(400, "this broker has no entry filters: filter in consumers")
+    return Response(status=204)
+
+
+async def delete_filters(site: Site, request: Request) -> Response:
+    """Nothing to delete."""
+    await _subject(site, request)
+    return Response(status=204)
+
+
+async def _subject(site: Site, request: Request) -> None:
+    if "topic" in request.parameters:
+        await existing_topic(serving(site), request)
+    else:
+        await existing_namespace(serving(site), request)
+
+
+# Replicated subscriptions ------------------------------------------------------------------
+
+
+async def replicated(site: Site, request: Request) -> Response:
+    """That a subscription is not replicated, of each partition."""
+    topics = await topics_with_messages(site, request)
+    for topic in topics:
+        await site.owners.ask(require_subscription, topic, subscription_name(request))
+    return json_response(dict.fromkeys(map(str, topics), False))
+
+
+async def set_replicated(site: Site, request: Request) -> Response:
+    """Accept that it is not, and refuse that it is."""
+    wanted = json_of(request)
+    for topic in await topics_with_messages(site, request):
+        await site.owners.ask(require_subscription, topic, subscription_name(request))
+    if wanted is not False:
+        raise Refused(412, "subscriptions are not replicated here: there are no other clusters")
+    return Response(status=204)
+
+
+def routes() -> Iterator[Route[Handler]]:
+    """The routes that this module answers."""
+    who, where, topic = TENANT_ADMIN, CONTROLLER, f"/admin/v2/{TOPIC}"
+    yield Route("GET", f"{topic}/offload", who, where, offload_status)
+    yield Route("PUT", f"{topic}/offload", who, where, offload)
+    yield Route("GET", f"{topic}/shadowTopics", who, where, shadow_topics)
+    yield Route("PUT", f"{topic}/shadowTopics", who, where, set_shadow_topics)
+    yield Route("DELETE", f"{topic}/shadowTopics", who, where, delete_shadow_topics)
+    for subject in (topic, f"/admin/v2/namespaces/{NAMESPACE}"):
+        path, body = f"{subject}/entryFilters", Body({"type": "null"}, "nothing", False)
+        yield Route("GET", path, who, where, filters)
+        yield Route("POST", path, who, where, set_filters, body=body)
+        yield Route("DELETE", path, who, where, delete_filters)
+    path = f"{topic}/subscription/{{subscription}}/replicatedSubscriptionStatus"
+    yield Route("GET", path, who, OWNER, replicated)
+    yield Route("POST", path, who, OWNER, set_replicated, body=Body({"type": "boolean"}))

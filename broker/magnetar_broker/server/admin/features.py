@@ -1,0 +1,28 @@
+"""Features of the original that this broker does not have, and how requests for them are refused."""
+
+from magnetar_broker.server.http.errors import Refused
+
+FEATURES = {
+    "functions": (409, "functions do not run here: use a client that consumes and publishes"),
+    "sources": (409, "connectors do not run here: use a client that publishes"),
+    "sinks": (409, "connectors do not run here: use a client that consumes"),
+    "worker": (409, "functions do not run here: there are no workers of functions"),
+    "worker-stats": (409, "functions do not run here: there are no workers of functions"),
+    "packages": (503, "packages are not kept here: store them where your programs are"),
+    "transactions": (503, "there are no transactions here yet: transactionCoordinatorEnabled"),
+    "bookies": (501, "entries are in this broker's own files: there are no bookies"),
+    "resourcegroups": (501, "limits are not shared by groups here: set rates of namespaces"),
+    "resource-quotas": (501, "bundles have no quotas here: they are placed by measured load"),
+    "scalable": (501, "there are no scalable topics here: use partitioned ones"),
+}
+"""By what follows the version in the path: the status of every request, and why."""
+
+
+def feature_of(path: str) -> Refused | None:
+    """The refusal of a path without a route, if it is one of a feature that is not here."""
+    parts = path.split("/")
+    if len(parts) > 3 and parts[1] == "admin" and parts[2] in ("v2", "v3"):
+        found = FEATURES.get(parts[3])
+        if found is not None:
+            return Refused(*found)
+    return None
