@@ -1,4 +1,4 @@
-"""Features of the original that this broker does not have, and how requests for them are refused."""
+"""Features of the original that are not here, and how requests for them are refused."""
 
 from magnetar_broker.server.http.errors import Refused
 
