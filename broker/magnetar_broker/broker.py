@@ -40,7 +40,8 @@ class Broker:
         self.ready = False
         self.connections = self.connections_total = 0
         self._connections_from: Counter[str] = Counter()
-        started = f"{settings.cluster_name}-{engine.clock.now_ms()}"
+        self.started_ms = engine.clock.now_ms()
+        started = f"{settings.cluster_name}-{self.started_ms}"
         self._prefix = started if worker is None else f"{started}-{worker}"
         self._numbers = count()
         self.watchdog = Watchdog(engine, lambda: iter(self.topics))

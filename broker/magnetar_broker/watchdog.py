@@ -94,6 +94,13 @@ class Watchdog:
         now = self.stalled
         return [Stalls(kind, now[kind], self.stalled_total[kind]) for kind in (*STALLS, DEFECT)]
 
+    def stalled_seconds(self, subscription: Subscription) -> int | None:
+        """For how long a subscription has been stalled; None if it is not."""
+        suspect = self._suspects.get(subscription)
+        if suspect is None or suspect.logged is None:
+            return None
+        return int(suspect.checks * CHECK_SECONDS)
+
     @property
     def stalled(self) -> Counter[str]:
         """Subscriptions that are stalled now, by blocker."""

@@ -9,7 +9,7 @@ from magnetar_storage.world.runtime import Clock
 class Traffic:
     """One per loaded topic; its producers, subscriptions and consumers share it."""
 
-    __slots__ = ("_clock", "changed", "chunked", "fresh", "seen")
+    __slots__ = ("_clock", "changed", "chunked", "created_ms", "fresh", "seen")
 
     def __init__(self, clock: Clock) -> None:
         self.fresh = False
@@ -22,6 +22,8 @@ class Traffic:
         """What was gathered then."""
         self.chunked = False
         """Whether the topic has had a chunk since it was loaded: only then are chunks counted."""
+        self.created_ms = clock.now_ms()
+        """When the topic was loaded."""
         self._clock = clock
 
     def change(self) -> None:

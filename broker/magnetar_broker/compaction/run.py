@@ -38,6 +38,8 @@ class CompactionRun:
         self._retain_keyless = rules.retain_keyless
         self._pace = Pace(log.engine.clock, rules.bytes_per_second)
         self.bytes_read = 0
+        self.removed = 0
+        """Messages that were left out."""
         self._stopped = self._copying = False
         self._lost: dict[
             int, int
@@ -107,6 +109,7 @@ class CompactionRun:
                 slots = slots_of(count)
                 bits = latest.survivors.get(number, slots)
                 number += slots
+                self.removed += slots - bits.bit_count()
                 if bits:
                     offsets.append(offset)
                     payloads.append(survivor(entry, bits, slots))

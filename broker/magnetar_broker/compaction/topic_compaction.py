@@ -44,6 +44,11 @@ class CompactionFigures:
     """Of the last one that succeeded, as are `entries` and `size`."""
     entries: int = 0
     size: int = 0
+    removed: int = 0
+    """Messages that the last one that succeeded has left out."""
+    succeeded_ms: int = 0
+    failed_ms: int = 0
+    """When the last one succeeded and failed; 0 if none did."""
 
 
 class TopicCompaction:
@@ -150,12 +155,15 @@ class TopicCompaction:
         except StorageError as error:
             self.status, self.last_error = CompactionStatus.ERROR, str(error)
             figures.failed += 1
+            figures.failed_ms = log.engine.clock.now_ms()
             if log.failed is None:
                 logger.warning("compaction of %s failed: %s", self._name, error)
         else:
             self.status, self.last_error = CompactionStatus.SUCCESS, ""
             figures.succeeded += 1
-            figures.duration_ms = log.engine.clock.now_ms() - begun_ms
+            figures.succeeded_ms = log.engine.clock.now_ms()
+            figures.duration_ms = figures.succeeded_ms - begun_ms
+            figures.removed = run.removed
             figures.entries, figures.size = compacted.entries, compacted.size
             logger.info(
                 "%s was compacted: %d entries of %d bytes are left of %d bytes",

@@ -89,6 +89,12 @@ class TopicDelays:
         """The entries that Shared and Key_Shared subscriptions do not deliver yet."""
         return self._index.waiting
 
+    @property
+    def next_due_ms(self) -> int | None:
+        """When the next of them is released, if the clock goes on as it does; None without any."""
+        next_at = self._index.next_at
+        return None if next_at is None else self._clock.now_ms() + next_at - self._horizon()
+
     # Delaying ---------------------------------------------------------------------
 
     def note(self, first: int, payloads: Sequence[bytes]) -> None:

@@ -115,7 +115,7 @@ def _parts(quota: BacklogQuota) -> tuple[int, QuotaAction]:
 
 def backlog_bytes(topic: Bounded) -> int:
     """The largest backlog of a subscription, in bytes."""
-    return max((one.counter.size() for one in _slowest(topic)), default=0)
+    return max((one.counter.size() for one in held_by(topic)), default=0)
 
 
 async def backlog_seconds(topic: Bounded) -> int:
@@ -126,7 +126,7 @@ async def backlog_seconds(topic: Bounded) -> int:
     """
     log, waiting = topic.log, topic.delays.waiting
     oldest, slowest = log.end, None
-    for one in _slowest(topic):
+    for one in held_by(topic):
         offset = next_in_neither(one.cursor.acked, waiting, one.next_unacked())
         if offset < oldest:
             oldest, slowest = offset, one
@@ -138,7 +138,7 @@ async def backlog_seconds(topic: Bounded) -> int:
     return 0 if since_ms is None else max(log.engine.clock.now_ms() - since_ms, 0) // 1000
 
 
-def _slowest(topic: Bounded) -> list[Subscription]:
+def held_by(topic: Bounded) -> list[Subscription]:
     """The subscriptions whose backlog counts: durable ones, without compaction's."""
     # Readers hold no data: what their cursors have not passed is deleted all the same.
     subscriptions = topic.subscriptions.values()
@@ -163,7 +163,7 @@ def _disconnect_producers(topic: Bounded, excess: Excess) -> None:
 
 
 async def _evict_by_size(topic: Bounded, excess: Excess) -> None:
-    for one in _slowest(topic):
+    for one in held_by(topic):
         if one.counter.size() >= max(excess.limit, 1):
             offset = one.counter.offset_leaving(excess.limit * EVICTED_TO_PERCENT // 100)
             await _evict(topic, one, [range(offset)], excess)
@@ -174,7 +174,7 @@ async def _evict_by_age(topic: Bounded, excess: Excess) -> None:
     since_ms = log.engine.clock.now_ms() - excess.limit * 1000
     closed = log.closed_before(since_ms + 1)
     offset = await first_since(log, since_ms + 1) if topic.limits.precise_ages else closed
-    for one in _slowest(topic):
+    for one in held_by(topic):
         first = one.next_unacked()
         if first < offset:
             runs = [range(*run) for run in topic.delays.waiting.missing(first, offset)]

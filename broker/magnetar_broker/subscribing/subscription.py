@@ -1,6 +1,6 @@
 """A subscription: a cursor, the consumers that share it, and the dispatcher between them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -21,6 +21,7 @@ from magnetar_broker.dispatch.key_shared import KeyShared
 from magnetar_broker.dispatch.shared import Shared
 from magnetar_broker.dispatch.single_active import SingleActive
 from magnetar_broker.dispatch.throttle import Throttle, ThrottleEvents
+from magnetar_broker.rates.rate_limit import RateLimit
 from magnetar_broker.subscribing.acknowledging import Acknowledger
 from magnetar_broker.subscribing.backlog import BacklogCounter
 from magnetar_broker.subscribing.consumer_group import EXCLUSIVE, ConsumerGroup
@@ -91,6 +92,8 @@ class Subscription:
         """When messages were last acknowledged, sent and asked for; 0 if they were not yet."""
         self.advanced_ms = 0
         """When the mark-delete position last advanced by an acknowledgement; 0 if not yet."""
+        self.left_ms = topic.traffic.created_ms
+        """When the last consumer left; or when the topic was loaded."""
         self._left = NO_COUNTERS  # of consumers that have left
         self._moving: Waiters | None = None  # for the end of the seek that runs
         self._compacted: CompactedReading | None = None
@@ -119,6 +122,11 @@ class Subscription:
         return Throttle(
             limits, self.wake, self.topic.limits.throttle_entries, behind, self.throttled
         )
+
+    @property
+    def rate_limits(self) -> Sequence[RateLimit]:
+        """The dispatch rates that apply to it."""
+        return () if self._stream.throttle is None else self._stream.throttle.limits
 
     def _entries_behind(self) -> int:
         return self.topic.log.end - self.dispatcher.read_offset
@@ -180,6 +188,8 @@ class Subscription:
             self._write_soon()
         self._left = added(self._left, consumer.totals())
         self.sent_ms = max(self.sent_ms, consumer.sent_ms)
+        if not self.consumers:
+            self.left_ms = self.topic.traffic.now_ms()
         self.dispatcher.remove(consumer)
         self._end_if_unused()
 

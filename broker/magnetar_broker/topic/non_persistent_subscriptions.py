@@ -47,8 +47,9 @@ class NonPersistentSubscription:
         self._siblings = siblings
         self._topic = siblings.topic
         self._turns: RoundRobin[Consumer] = RoundRobin()
-        self._slots: SlotOwners[Consumer] | None = None  # for Key_Shared
-        self._active: Consumer | None = None
+        self.slots: SlotOwners[Consumer] | None = None
+        """Who gets which keys, if it is or was Key_Shared."""
+        self.active: Consumer | None = None
 
     async def admit(self, request: SubscribeRequest) -> None:
         """Make sure that one more consumer may join, else `ConsumerBusy`, `ConsumerUnassigned`."""
@@ -60,8 +61,8 @@ class NonPersistentSubscription:
                 return
             self.consumers.check_key_policy(wanted)
             if not self.consumers:
-                self._slots = slot_owners(wanted, self._siblings.limits)
-            competing = self._slots.check(wanted) if self._slots is not None else None
+                self.slots = slot_owners(wanted, self._siblings.limits)
+            competing = self.slots.check(wanted) if self.slots is not None else None
             if competing is None:
                 return
             await self.consumers.take_over(competing)
@@ -70,10 +71,10 @@ class NonPersistentSubscription:
         """Add an admitted consumer; a Failover consumer that is not active is notified."""
         self.consumers.add(consumer)
         self._turns.add(consumer)
-        if self.type == KEY_SHARED and self._slots is not None:
-            self._slots.add(consumer)
+        if self.type == KEY_SHARED and self.slots is not None:
+            self.slots.add(consumer)
         self._choose()
-        if self.type == FAILOVER and self._active is not consumer:
+        if self.type == FAILOVER and self.active is not consumer:
             consumer.connection.active_changed(consumer.id, False)
 
     def remove_consumer(self, consumer: Consumer) -> None:
@@ -83,8 +84,8 @@ class NonPersistentSubscription:
         self._left = added(self._left, consumer.totals())
         self.sent_ms = max(self.sent_ms, consumer.sent_ms)
         self._turns.remove(consumer)
-        if self.type == KEY_SHARED and self._slots is not None:
-            self._slots.remove(consumer)
+        if self.type == KEY_SHARED and self.slots is not None:
+            self.slots.remove(consumer)
         self._choose()
         if not self.consumers:
             self._siblings.forget(self)
@@ -102,17 +103,27 @@ class NonPersistentSubscription:
 
     def _choose(self) -> None:
         topic = self._topic
-        self._active = pick_active(list(self.consumers), str(topic), topic.partition)
+        self.active = pick_active(list(self.consumers), str(topic), topic.partition)
 
     def _next(self, payload: bytes) -> Consumer | None:
-        if self.type == KEY_SHARED and self._slots is not None:
-            return self._slots.owner(self._slots.slot_of(sticky_key(payload)))
-        return self._turns.next() if self.type == pb.CommandSubscribe.Shared else self._active
+        if self.type == KEY_SHARED and self.slots is not None:
+            return self.slots.owner(self.slots.slot_of(sticky_key(payload)))
+        return self._turns.next() if self.type == pb.CommandSubscribe.Shared else self.active
 
     def flow(self, consumer: Consumer, permits: int) -> None:
         """Add permits: the consumer can take so many messages more."""
         consumer.flow(permits)
         self.flow_ms = consumer.flow_ms
+
+    @property
+    def is_single(self) -> bool:
+        """Whether one consumer gets everything."""
+        return self.type in (EXCLUSIVE, FAILOVER)
+
+    def sent(self) -> tuple[int, int]:
+        """Messages and bytes sent to its consumers so far."""
+        messages, size, *_ = self.totals()
+        return int(messages), int(size)
 
     def totals(self) -> tuple[float, ...]:
         """What `meter` measures: what a consumer's does, and messages that were dropped."""

@@ -38,13 +38,19 @@ class LinkedOwners:
                 continue  # the topic was moved to another worker meanwhile
             return answer
 
-    async def ask_all(self, operation: OfProcess) -> None:
+    async def ask_all(
+        self, operation: OfProcess[P, R], *args: P.args, **named: P.kwargs
+    ) -> list[R]:
         """Ask all workers that are there."""
+        assert not named
+        answers: list[R] = []
 
         async def ask(link: Link) -> None:
-            await _answer(link.request("operations.of_process", name_of(operation)))
+            request = link.request("operations.of_process", name_of(operation), args)
+            answers.append(await _answer(request))
 
         await for_each(self._runtime, self._residence.links.all(), ask)
+        return answers
 
 
 async def _answer(request: Awaitable[tuple[int | None, Any]]) -> Any:
@@ -60,8 +66,8 @@ def serve_operations(broker: Broker, link: Link) -> None:
     async def of_topic(name: str, topic: str, args: tuple[Any, ...]) -> tuple[int | None, Any]:
         return await _outcome(OF_TOPIC[name](broker, TopicName.parse(topic), *args))
 
-    async def of_process(name: str) -> tuple[int | None, Any]:
-        return await _outcome(OF_PROCESS[name](broker))
+    async def of_process(name: str, args: tuple[Any, ...]) -> tuple[int | None, Any]:
+        return await _outcome(OF_PROCESS[name](broker, *args))
 
     link.serve({"operations.of_topic": of_topic, "operations.of_process": of_process})
 

@@ -10,7 +10,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 OfTopic = Callable[Concatenate[Broker, TopicName, P], Awaitable[R]]
 """An operation on a topic, in `operations/`."""
-OfProcess = Callable[[Broker], Awaitable[None]]
+OfProcess = Callable[Concatenate[Broker, P], Awaitable[R]]
 """An operation on all topics that a process serves."""
 
 
@@ -22,7 +22,9 @@ class Owners(Protocol):
     ) -> R:
         """Have the owner of a topic carry out an operation; raises what that raises."""
 
-    async def ask_all(self, operation: OfProcess) -> None:
+    async def ask_all(
+        self, operation: OfProcess[P, R], *args: P.args, **named: P.kwargs
+    ) -> list[R]:
         """Have every process carry out an operation; raises what one of them raises."""
 
 
@@ -38,6 +40,8 @@ class SoleProcess:
         """Call it."""
         return await operation(self._broker, topic, *args, **named)
 
-    async def ask_all(self, operation: OfProcess) -> None:
+    async def ask_all(
+        self, operation: OfProcess[P, R], *args: P.args, **named: P.kwargs
+    ) -> list[R]:
         """Call it."""
-        await operation(self._broker)
+        return [await operation(self._broker, *args, **named)]

@@ -7,6 +7,7 @@ from magnetar_broker.server.admin.operations import (
     loading,
     messages,
     reading,
+    statistics,
     subscriptions,
     topics,
 )
@@ -45,6 +46,13 @@ OF_TOPIC: Final = _by_name(
     reading.bytes_behind,
     reading.analyze,
     reading.backlogs,
+    statistics.stats,
+    statistics.internal,
+    statistics.info,
+    statistics.why,
+    statistics.draining,
+    statistics.key_hash,
+    statistics.brief,
     subscriptions.names_of,
     subscriptions.consumers_of,
     subscriptions.durable,
@@ -60,4 +68,4 @@ OF_TOPIC: Final = _by_name(
     topics.add_properties,
     topics.remove_property,
 )
-OF_PROCESS: Final = _by_name(messages.check_quotas)
+OF_PROCESS: Final = _by_name(messages.check_quotas, statistics.loaded_names, statistics.load)

@@ -1,0 +1,221 @@
+"""Statistics of the whole broker, and of what it does not have: bookies, allocators, quotas."""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from magnetar_broker.base.version import VERSION
+from magnetar_broker.names.bundles import Bundles
+from magnetar_broker.server.admin.operations import statistics as operations
+from magnetar_broker.server.admin.site import (
+    NAMESPACE,
+    Handler,
+    Site,
+    existing_namespace,
+    http_url,
+    parts_of,
+    serving,
+)
+from magnetar_broker.server.http.contract import ALL, CONTROLLER, SUPER_USER, Query
+from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.table import Route
+from magnetar_proto.names import NamespaceName, TopicName
+
+MAX_TOPICS = 10_000
+"""Topics of one answer, of some KB each."""
+TOGETHER = 100
+"""Topics that a process is asked for at once."""
+ALLOCATORS = {"default", "ml-cache"}
+QUOTA = {
+    "msgRateIn": 40.0,
+    "msgRateOut": 120.0,
+    "bandwidthIn": 100000.0,
+    "bandwidthOut": 300000.0,
+    "memory": 80.0,
+    "dynamic": True,
+}
+"""The original's default; quotas of bundles have no effect here, for their load is measured."""
+
+
+async def topics(site: Site, request: Request) -> Response:
+    """Figures of all topics that are loaded, by namespace, bundle and domain."""
+    directory, namespace = serving(site), _namespace(request)
+    of_processes = await site.owners.ask_all(operations.loaded_names, namespace)
+    count = sum(map(len, of_processes))
+    if count > MAX_TOPICS:
+        raise Refused(
+            412,
+            f"{count} topics are loaded, and this shows at most {MAX_TOPICS}: name a namespace, "
+            "?namespace=tenant/namespace, or ask for the stats of single topics",
+        )
+    found: dict[str, Any] = {}
+    bundles: dict[str, Bundles] = {}
+    for names in of_processes:
+        for start in range(0, len(names), TOGETHER):
+            some = names[start : start + TOGETHER]
+            first = TopicName.parse(some[0])
+            for text, figures in await site.owners.ask(operations.brief, first, some[1:]):
+                topic = TopicName.parse(text)
+                owner = topic.namespace_name
+                if owner not in bundles:
+                    bundles[owner] = await directory.bundles.stored.of(owner)
+                domains = found.setdefault(owner, {}).setdefault(bundles[owner].of(topic), {})
+                domain = "persistent" if topic.is_persistent else "non-persistent"
+                domains.setdefault(domain, {})[text] = figures
+    return json_response(found)
+
+
+def _namespace(request: Request) -> str:
+    text = request.query.get("namespace", "")
+    return str(NamespaceName.parse(text)) if text else ""
+
+
+# Load ---------------------------------------------------------------------------------------
+
+
+async def load_report(site: Site, request: Request) -> Response:
+    """What the broker does and uses, all its processes together."""
+    directory = serving(site)
+    loads = await site.owners.ask_all(operations.load)
+    total = _total(loads)
+    url = http_url(request, directory.ownership.service_url)
+    bundles = await _bundles(site)
+    cores, memory = os.cpu_count() or 1, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    lifetimes = [max(one["nowMs"] - one["startedMs"], 1) / 1000 for one in loads]
+    cpu = 100 * sum(
+        one["cpuSeconds"] / seconds for one, seconds in zip(loads, lifetimes, strict=True)
+    )
+    megabyte = 1 << 20
+    return json_response(
+        {
+            "webServiceUrl": url,
+            "pulsarServiceUrl": directory.ownership.service_url,
+            "persistentTopicsEnabled": True,
+            "nonPersistentTopicsEnabled": True,
+            "cpu": {"usage": cpu, "limit": 100.0 * cores},
+            "memory": {"usage": total["peakBytes"] / megabyte, "limit": memory / megabyte},
+            "directMemory": {"usage": 0.0, "limit": 0.0},
+            "bandwidthIn": {"usage": total["msgThroughputIn"] * 8 / 1000, "limit": -1.0},
+            "bandwidthOut": {"usage": total["msgThroughputOut"] * 8 / 1000, "limit": -1.0},
+            **{
+                name: total[name]
+                for name in (
+                    "msgRateIn",
+                    "msgRateOut",
+                    "msgThroughputIn",
+                    "msgThroughputOut",
+                    "numTopics",
+                    "numConsumers",
+                    "numProducers",
+                )
+            },
+            "lastUpdate": max((one["nowMs"] for one in loads), default=0),
+            "startTimestamp": min((one["startedMs"] for one in loads), default=0),
+            "lastStats": {},
+            "numBundles": len(bundles),
+            "bundles": bundles,
+            "lastBundleGains": [],
+            "lastBundleLosses": [],
+            "protocols": {},
+            "advertisedListeners": {},
+            "brokerVersionString": VERSION,
+            "loadReportType": "LocalBrokerData",
+        }
+    )
+
+
+def _total(loads: list[dict[str, Any]]) -> dict[str, Any]:
+    return {name: sum(one[name] for one in loads) for name in (loads[0] if loads else {})}
+
+
+async def _bundles(site: Site) -> list[str]:
+    directory = serving(site)
+    found = []
+    for process in directory.bundles.processes:
+        found += await directory.bundles.owned_by(process)
+    return sorted(found)
+
+
+async def metrics(site: Site, request: Request) -> Response:
+    """A few of the metrics, in the old form; `/metrics` has all."""
+    directory = serving(site)
+    total = _total(await site.owners.ask_all(operations.load))
+    dimensions = {"cluster": directory.settings.cluster_name, "metric": "broker"}
+    names = {
+        "brk_active_connections": "connections",
+        "brk_connection_created_total_count": "connectionsTotal",
+        "brk_no_of_topics": "numTopics",
+        "brk_no_of_producers": "numProducers",
+        "brk_no_of_subscriptions": "numSubscriptions",
+        "brk_no_of_consumers": "numConsumers",
+        "brk_in_rate": "msgRateIn",
+        "brk_in_tp_rate": "msgThroughputIn",
+        "brk_out_rate": "msgRateOut",
+        "brk_out_tp_rate": "msgThroughputOut",
+    }
+    figures = {name: total.get(source, 0) for name, source in names.items()}
+    return json_response([{"metrics": figures, "dimensions": dimensions}])
+
+
+# What there is none of ---------------------------------------------------------------------
+
+
+async def mbeans(site: Site, request: Request) -> Response:
+    """Nothing: there is no Java."""
+    return json_response([])
+
+
+async def allocator(site: Site, request: Request) -> Response:
+    """An allocator without arenas: `/metrics` has the memory of the process."""
+    (name,) = parts_of(request, "name")
+    if name not in ALLOCATORS:
+        raise Refused(
+            406, f"there is no allocator {name}: expected {' or '.join(sorted(ALLOCATORS))}"
+        )
+    counts = ("numDirectArenas", "numHeapArenas", "numThreadLocalCaches", "normalCacheSize")
+    sizes = ("smallCacheSize", "usedDirectMemory", "usedHeapMemory")
+    none: dict[str, Any] = dict.fromkeys(counts + sizes, 0)
+    return json_response(none | {"directArenas": [], "heapArenas": []})
+
+
+async def bookies(site: Site, request: Request) -> Response:
+    """There are none: the broker stores messages itself."""
+    return json_response({"bookies": []})
+
+
+async def racks(site: Site, request: Request) -> Response:
+    """There are none."""
+    return json_response({})
+
+
+async def resource_quota(site: Site, request: Request) -> Response:
+    """The default of every bundle."""
+    return json_response(QUOTA)
+
+
+async def resource_quota_of_bundle(site: Site, request: Request) -> Response:
+    """The default, which every bundle has."""
+    await existing_namespace(serving(site), request)
+    return json_response(QUOTA)
+
+
+OF_NAMESPACE = Query("namespace", "only the topics of this namespace: tenant/namespace")
+
+
+def routes() -> Iterator[Route[Handler]]:
+    """The routes that this module answers."""
+    path = "/admin/v2/broker-stats"
+    yield Route("GET", f"{path}/topics", SUPER_USER, ALL, topics, query=(OF_NAMESPACE,))
+    yield Route("GET", f"{path}/destinations", SUPER_USER, ALL, topics, query=(OF_NAMESPACE,))
+    yield Route("GET", f"{path}/load-report", SUPER_USER, ALL, load_report)
+    yield Route("GET", f"{path}/metrics", SUPER_USER, ALL, metrics)
+    yield Route("GET", f"{path}/mbeans", SUPER_USER, CONTROLLER, mbeans)
+    yield Route("GET", f"{path}/allocator-stats/{{name}}", SUPER_USER, CONTROLLER, allocator)
+    yield Route("GET", "/admin/v2/bookies/all", SUPER_USER, CONTROLLER, bookies)
+    yield Route("GET", "/admin/v2/bookies/racks-info", SUPER_USER, CONTROLLER, racks)
+    quotas = "/admin/v2/resource-quotas"
+    yield Route("GET", quotas, SUPER_USER, CONTROLLER, resource_quota)
+    yield Route(
+        "GET", f"{quotas}/{NAMESPACE}/{{bundle}}", SUPER_USER, CONTROLLER, resource_quota_of_bundle
+    )

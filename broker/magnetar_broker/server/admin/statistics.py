@@ -1,0 +1,231 @@
+"""Statistics of topics, and why a subscription delivers nothing."""
+
+import base64
+import binascii
+from collections.abc import Iterator
+from typing import Any
+
+from magnetar_broker.names.directory import Directory
+from magnetar_broker.server.admin.brokers import processes_of
+from magnetar_broker.server.admin.messages import SUBSCRIPTION, subscription_name
+from magnetar_broker.server.admin.operations import statistics as operations
+from magnetar_broker.server.admin.partition_sums import joined_stats
+from magnetar_broker.server.admin.refusals import no_subscription, no_topic
+from magnetar_broker.server.admin.site import (
+    TOPIC,
+    Handler,
+    Site,
+    existing_namespace,
+    existing_topic,
+    flag_of,
+    serving,
+    topic_of,
+)
+from magnetar_broker.server.http.contract import (
+    AUTHORITATIVE,
+    CONSUME,
+    OWNER,
+    PRODUCE_OR_CONSUME,
+    Query,
+)
+from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.table import Route
+from magnetar_proto.names import TopicName
+
+MAX_KEY_BYTES = 64 << 10
+
+
+async def stats(site: Site, request: Request) -> Response:
+    """The statistics of a topic, or of one partition."""
+    topic = await _single(site, request, "partitioned-stats")
+    (found,) = await _stats_of(site, request, [topic])
+    return json_response(found)
+
+
+async def partitioned_stats(site: Site, request: Request) -> Response:
+    """The statistics of a partitioned topic, added up, and with `perPartition` each partition's."""
+    topic, parts = await _partitioned(site, request)
+    found = await _stats_of(site, request, parts)
+    each = dict(zip(map(str, parts), found, strict=True)) if _is_on(request, "perPartition") else {}
+    return json_response(
+        joined_stats(found) | {"metadata": await _metadata(site, topic), "partitions": each}
+    )
+
+
+async def _stats_of(site: Site, request: Request, topics: list[TopicName]) -> list[dict[str, Any]]:
+    wanted = (
+        _is_on(request, "subscriptionBacklogSize"),
+        flag_of(request, "getEarliestTimeInBacklog"),
+        not flag_of(request, "excludePublishers"),
+        not flag_of(request, "excludeConsumers"),
+    )
+    owners = await _owners(serving(site), request, topics)
+    return [
+        await site.owners.ask(operations.stats, topic, *wanted) | {"ownerBroker": owner}
+        for topic, owner in zip(topics, owners, strict=True)
+    ]
+
+
+async def _owners(directory: Directory, request: Request, topics: list[TopicName]) -> list[str]:
+    """The ids, as brokers, of the processes that serve topics of one namespace."""
+    namespace = topics[0].namespace_name
+    bundles = await directory.bundles.stored.of(namespace)
+    owners = await directory.ownership.owners_of(namespace, bundles)
+    ids = {name: broker for broker, name in processes_of(directory, request).items()}
+    return [ids.get(owners[bundles.index_of(topic)], "") for topic in topics]
+
+
+async def internal(site: Site, request: Request) -> Response:
+    """The ledgers and cursors of a topic, or of one partition."""
+    topic = await _single(site, request, "partitioned-internalStats")
+    found = await site.owners.ask(operations.internal, topic, flag_of(request, "metadata"))
+    if found is None:
+        raise no_topic(topic)
+    return json_response(found)
+
+
+async def partitioned_internal(site: Site, request: Request) -> Response:
+    """The ledgers and cursors of each partition."""
+    topic, parts = await _partitioned(site, request)
+    metadata, ask = flag_of(request, "metadata"), site.owners.ask
+    found = {str(part): await ask(operations.internal, part, metadata) for part in parts}
+    used = {name: one for name, one in found.items() if one is not None}
+    return json_response({"metadata": await _metadata(site, topic), "partitions": used})
+
+
+async def info(site: Site, request: Request) -> Response:
+    """The stored record of a topic, or of each partition of it."""
+    directory, topic = serving(site), await _persistent(site, request)
+    parts, ask = await directory.parts(topic), site.owners.ask
+    if parts == [topic]:
+        return json_response(await ask(operations.info, topic))
+    found = {str(part): await ask(operations.info, part) for part in parts}
+    return json_response({"version": 0, "partitions": found})
+
+
+# Which topic a request means ---------------------------------------------------------------
+
+
+async def _single(site: Site, request: Request, instead: str) -> TopicName:
+    """A topic that is not partitioned; 404 for any other, as from the original."""
+    directory, topic = serving(site), await existing_topic(serving(site), request)
+    if topic.partition < 0 and await directory.catalogue.partitions(topic):
+        raise Refused(404, f"{topic} is partitioned: ask for its {instead}, or name a partition")
+    return topic
+
+
+async def _partitioned(site: Site, request: Request) -> tuple[TopicName, list[TopicName]]:
+    directory = serving(site)
+    await existing_namespace(directory, request)
+    topic = topic_of(request)
+    if topic.partition >= 0 or not await directory.catalogue.partitions(topic):
+        raise Refused(
+            404, f"there is no partitioned topic {topic}: check the name, or ask for stats"
+        )
+    return topic, await directory.parts(topic)
+
+
+async def _persistent(site: Site, request: Request) -> TopicName:
+    topic = topic_of(request)
+    if not topic.is_persistent:
+        raise Refused(405, f"{topic} is not persistent: it stores no messages")
+    return await existing_topic(serving(site), request)
+
+
+async def _metadata(site: Site, topic: TopicName) -> dict[str, Any]:
+    found = await serving(site).catalogue.partitioned(topic)
+    if found is None:
+        raise no_topic(topic)
+    properties = {"properties": found.properties} if found.properties else {}
+    return {"partitions": found.partitions, "deleted": False, **properties}
+
+
+def _is_on(request: Request, name: str) -> bool:
+    """Whether a parameter of the query is not `false`."""
+    return request.query.get(name, "true").lower() != "false"
+
+
+# Subscriptions ------------------------------------------------------------------------------
+
+
+async def why(site: Site, request: Request) -> Response:
+    """Why a subscription delivers nothing; of a partitioned topic, for each partition."""
+    found = await _of_each(site, request, operations.why)
+    return json_response(found)
+
+
+async def key_hash(site: Site, request: Request) -> Response:
+    """The hash of a key, and the consumer that gets its messages."""
+    key = _key(request)
+    return json_response(await _of_each(site, request, operations.key_hash, key))
+
+
+async def draining(site: Site, request: Request) -> Response:
+    """The draining hashes of a Key_Shared subscription, with the messages that hold them."""
+    topic = await _persistent(site, request)
+    if topic.partition < 0 and await serving(site).catalogue.partitions(topic):
+        raise Refused(405, f"{topic} is partitioned: ask for draining hashes of each partition")
+    name = subscription_name(request)
+    return json_response(await site.owners.ask(operations.draining, topic, name))
+
+
+async def _of_each(site: Site, request: Request, operation: Any, *args: object) -> dict[str, Any]:
+    """What the operation finds; of a partitioned topic for each partition with the subscription."""
+    directory, topic = serving(site), await _persistent(site, request)
+    parts, name = await directory.parts(topic), subscription_name(request)
+    found = {str(part): await site.owners.ask(operation, part, name, *args) for part in parts}
+    present = {part: one for part, one in found.items() if one is not None}
+    if not present:
+        raise no_subscription(name, topic)
+    return {"partitions": present} if parts != [topic] else present[str(topic)]
+
+
+def _key(request: Request) -> bytes:
+    if "keyBase64" in request.query:
+        try:
+            key = base64.b64decode(request.query["keyBase64"], validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise Refused(
+                412, f"keyBase64 is {request.query['keyBase64'][:100]!r}: expected Base64"
+            ) from error
+    elif "key" in request.query:
+        key = request.query["key"].encode()
+    else:
+        raise Refused(412, "key is missing: expected it in the query, or its bytes as keyBase64")
+    if len(key) > MAX_KEY_BYTES:
+        raise Refused(412, f"the key has {len(key)} bytes: expected at most {MAX_KEY_BYTES}")
+    return key
+
+
+SWITCHES = (
+    AUTHORITATIVE,
+    Query("getPreciseBacklog", "without effect: backlogs are always precise", "boolean"),
+    Query("subscriptionBacklogSize", "bytes of each backlog; true by default", "boolean"),
+    Query("getEarliestTimeInBacklog", "when the oldest message was published", "boolean"),
+    Query("excludePublishers", "leave out the producers", "boolean"),
+    Query("excludeConsumers", "leave out the consumers", "boolean"),
+)
+PER_PARTITION = Query("perPartition", "show each partition, too; true by default", "boolean")
+METADATA = Query("metadata", "show what is stored of each ledger", "boolean")
+KEY = (Query("key", "the key"), Query("keyBase64", "the bytes of the key, instead of `key`"))
+
+
+def routes() -> Iterator[Route[Handler]]:
+    """The routes that this module answers."""
+    topic, readers = f"/admin/v2/{TOPIC}", PRODUCE_OR_CONSUME
+    yield Route("GET", f"{topic}/stats", readers, OWNER, stats, query=SWITCHES)
+    yield Route(
+        "GET", f"{topic}/partitioned-stats", readers, OWNER, partitioned_stats,
+        query=(*SWITCHES, PER_PARTITION),
+    )  # fmt: skip
+    internals = (AUTHORITATIVE, METADATA)
+    yield Route("GET", f"{topic}/internalStats", readers, OWNER, internal, query=internals)
+    yield Route(
+        "GET", f"{topic}/partitioned-internalStats", readers, OWNER, partitioned_internal,
+        query=internals,
+    )  # fmt: skip
+    yield Route("GET", f"{topic}/internal-info", readers, OWNER, info, query=(AUTHORITATIVE,))
+    yield Route("GET", f"{SUBSCRIPTION}/whyNotDelivering", CONSUME, OWNER, why)
+    yield Route("GET", f"{SUBSCRIPTION}/drainingHashes", CONSUME, OWNER, draining)
+    yield Route("GET", f"{SUBSCRIPTION}/keyHash", CONSUME, OWNER, key_hash, query=KEY)

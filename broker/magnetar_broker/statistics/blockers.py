@@ -1,0 +1,200 @@
+"""Why a subscription delivers nothing at the moment, since when, and what to do about it."""
+
+from typing import Final, NamedTuple
+
+from magnetar_broker.dispatch.base import Blocker
+from magnetar_broker.dispatch.consumer import Consumer
+from magnetar_broker.dispatch.key_shared import KeyShared
+from magnetar_broker.dispatch.single_active import SingleActive
+from magnetar_broker.rates.rate_limit import RateLimit
+from magnetar_broker.statistics.key_hashes import queues_of
+from magnetar_broker.statistics.shapes import Json, address
+from magnetar_broker.statistics.subscriptions import type_name
+from magnetar_broker.subscribing.subscription import Subscription
+from magnetar_broker.topic.topic import Topic
+
+MAX_CONSUMERS = 100
+"""Consumers that are listed."""
+
+
+class Reason(NamedTuple):
+    """What a blocker means, and what helps."""
+
+    why: str
+    what_to_do: str
+
+
+NOTHING = "nothing: this is not a fault"
+REASONS: Final = {
+    Blocker.CAUGHT_UP: Reason("every message has been delivered", NOTHING),
+    Blocker.NO_CONSUMER: Reason(
+        "no consumer is connected", "start a consumer of this subscription, or delete it"
+    ),
+    Blocker.NO_PERMITS: Reason(
+        "no consumer that may receive has asked for more messages",
+        "look at the application: it does not call receive, or the queue of its client is full",
+    ),
+    Blocker.SLOW_CONNECTION: Reason(
+        "the consumers ask for messages and do not read from their connections",
+        "look at the client process and the network",
+    ),
+    Blocker.UNACKED_CONSUMER: Reason(
+        "every consumer has reached its limit of unacknowledged messages",
+        "acknowledge messages, or raise maxUnackedMessagesPerConsumer",
+    ),
+    Blocker.UNACKED_SUBSCRIPTION: Reason(
+        "the subscription has reached its limit of unacknowledged messages",
+        "acknowledge messages, or raise maxUnackedMessagesPerSubscription",
+    ),
+    Blocker.UNACKED_BROKER: Reason(
+        "the broker has reached its limit of unacknowledged messages, and this subscription has "
+        "more than its share",
+        "acknowledge messages, or raise maxUnackedMessagesPerBroker",
+    ),
+    Blocker.DRAINING_KEY: Reason(
+        "the next keys have moved to another consumer, and the former one has unacknowledged "
+        "messages of them",
+        "acknowledge there, or close that consumer; GET drainingHashes lists the messages",
+    ),
+    Blocker.LOOK_AHEAD: Reason(
+        "the limit of entries that wait for consumers without permits is reached",
+        "look at the consumers without permits, or raise "
+        "keySharedLookAheadMsgInReplayThresholdPerSubscription",
+    ),
+    Blocker.NO_OWNER: Reason(
+        "no consumer has chosen the hash ranges of the next keys",
+        "subscribe a STICKY consumer with these ranges",
+    ),
+    Blocker.CHUNK: Reason(
+        "the next chunks are for a consumer without permits, which has the beginning of their "
+        "messages",
+        "look at that consumer",
+    ),
+    Blocker.RATE: Reason(
+        "a dispatch rate is used up for the moment",
+        "wait, or raise the dispatch rate of the scope that is named",
+    ),
+    Blocker.DELAY: Reason(
+        "all messages that are left are delayed", "wait until the next one is due"
+    ),
+    Blocker.SWITCHING: Reason(
+        "a new consumer is about to become active",
+        "wait for activeConsumerFailoverDelayTimeMillis",
+    ),
+    Blocker.READING: Reason(
+        "the next entries are being read", "if it lasts, look at the disk and its load"
+    ),
+    Blocker.DAMAGE: Reason(
+        "the next entries cannot be read",
+        "run magnetar verify, then reset the subscription behind them",
+    ),
+}
+
+
+async def why_not_delivering(topic: Topic, one: Subscription, stalled_seconds: int | None) -> Json:
+    """The reason, the times from which it may have held, and the figures behind it.
+
+    Raises `StorageError` if the backlog cannot be counted.
+    """
+    backlog = await one.backlog()
+    blocker = one.dispatcher.blocker()
+    reason = REASONS[blocker]
+    consumers = list(one.consumers)
+    found: Json = {
+        "topic": str(topic.name),
+        "subscription": one.name,
+        "type": type_name(one),
+        "blocker": str(blocker),
+        "why": reason.why,
+        "whatToDo": reason.what_to_do,
+        "sinceTimestamp": _since(topic, one, blocker),
+        "lastConsumedTimestamp": max(one.sent_ms, *(each.sent_ms for each in consumers), 0),
+        "lastAckedTimestamp": one.acked_ms,
+        "lastConsumedFlowTimestamp": one.flow_ms,
+        "lastPublishTimeStamp": topic.appender.last_ms,
+        "msgBacklog": backlog.messages,
+        "backlogEntries": backlog.entries,
+        "msgDelayed": backlog.delayed,
+        "msgInReplay": one.dispatcher.in_replay,
+        "unackedMessages": one.dispatcher.unacked,
+        "limits": _limits(topic, one),
+        "consumerCount": len(consumers),
+        "consumers": [_consumer(each) for each in consumers[:MAX_CONSUMERS]],
+    }
+    if stalled_seconds is not None:
+        found["stalledSeconds"] = stalled_seconds
+    return found | _details(topic, one, blocker)
+
+
+def _since(topic: Topic, one: Subscription, blocker: Blocker) -> int:
+    """From when the reason has held at most: the last event that could have changed it."""
+    if blocker is Blocker.NO_CONSUMER:
+        return one.left_ms
+    consumers = list(one.consumers)
+    times = [one.sent_ms, *(each.sent_ms for each in consumers)]
+    if blocker is not Blocker.CAUGHT_UP:
+        times += (max(each.connected_ms for each in consumers),) if consumers else ()
+    if blocker in (Blocker.DELAY, Blocker.RATE, Blocker.READING):
+        times.append(topic.appender.last_ms)
+    return max(times)
+
+
+def _limits(topic: Topic, one: Subscription) -> Json:
+    limits = topic.limits
+    found: Json = {}
+    if not one.dispatcher.exclusive_acks and one.durable:
+        found = {
+            "maxUnackedMessagesPerConsumer": limits.max_unacked_per_consumer,
+            "maxUnackedMessagesPerSubscription": limits.max_unacked_per_subscription,
+            "maxUnackedMessagesPerBroker": topic.shared_limits.unacked.limit,
+        }
+    if isinstance(one.dispatcher, KeyShared):
+        found |= {
+            "keySharedLookAheadMsgInReplayThresholdPerConsumer": (
+                limits.key_shared_look_ahead_per_consumer
+            ),
+            "keySharedLookAheadMsgInReplayThresholdPerSubscription": (
+                limits.key_shared_look_ahead_per_subscription
+            ),
+        }
+    return found
+
+
+def _consumer(one: Consumer) -> Json:
+    return {
+        "consumerName": one.name,
+        "consumerId": one.id,
+        "address": address(one.connection.address),
+        "availablePermits": one.permits,
+        "unackedMessages": one.unacked,
+        "blockedConsumerOnUnackedMsgs": one.blocked,
+        "readsFromConnection": one.connection.has_room(),
+        "lastAckedTimestamp": one.acked_ms,
+        "lastConsumedTimestamp": one.sent_ms,
+        "lastConsumedFlowTimestamp": one.flow_ms,
+    }
+
+
+def _details(topic: Topic, one: Subscription, blocker: Blocker) -> Json:
+    """What only some reasons have."""
+    found: Json = {}
+    dispatcher, queues = one.dispatcher, queues_of(one)
+    if isinstance(dispatcher, SingleActive) and dispatcher.active is not None:
+        found["activeConsumerName"] = dispatcher.active.name
+    if blocker is Blocker.DELAY and topic.delays.next_due_ms is not None:
+        found["nextDueTimestamp"] = topic.delays.next_due_ms
+    if blocker is Blocker.RATE:
+        found["dispatchRates"] = [_rate(limit) for limit in one.rate_limits if limit.wait_ms]
+    if queues is not None:
+        found["drainingHashesCount"] = len(queues.draining)
+    return found
+
+
+def _rate(limit: RateLimit) -> Json:
+    return {
+        "scope": limit.scope,
+        "dispatchThrottlingRateInMsg": limit.rate.messages,
+        "dispatchThrottlingRateInByte": limit.rate.bytes,
+        "ratePeriodInSecond": limit.rate.period_seconds,
+        "waitMillis": limit.wait_ms,
+    }
