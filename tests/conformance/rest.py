@@ -75,3 +75,28 @@ def _in_roles(key: str, value: Any, roles: Roles) -> Any:
     if key in LEDGERS and value not in NO_LEDGERS:
         return roles.ledger(value)
     return "<time>" if key in TIMES else value
+
+
+# Large answers: what they consist of ----------------------------------------------------------
+
+
+def kinds(value: Any, roles: Roles) -> Any:
+    """JSON with the kind of every value in its place; of a list only that of its first element."""
+    if isinstance(value, dict):
+        return {roles.plain(name): kinds(part, roles) for name, part in value.items()}
+    if isinstance(value, list):
+        return [kinds(part, roles) for part in value[:1]]
+    if isinstance(value, bool):
+        return "flag"
+    return "number" if isinstance(value, int | float) else "text"
+
+
+def field_of(value: Any, path: str) -> Any:
+    """A part of JSON by names, and numbers of elements, with slashes between; None if it is not
+    there."""
+    for name in path.split("/"):
+        if isinstance(value, list):
+            value = value[int(name)] if int(name) < len(value) else None
+        else:
+            value = value.get(name) if isinstance(value, dict) else None
+    return value

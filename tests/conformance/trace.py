@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from conformance.rest import ask, described, shown
+from conformance.rest import ask, described, field_of, kinds, shown
 from conformance.transcript import Roles
 from magnetar_broker.config.domains import MAX_WORKERS
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -358,6 +358,22 @@ class Trace:
         if method != "GET":  # the original does some of it after it has answered
             self.read_for(self.target.settle_seconds)
         return answer.value
+
+    def asks_kinds(self, path: str) -> None:
+        """GET a large answer of the admin API; its keys are recorded, with the kinds of values."""
+        self.lines.append(f"rest > GET {self.roles.plain(path)}, its kinds")
+        answer = ask(self.target.http_port, "GET", f"/admin/v2/{path}", b"")
+        text = json.dumps(kinds(answer.value, self.roles), sort_keys=True, indent=1)
+        self.lines += f"rest < {answer.status} {text}".splitlines()
+
+    def asks_fields(self, path: str, *fields: str) -> None:
+        """GET a large answer of the admin API; only these fields are recorded."""
+        self.lines.append(f"rest > GET {self.roles.plain(path)}, some fields")
+        answer = ask(self.target.http_port, "GET", f"/admin/v2/{path}", b"")
+        self.lines.append(f"rest < {answer.status}")
+        for field in fields:
+            value = shown(field_of(answer.value, field), self.roles)
+            self.lines.append(f"  {self.roles.plain(field)}: {value}")
 
     def read(self) -> None:
         """Let every connection take what has come; wait until something does."""
