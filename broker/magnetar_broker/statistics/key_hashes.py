@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.dispatch.key_queues import KeyQueues
-from magnetar_broker.dispatch.key_selection import LAST_SLOT, ChosenRanges, SlotOwners
+from magnetar_broker.dispatch.key_selection import LAST_SLOT, C, ChosenRanges, SlotOwners
 from magnetar_broker.dispatch.key_shared import KeyShared
 from magnetar_broker.statistics.shapes import Json, address, position
 from magnetar_broker.subscribing.subscription import Subscription
@@ -15,12 +15,12 @@ MAX_IDS = 100
 """Messages that are listed of one draining hash."""
 
 
-def hash_ranges(slots: SlotOwners[Consumer]) -> dict[Consumer, list[list[int]]]:
+def hash_ranges(slots: SlotOwners[C]) -> dict[C, list[list[int]]]:
     """The hashes of each consumer as ranges (first, last), ascending."""
-    found: dict[Consumer, list[list[int]]] = {}
+    found: dict[C, list[list[int]]] = {}
     # 0 is no hash of a key; only who chooses ranges may name it.
     first = 0 if isinstance(slots, ChosenRanges) else 1
-    before: Consumer | None = None
+    before: C | None = None
     for end, owner in zip(slots.ends, slots.owners, strict=True):
         last = min(end, LAST_SLOT)
         if owner is not None and first <= last:

@@ -140,7 +140,9 @@ def _common(one: AnySubscription, backlog: Backlog, wanted: Wanted) -> Json:
 
 
 def type_name(one: AnySubscription) -> str:
-    """The type that its consumers have, or had last."""
+    """The type that its consumers have, or had last; `None` without any since it was loaded."""
+    if isinstance(one, Subscription) and not one.joined:
+        return "None"
     return pb.CommandSubscribe.SubType.Name(pb.CommandSubscribe.SubType.ValueType(one.type))
 
 

@@ -67,7 +67,7 @@ def of_a_topic_with_a_backlog(t: Trace) -> None:
     a = t.publisher(1)
     a.subscribes()
     t.asks_kinds(f"{t.path}/stats?getEarliestTimeInBacklog=true")
-    t.asks_fields(f"{t.path}/stats", "oldestBacklogMessageAgeSeconds")
+    t.asks_fields(f"{t.path}/stats", "oldestBacklogMessageSubscriptionName")
 
 
 def of_a_topic_that_is_not_used(t: Trace) -> None:
@@ -98,6 +98,16 @@ def of_a_partitioned_topic(t: Trace) -> None:
         a.subscribes(SHARED, partition + 1, topic=topic, consumer_name="you")
     t.asks_kinds(f"{t.path}/partitioned-stats")
     t.asks_kinds(f"{t.path}/partitioned-stats?perPartition=false")
+
+
+def of_what_partitions_store(t: Trace) -> None:
+    t.has_partitions(2)
+    a = t.connects()
+    for partition in range(2):
+        topic = f"{t.topic}-partition-{partition}"
+        a.produces(topic, partition + 1)
+        a.publishes(producer_id=partition + 1)
+        a.subscribes(SHARED, partition + 1, topic=topic)
     t.asks_kinds(f"{t.path}/partitioned-internalStats")
     t.asks_kinds(f"{t.path}/internal-info")
 
@@ -140,6 +150,7 @@ def after_a_batch(t: Trace) -> None:
 
 def of_types(t: Trace) -> None:
     t.rest("PUT", f"{t.path}/subscription/sub", "latest")
+    t.asks_fields(f"{t.path}/stats", TYPE)
     a = t.connects()
     for sub_type in (KEY_SHARED, FAILOVER):
         a.subscribes(sub_type)

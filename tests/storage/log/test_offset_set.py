@@ -173,3 +173,10 @@ def test_sets_that_alternate_are_looked_through_chunk_by_chunk() -> None:
         odd.add_bits(chunk * SIZE, bits << 1 & FULL)
     assert source["next_in_neither"](even, odd, 0) == chunks * SIZE
     assert even.asked <= 2 * chunks + 1
+
+
+@settings(max_examples=examples(500), deadline=None)
+@given(steps)
+def test_ranges_are_counted_without_iterating(steps: Steps) -> None:
+    offsets, _ = apply(steps)
+    assert offsets.runs() == len(list(offsets))

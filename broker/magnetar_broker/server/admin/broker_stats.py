@@ -42,20 +42,19 @@ async def topics(site: Site, request: Request) -> Response:
     """Figures of all topics that are loaded, by namespace, bundle and domain."""
     directory, namespace = serving(site), _namespace(request)
     of_processes = await site.owners.ask_all(operations.loaded_names, namespace)
-    count = sum(map(len, of_processes))
-    if count > MAX_TOPICS:
+    names = sorted(name for each in of_processes for name in each)
+    if len(names) > MAX_TOPICS:
         raise Refused(
             412,
-            f"{count} topics are loaded, and this shows at most {MAX_TOPICS}: name a namespace, "
-            "?namespace=tenant/namespace, or ask for the stats of single topics",
+            f"{len(names)} topics are loaded, and this shows at most {MAX_TOPICS}: name a "
+            "namespace, ?namespace=tenant/namespace, or ask for the stats of single topics",
         )
     found: dict[str, Any] = {}
     bundles: dict[str, Bundles] = {}
-    for names in of_processes:
-        for start in range(0, len(names), TOGETHER):
-            some = names[start : start + TOGETHER]
-            first = TopicName.parse(some[0])
-            for text, figures in await site.owners.ask(operations.brief, first, some[1:]):
+    for start in range(0, len(names), TOGETHER):
+        some = names[start : start + TOGETHER]
+        for answer in await site.owners.ask_all(operations.brief, some):
+            for text, figures in answer:
                 topic = TopicName.parse(text)
                 owner = topic.namespace_name
                 if owner not in bundles:

@@ -22,7 +22,6 @@ from magnetar_broker.server.admin.site import (
     topic_of,
 )
 from magnetar_broker.server.http.contract import (
-    AUTHORITATIVE,
     CONSUME,
     OWNER,
     PRODUCE_OR_CONSUME,
@@ -47,7 +46,11 @@ async def partitioned_stats(site: Site, request: Request) -> Response:
     """The statistics of a partitioned topic, added up, and with `perPartition` each partition's."""
     topic, parts = await _partitioned(site, request)
     found = await _stats_of(site, request, parts)
-    each = dict(zip(map(str, parts), found, strict=True)) if _is_on(request, "perPartition") else {}
+    each = (
+        dict(zip(map(str, parts), found, strict=True))
+        if _is_on(request.query.get("perPartition"))
+        else {}
+    )
     return json_response(
         joined_stats(found) | {"metadata": await _metadata(site, topic), "partitions": each}
     )
@@ -55,7 +58,7 @@ async def partitioned_stats(site: Site, request: Request) -> Response:
 
 async def _stats_of(site: Site, request: Request, topics: list[TopicName]) -> list[dict[str, Any]]:
     wanted = (
-        _is_on(request, "subscriptionBacklogSize"),
+        _is_on(request.query.get("subscriptionBacklogSize")),
         flag_of(request, "getEarliestTimeInBacklog"),
         not flag_of(request, "excludePublishers"),
         not flag_of(request, "excludeConsumers"),
@@ -141,9 +144,9 @@ async def _metadata(site: Site, topic: TopicName) -> dict[str, Any]:
     return {"partitions": found.partitions, "deleted": False, **properties}
 
 
-def _is_on(request: Request, name: str) -> bool:
+def _is_on(value: str | None) -> bool:
     """Whether a parameter of the query is not `false`."""
-    return request.query.get(name, "true").lower() != "false"
+    return value is None or value.lower() != "false"
 
 
 # Subscriptions ------------------------------------------------------------------------------
@@ -199,8 +202,6 @@ def _key(request: Request) -> bytes:
 
 
 SWITCHES = (
-    AUTHORITATIVE,
-    Query("getPreciseBacklog", "without effect: backlogs are always precise", "boolean"),
     Query("subscriptionBacklogSize", "bytes of each backlog; true by default", "boolean"),
     Query("getEarliestTimeInBacklog", "when the oldest message was published", "boolean"),
     Query("excludePublishers", "leave out the producers", "boolean"),
@@ -219,13 +220,12 @@ def routes() -> Iterator[Route[Handler]]:
         "GET", f"{topic}/partitioned-stats", readers, OWNER, partitioned_stats,
         query=(*SWITCHES, PER_PARTITION),
     )  # fmt: skip
-    internals = (AUTHORITATIVE, METADATA)
-    yield Route("GET", f"{topic}/internalStats", readers, OWNER, internal, query=internals)
+    yield Route("GET", f"{topic}/internalStats", readers, OWNER, internal, query=(METADATA,))
     yield Route(
         "GET", f"{topic}/partitioned-internalStats", readers, OWNER, partitioned_internal,
-        query=internals,
+        query=(METADATA,),
     )  # fmt: skip
-    yield Route("GET", f"{topic}/internal-info", readers, OWNER, info, query=(AUTHORITATIVE,))
+    yield Route("GET", f"{topic}/internal-info", readers, OWNER, info)
     yield Route("GET", f"{SUBSCRIPTION}/whyNotDelivering", CONSUME, OWNER, why)
     yield Route("GET", f"{SUBSCRIPTION}/drainingHashes", CONSUME, OWNER, draining)
     yield Route("GET", f"{SUBSCRIPTION}/keyHash", CONSUME, OWNER, key_hash, query=KEY)

@@ -96,10 +96,10 @@ async def loaded_names(broker: Broker, namespace: str) -> list[str]:
     return [str(topic.name) for topic in topics if not topic.name.is_system]
 
 
-async def brief(broker: Broker, name: TopicName, names: list[str]) -> list[tuple[str, Json]]:
-    """Some figures of those topics that this process serves, `name` and `names`."""
+async def brief(broker: Broker, names: list[str]) -> list[tuple[str, Json]]:
+    """Some figures of those of these topics that this process serves."""
     found: list[tuple[str, Json]] = []
-    for number, each in enumerate((str(name), *names), 1):
+    for number, each in enumerate(names, 1):
         topic = broker.topics.get(TopicName.parse(each))
         if topic is not None:
             found.append((each, await brief_stats(topic)))

@@ -52,7 +52,6 @@ OF_TOPIC: Final = _by_name(
     statistics.why,
     statistics.draining,
     statistics.key_hash,
-    statistics.brief,
     subscriptions.names_of,
     subscriptions.consumers_of,
     subscriptions.durable,
@@ -68,4 +67,6 @@ OF_TOPIC: Final = _by_name(
     topics.add_properties,
     topics.remove_property,
 )
-OF_PROCESS: Final = _by_name(messages.check_quotas, statistics.loaded_names, statistics.load)
+OF_PROCESS: Final = _by_name(
+    messages.check_quotas, statistics.loaded_names, statistics.brief, statistics.load
+)

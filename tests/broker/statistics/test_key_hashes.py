@@ -1,0 +1,86 @@
+"""Which consumer has which hashes, and what is said of a blocked subscription."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from fakes.topics import KEY_SHARED, SHARED, TopicWorld, entry
+from magnetar_broker.dispatch.base import Blocker
+from magnetar_broker.dispatch.key_selection import (
+    ChosenRanges,
+    HashRing,
+    KeySharedMeta,
+    RangeHalving,
+    SlotOwners,
+)
+from magnetar_broker.statistics.blockers import REASONS, why_not_delivering
+from magnetar_broker.statistics.key_hashes import hash_ranges
+
+
+@dataclass(eq=False)
+class Member:
+    name: str
+    key_shared: KeySharedMeta = field(default_factory=KeySharedMeta)
+
+
+Slots = Callable[[], SlotOwners[Member]]
+KINDS: list[Slots] = [lambda: HashRing(10), lambda: HashRing(1), RangeHalving]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_ranges_are_those_of_the_owners(kind: Slots) -> None:
+    slots = kind()
+    members = [Member(f"m{number}") for number in range(5)]
+    for member in members:
+        slots.add(member)
+        found = hash_ranges(slots)
+        owned = {s: m for m, ranges in found.items() for a, b in ranges for s in range(a, b + 1)}
+        assert owned == {slot: slots.owner(slot) for slot in range(1, 65536)}
+    slots.remove(members[0])
+    assert members[0] not in hash_ranges(slots)
+
+
+def test_neighbouring_ranges_of_one_consumer_are_one() -> None:
+    ring: SlotOwners[Member] = HashRing(100)
+    alone = Member("alone")
+    ring.add(alone)
+    assert hash_ranges(ring) == {alone: [[1, 65535]]}
+
+
+def test_chosen_ranges_are_shown_as_they_were_chosen() -> None:
+    slots: SlotOwners[Member] = ChosenRanges()
+    low = Member("low", KeySharedMeta(True, False, ((0, 9), (100, 199))))
+    high = Member("high", KeySharedMeta(True, False, ((60000, 65535),)))
+    slots.add(low)
+    slots.add(high)
+    assert hash_ranges(slots) == {low: [[0, 9], [100, 199]], high: [[60000, 65535]]}
+
+
+def test_nobody_has_no_ranges() -> None:
+    assert hash_ranges(RangeHalving()) == {}
+
+
+def test_every_blocker_has_a_reason_and_a_remedy() -> None:
+    assert set(REASONS) == set(Blocker)
+    assert all(reason.why and reason.what_to_do for reason in REASONS.values())
+
+
+@pytest.mark.parametrize("sub_type", [SHARED, KEY_SHARED])
+def test_delayed_messages_name_the_time_of_the_next(sub_type: int) -> None:
+    world = TopicWorld()
+    world.subscribe(sub_type=sub_type, permits=10)
+    later_ms = world.clock.now_ms() + 60_000
+    world.publish(entry(0, deliver_at_ms=later_ms), entry(0, deliver_at_ms=later_ms + 1))
+    found = world.do(why_not_delivering(world.topic, world.subscription(), None))
+    assert (found["blocker"], found["msgDelayed"]) == ("delay", 2)
+    assert later_ms <= found["nextDueTimestamp"] <= later_ms + 1000
+    assert "stalledSeconds" not in found
+
+
+def test_a_stall_says_how_long_it_has_lasted() -> None:
+    world = TopicWorld()
+    world.subscribe(sub_type=SHARED)
+    world.publish(entry(0))
+    found = world.do(why_not_delivering(world.topic, world.subscription(), 7))
+    assert (found["blocker"], found["stalledSeconds"]) == ("no_permits", 7)
