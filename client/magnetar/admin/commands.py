@@ -19,6 +19,7 @@ from magnetar.admin.kinds import PAIRS, Kind, joined
 
 REFUSED: Final = 1
 NO_ANSWER: Final = 3
+INTERRUPTED: Final = 130
 
 GROUPS: Final = {
     "clusters": "Clusters, and their addresses.",
@@ -240,8 +241,11 @@ def _callback(command: Command) -> Callable[..., None]:
         if command.question and not values.pop("force"):
             click.confirm(command.question, abort=True)
         as_json = as_json or session.as_json
-        for line in _lines(command, session, values, as_json):
-            click.echo(line)
+        try:
+            for line in _lines(command, session, values, as_json):
+                click.echo(line)
+        except KeyboardInterrupt:
+            raise SystemExit(INTERRUPTED) from None
 
     return run
 

@@ -40,6 +40,8 @@ class Parameter:
     """As the user would write it."""
     many: bool = False
     query: str = ""
+    sends_false: bool = False
+    """Whether the query has a flag that is not given, as `false`."""
     member: str = ""
     """Of the JSON object that is the body."""
 
@@ -124,8 +126,13 @@ class Command:
         return {
             one.query: query_text(values[one.name])
             for one in self.parameters
-            if one.query and values.get(one.name) not in (None, False)
+            if one.query and self._is_sent(one, values)
         }
+
+    @staticmethod
+    def _is_sent(parameter: Parameter, values: Values) -> bool:
+        value = values.get(parameter.name)
+        return value is not None and (value is not False or parameter.sends_false)
 
     def content(self, values: Values) -> object:
         """The body of the request, None for an empty one."""

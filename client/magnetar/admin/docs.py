@@ -23,7 +23,8 @@ $ magnetar admin topics create-subscription --help
 ```
 
 A topic is `persistent://tenant/namespace/topic`, `tenant/namespace/topic`, or a name by itself,
-which is in `public/default`. `magnetar --help` lists the other commands.
+which is in `public/default`. The commands that publish and receive are in
+[tools.md](tools.md).
 
 ## Where the broker is
 
@@ -57,6 +58,7 @@ if it succeeds. Errors go to standard error.
 | 1 | the broker refused, for the printed reason; or a question was answered with no |
 | 2 | wrong usage; nothing was sent |
 | 3 | the broker could not be reached or did not answer in time; whether it acted is then unknown |
+| 130 | interrupted (Ctrl-C) |
 
 Times are seconds, or have a suffix: `30s`, `100m`, `3h`, `2d`, `5w`, `1y`. Sizes are bytes, or have
 a suffix: `512K`, `10M`, `16G`, `3T`, in powers of 1024. Where the table says otherwise, a number

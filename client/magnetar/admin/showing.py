@@ -1,6 +1,7 @@
 """Answers as text for people: lists, tables, and names with their values."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -8,6 +9,8 @@ Cell = str | int | float | bool | None
 
 GAP: Final = "  "
 UNSET: Final = "not set"
+
+_NUMBER: Final = re.compile(r"-?[0-9][0-9,.]*( [KMGT]?B)?(/s)?")
 
 
 def lines_of(value: Any) -> Iterator[str]:
@@ -65,7 +68,7 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[str
     cells = [[plain(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
     right = [
-        all(row[index][:1].isdigit() or row[index] == "-" for row in cells)
+        all(_NUMBER.fullmatch(row[index]) or row[index] == "-" for row in cells)
         for index in range(len(titles))
     ]
     for row in ([title.upper() for title in titles], *cells):

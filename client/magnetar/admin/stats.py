@@ -35,7 +35,8 @@ def topic_lines(stats: Stats) -> Iterator[str]:
     yield from _section("consumers", CONSUMER, consumers)
     partitions: Mapping[str, Stats] = stats.get("partitions") or {}
     rows = [_partition(name, one) for name, one in partitions.items()]
-    yield from _section("partitions", PARTITION, rows)
+    if rows:
+        yield from _section("partitions", PARTITION, rows)
 
 
 PRODUCER = ("name", "in", "bytes in", "average", "address", "connected since", "client")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from magnetar.admin.declarations import Command, Values, argument, option, whole_body
-from magnetar.admin.groups import policies
+from magnetar.admin.groups import policies, stored_policies
 from magnetar.admin.groups.policies import SWITCH, Policy, limit
 from magnetar.admin.kinds import MINUTES, NAMESPACE, NUMBER, one_of
 
@@ -137,6 +137,7 @@ POLICIES = (
     ),
     policies.PERSISTENCE,
     replace(policies.replication("clusters"), removable=False),
+    *stored_policies.OF_NAMESPACES,
 )
 
 

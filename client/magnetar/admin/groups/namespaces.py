@@ -233,6 +233,14 @@ BUNDLES = (
         fill=_where,
     ),
     Command(
+        "update-migration-state",
+        "Set whether a namespace moves to another cluster, which has no effect here.",
+        "POST",
+        f"{PATH}/migration",
+        (SUBJECT, flag("--migrated", "It does.")),
+        body=whole_body("migrated"),
+    ),
+    Command(
         "get-topic-positions",
         "Show the hashes of the topics of a bundle.",
         "GET",

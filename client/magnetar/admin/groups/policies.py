@@ -53,7 +53,14 @@ class Policy:
     """Where get reads, if not at the segment."""
     chosen_by: tuple[Parameter, ...] = ()
     """What also get or remove needs."""
+    settable: bool = False
+    """Also without parameters."""
+    other_segment: tuple[str, str] | None = None
+    """A parameter, and where its value goes instead."""
+    removed_at: str = ""
+    """Where remove deletes, if not at the segment."""
     get_name: str = ""
+    remove_name: str = ""
 
     def commands(
         self, subject: Parameter, path: str, more: tuple[Parameter, ...]
@@ -70,7 +77,7 @@ class Policy:
                 (subject, *chosen_by, *applied, *more),
                 show=policy_lines,
             )
-        if self.parameters:
+        if self.parameters or self.settable:
             yield Command(
                 f"set-{self.name}",
                 f"Set {self.what}.",
@@ -78,13 +85,15 @@ class Policy:
                 f"{path}/{self.segment}",
                 (subject, *self.chosen_by, *self.parameters, *more),
                 body=self.body,
+                other_path=self.other_segment
+                and (self.other_segment[0], f"{path}/{self.other_segment[1]}"),
             )
         if self.removable:
             yield Command(
-                f"remove-{self.name}",
+                self.remove_name or f"remove-{self.name}",
                 f"Remove {self.what}; the next level is in effect again.",
                 "DELETE",
-                f"{path}/{self.segment}",
+                f"{path}/{self.removed_at or self.segment}",
                 (subject, *self.chosen_by, *more),
             )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from magnetar.admin.declarations import Command, argument, flag, option
-from magnetar.admin.groups import policies
+from magnetar.admin.groups import policies, stored_policies
 from magnetar.admin.groups.policies import (
     SWITCH,
     Policy,
@@ -84,6 +84,7 @@ POLICIES = (
     policies.SNAPSHOT_INTERVAL,
     policies.PERSISTENCE,
     policies.replication("replication-clusters"),
+    *stored_policies.OF_TOPICS,
 )
 """All but the dispatch rate of subscriptions, which is at one of two paths."""
 

@@ -17,15 +17,13 @@ from magnetar.admin.declarations import (
     option,
     whole_body,
 )
-from magnetar.admin.groups import topic_policies
+from magnetar.admin.groups import messages, subscriptions, topic_policies
+from magnetar.admin.groups.subscriptions import FORCE, PROPERTY
+from magnetar.admin.groups.topic_policies import PATH, SUBJECT
 from magnetar.admin.kinds import (
-    MOMENT,
     NAMESPACE,
     NUMBER,
     PAIRS,
-    POSITION,
-    SECONDS,
-    TOPIC,
     one_of,
     some_of,
 )
@@ -35,21 +33,13 @@ from magnetar.admin.stats import topic_lines
 if TYPE_CHECKING:
     from magnetar.admin.client import AdminClient
 
-PATH = "/admin/v2/{topic}"
-SUBJECT = argument("topic", "Name of the topic.", TOPIC)
 IN_NAMESPACE = argument("namespace", "Name of the namespace, TENANT/NAMESPACE.", NAMESPACE)
 SYSTEM = flag("-ist, --include-system-topic", "Also the broker's own.", query="includeSystemTopic")
-FORCE = flag("-f, --force", "Also while clients are connected.", query="force")
 PARTITIONS = option("-p, --partitions", "Number of partitions.", NUMBER, required=True)
 PROPERTIES = option("-m, --metadata", "Properties: a=1,b=2; repeatable.", PAIRS, many=True)
-PROPERTY = option("-p, --property", "A property, a=1; repeatable.", PAIRS, many=True)
-SUBSCRIPTION = option("-s, --subscription", "Name of the subscription.", required=True)
-OF_SUBSCRIPTION = f"{PATH}/subscription/{{subscription}}"
 WITH_PROPERTIES = "application/vnd.partitioned-topic-metadata+json"
 """The body is an object; without this type Pulsar expects a number."""
 ROLE = option("-r, --role", "Name of the role.", required=True)
-BEHIND = flag("-e, --exclude-reset-position", "Begin behind the message.")
-OLDER = option("-t, --expireTime", "Older than this: 3600 (seconds), 3h.", SECONDS)
 STATS = (
     flag("-gpb, --get-precise-backlog", "Count messages exactly.", query="getPreciseBacklog"),
     flag(
@@ -64,6 +54,9 @@ STATS = (
     ),
     flag("-ep, --exclude-publishers", "Without producers.", query="excludePublishers"),
     flag("-ec, --exclude-consumers", "Without consumers.", query="excludeConsumers"),
+)
+PER_PARTITION = flag(
+    "--per-partition", "Also of each partition.", query="perPartition", sends_false=True
 )
 
 # Lists and their topics -------------------------------------------------------------------
@@ -93,6 +86,13 @@ LIST = Command(
         SYSTEM,
     ),
     run=_list,
+)
+METADATA = Command(
+    "get-partitioned-topic-metadata",
+    "Show how many partitions a topic has; 0 if it is not partitioned.",
+    "GET",
+    f"{PATH}/partitions",
+    (SUBJECT,),
 )
 LISTS = (
     LIST,
@@ -143,13 +143,7 @@ LISTS = (
         f"{PATH}/createMissedPartitions",
         (SUBJECT,),
     ),
-    Command(
-        "get-partitioned-topic-metadata",
-        "Show how many partitions a topic has; 0 if it is not partitioned.",
-        "GET",
-        f"{PATH}/partitions",
-        (SUBJECT,),
-    ),
+    METADATA,
     Command("delete", "Delete a topic.", "DELETE", PATH, (SUBJECT, FORCE)),
     Command(
         "delete-partitioned-topic",
@@ -172,7 +166,7 @@ LISTS = (
 
 def _lookups(admin: "AdminClient", values: Values) -> dict[str, str]:
     """The broker of each partition, or the partitions of each broker."""
-    count = admin.get(f"{LOOKUP_PARTITIONS.url(values)}/partitions")["partitions"]
+    count = admin.get(METADATA.url(values))["partitions"]
     if count == 0:
         raise Contradiction(f"{values['topic']} is not partitioned: use lookup")
     found: dict[str, Any] = {}
@@ -197,7 +191,7 @@ LOOKUP_PARTITIONS = Command(
     "partitioned-lookup",
     "Show which broker serves each partition.",
     "GET",
-    PATH,
+    "/lookup/v2/topic/{topic}",
     (SUBJECT, flag("-s, --sort-by-broker", "The partitions of each broker.")),
     run=_lookups,
 )
@@ -311,7 +305,7 @@ STATE = (
         "Show the same of a partitioned topic.",
         "GET",
         f"{PATH}/partitioned-stats",
-        (SUBJECT, flag("--per-partition", "Also of each partition.", query="perPartition"), *STATS),
+        (SUBJECT, PER_PARTITION, *STATS),
         show=topic_lines,
     ),
     Command(
@@ -383,271 +377,6 @@ STATE = (
     ),
 )
 
-# Messages ---------------------------------------------------------------------------------
-
-
-def _peek(admin: "AdminClient", values: Values) -> Iterator[Any]:
-    """The next messages of a subscription, entry by entry."""
-    from magnetar.admin.client import Refused  # noqa: PLC0415
-    from magnetar.admin.peeking import messages_of  # noqa: PLC0415
-
-    left, position = values["count"], 0
-    while left > 0:
-        position += 1
-        path = PEEK.url(values | {"position": position})
-        try:
-            messages = messages_of(admin.ask("GET", path))
-        except Refused as error:
-            if error.status == 404 and position > 1:
-                return  # behind the last message
-            raise
-        yield from messages[:left]
-        left -= len(messages)
-
-
-def _read(command: Command) -> Command:
-    """A command that answers one entry."""
-
-    def run(admin: "AdminClient", values: Values) -> Any:
-        from magnetar.admin.peeking import messages_of  # noqa: PLC0415
-
-        return iter(messages_of(admin.ask("GET", command.url(values), query=command.query(values))))
-
-    return replace(command, run=run, show=_message)
-
-
-def _message(message: dict[str, Any]) -> Lines:
-    from magnetar.admin.peeking import lines_of_message  # noqa: PLC0415
-
-    return lines_of_message(message)
-
-
-PEEK = Command(
-    "peek-messages",
-    "Show the next messages of a subscription, without delivering them.",
-    "GET",
-    f"{OF_SUBSCRIPTION}/position/{{position}}",
-    (SUBJECT, SUBSCRIPTION, option("-n, --count", "How many.", NUMBER, default="1")),
-    run=_peek,
-    show=_message,
-)
-MESSAGE = option("-m, --messageId", "The message.", POSITION, required=True)
-MESSAGES = (
-    PEEK,
-    _read(
-        Command(
-            "examine-messages",
-            "Show a message by its place from the beginning or end.",
-            "GET",
-            f"{PATH}/examinemessage",
-            (
-                SUBJECT,
-                option(
-                    "-i, --initialPosition",
-                    "From where.",
-                    one_of("latest", "earliest"),
-                    default="latest",
-                    query="initialPosition",
-                ),
-                option(
-                    "-m, --messagePosition",
-                    "The place, 1 is the first.",
-                    NUMBER,
-                    default="1",
-                    query="messagePosition",
-                ),
-            ),
-        )
-    ),
-    _read(
-        Command(
-            "get-message-by-id",
-            "Show a message by its id.",
-            "GET",
-            f"{PATH}/ledger/{{ledgerId}}/entry/{{entryId}}",
-            (
-                SUBJECT,
-                option("-l, --ledgerId", "Its ledger.", NUMBER, required=True),
-                option("-e, --entryId", "Its entry.", NUMBER, required=True),
-            ),
-        )
-    ),
-    Command(
-        "get-message-id",
-        "Show the id of the first message published at or after a time.",
-        "GET",
-        f"{PATH}/messageid/{{datetime}}",
-        (SUBJECT, option("-d, --datetime", "Such as 2026-01-31T16:53:08Z.", MOMENT, required=True)),
-    ),
-    Command(
-        "get-message-id-by-index",
-        "Show the id of the message with an index.",
-        "GET",
-        f"{PATH}/getMessageIdByIndex",
-        (SUBJECT, option("-i, --index", "The index.", NUMBER, required=True, query="index")),
-    ),
-    Command(
-        "last-message-id",
-        "Show the id of the last message.",
-        "GET",
-        f"{PATH}/lastMessageId",
-        (SUBJECT,),
-    ),
-    Command(
-        "get-backlog-size",
-        "Show how many bytes are stored from a message on.",
-        "PUT",
-        f"{PATH}/backlogSize",
-        (SUBJECT, replace(MESSAGE, required=False, default="earliest")),
-        body=whole_body("messageId"),
-    ),
-    Command(
-        "expire-messages-all-subscriptions",
-        "Skip old messages for all subscriptions.",
-        "POST",
-        f"{PATH}/all_subscription/expireMessages/{{expireTime}}",
-        (SUBJECT, replace(OLDER, required=True)),
-    ),
-)
-
-# Subscriptions ----------------------------------------------------------------------------
-
-
-def _start(values: Values) -> object:
-    start = dict(values["messageId"])
-    return {**start, "properties": values["property"]} if values["property"] else start
-
-
-def _reset(admin: "AdminClient", values: Values) -> None:
-    """To a message, or to a time."""
-    path = RESET.url(values)
-    if (values["time"] is None) == (values["messageId"] is None):
-        raise Contradiction("give --time or --messageId, one of them")
-    if values["time"] is not None:
-        admin.post(f"{path}/{round((time.time() - values['time']) * 1000)}")
-    else:
-        body = {**values["messageId"], "excluded": values["exclude_reset_position"]}
-        admin.post(path, body)
-
-
-def _expire(admin: "AdminClient", values: Values) -> None:
-    """By age, or up to a message."""
-    path = EXPIRE.url(values)
-    if (values["expireTime"] is None) == (values["position"] is None):
-        raise Contradiction("give --expireTime or --position, one of them")
-    if values["expireTime"] is not None:
-        admin.post(f"{path}/{values['expireTime']}")
-    else:
-        body = {**values["position"], "excluded": values["exclude_reset_position"]}
-        admin.post(path, body)
-
-
-def _new_properties(values: Values) -> object:
-    if bool(values["property"]) == bool(values["clear"]):
-        raise Contradiction("give --property or --clear, one of them")
-    return values["property"] or {}
-
-
-RESET = Command(
-    "reset-cursor",
-    "Move a subscription to a message, or to a time.",
-    "POST",
-    f"{OF_SUBSCRIPTION}/resetcursor",
-    (
-        SUBJECT,
-        SUBSCRIPTION,
-        option("-t, --time", "So long ago: 60 (seconds), 3h, 2d.", SECONDS),
-        replace(MESSAGE, required=False),
-        BEHIND,
-    ),
-    run=_reset,
-)
-EXPIRE = Command(
-    "expire-messages",
-    "Skip old messages of a subscription.",
-    "POST",
-    f"{OF_SUBSCRIPTION}/expireMessages",
-    (SUBJECT, SUBSCRIPTION, OLDER, option("-p, --position", "Up to this one.", POSITION), BEHIND),
-    run=_expire,
-)
-LIST_SUBSCRIPTIONS = Command(
-    "subscriptions",
-    "List the subscriptions of a topic.",
-    "GET",
-    f"{PATH}/subscriptions",
-    (SUBJECT,),
-)
-CREATE_SUBSCRIPTION = Command(
-    "create-subscription",
-    "Create a subscription.",
-    "PUT",
-    OF_SUBSCRIPTION,
-    (
-        SUBJECT,
-        SUBSCRIPTION,
-        replace(MESSAGE, help="Where it begins.", required=False, default="latest"),
-        flag("-r, --replicated", "In all clusters.", query="replicated"),
-        PROPERTY,
-    ),
-    body=_start,
-)
-UNSUBSCRIBE = Command(
-    "unsubscribe",
-    "Delete a subscription.",
-    "DELETE",
-    OF_SUBSCRIPTION,
-    (SUBJECT, SUBSCRIPTION, FORCE),
-)
-GET_PROPERTIES = Command(
-    "get-subscription-properties",
-    "Show the properties of a subscription.",
-    "GET",
-    f"{OF_SUBSCRIPTION}/properties",
-    (SUBJECT, SUBSCRIPTION),
-)
-UPDATE_PROPERTIES = Command(
-    "update-subscription-properties",
-    "Replace the properties of a subscription.",
-    "PUT",
-    f"{OF_SUBSCRIPTION}/properties",
-    (SUBJECT, SUBSCRIPTION, PROPERTY, flag("-c, --clear", "Remove all.")),
-    body=_new_properties,
-)
-SKIP = Command(
-    "skip",
-    "Skip the next messages of a subscription.",
-    "POST",
-    f"{OF_SUBSCRIPTION}/skip/{{count}}",
-    (SUBJECT, SUBSCRIPTION, option("-n, --count", "How many.", NUMBER, required=True)),
-)
-CLEAR_BACKLOG = Command(
-    "clear-backlog",
-    "Skip all messages of a subscription.",
-    "POST",
-    f"{OF_SUBSCRIPTION}/skip_all",
-    (SUBJECT, SUBSCRIPTION),
-)
-ANALYZE = Command(
-    "analyze-backlog",
-    "Read the backlog of a subscription, and count what is in it.",
-    "POST",
-    f"{OF_SUBSCRIPTION}/analyzeBacklog",
-    (SUBJECT, SUBSCRIPTION, option("-p, --position", "From this message on.", POSITION)),
-    body=whole_body("position"),
-)
-SUBSCRIPTIONS = (
-    LIST_SUBSCRIPTIONS,
-    CREATE_SUBSCRIPTION,
-    UNSUBSCRIBE,
-    GET_PROPERTIES,
-    UPDATE_PROPERTIES,
-    RESET,
-    SKIP,
-    CLEAR_BACKLOG,
-    EXPIRE,
-    ANALYZE,
-)
-
 
 def _former() -> Iterator[Command]:
     """The policies of topics, which are commands of topicPolicies now; hidden, but they work."""
@@ -666,4 +395,4 @@ def _former() -> Iterator[Command]:
             yield replace(command, hidden=True, aliases=aliases)
 
 
-COMMANDS = (*LISTS, *PLACES, *STATE, *MESSAGES, *SUBSCRIPTIONS, *_former())
+COMMANDS = (*LISTS, *PLACES, *STATE, *messages.MESSAGES, *subscriptions.OF_TOPICS, *_former())
