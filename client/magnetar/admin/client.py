@@ -161,6 +161,12 @@ class AdminClient:
         """Go where a redirect leads; its path and query."""
         where = urlsplit(urljoin(self._base, location))
         base = f"{where.scheme}://{where.netloc}"
+        leaves_tls = self._base.startswith("https:") and where.scheme != "https"
+        if leaves_tls or where.scheme not in SCHEMES:
+            raise NoAnswer(
+                f"{self._base} redirects to {base}, which is not followed: others could read the "
+                "request on its way there. Give the broker's own address (--admin-url)"
+            )
         if base != self._base:
             self.close()
             self._connection = self._connect(base)
