@@ -103,8 +103,8 @@ OF_NAMESPACES = {
     "schema-compatibility-strategy": "-c BACKWARD",
 }
 """Flags that differ from those of topics."""
-APART = {"backlog-quota", "backlog-quotas"}
-"""Tried in a test of its own."""
+APART = {"backlog-quota", "backlog-quotas", "entry-filters", "entry-filters-per-topic"}
+"""Tried in tests of their own."""
 
 
 def names_of(commands: Iterator[Command], verb: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Policies that a broker stores and shows, and that have no effect on it."""
+"""Policies that have no effect on this broker: it stores and shows them, or refuses them."""
 
 from dataclasses import replace
 
@@ -85,6 +85,21 @@ PAUSE = Policy(
     "dispatcherPauseOnAckStatePersistent",
     settable=True,
 )
+FILTERS = Policy(
+    "entry-filters",
+    "the filters of entries, which there are none of here",
+    "entryFilters",
+    (option("-efn, --entry-filters-name", "Names of classes.", NAMES, required=True),),
+    lambda values: {"entryFilterNames": ",".join(values["entry_filters_name"])},
+)
+SHADOWS = Policy(
+    "shadow-topics",
+    "the shadows of a topic, which there are none of here",
+    "shadowTopics",
+    (option("-t, --topics", "Names of the topics.", NAMES, required=True),),
+    whole_body("topics"),
+    verb="PUT",
+)
 
 
 def _strategy(values: Values) -> object:
@@ -125,6 +140,7 @@ OF_NAMESPACES = (
         remove_name="clear-offload-deletion-lag",
     ),
     PAUSE,
+    FILTERS,
     Policy(
         "bookie-affinity-group",
         "the groups of bookies",
@@ -163,4 +179,4 @@ OF_NAMESPACES = (
         removable=False,
     ),
 )
-OF_TOPICS = (OFFLOAD, PAUSE)
+OF_TOPICS = (OFFLOAD, PAUSE, replace(FILTERS, name="entry-filters-per-topic"))

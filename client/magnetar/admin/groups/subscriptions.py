@@ -17,6 +17,7 @@ from magnetar.admin.declarations import (
     whole_body,
 )
 from magnetar.admin.groups.messages import MESSAGE, OF_SUBSCRIPTION, OLDER, PEEK, SUBSCRIPTION
+from magnetar.admin.groups.policies import SWITCH, switched
 from magnetar.admin.groups.topic_policies import PATH, SUBJECT
 from magnetar.admin.kinds import NUMBER, PAIRS, POSITION, SECONDS
 
@@ -150,6 +151,7 @@ ANALYZE = Command(
     (SUBJECT, SUBSCRIPTION, option("-p, --position", "From this message on.", POSITION)),
     body=whole_body("position"),
 )
+REPLICATED = f"{OF_SUBSCRIPTION}/replicatedSubscriptionStatus"
 OF_TOPICS = (
     LIST,
     CREATE,
@@ -161,6 +163,21 @@ OF_TOPICS = (
     CLEAR_BACKLOG,
     EXPIRE,
     ANALYZE,
+    Command(
+        "get-replicated-subscription-status",
+        "Show whether a subscription is replicated, of each partition.",
+        "GET",
+        REPLICATED,
+        (SUBJECT, SUBSCRIPTION),
+    ),
+    Command(
+        "set-replicated-subscription-status",
+        "Set whether a subscription is replicated.",
+        "POST",
+        REPLICATED,
+        (SUBJECT, SUBSCRIPTION, *SWITCH),
+        body=switched,
+    ),
 )
 """As commands of topics, where pulsar-admin has them."""
 

@@ -17,7 +17,7 @@ from magnetar.admin.declarations import (
     option,
     whole_body,
 )
-from magnetar.admin.groups import messages, subscriptions, topic_policies
+from magnetar.admin.groups import messages, stored_policies, subscriptions, topic_policies
 from magnetar.admin.groups.subscriptions import FORCE, PROPERTY
 from magnetar.admin.groups.topic_policies import PATH, SUBJECT
 from magnetar.admin.kinds import (
@@ -368,6 +368,14 @@ STATE = (
         f"{PATH}/trim",
         (SUBJECT,),
     ),
+    Command(
+        "offload-status",
+        "Show whether data were offloaded, which never happens here.",
+        "GET",
+        f"{PATH}/offload",
+        (SUBJECT,),
+    ),
+    *stored_policies.SHADOWS.commands(SUBJECT, PATH, ()),
     Command(
         "explain-retention",
         "Show when messages are deleted, and which policy decides it.",
