@@ -1,0 +1,1 @@
+"""What `magnetar doctor` checks: one module for each subject."""

@@ -1,0 +1,45 @@
+"""All checks of `magnetar doctor`, in order."""
+
+from collections.abc import Iterator, Mapping
+
+from magnetar_broker.commands.checks import (
+    clock,
+    configuration,
+    data,
+    disk,
+    limits,
+    ports,
+    running,
+)
+from magnetar_broker.commands.checks.finding import Finding
+
+
+def examine(
+    conf: str | None,
+    environ: Mapping[str, str],
+    overrides: Mapping[str, str],
+    admin_url: str | None,
+    verifies: bool,
+) -> list[Finding]:
+    """The findings of all checks, in order; `verifies`: check all data, however much it is."""
+    return list(_examine(conf, environ, overrides, admin_url, verifies))
+
+
+def _examine(
+    conf: str | None,
+    environ: Mapping[str, str],
+    overrides: Mapping[str, str],
+    admin_url: str | None,
+    verifies: bool,
+) -> Iterator[Finding]:
+    found, settings = configuration.check(conf, environ, overrides)
+    yield from found
+    if settings is None:
+        return
+    holder = data.holder_of(settings.data_dir)
+    yield from ports.check(settings, holder)
+    yield from limits.check()
+    yield from clock.check(settings.data_dir)
+    yield from disk.check(settings)
+    yield from data.check(settings.data_dir, holder, verifies)
+    yield from running.check(settings, holder, admin_url)

@@ -1,0 +1,66 @@
+"""The data directory: whether a broker would start on it, and whether anything is damaged."""
+
+from collections.abc import Iterator
+
+from magnetar_broker.commands.checks.finding import Finding
+from magnetar_broker.verify import check as verify
+from magnetar_storage.errors import DataDirLocked, StorageError
+from magnetar_storage.local import layout
+from magnetar_storage.verify.verify import size_of
+from magnetar_storage.world.disk import ReadOnlyDisk
+from magnetar_storage.world.whole_files import read_file
+
+SUBJECT = "data"
+QUICK_BYTES = 512 << 20
+"""More than that is read only if it is asked for."""
+
+
+def holder_of(data_dir: str) -> int | None:
+    """The process that uses a data directory; None if none does, 0 if it is not known which."""
+    try:
+        disk = ReadOnlyDisk(data_dir)
+        disk.lock(layout.LOCK_FILE).close()
+    except DataDirLocked:
+        text = read_file(disk, layout.LOCK_FILE).strip()
+        return int(text) if text.isdigit() else 0
+    except (StorageError, OSError):
+        pass
+    return None
+
+
+def check(data_dir: str, holder: int | None, verifies: bool) -> Iterator[Finding]:
+    """`holder` is the process that uses the directory; then it is not checked."""
+    try:
+        disk = ReadOnlyDisk(data_dir)
+    except StorageError:
+        return  # it does not exist, which another check reports
+    if not disk.list(""):
+        return
+    if holder is not None:
+        yield Finding(
+            "note", SUBJECT, f"in use by process {holder or 'unknown'}: not checked",
+            "to check it, stop the broker, or verify a snapshot (magnetar snapshot --verify)",
+        )  # fmt: skip
+        return
+    try:
+        version = layout.format_of(disk)
+        size = size_of(disk)
+        if size > QUICK_BYTES and not verifies:
+            yield Finding(
+                "note", SUBJECT, f"format {version}, {size / 1e9:.1f} GB: not read",
+                f"magnetar doctor --verify, or magnetar verify {data_dir}",
+            )  # fmt: skip
+            return
+        report = verify(data_dir, with_progress=True)
+    except (StorageError, OSError) as error:
+        yield Finding("error", SUBJECT, str(error), "docs/durability.md says what can be done")
+        return
+    damaged = [problem for problem in report.problems if problem.damage]
+    text = f"{report.topics} topics, {report.entries} entries, {report.bytes / 1e6:.1f} MB"
+    if damaged:
+        yield Finding(
+            "error", SUBJECT, f"{len(damaged)} damaged: {damaged[0].file}: {damaged[0].text}",
+            f"magnetar verify {data_dir} lists everything; restore a snapshot or a copy",
+        )  # fmt: skip
+    else:
+        yield Finding("ok", SUBJECT, f"format {version}, {text}: no damage")

@@ -1,0 +1,16 @@
+"""What a check has found."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Level = Literal["ok", "note", "warning", "error"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One result of a check; anything but ok has a remedy, unless there is nothing to do."""
+
+    level: Level
+    subject: str
+    text: str
+    remedy: str = ""

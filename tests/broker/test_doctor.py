@@ -1,0 +1,186 @@
+"""`magnetar doctor`: each thing that is wrong is found, named, and has a remedy."""
+
+import json
+import os
+import resource
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from magnetar_broker.commands.checks.disk import kind_of
+from official import connect
+from running_broker import RunningBroker
+
+pytestmark = pytest.mark.daemon
+COMMAND = str(Path(sys.executable).with_name("magnetar"))
+MOUNTS = """\
+/dev/vda1 / ext4 rw 0 0
+server:/share /mnt/with\\040blank nfs4 rw 0 0
+tmpfs /mnt tmpfs rw 0 0
+"""
+
+
+def doctor(
+    *arguments: str, prepare: Callable[[], None] | None = None
+) -> tuple[int, list[dict[str, Any]]]:
+    result = subprocess.run(
+        [COMMAND, "doctor", "--json", *arguments],
+        capture_output=True, text=True, timeout=120, check=False, preexec_fn=prepare,
+    )  # fmt: skip
+    assert result.stdout, result.stderr
+    answer = json.loads(result.stdout)
+    assert answer["ok"] == (result.returncode == 0) or "--strict" in arguments
+    for finding in answer["findings"]:
+        assert finding["remedy"] or finding["level"] in ("ok", "note"), finding
+    return result.returncode, answer["findings"]
+
+
+def configured(tmp_path: Path, *lines: str, port: int = 0) -> str:
+    path = tmp_path / "broker.conf"
+    own = [f"brokerServicePort={port}", "webServicePort=0"]
+    path.write_text("\n".join([*own, f"magnetarDataDirectory={tmp_path / 'data'}", *lines]))
+    return str(path)
+
+
+def texts(findings: list[dict[str, Any]], *levels: str) -> str:
+    return "\n".join(
+        f"{one['subject']}: {one['text']}" for one in findings if one["level"] in levels
+    )
+
+
+def test_nothing_is_wrong_with_a_new_directory(tmp_path: Path) -> None:
+    code, found = doctor("--conf", configured(tmp_path))
+    assert code == 0
+    assert not texts(found, "error")
+    subjects = {one["subject"] for one in found}
+    assert {"configuration", "brokerServicePort=0", "clock", "disk", "open files"} <= subjects
+    assert not (tmp_path / "data").exists(), "nothing is created"
+
+
+def test_configuration(tmp_path: Path) -> None:
+    unknown = configured(tmp_path, "brokerServicePorts=1", "magnetarDurability=relaxed")
+    code, found = doctor("--conf", unknown)
+    assert code == 0
+    warnings = texts(found, "warning")
+    assert "did you mean brokerServicePort?" in warnings
+    assert "magnetarDurability: relaxed" in warnings
+    assert doctor("--conf", unknown, "--strict")[0] == 1
+    low, high = "Min", "Max"
+    wrong = [
+        f"managedLedger{low}LedgerRolloverTimeMinutes=9",
+        f"managedLedger{high}LedgerRolloverTimeMinutes=8",
+    ]
+    code, found = doctor("--conf", configured(tmp_path, *wrong))
+    assert (code, len(found)) == (1, 1)
+    assert "expected at least" in texts(found, "error")
+    code, found = doctor("--conf", str(tmp_path / "missing.conf"))
+    assert code == 1 and "No such file" in texts(found, "error")
+
+
+def test_who_has_the_port(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        code, found = doctor("--conf", configured(tmp_path, port=port))
+    assert code == 1
+    assert f"brokerServicePort={port}: used by" in texts(found, "error")
+    if sys.platform == "linux":
+        assert f"process {os.getpid()} (" in texts(found, "error")
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_broker_that_runs(make_broker: Callable[..., RunningBroker], workers: str) -> None:
+    broker = make_broker(magnetarWorkers=workers)
+    conf = broker.data_dir.parent / "broker.conf"
+    conf.write_text(
+        f"brokerServicePort={broker.port}\nwebServicePort={broker.http_port}\n"
+        f"magnetarDataDirectory={broker.data_dir}\n"
+    )
+    code, found = doctor("--conf", str(conf))
+    assert code == 0, found
+    good = texts(found, "ok")
+    assert f"used by the broker that runs, process {broker.pid}" in good
+    assert "publishes and consumes" in good
+    assert "not checked" in texts(found, "note")
+    broker.stop()
+    code, found = doctor("--conf", str(conf))
+    assert code == 0, found
+    assert "no damage" in texts(found, "ok")
+
+
+def test_damaged_data(make_broker: Callable[..., RunningBroker]) -> None:
+    broker = make_broker(magnetarWorkers="1")
+    client = connect(broker.service_url)
+    client.create_producer("t").send(b"payload " * 100)
+    client.close()
+    broker.stop()
+    (segment,) = (
+        file for file in broker.data_dir.glob("segments/*.seg") if file.stat().st_size > 800
+    )
+    with segment.open("r+b") as file:
+        file.seek(100)
+        file.write(b"rot")
+    code, found = doctor("--data-dir", str(broker.data_dir))
+    assert code == 1
+    assert f"1 damaged: segments/{segment.name}" in texts(found, "error")
+
+
+def test_a_clock_that_is_behind_the_data(tmp_path: Path) -> None:
+    journal = tmp_path / "data" / "journal"
+    journal.mkdir(parents=True)
+    file = journal / "0000000000000001.wal"
+    file.touch()
+    os.utime(file, (time.time() + 7200,) * 2)
+    code, found = doctor("--conf", configured(tmp_path))
+    assert code == 1
+    assert "the data was written" in texts(found, "error")
+
+
+def test_limits_and_permissions(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir(mode=0o755)
+    (tmp_path / "data").chmod(0o755)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    def few_files() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1000, min(hard, 1000)))
+
+    code, found = doctor("--conf", configured(tmp_path), prepare=few_files)
+    assert code == 0
+    warnings = texts(found, "warning")
+    assert "open files: the limit is 1000" in warnings
+    assert "every user of this machine can read" in warnings
+
+
+def test_a_broker_that_is_not_there(tmp_path: Path) -> None:
+    code, found = doctor("--conf", configured(tmp_path), "--admin-url", "http://127.0.0.1:1")
+    assert code == 0
+    assert "cannot reach the broker" in texts(found, "warning")
+
+
+def test_people_see_the_remedy_below_each_finding(tmp_path: Path) -> None:
+    result = subprocess.run(
+        [COMMAND, "doctor", "--conf", configured(tmp_path, "nonsense=1")],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    lines = result.stdout.splitlines()
+    at = next(at for at, line in enumerate(lines) if line.startswith("WARN  configuration"))
+    assert "nonsense" in lines[at] and "-> change or remove it" in lines[at + 1]
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/var/lib", "ext4"),
+        ("/", "ext4"),
+        ("/mnt/x", "tmpfs"),
+        ("/mnt/with blank/x", "nfs4"),
+        ("/mntx", "ext4"),
+    ],
+)
+def test_the_file_system_of_a_path(path: str, kind: str) -> None:
+    assert kind_of(path, MOUNTS) == kind
