@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -162,7 +162,13 @@ def admin(context: click.Context, /, conf_path: str | None, as_json: bool, **fla
 # Commands ---------------------------------------------------------------------------------
 
 
-class Typed(click.ParamType[Any]):
+if TYPE_CHECKING:
+    Type = click.ParamType[Any]
+else:
+    Type = click.ParamType  # older versions of click have no type parameter
+
+
+class Typed(Type):
     """A kind of parameter, as click wants it."""
 
     def __init__(self, kind: Kind) -> None:
@@ -177,7 +183,7 @@ class Typed(click.ParamType[Any]):
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
         return self._kind.metavar
 
     def shell_complete(

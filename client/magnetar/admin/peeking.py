@@ -2,11 +2,10 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from magnetar.admin.client import Answer
-from magnetar.admin.showing import plain
+from magnetar.admin.showing import moment, plain
 
 Peeked = dict[str, Any]
 PREFIX = "x-pulsar-"
@@ -36,7 +35,7 @@ def messages_of(answer: Answer) -> list[Peeked]:
         if metadata.HasField("partition_key"):
             own["key"] = metadata.partition_key
         if metadata.HasField("event_time"):
-            own["eventTime"] = _time(metadata.event_time)
+            own["eventTime"] = moment(metadata.event_time)
         if metadata.properties:
             own["properties"] = {pair.key: pair.value for pair in metadata.properties}
         found.append(entry | own | (NULL if metadata.null_value else _value(payload)))
@@ -73,15 +72,6 @@ def _value(payload: bytes) -> Peeked:
         return {"value": payload.decode()}
     except UnicodeDecodeError:
         return {"valueHex": payload.hex()}
-
-
-def _time(milliseconds: int) -> str:
-    """In the form of the headers."""
-    try:
-        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    except (OverflowError, ValueError, OSError):
-        return str(milliseconds)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def lines_of_message(message: Peeked) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 
 Cell = str | int | float | bool | None
@@ -18,8 +19,7 @@ def lines_of(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
         yield from members(value)
     elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
-        columns = list(dict.fromkeys(name for row in value for name in row))
-        yield from table(columns, ([row.get(name) for name in columns] for row in value))
+        yield from _rows(value, ())
     elif isinstance(value, list):
         yield from (plain(one) for one in value)
     elif value is not None:
@@ -36,10 +36,25 @@ def policy_lines(value: Any) -> Iterator[str]:
 
 def members(value: Mapping[str, Any]) -> Iterator[str]:
     """Names and values in two columns; those of objects inside have dotted names."""
-    rows = list(_flat(value))
-    width = max((len(name) for name, _ in rows), default=0)
-    for name, one in rows:
-        yield f"{name:<{width}}{GAP}{plain(one)}".rstrip()
+    found = list(_flat(value))
+    width = max((len(name) for name, _ in found), default=0)
+    for name, one in found:
+        text = moment(one) if _is_time(name, one) else plain(one)
+        yield f"{name:<{width}}{GAP}{text}".rstrip()
+
+
+def _is_time(name: str, value: Any) -> bool:
+    """Whether it is milliseconds since the epoch; 0 and less mean that there is none."""
+    return type(value) is int and value > 0 and name.lower().endswith(("timestamp", "generatedat"))
+
+
+def moment(milliseconds: int) -> str:
+    """A time since the epoch as text; beyond the calendar, the number."""
+    try:
+        found = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(milliseconds)
+    return found.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -79,17 +94,28 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[str
         yield GAP.join(texts).rstrip()
 
 
-def with_tables(value: Mapping[str, Any], **tables: str) -> Iterator[str]:
+def rows(value: Mapping[str, Mapping[str, Any]], columns: Sequence[str] = ()) -> Iterator[str]:
+    """An object of objects as a table, with the names as first column; of all columns or some."""
+    yield from _rows([{"name": name, **one} for name, one in value.items()], columns, "name")
+
+
+def _rows(found: list[Any], columns: Sequence[str], *first: str) -> Iterator[str]:
+    columns = columns or list(dict.fromkeys(name for one in found for name in one))
+    titles = [*first, *(name for name in columns if name not in first)]
+    yield from table(titles, ([row.get(name) for name in titles] for row in found))
+
+
+def with_tables(value: Mapping[str, Any], **columns: Sequence[str]) -> Iterator[str]:
     """Names and values, and below them a table for each of the named members that has rows.
 
-    `tables` has their titles. A member that is an object of objects has a row for each of them.
+    With the columns that are given for it, or with all.
     """
-    yield from members({name: one for name, one in value.items() if name not in tables})
-    for name, title in tables.items():
-        found = value.get(name) or []
-        if isinstance(found, Mapping):
-            found = [{"name": key, **one} for key, one in found.items()]
-        if found:
-            yield ""
-            yield title
-            yield from (f"  {line}" for line in lines_of(found))
+    yield from members({name: one for name, one in value.items() if name not in columns})
+    for name, chosen in columns.items():
+        found = value.get(name)
+        if not found:
+            continue
+        lines = rows(found, chosen) if isinstance(found, Mapping) else _rows(found, chosen)
+        yield ""
+        yield name
+        yield from (f"  {line}" for line in lines)

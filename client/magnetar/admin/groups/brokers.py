@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from magnetar.admin.declarations import Command, Lines, Values, argument, flag, option
 from magnetar.admin.kinds import NUMBER, one_of
-from magnetar.admin.showing import table
+from magnetar.admin.showing import rows, table
 
 if TYPE_CHECKING:
     from magnetar.admin.client import AdminClient
@@ -19,11 +19,11 @@ def _list(admin: "AdminClient", values: Values) -> object:
 
 
 def _explained(found: dict[str, Any]) -> Lines:
-    rows = (
+    lines = (
         (name, one["value"] or "-", one["default"] or "-", one["source"])
         for name, one in found.items()
     )
-    return table(("setting", "value", "default", "source"), rows)
+    return table(("setting", "value", "default", "source"), lines)
 
 
 BROKERS = Command(
@@ -43,6 +43,7 @@ COMMANDS = (
         "GET",
         f"{PATH}/{{cluster}}/{{url}}/ownedNamespaces",
         (CLUSTER, option("-u, --url", "Id of the broker, HOST:PORT.", required=True)),
+        show=rows,
     ),
     Command(
         "healthcheck",

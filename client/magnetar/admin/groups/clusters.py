@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from magnetar.admin.declarations import Command, Values, argument, flag, option, whole_body
 from magnetar.admin.kinds import NAMES
+from magnetar.admin.showing import rows
 
 if TYPE_CHECKING:
     from magnetar.admin.client import AdminClient
@@ -101,6 +102,7 @@ COMMANDS = (
         "GET",
         f"{PATH}/{{cluster}}/failureDomains",
         (CLUSTER,),
+        show=rows,
     ),
     Command(
         "get-failure-domain",

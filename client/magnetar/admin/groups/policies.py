@@ -30,7 +30,7 @@ from magnetar.admin.kinds import (
     one_of,
     some_of,
 )
-from magnetar.admin.showing import plain, policy_lines, table
+from magnetar.admin.showing import policy_lines, rows
 
 Body = Callable[[Values], object]
 
@@ -134,10 +134,7 @@ def no_body(_: Values) -> None:
 
 def explained(found: Mapping[str, Mapping[str, Any]]) -> Lines:
     """Policies with their values, and where these come from."""
-    rows = (
-        (name, plain(one.get("value")), plain(one.get("source"))) for name, one in found.items()
-    )
-    yield from table(("policy", "value", "source"), rows)
+    return rows(found, ("value", "source"))
 
 
 # Time and size ----------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from magnetar.admin.groups.messages import MESSAGE, OF_SUBSCRIPTION, OLDER, PEEK
 from magnetar.admin.groups.policies import SWITCH, switched
 from magnetar.admin.groups.topic_policies import PATH, SUBJECT
 from magnetar.admin.kinds import NUMBER, PAIRS, POSITION, SECONDS
+from magnetar.admin.showing import with_tables
 
 if TYPE_CHECKING:
     from magnetar.admin.client import AdminClient
@@ -209,6 +210,7 @@ COMMANDS = (
         "GET",
         f"{OF_SUBSCRIPTION}/whyNotDelivering",
         (SUBJECT, ARGUMENT),
+        show=lambda found: with_tables(found, consumers=()),
     ),
     Command(
         "key-hash",

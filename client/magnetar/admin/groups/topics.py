@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 IN_NAMESPACE = argument("namespace", "Name of the namespace, TENANT/NAMESPACE.", NAMESPACE)
 SYSTEM = flag("-ist, --include-system-topic", "Also the broker's own.", query="includeSystemTopic")
+CURSOR = ("markDeletePosition", "readPosition", "state", "individuallyDeletedMessages")
 PARTITIONS = option("-p, --partitions", "Number of partitions.", NUMBER, required=True)
 PROPERTIES = option("-m, --metadata", "Properties: a=1,b=2; repeatable.", PAIRS, many=True)
 WITH_PROPERTIES = "application/vnd.partitioned-topic-metadata+json"
@@ -262,12 +263,19 @@ PLACES = (
 
 def _segments(stats: dict[str, Any]) -> Lines:
     """Counters, and tables of segments and cursors."""
-    return with_tables(stats, ledgers="ledgers", cursors="cursors")
+    return with_tables(stats, ledgers=(), cursors=CURSOR)
+
+
+def _stored(found: dict[str, Any]) -> Lines:
+    return with_tables(found, ledgers=(), cursors=("cursorsLedgerId", "markDelete"))
 
 
 def _backlogs(found: dict[str, Any]) -> Lines:
-    """Sizes, and tables of segments and subscriptions."""
-    return with_tables(found, dataLedgerDetails="ledgers", cursorDetails="subscriptions")
+    return with_tables(found, dataLedgerDetails=(), cursorDetails=())
+
+
+def _retention(found: dict[str, Any]) -> Lines:
+    return with_tables(found, subscriptions=(), segments=())
 
 
 def _compaction(admin: "AdminClient", values: Values) -> Any:
@@ -337,6 +345,7 @@ STATE = (
         "GET",
         f"{PATH}/internal-info",
         (SUBJECT,),
+        show=_stored,
     ),
     Command("compact", "Start the compaction of a topic.", "PUT", f"{PATH}/compaction", (SUBJECT,)),
     COMPACTION,
@@ -382,6 +391,7 @@ STATE = (
         "GET",
         f"{PATH}/explainRetention",
         (SUBJECT,),
+        show=_retention,
     ),
 )
 
