@@ -19,7 +19,8 @@ class SingleActive:
     """When the active consumer changes, delivery starts again at the cursor."""
 
     exclusive_acks = True
-    in_replay = unacked = 0
+    in_replay = 0
+    unacked = 0
 
     def __init__(self, stream: Stream, failover: bool) -> None:
         self.active: Consumer | None = None
