@@ -48,6 +48,7 @@ HOT = {
         "producer",
         "publish_budget",
         "throttling",
+        "write_counts",
     ),
     "broker/magnetar_broker/dispatch": (
         "base",

@@ -14,15 +14,15 @@ PAGE_FAULTS = (
     Fault(
         JOINING,
         "counters of several processes are added up",
-        'if name.startswith(OWN_PREFIXES) or kind in ("counter", "histogram"):',
+        'if name.startswith(OWN_PREFIXES) or kind in ("counter", "histogram", "summary"):',
         "if name.startswith(OWN_PREFIXES):",
         JOINING_TESTS,
     ),
     Fault(
         JOINING,
         "what processes have for themselves is added up",
-        'if name.startswith(OWN_PREFIXES) or kind in ("counter", "histogram"):',
-        'if kind in ("counter", "histogram"):',
+        'if name.startswith(OWN_PREFIXES) or kind in ("counter", "histogram", "summary"):',
+        'if kind in ("counter", "histogram", "summary"):',
         JOINING_TESTS,
     ),
     Fault(

@@ -175,6 +175,8 @@ class TopicFigures:
     """Only where the topic was compacted since it was loaded."""
     producers: tuple[ProducerFigures, ...] = ()
     """If they are shown."""
+    writes: tuple[float, ...] = ()
+    """What it has written in the last window, as `WriteCounts.window`."""
 
 
 @dataclass(frozen=True)
@@ -206,6 +208,8 @@ class Figures:
     ended: Mapping[str, Totals] = field(default_factory=dict)
     """What topics have counted that are not loaded any more, by namespace."""
     now_ms: int = 0
+    window_seconds: int = 60
+    """Over which rates are measured."""
     split_partitions: bool = False
     """Whether the number of a partition is a label of its own."""
 

@@ -46,7 +46,7 @@ SAME, COMPARED, GATHERED = 1, 10, 30
 """What looking at a topic costs, and for each subscription: in units of about a microsecond."""
 PAUSE_AFTER = 900
 """Such units after which the loop is left to others."""
-SERIES_OF_TOPIC, SERIES_OF_SUBSCRIPTION, SERIES_OF_PRODUCER, SERIES_OF_CONSUMER = 20, 24, 3, 7
+SERIES_OF_TOPIC, SERIES_OF_SUBSCRIPTION, SERIES_OF_PRODUCER, SERIES_OF_CONSUMER = 30, 24, 3, 7
 """How many series the page has for each, about."""
 NOTHING: Totals = (0, 0, 0, 0)
 
@@ -138,6 +138,7 @@ class Gatherer:
             other_totals=dict(self._other_totals),
             ended=broker.topics.ended_totals(),
             now_ms=engine.clock.now_ms(),
+            window_seconds=settings.stats_update_frequency_in_secs,
             split_partitions=settings.split_topic_and_partition_label_in_prometheus,
         )
 
@@ -270,6 +271,7 @@ async def _topic(topic: AnyTopic, detail: Detail) -> TopicFigures:
         subscriptions if detail.alone else (),
         topic.compactions if isinstance(topic, Topic) else None,
         _producers(topic) if detail.producers else (),
+        _writes_of(topic),
     )
 
 
@@ -339,6 +341,11 @@ def _members(consumers: list[Consumer]) -> tuple[ConsumerFigures, ...]:
             )
         found[one.name, one.id] = figures
     return tuple(found.values())
+
+
+def _writes_of(topic: AnyTopic) -> tuple[float, ...]:
+    writes = topic.appender.writes if isinstance(topic, Topic) else None
+    return () if writes is None else writes.window
 
 
 def _producers(topic: AnyTopic) -> tuple[ProducerFigures, ...]:

@@ -55,7 +55,7 @@ def rule_of(name: str, kind: str) -> Rule:
     Counters and histograms are not added up: when a process starts again, or its page is missing,
     the sum would fall, which Prometheus takes for a new start of the whole, and counts twice.
     """
-    if name.startswith(OWN_PREFIXES) or kind in ("counter", "histogram"):
+    if name.startswith(OWN_PREFIXES) or kind in ("counter", "histogram", "summary"):
         return Rule.APART
     return RULES.get(name, Rule.SUM)
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from magnetar_broker.metrics.histogram import Counts, Histogram
+from magnetar_broker.publishing.write_counts import LATENCY_BOUNDS_MS
+from magnetar_storage.world.write_time import WriteTime
 
 RECORD_BOUNDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
 SECOND_BOUNDS = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0)
@@ -16,6 +18,8 @@ class JournalFigures:
     """Records per round."""
     seconds: Counts
     """Duration of a round's write and sync, of those that were timed."""
+    waits: Counts
+    """From when the first record of a round was queued until it was durable."""
     bytes_total: int
 
 
@@ -26,6 +30,13 @@ class JournalStats:
         self._records = Histogram(RECORD_BOUNDS)
         self._seconds = Histogram(SECOND_BOUNDS)
         self._bytes_total = 0
+        self._waits = Histogram(SECOND_BOUNDS)
+        self.write_time = WriteTime(LATENCY_BOUNDS_MS)
+
+    def written(self, seconds: float) -> None:
+        """A round is about to be reported, so long after its first record was queued."""
+        self.write_time.set_seconds(seconds)
+        self._waits.observe(seconds)
 
     def observe(self, records: int, size: int, seconds: float | None) -> None:
         """Count a durable round: its records, its bytes, and its duration if that was measured."""
@@ -36,4 +47,6 @@ class JournalStats:
 
     def figures(self) -> JournalFigures:
         """A snapshot."""
-        return JournalFigures(self._records.counts(), self._seconds.counts(), self._bytes_total)
+        return JournalFigures(
+            self._records.counts(), self._seconds.counts(), self._waits.counts(), self._bytes_total
+        )

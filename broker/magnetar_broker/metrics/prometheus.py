@@ -55,6 +55,7 @@ from magnetar_broker.metrics.rows import (
     WORKERS_ROW,
 )
 from magnetar_broker.metrics.text import SLICE, Row, escaped, histograms, labels_of, table
+from magnetar_broker.metrics.writes import Window, of_broker, of_writes, summed
 from magnetar_broker.topic.measuring import Consuming
 
 T = TypeVar("T")
@@ -82,12 +83,12 @@ def parts(
     yield from table("", BROKER_ROWS, [(labels_of(cluster), figures)])
     yield from _stalls(figures)
     others: dict[str, Load] = {}
-    for summed in figures.by_namespace(SLICE, figures.others):
-        others = summed
+    for loads in figures.by_namespace(SLICE, figures.others):
+        others = loads
         yield b""
     namespaces: dict[str, Load] = {}
-    for summed in figures.by_namespace(SLICE, figures.topics):
-        namespaces = summed
+    for loads in figures.by_namespace(SLICE, figures.topics):
+        namespaces = loads
         yield b""
     for name, load in others.items():
         namespaces[name] = total((namespaces.get(name, Load()), load))
@@ -101,6 +102,7 @@ def parts(
     shown[0] = shown[0][0], shown[0][1] - shown[1][1]
     yield from table("", (SHOWN_ROW,), shown if figures.by_topic else ())
     yield from _of_namespaces(figures, namespaces, with_unknown)
+    yield from _of_writes(figures)
     if figures.by_topic:
         yield from _of_topics(figures, others, with_unknown)
         yield from _of_subscriptions(figures, others, with_unknown)
@@ -159,6 +161,36 @@ def _of_namespaces(
         local = {"remote_cluster": "local"}
         backlogs = [(labels_of(of | local), load) for of, load in measured]
         yield from table("pulsar_", (BACKLOG_ROW,), (), backlogs, with_unknown)
+
+
+def _of_writes(figures: Figures) -> Iterator[bytes]:
+    """Of topics that have written in the last window, of namespaces, and of the broker."""
+    names, cluster = _Names(figures), {"cluster": figures.cluster}
+    topics: list[tuple[str, Window]] = []
+    sums: dict[str, Window] = {}
+    whole: Window = ()
+    for shown, of in ((figures.by_topic, figures.topics), (False, figures.others)):
+        for some in _slices(of):
+            for topic in some:
+                if not topic.writes:
+                    continue
+                whole = summed((whole, topic.writes))
+                if shown:
+                    topics.append((names.topic(topic.namespace, topic.name), topic.writes))
+                else:
+                    sums[topic.namespace] = summed((sums.get(topic.namespace, ()), topic.writes))
+            yield b""
+    labelled = [
+        (
+            names.topic(namespace, OTHER)
+            if figures.by_topic
+            else labels_of({**cluster, "namespace": namespace}),
+            window,
+        )
+        for namespace, window in sums.items()
+    ]
+    yield from of_writes(topics, labelled, figures.window_seconds)
+    yield from of_broker(labels_of(cluster), whole, figures.window_seconds)
 
 
 def _of_topics(figures: Figures, others: dict[str, Load], with_unknown: bool) -> Iterator[bytes]:
@@ -291,6 +323,9 @@ def _of_journal(journal: JournalFigures, cluster: str) -> Iterator[bytes]:
                      [(cluster, journal.records)])  # fmt: skip
     yield histograms("magnetar_journal_fsync_seconds", "Seconds to write and sync a round",
                      [(cluster, journal.seconds)])  # fmt: skip
+    yield histograms("magnetar_journal_write_seconds",
+                     "Seconds from the first record of a round until the round is durable",
+                     [(cluster, journal.waits)])  # fmt: skip
     yield from table("", (JOURNAL_BYTES_ROW,), [(cluster, journal)])
 
 

@@ -12,6 +12,7 @@ from magnetar_broker.publishing.deduplication import Deduplication
 from magnetar_broker.publishing.first_segment import start_writing
 from magnetar_broker.publishing.producer import Producer, RunSink, Sends
 from magnetar_broker.publishing.throttling import throttle
+from magnetar_broker.publishing.write_counts import WriteCounts
 from magnetar_broker.rates.rate_limit import RateLimit
 from magnetar_proto.chunks import chunks_among
 from magnetar_storage.errors import StorageError
@@ -38,6 +39,7 @@ class Appender(RunSink):
         "last_ms",
         "messages_in",
         "rate_limits",
+        "writes",
     )
 
     def __init__(
@@ -57,6 +59,8 @@ class Appender(RunSink):
         self._wake = wake
         self._failed = failed
         self._traffic = traffic
+        self.writes: WriteCounts | None = None
+        """None before the first message: very many topics may have none."""
         self._beginning: list[Promise] = []
         """Settled, and forgotten, when no run waits for the first segment any more."""
         self._held: list[Sends] | None = []
@@ -115,6 +119,10 @@ class Appender(RunSink):
         if sends.chunked:
             self._count_chunks(producer, len(chunks_among(payloads)))
         self.last_ms = self._traffic.now_ms()
+        writes = self.writes
+        if writes is None:
+            writes = self.writes = WriteCounts(self._log.engine.write_time)
+        writes.count(len(counts), sends.size)
         self._wake()
 
     def _count_chunks(self, producer: Producer, chunks: int) -> None:

@@ -75,7 +75,11 @@ class Daemon:
         part = LocalPart(store, self.settings.data_dir)
         snapshots = Snapshots(metadata, lambda: [part], self.settings, clock)
         snapshots.clear()
-        return engine_of(self.settings, store, metadata, clock, tasks), part, snapshots
+        return (
+            engine_of(self.settings, store, metadata, clock, tasks, self._journal_stats),
+            part,
+            snapshots,
+        )
 
     async def _serve(self, engine: Engine, snapshots: Snapshots) -> None:
         """Listen, print the banner, and stop in order when asked to.

@@ -48,6 +48,7 @@ async def store_of(
         report=report,
         share=share,
         lock=lock,
+        written=journal.written,
     )
     for finding in store.findings:
         report(finding)
@@ -55,7 +56,12 @@ async def store_of(
 
 
 def engine_of(
-    settings: Settings, store: SegmentStore, metadata: MetadataStore, clock: Clock, tasks: Tasks
+    settings: Settings,
+    store: SegmentStore,
+    metadata: MetadataStore,
+    clock: Clock,
+    tasks: Tasks,
+    journal: JournalStats,
 ) -> Engine:
     """The engine on these stores, with the limits of the settings."""
     return Engine(
@@ -68,6 +74,7 @@ def engine_of(
         reading=ReadBudget(
             settings.managed_ledger_max_reads_in_flight_size_in_mb << 20 or DEFAULT_LIMIT
         ),
+        write_time=journal.write_time,
     )
 
 

@@ -103,7 +103,14 @@ class Worker:
     async def _serve(self, store: JoinedStore) -> None:
         process, controller = self._process, self._controller
         metadata = RemoteMetadata(controller, process.clock)
-        engine = engine_of(self._settings, store, metadata, process.clock, process.tasks)
+        engine = engine_of(
+            self._settings,
+            store,
+            metadata,
+            process.clock,
+            process.tasks,
+            self._journal_stats,
+        )
         policies = PolicyView(self._settings)
         residence = LocalResidence(self._of_broker, engine, policies, self._new_owner, self._part)
         names = RemoteDirectory(self._settings, self._owners, controller)

@@ -11,6 +11,7 @@ from magnetar_broker.base.meter import Meter
 from magnetar_broker.subscribing.subscription import Subscription
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.non_persistent_subscriptions import NonPersistentSubscription
+from magnetar_broker.topic.topic import Topic
 
 AnySubscription = Subscription | NonPersistentSubscription
 
@@ -33,6 +34,8 @@ def close_window(topic: AnyTopic, seconds: float) -> None:
     for one in (topic, *_parts(topic)):
         one.meter.close_window(one.totals(), seconds)
         is_moving = is_moving or any(one.meter.rates)
+    if isinstance(topic, Topic) and topic.appender.writes is not None:
+        topic.appender.writes.close_window()
     # Rates that are not 0 now must become so at the end of the next window.
     topic.traffic.fresh = is_moving
 

@@ -44,6 +44,7 @@ async def open_store(
     report: Report | None = None,
     share: Share = ALL,
     lock: Lock | None = None,
+    written: Callable[[float], None] | None = None,
 ) -> JoinedStore:
     """Open what is this process's share of a data directory; see its `findings` then.
 
@@ -63,6 +64,7 @@ async def open_store(
                 opened[number] = await LocalStore.open(
                     directories.disk_of(disk, number), workers, clock, limits, observe, timer,
                     partial(_report, add, number), number, lock if number == 0 else None,
+                    written,
                 )  # fmt: skip
         # Topics of this process may have segments in any of them.
         await opened[own].advance_beyond(max(store.last_id for store in opened.values()))

@@ -59,7 +59,7 @@ class JournalQueue:
     A record is no object: one is made for each run of entries, and runs of one entry are many.
     """
 
-    __slots__ = ("buffers", "entries", "outcomes", "owners", "segments", "size", "sizes")
+    __slots__ = ("buffers", "entries", "outcomes", "owners", "segments", "since", "size", "sizes")
 
     def __init__(self) -> None:
         self.buffers: list[Buffers] = []
@@ -76,6 +76,8 @@ class JournalQueue:
         `DiskFull`: it was not written.  Any other error: unknown, and the journal has ended."""
         self.size = 0
         """Bytes of all records."""
+        self.since = 0.0
+        """When the first of them was queued, if a timer was given."""
 
     def take(self, limit: int) -> "JournalQueue":
         """Remove the first records: all within `limit` bytes, and at least one."""
@@ -284,7 +286,11 @@ class Journal:
         limits: Limits,
         after_round: Observe,
         timer: Callable[[], float] | None = None,
+        written: Callable[[float], None] | None = None,
     ) -> None:
+        """`written` is called before the records of a round are reported, with the seconds since
+        the first of them was queued; without `timer` it is not called.
+        """
         self._files = files
         self._worker = worker
         self._clock = clock
@@ -292,6 +298,9 @@ class Journal:
         self._ahead_bytes = limits.ahead_bytes
         self._after_round = after_round
         self._timer = timer
+        self._written = written if timer is not None else None
+        self._since = 0.0
+        """When the first record was queued of those that are in no round, about."""
         self._queue = JournalQueue()
         self._in_flight: list[JournalQueue] = []
         self._begins = False  # `_begin` was scheduled, or waits to be resumed
@@ -335,6 +344,8 @@ class Journal:
         queue.size += size
         if not self._begins and self._may_begin():
             self._begins = True
+            if self._timer is not None and not self._in_flight:
+                self._since = self._timer()
             self._clock.soon(self._begin, "journal")
 
     def hold(self, held: bool) -> None:
@@ -381,6 +392,8 @@ class Journal:
             queued, files = self._take(), self._files
             job = files.next_job(queued) if self._in_flight else files.job(queued)
             self._in_flight.append(queued)
+            if self._timer is not None:
+                queued.since, self._since = self._since, self._timer()
             self._worker.submit(partial(_timed, job, self._timer), partial(self._finished, queued))
         self._continue()
 
@@ -408,6 +421,8 @@ class Journal:
             queued.report_failed(verdict)
             later.report_failed(verdict)
         else:
+            if self._written is not None and self._timer is not None:
+                self._written(self._timer() - queued.since)
             queued.report_durable()
             self.full = False
             self.position, seconds = outcome

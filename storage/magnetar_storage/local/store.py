@@ -50,6 +50,7 @@ class LocalStore:
         observe: Observe | None,
         timer: Callable[[], float] | None,
         report: Report | None,
+        written: Callable[[float], None] | None,
     ) -> None:
         start = recovered.checkpoint
         self.findings: list[Finding] = recovered.findings
@@ -78,6 +79,7 @@ class LocalStore:
         )
         self._journal = Journal(
             self._files, workers.journal, clock, start.position, limits, self._after_round, timer,
+            written,
         )  # fmt: skip
         self._spares = SpareSegments(clock, limits.spare_segments, self._make, self._remove)
         self._write_behind = WriteBehind(
@@ -98,18 +100,32 @@ class LocalStore:
         report: Report | None = None,
         directory: int = 0,
         lock: Lock | None = None,
+        written: Callable[[float], None] | None = None,
     ) -> "LocalStore":
         """Lock the directory and replay the journal; the caller must check `findings` then.
 
         `report` is called with damage that is found later.  `observe` is called for every
         commit round; `timer` is a monotonic clock for it, called in the journal's thread.
         `directory` is the number of the store directory, whose root is that of `disk`.  A caller
-        that has locked it already passes the `lock`, which the store closes.
+        that has locked it already passes the `lock`, which the store closes.  `written` is called
+        before the records of a round are reported, with the seconds that it took with its wait.
         """
         held, recovered = await workers.background.run(
             partial(_open, disk, limits, directory, lock)
         )
-        return cls(disk, workers, clock, limits, directory, recovered, held, observe, timer, report)
+        return cls(
+            disk,
+            workers,
+            clock,
+            limits,
+            directory,
+            recovered,
+            held,
+            observe,
+            timer,
+            report,
+            written,
+        )  # fmt: skip
 
     @property
     def trouble(self) -> StorageError | None:

@@ -7,6 +7,7 @@ from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.read_budget import ReadBudget
 from magnetar_storage.log.roll_limits import RollLimits
 from magnetar_storage.world.runtime import Clock, Tasks
+from magnetar_storage.world.write_time import WriteTime
 
 
 @dataclass(frozen=True)
@@ -20,3 +21,5 @@ class Engine:
     tasks: Tasks
     roll: RollLimits = field(default_factory=RollLimits)
     reading: ReadBudget = field(default_factory=ReadBudget)
+    write_time: WriteTime = field(default_factory=lambda: WriteTime(()))
+    """Set before entries are reported as durable, if anybody measures it."""

@@ -1,0 +1,47 @@
+"""How large the entries of a topic are, and how long their writes take: counts by bucket.
+
+Counted once for each run of entries, under the mean size of its entries.  This module is compiled.
+"""
+
+from bisect import bisect_left
+
+from magnetar_storage.world.write_time import WriteTime
+
+LATENCY_BOUNDS_MS = (0.5, 1.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 1000.0)
+SIZE_BOUNDS = (128, 512, 1024, 2048, 4096, 16384, 102400, 1048576)
+
+
+class WriteCounts:
+    """Of one topic, since its first message after it was loaded."""
+
+    __slots__ = ("_before", "_latencies", "_ms", "_size", "_sizes", "_time", "window")
+
+    def __init__(self, time: WriteTime) -> None:
+        self._time = time
+        self._latencies = [0] * (len(LATENCY_BOUNDS_MS) + 1)
+        self._ms = 0.0
+        self._sizes = [0] * (len(SIZE_BOUNDS) + 1)
+        self._size = 0
+        self._before: tuple[float, ...] = ()
+        self.window: tuple[float, ...] = ()
+        """What was counted in the last window: entries by the bucket of their write's time, the
+        last above all bounds, and the sum of the times in ms; entries by the bucket of their size,
+        and the sum of the sizes.  () if there was none."""
+
+    def count(self, entries: int, size: int) -> None:
+        """A run of so many entries, of so many bytes together, is durable."""
+        time = self._time
+        self._latencies[time.bucket] += entries
+        self._ms += time.ms * entries
+        self._sizes[bisect_left(SIZE_BOUNDS, size // entries)] += entries
+        self._size += size
+
+    def close_window(self) -> None:
+        """The window that began at the last call ends now."""
+        now = (*self._latencies, self._ms, *self._sizes, float(self._size))
+        before = self._before or (0.0,) * len(now)
+        if now == before:
+            self.window = ()
+        else:
+            self.window = tuple([after - then for after, then in zip(now, before, strict=True)])
+        self._before = now
