@@ -5,6 +5,7 @@ from mutants.fault import Fault
 JOINING = "broker/magnetar_broker/metrics/joining.py"
 LINKED = "broker/magnetar_broker/server/linked_page.py"
 GATHERING = "broker/magnetar_broker/metrics/gathering.py"
+WRITES_TESTS = ("tests/broker/metrics/test_writes.py",)
 FIGURES_TESTS = ("tests/broker/metrics/test_figures.py",)
 JOINING_TESTS = ("tests/broker/metrics/test_joining.py",)
 PAGE_TESTS = ("tests/broker/server/test_joined_page.py",)
@@ -94,6 +95,20 @@ PAGE_FAULTS = (
         "    topic.traffic.changed = True\n",
         "",
         FIGURES_TESTS,
+    ),
+    Fault(
+        "broker/magnetar_broker/publishing/write_counts.py",
+        "a window of writes has everything since the start",
+        "tuple([after - then for after, then in zip(now, before, strict=True)])",
+        "now",
+        WRITES_TESTS,
+    ),
+    Fault(
+        "broker/magnetar_broker/publishing/write_counts.py",
+        "a run of entries counts as one",
+        "self._sizes[bisect_left(SIZE_BOUNDS, size // entries)] += entries",
+        "self._sizes[bisect_left(SIZE_BOUNDS, size)] += 1",
+        WRITES_TESTS,
     ),
     Fault(
         "broker/magnetar_broker/base/traffic.py",

@@ -6,6 +6,7 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
+from pytest import approx
 
 from magnetar_broker.base.version import VERSION
 from magnetar_broker.compaction.topic_compaction import CompactionFigures
@@ -24,9 +25,11 @@ from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.metrics.loop import LoopStats
 from magnetar_broker.metrics.prometheus import parts, process_part
 from magnetar_broker.metrics.text import SLICE
+from magnetar_broker.publishing.write_counts import LATENCY_BOUNDS_MS, WriteCounts
 from magnetar_broker.topic.measuring import Consuming, Publishing
 from magnetar_broker.watchdog import Stalls
 from magnetar_storage.world.runtime import Cause
+from magnetar_storage.world.write_time import WriteTime
 
 TOPIC = "persistent://public/default/orders"
 SUBSCRIPTION = SubscriptionFigures(
@@ -359,3 +362,26 @@ def test_topics_beyond_the_limit_are_shown_in_sums() -> None:
     assert page["pulsar_topics_count"] == [(BY_NAMESPACE, 3)]
     shown = {labels["shown"]: value for labels, value in page["magnetar_topics_shown"]}
     assert shown == {"alone": 1, "other": 2}
+
+
+def test_writes_by_topic_in_sums_and_of_the_broker() -> None:
+    time = WriteTime(LATENCY_BOUNDS_MS)
+    time.set_seconds(0.003)
+    counts = WriteCounts(time)
+    counts.count(6, 600)
+    counts.close_window()
+    (topic,) = FIGURES.topics
+    wrote = replace(topic, writes=counts.window)
+    figures = replace(FIGURES, topics=(wrote,), others=(wrote, topic), window_seconds=3)
+    page = samples(figures)
+    found = {labels["topic"]: n for labels, n in page["pulsar_storage_write_latency_le_5"]}
+    assert found == {topic.name: 6, "other": 6}
+    assert {n for _, n in page["pulsar_storage_write_rate"]} == {2}
+    assert page["pulsar_broker_storage_write_rate"][0][1] == 4
+    assert page["pulsar_broker_publish_latency_count"][0][1] == 12
+    assert page["pulsar_broker_publish_latency_sum"][0][1] == approx(36)
+    page = samples(replace(figures, by_topic=False))
+    ((labels, value),) = page["pulsar_entry_size_le_128"]
+    assert (labels, value) == ({"cluster": "standalone", "namespace": "public/default"}, 12)
+    assert "pulsar_entry_size_count" not in samples(FIGURES)
+    assert "pulsar_broker_publish_latency" not in samples(FIGURES)

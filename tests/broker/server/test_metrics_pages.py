@@ -1,0 +1,169 @@
+"""Whole pages of a running broker, as Prometheus reads them, and what is made of them."""
+
+import asyncio
+import http.client
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pulsar
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from fakes.waiting import until
+from running_broker import RunningBroker
+
+ROOT = Path(__file__).resolve().parents[3]
+DASHBOARDS = sorted((ROOT / "docker" / "grafana" / "dashboards").glob("*.json"))
+ALERTS = ROOT / "docker" / "alerts.yml"
+MONITORING = ROOT / "docs" / "monitoring.md"
+NAME = re.compile(r"\b(?:pulsar|magnetar|process)_\w+")
+SETTINGS = {
+    "statsUpdateFrequencyInSecs": "1",
+    "exposeConsumerLevelMetricsInPrometheus": "true",
+    "exposeProducerLevelMetricsInPrometheus": "true",
+}
+ENDINGS = ("_bucket", "_count", "_sum", "_total")
+
+
+def check(page: str) -> dict[str, str]:
+    """The type of every metric of a page, by the names of its samples.
+
+    Each is declared once, its samples follow its declaration, and no sample is there twice.
+    """
+    types: dict[str, str] = {}
+    present = ""
+    for line in page.splitlines():
+        if line.startswith("# TYPE "):
+            present, kind = line.split(" ")[2:]
+            assert present not in types, present
+            types[present] = kind
+        elif not line.startswith("#"):
+            name = re.split("[{ ]", line, maxsplit=1)[0]
+            assert name == present or (
+                types[present] in ("histogram", "summary")
+                and name.removeprefix(present) in ("_bucket", "_count", "_sum")
+            ), line
+    found: dict[str, str] = {}
+    seen = set()
+    for family in text_string_to_metric_families(page):
+        for sample in family.samples:
+            key = sample.name, frozenset(sample.labels.items())
+            assert key not in seen, key
+            seen.add(key)
+            found[sample.name] = family.type
+            assert sample.labels["cluster"] == "standalone"
+    return found
+
+
+def expressions(of: Path) -> list[str]:
+    """The queries of a dashboard, or of the alerts."""
+    text = of.read_text()
+    if of == ALERTS:
+        return re.findall(r"expr: (?:>\n)?(.*?)\n +for:", text, flags=re.DOTALL)
+    board = json.loads(text)
+    queries = [target["expr"] for panel in board["panels"] for target in panel.get("targets", ())]
+    return queries + [variable["definition"] for variable in board["templating"]["list"]]
+
+
+def names_in(of: Path) -> set[str]:
+    return {name for expression in expressions(of) for name in NAME.findall(expression)}
+
+
+def page_of(broker: RunningBroker) -> str:
+    connection = http.client.HTTPConnection("127.0.0.1", broker.http_port, timeout=60)
+    try:
+        connection.request("GET", "/metrics/")
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()
+
+
+def has_written(broker: RunningBroker, producers: list[Any]) -> bool:
+    """Publish; whether the page has what was written in the last window, of all topics."""
+    for producer in producers:
+        producer.send(b"more")
+    labels = re.findall(r"pulsar_entry_size_count{(.*)}", page_of(broker))
+    by_topic = [line for line in labels if "topic=" in line]
+    return len(by_topic) == len(producers) if by_topic else bool(labels)
+
+
+@pytest.fixture
+def used(make_broker: Callable[..., RunningBroker]) -> Callable[..., str]:
+    """The page of a broker of which every metric has a sample that has one at all."""
+
+    def page(**settings: str) -> str:
+        broker, producers = make_broker(**SETTINGS, **settings), []
+        client = pulsar.Client(broker.service_url)
+        try:
+            for local in ("one", "two", "three"):
+                kind = pulsar.ConsumerType.Shared
+                consumer = client.subscribe(local, "sub", consumer_type=kind)
+                producers.append(client.create_producer(local))
+                producers[-1].send(b"payload")
+                consumer.acknowledge(consumer.receive())
+            what = "the page shows what was written"
+            asyncio.run(until(lambda: has_written(broker, producers), what))
+            return page_of(broker)
+        finally:
+            client.close()
+
+    return page
+
+
+@pytest.mark.parametrize("workers", ["1", "3"])
+@pytest.mark.parametrize("by_topic", ["true", "false"])
+def test_pages_are_valid(used: Callable[..., str], workers: str, by_topic: str) -> None:
+    types = check(used(magnetarWorkers=workers, exposeTopicLevelMetricsInPrometheus=by_topic))
+    shows = by_topic == "true"
+    assert ("pulsar_consumer_available_permits" in types) is shows
+    assert ("pulsar_producer_msg_rate_in" in types) is shows
+    assert types["pulsar_rate_in"] == "gauge"
+    assert types["pulsar_in_messages_total"] == "counter"
+    assert types["pulsar_broker_publish_latency"] == "summary"
+    assert types["magnetar_journal_fsync_seconds_bucket"] == "histogram"
+    known = MONITORING.read_text()
+    for name in types:
+        if not name.startswith(("process_", "python_")):
+            whole = name if name in known else re.sub("_(bucket|count|sum|created)$", "", name)
+            assert re.search(rf"\b{whole}\b", known), f"{name} is not in docs/monitoring.md"
+
+
+def test_dashboards_and_alerts_use_names_that_a_page_has(
+    used: Callable[..., str],
+) -> None:
+    types = check(used(magnetarWorkers="3"))
+    assert DASHBOARDS
+    for of in (*DASHBOARDS, ALERTS):
+        assert expressions(of)
+        for name in names_in(of):
+            assert name in types, f"{name} in {of.name}"
+
+
+@pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
+def test_the_panels_of_a_dashboard_do_not_overlap(path: Path) -> None:
+    board = json.loads(path.read_text())
+    assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
+    taken: set[tuple[int, int]] = set()
+    for panel in board["panels"]:
+        at = panel["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(at["x"], at["x"] + at["w"])
+            for y in range(at["y"], at["y"] + at["h"])
+        }
+        assert not cells & taken, panel["title"]
+        assert all(x < 24 for x, _ in cells)
+        taken |= cells
+
+
+def test_every_alert_has_a_runbook() -> None:
+    text = ALERTS.read_text()
+    names = re.findall(r"- alert: (\w+)", text)
+    runbooks = re.findall(r"runbook: docs/monitoring.md#(\w+)", text)
+    assert names and [name.lower() for name in names] == runbooks
+    assert len(re.findall(r"\n +expr: ", text)) == len(names) == len(expressions(ALERTS))
+    for name in names:
+        assert f"\n### {name}\n" in MONITORING.read_text()
