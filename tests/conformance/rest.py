@@ -7,6 +7,7 @@ ledgers, names and addresses have the same roles as on the wire, times are `<tim
 
 import http.client
 import json
+from collections.abc import Mapping
 from contextlib import closing
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ TIMEOUT_SECONDS = 60.0
 JSON = "application/json"
 LEDGERS = {"ledgerId"}
 TIMES = {"timestamp"}
+TIME_HEADERS = {"X-Pulsar-publish-time", "X-Pulsar-Broker-Entry-METADATA-timestamp"}
 
 
 class Answer(NamedTuple):
@@ -25,6 +27,8 @@ class Answer(NamedTuple):
     media: str
     """The content type without its parameters; empty if there is none."""
     body: bytes
+    headers: Mapping[str, str] = {}
+    """Where it leads to, and those of messages."""
 
     @property
     def value(self) -> Any:
@@ -35,13 +39,20 @@ class Answer(NamedTuple):
             return None
 
 
-def ask(port: int, method: str, path: str, body: bytes | None, media: str = JSON) -> Answer:
+def ask(
+    port: int, method: str, path: str, body: bytes | None, media: str = JSON, accept: str = JSON
+) -> Answer:
     """Send a request; redirections are not followed."""
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_SECONDS)) as web:
-        web.request(method, path, body, {"Accept": JSON, "Content-Type": media})
+        web.request(method, path, body, {"Accept": accept, "Content-Type": media})
         answer = web.getresponse()
         kind = answer.headers.get("Content-Type", "").partition(";")[0]
-        return Answer(answer.status, kind, answer.read())
+        shown = {name: value for name, value in answer.headers.items() if _is_shown(name)}
+        return Answer(answer.status, kind, answer.read(), shown)
+
+
+def _is_shown(name: str) -> bool:
+    return name == "Location" or name.startswith("X-Pulsar-")
 
 
 def described(answer: Answer, roles: Roles) -> str:
@@ -53,6 +64,48 @@ def described(answer: Answer, roles: Roles) -> str:
     if answer.value is not None:
         return f"{answer.status} {shown(answer.value, roles)}"
     return f"{answer.status} {answer.media} {roles.plain(answer.body.decode())!r}"
+
+
+def described_fully(answer: Answer, roles: Roles, types: bool) -> str:
+    """One line about it: of a success also the content type and headers.
+
+    With `types`, JSON is the names of members and the types of values.
+    """
+    if answer.status >= 400:
+        return described(answer, roles)
+    headers = [f"{name}: {_header(name, text, roles)}" for name, text in answer.headers.items()]
+    words = [str(answer.status), *sorted(headers)]
+    if answer.body:
+        words.append(answer.media)
+    if answer.value is not None and types:
+        words.append(json.dumps(_types_of(answer.value, roles), sort_keys=True))
+    elif answer.value is not None:
+        words.append(shown(answer.value, roles))
+    elif answer.body:
+        words.append(roles.plain(repr(answer.body)[1:]))
+    return " ".join(words)
+
+
+def _header(name: str, text: str, roles: Roles) -> str:
+    if name == "X-Pulsar-Message-ID":
+        ledger, _, rest = text.partition(":")
+        return f"{roles.ledger(int(ledger))}:{rest}"
+    if name in TIME_HEADERS:
+        return "<time>"
+    return "<generated>" if name == "X-Pulsar-producer-name" else roles.plain(text)
+
+
+def _types_of(value: Any, roles: Roles) -> Any:
+    if isinstance(value, dict):
+        return {
+            roles.plain(name): _types_of(part, roles)
+            for name, part in value.items()
+            if part is not None
+        }
+    if isinstance(value, list):
+        return [_types_of(part, roles) for part in value[:1]]
+    names = {bool: "boolean", int: "number", float: "number", str: "string"}
+    return names[type(value)]
 
 
 def shown(value: Any, roles: Roles) -> str:

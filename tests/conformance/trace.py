@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from conformance.rest import ask, described, field_of, kinds, shown
+from conformance.rest import Answer, ask, described, described_fully, field_of, kinds, shown
 from conformance.transcript import Roles
 from magnetar_broker.config.domains import MAX_WORKERS
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -348,13 +348,35 @@ class Trace:
 
         `body` is JSON, or bytes of any kind; `media` may be another content type.
         """
+        answer = self._asks(method, f"/admin/v2/{path}", path, body, also)
+        self.lines.append(f"rest < {described(answer, self.roles)}")
+        return self._settled(method, answer)
+
+    def web(
+        self, method: str, path: str, body: Any = None, *, types: bool = False, **also: Any
+    ) -> Any:
+        """Like `rest`; of a success the content type and headers are recorded, too.
+
+        A path that begins with a slash does not follow /admin/v2/.  With `types`, the names and
+        types of the JSON are recorded, and not its values.
+        """
+        target = path if path.startswith("/") else f"/admin/v2/{path}"
+        words = [f"({name} {value})" for name, value in also.items()]
+        answer = self._asks(method, target, " ".join([path, *words]), body, also)
+        self.lines.append(f"rest < {described_fully(answer, self.roles, types)}")
+        return self._settled(method, answer)
+
+    def _asks(
+        self, method: str, target: str, shown_path: str, body: Any, also: dict[str, Any]
+    ) -> Answer:
         roles = self.roles
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         what = [repr(raw)[1:]] if raw is body else [shown(body, roles)] if body is not None else []
-        self.lines.append(" ".join(["rest >", method, roles.plain(path), *what]))
+        self.lines.append(" ".join(["rest >", method, roles.plain(shown_path), *what]))
         sent = b"" if body is None else raw
-        answer = ask(self.target.http_port, method, f"/admin/v2/{path}", sent, **also)
-        self.lines.append(f"rest < {described(answer, roles)}")
+        return ask(self.target.http_port, method, target, sent, **also)
+
+    def _settled(self, method: str, answer: Answer) -> Any:
         if method != "GET":  # the original does some of it after it has answered
             self.read_for(self.target.settle_seconds)
         return answer.value

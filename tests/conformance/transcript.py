@@ -46,6 +46,10 @@ class Roles:
         self._generated: dict[str, str] = {}
         self._ledgers: dict[int, str] = {}
 
+    def knows(self, word: str, role: str) -> None:
+        """Give a role to a further text."""
+        self._words.append((word, role))
+
     def sent(self, command: Message) -> str:
         """A command of ours; it makes its names and numbers known."""
         for field, value in command.ListFields():

@@ -1,0 +1,60 @@
+"""Brokers, dynamic configuration and statistics of brokers over REST: headers and types."""
+
+from conformance.trace import Trace
+
+SETTING = "maxConcurrentLookupRequest"
+
+
+def which_brokers_there_are(t: Trace) -> None:
+    t.web("GET", "brokers", types=True)
+    t.web("GET", "brokers/", types=True)
+    t.web("GET", "brokers/standalone", types=True)
+    t.web("GET", "brokers/leaderBroker", types=True)
+    t.web("GET", "brokers/version", types=True, accept="text/plain")
+
+
+def the_state_of_the_broker(t: Trace) -> None:
+    t.web("GET", "brokers/health", accept="*/*")
+    t.web("GET", "brokers/ready", accept="*/*")
+    t.web("GET", "brokers/backlog-quota-check")
+
+
+def a_broker_that_is_not_there(t: Trace) -> None:
+    t.web("GET", f"brokers/standalone/{t.token}/ownedNamespaces")
+    t.web("GET", f"brokers/{t.token}")
+
+
+def methods_that_brokers_do_not_have(t: Trace) -> None:
+    t.web("PUT", "brokers")
+    t.web("POST", "brokers/health")
+    t.web("DELETE", "brokers/version")
+
+
+def lists_of_settings(t: Trace) -> None:
+    t.web("GET", "brokers/configuration/values", types=True)
+
+
+def the_keys_of_settings(t: Trace) -> None:
+    t.web("GET", "brokers/configuration", types=True)
+    t.web("GET", "brokers/configuration/", types=True)
+
+
+def a_setting_that_is_changed(t: Trace) -> None:
+    t.web("POST", f"brokers/configuration/{SETTING}/40000")
+    t.web("GET", "brokers/configuration/values")
+    t.web("DELETE", f"brokers/configuration/{SETTING}")
+    t.web("GET", "brokers/configuration/values")
+
+
+def settings_that_cannot_be_changed(t: Trace) -> None:
+    t.web("POST", "brokers/configuration/webServicePort/8081")
+    t.web("POST", f"brokers/configuration/{t.token}/1")
+    t.web("DELETE", f"brokers/configuration/{t.token}")
+
+
+def values_that_settings_cannot_have(t: Trace) -> None:
+    t.web("POST", f"brokers/configuration/{SETTING}/many")
+
+
+def where_metadata_is(t: Trace) -> None:
+    t.web("GET", "brokers/internal-configuration", types=True)
