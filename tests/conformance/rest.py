@@ -67,12 +67,12 @@ def described(answer: Answer, roles: Roles) -> str:
 
 
 def described_fully(answer: Answer, roles: Roles, types: bool) -> str:
-    """One line about it: of a success also the content type and headers.
+    """One line about it: of a success also the content type and headers, of a refusal the status.
 
     With `types`, JSON is the names of members and the types of values.
     """
     if answer.status >= 400:
-        return described(answer, roles)
+        return str(answer.status)
     headers = [f"{name}: {_header(name, text, roles)}" for name, text in answer.headers.items()]
     words = [str(answer.status), *sorted(headers)]
     if answer.body:

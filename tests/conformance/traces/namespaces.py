@@ -1,13 +1,9 @@
 """Namespaces over REST: their life, bundles, properties and topics."""
 
 from conformance.differences import Difference, differs
+from conformance.rest_differences import REFUSED
 from conformance.trace import Trace
 
-BAD_INPUT = Difference(
-    "requests that the admin API refuses",
-    "some with 500, some without a reason",
-    "all with 4xx and a reason",
-)
 NO_LOOKUP = Difference(
     "PRODUCER without a lookup, in a namespace that does not exist",
     "ServiceNotReady",
@@ -227,7 +223,7 @@ def a_bundle_is_unloaded(t: Trace) -> None:
     t.rest("PUT", f"{path}/0x00000000_0x10000000/unload")
 
 
-@differs(BAD_INPUT)
+@differs(REFUSED)
 def a_bundle_that_is_none(t: Trace) -> None:
     t.rest("PUT", f"{_makes(t)}/nonsense/unload")
 

@@ -1,8 +1,11 @@
 """Brokers, dynamic configuration and statistics of brokers over REST: headers and types."""
 
+from conformance.differences import differs
+from conformance.rest_differences import SETTING
 from conformance.trace import Trace
 
-SETTING = "maxConcurrentLookupRequest"
+SETTING_NAME = "forceDeleteNamespaceAllowed"
+NUMBER = "ttlDurationDefaultInSeconds"
 
 
 def which_brokers_there_are(t: Trace) -> None:
@@ -10,7 +13,7 @@ def which_brokers_there_are(t: Trace) -> None:
     t.web("GET", "brokers/", types=True)
     t.web("GET", "brokers/standalone", types=True)
     t.web("GET", "brokers/leaderBroker", types=True)
-    t.web("GET", "brokers/version", types=True, accept="text/plain")
+    t.web("GET", "brokers/version", types=True)
 
 
 def the_state_of_the_broker(t: Trace) -> None:
@@ -21,7 +24,6 @@ def the_state_of_the_broker(t: Trace) -> None:
 
 def a_broker_that_is_not_there(t: Trace) -> None:
     t.web("GET", f"brokers/standalone/{t.token}/ownedNamespaces")
-    t.web("GET", f"brokers/{t.token}")
 
 
 def methods_that_brokers_do_not_have(t: Trace) -> None:
@@ -40,9 +42,9 @@ def the_keys_of_settings(t: Trace) -> None:
 
 
 def a_setting_that_is_changed(t: Trace) -> None:
-    t.web("POST", f"brokers/configuration/{SETTING}/40000")
+    t.web("POST", f"brokers/configuration/{SETTING_NAME}/true")
     t.web("GET", "brokers/configuration/values")
-    t.web("DELETE", f"brokers/configuration/{SETTING}")
+    t.web("DELETE", f"brokers/configuration/{SETTING_NAME}")
     t.web("GET", "brokers/configuration/values")
 
 
@@ -52,8 +54,10 @@ def settings_that_cannot_be_changed(t: Trace) -> None:
     t.web("DELETE", f"brokers/configuration/{t.token}")
 
 
+@differs(SETTING)
 def values_that_settings_cannot_have(t: Trace) -> None:
-    t.web("POST", f"brokers/configuration/{SETTING}/many")
+    t.web("POST", f"brokers/configuration/{NUMBER}/many")
+    t.web("DELETE", f"brokers/configuration/{NUMBER}")
 
 
 def where_metadata_is(t: Trace) -> None:

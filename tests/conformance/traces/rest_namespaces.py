@@ -1,5 +1,7 @@
 """Namespaces over REST: headers, types and bad input."""
 
+from conformance.differences import differs
+from conformance.rest_differences import BELOW_ZERO, BUNDLES, PERMISSIONS, REFUSED, REPLICATION
 from conformance.trace import Trace
 
 
@@ -15,8 +17,6 @@ def the_answers_about_a_namespace(t: Trace) -> None:
     t.web("GET", f"{path}/topics")
     t.web("GET", f"{path}/bundles")
     t.web("GET", f"{path}/properties")
-    t.web("GET", f"{path}/permissions")
-    t.web("GET", f"{path}/permissions/subscription")
     t.web("PUT", f"{path}/unload")
     t.web("POST", f"{path}/clearBacklog")
     t.web("DELETE", path)
@@ -48,8 +48,12 @@ def a_namespace_with_members_that_nobody_knows(t: Trace) -> None:
     t.web("GET", f"{path}/bundles")
 
 
-def numbers_of_bundles(t: Trace) -> None:
+@differs(BELOW_ZERO)
+def fewer_bundles_than_none(t: Trace) -> None:
     t.web("PUT", f"namespaces/public/{t.token}-1", {"bundles": {"numBundles": -1}})
+
+
+def numbers_of_bundles(t: Trace) -> None:
     t.web("PUT", f"namespaces/public/{t.token}-2", {"bundles": {"numBundles": "4"}})
     t.web("PUT", f"namespaces/public/{t.token}-3", {"bundles": {"numBundles": 1}})
     t.web("GET", f"namespaces/public/{t.token}-3/bundles")
@@ -74,7 +78,6 @@ def a_namespace_that_is_not_there(t: Trace) -> None:
     t.web("PUT", f"{path}/properties", {"a": "b"})
     t.web("GET", f"{path}/property/a")
     t.web("PUT", f"{path}/unload")
-    t.web("GET", f"{path}/permissions")
     t.web("GET", f"{path}/retention")
     t.web("GET", f"{path}/messageTTL")
 
@@ -143,8 +146,11 @@ def methods_that_namespaces_do_not_have(t: Trace) -> None:
     t.web("POST", f"{path}/bundles")
 
 
+@differs(PERMISSIONS)
 def permissions_of_roles(t: Trace) -> None:
     path = _new(t)
+    t.web("GET", f"{path}/permissions")
+    t.web("GET", f"{path}/permissions/subscription")
     t.web("POST", f"{path}/permissions/reader", ["consume"])
     t.web("POST", f"{path}/permissions/writer", ["produce", "consume"])
     t.web("GET", f"{path}/permissions")
@@ -154,6 +160,7 @@ def permissions_of_roles(t: Trace) -> None:
     t.web("GET", f"{path}/permissions")
 
 
+@differs(PERMISSIONS)
 def permissions_on_subscriptions(t: Trace) -> None:
     path = _new(t)
     t.web("POST", f"{path}/permissions/subscription/sub", ["reader"])
@@ -170,31 +177,42 @@ def permissions_of_a_namespace_that_is_not_there(t: Trace) -> None:
 
 
 def backlogs_of_a_namespace(t: Trace) -> None:
-    path = _new(t)
+    path = f"namespaces/public/{t.token}"
+    t.web("PUT", path, {"bundles": {"numBundles": 1}})
     t.web("PUT", f"persistent/public/{t.token}/one")
     t.web("PUT", f"persistent/public/{t.token}/one/subscription/sub")
     t.web("POST", f"{path}/clearBacklog/sub")
-    t.web("POST", f"{path}/0x00000000_0x80000000/clearBacklog")
-    t.web("POST", f"{path}/0x80000000_0xffffffff/clearBacklog/sub")
+    t.web("POST", f"{path}/0x00000000_0xffffffff/clearBacklog")
+    t.web("POST", f"{path}/0x00000000_0xffffffff/clearBacklog/sub")
     t.web("POST", f"{path}/nonsense/clearBacklog")
     t.web("POST", f"{path}/unsubscribe/sub")
     t.web("GET", f"persistent/public/{t.token}/one/subscriptions")
-    t.web("POST", f"{path}/0x00000000_0x80000000/unsubscribe/sub")
+    t.web("POST", f"{path}/0x00000000_0xffffffff/unsubscribe/sub")
 
 
 def bundles_that_are_none(t: Trace) -> None:
     path = _new(t)
     t.web("PUT", f"{path}/0x00000000_0x80000000/unload")
     t.web("PUT", f"{path}/0x00000000_0x10000000/unload")
-    t.web("PUT", f"{path}/nonsense/unload")
     t.web("PUT", f"{path}/0x80000000_0xffffffff/split")
     t.web("PUT", f"{path}/0x80000000_0xffffffff/split")
     t.web("PUT", f"{path}/nonsense/split")
     t.web("GET", f"{path}/bundles")
+
+
+@differs(REFUSED)
+def a_bundle_that_is_a_word(t: Trace) -> None:
+    t.web("PUT", f"{_new(t)}/nonsense/unload")
+
+
+@differs(BUNDLES)
+def bundles_that_are_deleted(t: Trace) -> None:
+    path = _new(t)
     t.web("DELETE", f"{path}/0x00000000_0x80000000")
     t.web("DELETE", f"{path}/nonsense")
 
 
+@differs(REPLICATION)
 def replication_of_a_namespace(t: Trace) -> None:
     path = _new(t)
     t.web("GET", f"{path}/replication")

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from conformance.differences import differs
+from conformance.rest_differences import CONVERTED, NO_DELETE, WITHOUT_EFFECT
 from conformance.trace import Trace
 
 NUMBERS = {
@@ -39,6 +41,8 @@ NO_EFFECT: dict[str, Any] = {
         "bookkeeperAckQuorum": 1,
         "managedLedgerMaxMarkDeleteRate": 1.0,
     },
+}
+UNDELETED: dict[str, Any] = {
     "deduplicationSnapshotInterval": 10,
     "encryptionRequired": True,
     "subscriptionAuthMode": "Prefix",
@@ -91,8 +95,24 @@ def objects_of_a_namespace(t: Trace) -> None:
     _goes_round(t, _namespace(t), OBJECTS)
 
 
+@differs(WITHOUT_EFFECT)
 def policies_of_a_namespace_without_effect(t: Trace) -> None:
     _goes_round(t, _namespace(t), NO_EFFECT)
+
+
+def policies_that_are_not_deleted(t: Trace) -> None:
+    path = _namespace(t)
+    for policy, value in UNDELETED.items():
+        t.web("GET", f"{path}/{policy}")
+        t.web("POST", f"{path}/{policy}", value)
+        t.web("GET", f"{path}/{policy}")
+
+
+@differs(NO_DELETE)
+def policies_that_cannot_be_deleted(t: Trace) -> None:
+    path = _namespace(t)
+    for policy in UNDELETED:
+        t.web("DELETE", f"{path}/{policy}")
 
 
 def policies_of_a_topic(t: Trace) -> None:
@@ -100,6 +120,7 @@ def policies_of_a_topic(t: Trace) -> None:
     _goes_round(t, t.path, OF_TOPICS)
 
 
+@differs(WITHOUT_EFFECT)
 def policies_of_a_topic_without_effect(t: Trace) -> None:
     t.web("PUT", t.path)
     _goes_round(t, t.path, OF_TOPICS_WITHOUT_EFFECT)
@@ -150,9 +171,15 @@ def flags_of_a_namespace(t: Trace) -> None:
     t.web("GET", f"{path}/isAllowAutoUpdateSchema")
 
 
-def flags_that_are_none(t: Trace) -> None:
+@differs(CONVERTED)
+def numbers_in_place_of_names(t: Trace) -> None:
     path = _namespace(t)
     t.web("POST", f"{path}/deduplication", 7)
+    t.web("PUT", f"{path}/schemaCompatibilityStrategy", 7)
+
+
+def flags_that_are_none(t: Trace) -> None:
+    path = _namespace(t)
     t.web("POST", f"{path}/deduplication", "perhaps")
     t.web("POST", f"{path}/schemaValidationEnforced", "perhaps")
 
@@ -162,7 +189,6 @@ def the_compatibility_of_schemas(t: Trace) -> None:
     t.web("GET", f"{path}/schemaCompatibilityStrategy")
     t.web("PUT", f"{path}/schemaCompatibilityStrategy", "BACKWARD")
     t.web("GET", f"{path}/schemaCompatibilityStrategy")
-    t.web("PUT", f"{path}/schemaCompatibilityStrategy", 7)
     t.web("POST", f"{path}/schemaCompatibilityStrategy", "FORWARD")
 
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from conformance.differences import differs
+from conformance.rest_differences import REFUSED, SCHEMA_NOWHERE
 from conformance.trace import Trace
 
 STRING: dict[str, Any] = {"type": "STRING", "schema": "", "properties": {}}
@@ -40,6 +42,7 @@ def versions_that_are_none(t: Trace) -> None:
     t.web("GET", f"{_path(t)}/schema/-1")
 
 
+@differs(REFUSED)
 def a_version_that_is_a_word(t: Trace) -> None:
     t.web("POST", f"{_path(t)}/schema", STRING)
     t.web("GET", f"{_path(t)}/schema/first")
@@ -54,6 +57,7 @@ def bodies_that_are_no_schema(t: Trace) -> None:
     t.web("GET", f"{_path(t)}/schema")
 
 
+@differs(REFUSED)
 def a_type_that_is_none(t: Trace) -> None:
     t.web("POST", f"{_path(t)}/schema", {**STRING, "type": "NOTHING"})
 
@@ -68,4 +72,8 @@ def a_schema_that_does_not_fit(t: Trace) -> None:
 def a_schema_of_a_namespace_that_is_not_there(t: Trace) -> None:
     t.web("GET", f"schemas/public/{t.token}/topic/schema")
     t.web("POST", f"schemas/public/{t.token}/topic/schema", STRING)
+
+
+@differs(SCHEMA_NOWHERE)
+def a_schema_that_is_deleted_nowhere(t: Trace) -> None:
     t.web("DELETE", f"schemas/public/{t.token}/topic/schema")

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from conformance.differences import differs
+from conformance.rest_differences import BELOW_ZERO, REPLICATION
 from conformance.trace import Trace
 
 FIRST: dict[str, Any] = {"ledgerId": -1, "entryId": -1}
@@ -69,8 +71,14 @@ def numbers_of_messages_that_are_none(t: Trace) -> None:
     t.web("PUT", f"{t.path}/subscription/sub", FIRST)
     t.web("POST", f"{t.path}/subscription/sub/skip/many")
     t.web("POST", f"{t.path}/subscription/sub/expireMessages/long")
-    t.web("POST", f"{t.path}/subscription/sub/expireMessages/-1")
     t.web("POST", f"{t.path}/subscription/sub/resetcursor/yesterday")
+
+
+@differs(BELOW_ZERO)
+def messages_that_expire_before_they_come(t: Trace) -> None:
+    t.publisher(1)
+    t.web("PUT", f"{t.path}/subscription/sub", FIRST)
+    t.web("POST", f"{t.path}/subscription/sub/expireMessages/-1")
 
 
 def positions_that_are_none(t: Trace) -> None:
@@ -110,6 +118,7 @@ def subscriptions_of_a_partitioned_topic(t: Trace) -> None:
     t.web("DELETE", f"{t.path}/subscription/sub")
 
 
+@differs(REPLICATION)
 def subscriptions_that_are_replicated(t: Trace) -> None:
     t.web("PUT", t.path)
     t.web("PUT", f"{t.path}/subscription/sub")

@@ -1,5 +1,7 @@
 """Tenants over REST: headers, types and bad input."""
 
+from conformance.differences import differs
+from conformance.rest_differences import CONTENT_TYPE, REDIRECTED, ROLES
 from conformance.trace import Trace
 
 HERE = {"allowedClusters": ["standalone"], "adminRoles": ["me"]}
@@ -30,12 +32,14 @@ def members_of_a_tenant_that_nobody_knows(t: Trace) -> None:
     t.web("GET", f"tenants/{t.token}")
 
 
+@differs(ROLES)
 def a_tenant_with_null_members(t: Trace) -> None:
     t.web("PUT", f"tenants/{t.token}", {"adminRoles": None, "allowedClusters": ["standalone"]})
     t.web("GET", f"tenants/{t.token}")
     t.web("POST", f"tenants/{t.token}", {"adminRoles": ["a"], "allowedClusters": None})
 
 
+@differs(CONTENT_TYPE)
 def a_tenant_in_another_content_type(t: Trace) -> None:
     t.web("PUT", f"tenants/{t.token}", HERE, media="text/plain")
     t.web("PUT", f"tenants/{t.token}", HERE, media="application/xml")
@@ -43,7 +47,8 @@ def a_tenant_in_another_content_type(t: Trace) -> None:
 
 
 def the_same_cluster_twice(t: Trace) -> None:
-    t.web("PUT", f"tenants/{t.token}", {"allowedClusters": ["standalone", "standalone"]})
+    twice = ["standalone", "standalone"]
+    t.web("PUT", f"tenants/{t.token}", {"allowedClusters": twice, "adminRoles": ["me", "me"]})
     t.web("GET", f"tenants/{t.token}")
 
 
@@ -67,6 +72,14 @@ def paths_that_are_none(t: Trace) -> None:
     t.web("GET", "tenant")
     t.web("GET", f"tenants/{t.token}/more/and/more")
     t.web("GET", "")
-    t.web("GET", "/admin/v2")
     t.web("GET", "/admin")
     t.web("GET", "/nothing/here")
+
+
+@differs(REDIRECTED)
+def the_root_of_the_api(t: Trace) -> None:
+    t.web("GET", "/admin/v2")
+
+
+def the_page_of_metrics(t: Trace) -> None:
+    t.web("GET", "/metrics")

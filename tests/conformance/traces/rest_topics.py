@@ -1,5 +1,7 @@
 """Topics and partitions over REST: headers, types and bad input."""
 
+from conformance.differences import differs
+from conformance.rest_differences import CONVERTED, ENDS_OF_EMPTY, PERMISSIONS, REFUSED
 from conformance.trace import Trace
 
 METADATA = "application/vnd.partitioned-topic-metadata+json"
@@ -14,9 +16,27 @@ def the_answers_about_a_topic(t: Trace) -> None:
     t.web("GET", f"{t.path}/subscriptions")
     t.web("PUT", f"{t.path}/unload")
     t.web("POST", f"{t.path}/trim")
-    t.web("POST", f"{t.path}/terminate")
     t.web("DELETE", f"{t.path}/truncate")
     t.web("DELETE", t.path)
+
+
+@differs(ENDS_OF_EMPTY)
+def the_end_of_an_empty_topic(t: Trace) -> None:
+    t.web("PUT", t.path)
+    t.web("GET", f"{t.path}/lastMessageId")
+    t.web("POST", f"{t.path}/terminate")
+
+
+@differs(ENDS_OF_EMPTY)
+def the_ends_of_empty_partitions(t: Trace) -> None:
+    t.web("PUT", f"{t.path}/partitions", 2)
+    t.web("POST", f"{t.path}/terminate/partitions")
+
+
+def the_end_of_a_topic(t: Trace) -> None:
+    t.publisher(2)
+    t.web("POST", f"{t.path}/terminate")
+    t.web("POST", f"{t.path}/terminate")
 
 
 def a_topic_that_is_not_there(t: Trace) -> None:
@@ -49,8 +69,9 @@ def broken_percent_encoding(t: Trace) -> None:
 
 
 def names_of_system_topics(t: Trace) -> None:
-    t.web("PUT", "persistent/public/default/__change_events")
-    t.web("PUT", "persistent/public/default/__change_events/partitions", 2)
+    t.web("PUT", f"namespaces/public/{t.token}")
+    t.web("PUT", f"persistent/public/{t.token}/__change_events")
+    t.web("PUT", f"persistent/public/{t.token}/__change_events/partitions", 2)
 
 
 def domains_that_are_none(t: Trace) -> None:
@@ -81,12 +102,20 @@ def properties_that_are_none(t: Trace) -> None:
 def numbers_of_partitions(t: Trace) -> None:
     t.web("PUT", f"{t.path}/partitions", 0)
     t.web("PUT", f"{t.path}/partitions", -1)
-    t.web("PUT", f"{t.path}/partitions", 1.5)
     t.web("PUT", f"{t.path}/partitions", "many")
     t.web("PUT", f"{t.path}/partitions", True)
     t.web("PUT", f"{t.path}/partitions", [2])
-    t.web("PUT", f"{t.path}/partitions", 99999999999)
     t.web("PUT", f"{t.path}/partitions", b"{")
+
+
+@differs(CONVERTED)
+def a_part_of_a_partition(t: Trace) -> None:
+    t.web("PUT", f"{t.path}/partitions", 1.5)
+
+
+@differs(REFUSED)
+def more_partitions_than_an_integer_counts(t: Trace) -> None:
+    t.web("PUT", f"{t.path}/partitions", 99999999999)
 
 
 def partitions_with_properties(t: Trace) -> None:
@@ -108,7 +137,6 @@ def partitions_with_properties(t: Trace) -> None:
 def what_a_partitioned_topic_cannot_do(t: Trace) -> None:
     t.web("PUT", f"{t.path}/partitions", 2)
     t.web("POST", f"{t.path}/terminate")
-    t.web("POST", f"{t.path}/terminate/partitions")
     t.web("GET", f"{t.path}/lastMessageId")
     t.web("GET", f"{t.path}/compaction")
     t.web("PUT", f"{t.path}/unload")
@@ -128,10 +156,16 @@ def non_persistent_topics(t: Trace) -> None:
     t.web("GET", f"{path}/partitions")
     t.web("GET", f"{path}/properties")
     t.web("POST", f"{path}/terminate")
-    t.web("PUT", f"{path}/compaction")
     t.web("DELETE", f"{path}/truncate")
     t.web("GET", f"{path}/lastMessageId")
     t.web("DELETE", path)
+
+
+@differs(REFUSED)
+def compaction_of_a_non_persistent_topic(t: Trace) -> None:
+    path = t.path.replace("persistent", "non-persistent", 1)
+    t.web("PUT", path)
+    t.web("PUT", f"{path}/compaction")
 
 
 def compaction(t: Trace) -> None:
@@ -140,6 +174,7 @@ def compaction(t: Trace) -> None:
     t.web("PUT", f"{t.path}/compaction")
 
 
+@differs(PERMISSIONS)
 def permissions_on_a_topic(t: Trace) -> None:
     t.web("PUT", t.path)
     t.web("GET", f"{t.path}/permissions")

@@ -1,0 +1,77 @@
+"""Where answers of the admin API differ, of more than one group of traces."""
+
+from conformance.differences import Difference
+
+REFUSED = Difference(
+    "requests that the admin API refuses",
+    "some with 500, some without a reason",
+    "all with 4xx and a reason",
+)
+CONVERTED = Difference(
+    "values of a wrong type over REST",
+    "some are converted: a number to a flag or to the n-th name of a list, 1.5 to 1",
+    "400",
+)
+BELOW_ZERO = Difference(
+    "numbers below zero over REST, where they have no meaning", "some are accepted", "412"
+)
+ENDS_OF_EMPTY = Difference(
+    "the id of the last message of an empty topic, over REST",
+    "has the ledger that the next message gets, or -1:-1",
+    "-1:-1: a topic gets its first ledger with its first message",
+)
+ABSENT = Difference(
+    "addresses that are not there, in lookups over HTTP", "are left out", "are empty texts"
+)
+ROLES = Difference(
+    "a tenant without `adminRoles`", "is shown without them", "is shown with an empty list"
+)
+CONTENT_TYPE = Difference(
+    "a body whose content type is not JSON", "415", "read as JSON, as `curl -d` sends it"
+)
+REDIRECTED = Difference("`GET /admin/v2`", "301 to `/admin/v2/`, which is 404", "404")
+NO_DELETE = Difference(
+    "DELETE of a policy that has none, such as `encryptionRequired`",
+    "412, as of a bundle with this name",
+    "405",
+)
+BUNDLES = Difference("DELETE of a bundle", "deletes its topics, or 412", "404", on_purpose=False)
+PERMISSIONS = Difference(
+    "permissions of roles on namespaces, topics and subscriptions, over REST",
+    "granted, shown and revoked",
+    "404",
+    on_purpose=False,
+)
+REPLICATION = Difference(
+    "policies and status of replication, over REST", "stored and shown", "404", on_purpose=False
+)
+WITHOUT_EFFECT = Difference(
+    "policies that would have no effect here, such as `persistence`, over REST",
+    "stored and shown",
+    "404",
+    on_purpose=False,
+)
+CLUSTERS = Difference(
+    "clusters other than the broker's own, failure domains, peers",
+    "stored and shown",
+    "refused",
+    on_purpose=False,
+)
+STATISTICS = Difference("statistics of topics, over REST", "shown", "404", on_purpose=False)
+MIDDLE = Difference(
+    "`examinemessage` from a position that is neither `earliest` nor `latest`",
+    "from the earliest",
+    "412",
+)
+BY_TIME = Difference(
+    "`messageid/{timestamp}` with a time before the first message", "-1:-1", "the first message"
+)
+SCHEMA_NOWHERE = Difference("DELETE of a schema in a namespace that does not exist", "200", "404")
+SETTING = Difference(
+    "a dynamic setting with a value that it cannot have", "stored, without effect", "412"
+)
+CLUSTER_MEMBERS = Difference(
+    "the cluster's members for the broker's own TLS clients",
+    "shown",
+    "left out: the broker connects to no other",
+)
