@@ -87,7 +87,7 @@ def series(broker: RunningBroker, **labels: str) -> dict[str, float]:
 def test_state_as_plain_text(broker: RunningBroker, path: str, text: str) -> None:
     answer = get(broker, f"/admin/v2/brokers/{path}")
     assert (answer.status, answer.body.decode()) == (200, text)
-    assert answer.headers["Content-Type"].startswith("text/plain")
+    assert answer.headers["Content-Type"].startswith("application/json")  # as clients expect
 
 
 def test_a_lookup_answers_with_the_addresses_of_a_listener(

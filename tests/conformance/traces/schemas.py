@@ -5,8 +5,8 @@ import struct
 from typing import Any
 
 from conformance.differences import Difference, differs
+from conformance.rest_differences import REFUSED
 from conformance.trace import SHARED, Peer, Trace
-from conformance.traces.namespaces import BAD_INPUT
 from magnetar_proto import PulsarApi_pb2 as pb
 
 UNREADABLE = Difference(
@@ -381,7 +381,7 @@ def asking_before_one_registers(t: Trace) -> None:
         t.rest("POST", _path(t, "compatibility"), _body(definition))
 
 
-@differs(BAD_INPUT)
+@differs(REFUSED)
 def what_rest_does_not_take(t: Trace) -> None:
     _comes_and_goes(t.connects(), _avro(A))
     t.rest("POST", _path(t, "compatibility"), _body(LONG))

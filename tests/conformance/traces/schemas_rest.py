@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from conformance.differences import differs
+from conformance.rest_differences import REFUSED
 from conformance.trace import Trace
-from conformance.traces.namespaces import BAD_INPUT
 
 INT, LONG, STRING = "int", "long", "string"
 
@@ -98,7 +98,7 @@ def deletion_by_force_begins_anew(t: Trace) -> None:
     t.rest("GET", f"{_path(t)}/schema")
 
 
-@differs(BAD_INPUT)
+@differs(REFUSED)
 def an_incompatible_schema(t: Trace) -> None:
     _posts(t, _avro(_record(a=INT)))
     _posts(t, _avro(_record(a=INT, b=STRING)))
@@ -118,7 +118,7 @@ def types_without_a_definition(t: Trace) -> None:
     _posts(t, {"type": "INT64", "schema": "", "properties": {}})
 
 
-@differs(BAD_INPUT)
+@differs(REFUSED)
 def schemas_that_are_none(t: Trace) -> None:
     _posts(t, _avro("{nonsense"))
     _posts(t, _avro('{"type": "record"}'))
@@ -127,7 +127,7 @@ def schemas_that_are_none(t: Trace) -> None:
     _posts(t, b"{nonsense")
 
 
-@differs(BAD_INPUT)
+@differs(REFUSED)
 def a_schema_without_a_type(t: Trace) -> None:
     _posts(t, {"schema": _record(a=INT), "properties": {}})
 
@@ -168,7 +168,7 @@ def a_schema_goes_with_its_topic(t: Trace) -> None:
     t.rest("GET", f"{_path(t)}/schema")
 
 
-@differs(BAD_INPUT)
+@differs(REFUSED)
 def strategies_of_the_namespace(t: Trace) -> None:
     namespace = f"namespaces/public/{t.token}"
     path = f"schemas/public/{t.token}/topic"

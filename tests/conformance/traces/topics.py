@@ -3,8 +3,8 @@
 from typing import Any
 
 from conformance.differences import Difference, differs
+from conformance.rest_differences import REFUSED
 from conformance.trace import Kind, Trace
-from conformance.traces.namespaces import BAD_INPUT
 from magnetar_proto import PulsarApi_pb2 as pb
 
 METADATA = "application/vnd.partitioned-topic-metadata+json"
@@ -48,7 +48,7 @@ def a_topic_without_properties(t: Trace) -> None:
     t.rest("GET", f"{_path(t)}/properties")
 
 
-@differs(BAD_INPUT)
+@differs(REFUSED)
 def properties_of_a_topic_that_is_not_there(t: Trace) -> None:
     t.rest("GET", f"{_path(t)}/properties")
     t.rest("PUT", f"{_path(t)}/properties", {"a": "b"})

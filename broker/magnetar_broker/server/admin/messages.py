@@ -37,11 +37,13 @@ async def topics_with_messages(site: Site, request: Request, refused: int = 405)
     return parts
 
 
-async def topic_with_messages(site: Site, request: Request, what: str) -> TopicName:
-    """The topic of the path, which must not be partitioned."""
+async def topic_with_messages(
+    site: Site, request: Request, what: str, refused: int = 405
+) -> TopicName:
+    """The topic of the path; status `refused` if it is partitioned."""
     directory, name = serving(site), topic_of(request)
     if name.partition < 0 and await directory.catalogue.partitions(name):
-        raise Refused(405, f"{name} is partitioned: {what} on each partition")
+        raise Refused(refused, f"{name} is partitioned: {what} on each partition")
     return (await topics_with_messages(site, request))[0]
 
 

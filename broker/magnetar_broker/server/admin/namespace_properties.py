@@ -13,7 +13,7 @@ from magnetar_broker.server.admin.site import (
     serving,
 )
 from magnetar_broker.server.http.contract import CONTROLLER, PROPERTIES, TENANT_ADMIN
-from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
 from magnetar_broker.server.http.table import Route
 
 
@@ -46,7 +46,7 @@ async def property_(site: Site, request: Request) -> Response:
     directory = serving(site)
     stored = await directory.namespaces.get(await existing_namespace(directory, request))
     (key,) = parts_of(request, "key")
-    return _text(stored.properties.get(key, ""))
+    return text_response(stored.properties.get(key, ""))
 
 
 async def set_property(site: Site, request: Request) -> Response:
@@ -70,12 +70,7 @@ async def remove_property(site: Site, request: Request) -> Response:
         return {name: value for name, value in old.items() if name != key}
 
     await directory.namespaces.change_properties(name, without)
-    return _text(had[0])
-
-
-def _text(value: str) -> Response:
-    """Plain text that is labelled as JSON: existing clients expect this content type."""
-    return Response(value.encode(), "application/json; charset=utf-8")
+    return text_response(had[0])
 
 
 def routes() -> Iterator[Route[Handler]]:

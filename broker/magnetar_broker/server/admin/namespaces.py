@@ -37,6 +37,10 @@ NOT_BUILT = {
 """Fields of features that are not built, with the values that clients expect for unset ones."""
 
 
+MAX_DIGITS = 10
+"""Of a number that a client wrote as text; more are too many in any case."""
+
+
 async def namespaces(site: Site, request: Request) -> Response:
     """The namespaces of a tenant."""
     directory = serving(site)
@@ -121,6 +125,8 @@ def _bundles_of(value: Any) -> Bundles | None:
         return None
     try:
         boundaries, number = value.get("boundaries"), value.get("numBundles") or 0
+        if isinstance(number, str) and number.isascii() and number.isdecimal():
+            number = int(number[:MAX_DIGITS])
         if boundaries:
             return Bundles.parse(boundaries)
         return Bundles.even(number) if number else None

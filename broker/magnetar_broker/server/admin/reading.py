@@ -74,7 +74,7 @@ def _in_query(request: Request, name: str, default: int | None = None) -> int:
 
 async def last_id(site: Site, request: Request) -> Response:
     """The id of the last message; ledger and entry are -1 if there is none."""
-    topic = await topic_with_messages(site, request, "ask for the last message")
+    topic = await topic_with_messages(site, request, "ask for the last message", refused=404)
     ledger, entry, index, partition = await site.owners.ask(reading.last_id, topic)
     return _id_json(ledger, entry, partition, index)
 

@@ -2,12 +2,13 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import unquote_plus, urlsplit
 
-from magnetar_broker.base.errors import InvalidName, NotReady
+from magnetar_broker.base.errors import NotReady
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.metrics_page import Page
 from magnetar_broker.server.admin.owners import Owners
@@ -17,6 +18,7 @@ from magnetar_broker.server.http.messages import Request, Response
 from magnetar_broker.server.snapshots.making import Snapshots
 from magnetar_proto.names import NamespaceName, TopicName
 
+BROKEN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 DOMAIN = "{domain:persistent|non-persistent}"
 NAMESPACE = "{tenant}/{namespace}"
 TOPIC = f"{DOMAIN}/{NAMESPACE}/{{topic}}"
@@ -74,11 +76,19 @@ def topic_of(request: Request) -> TopicName:
 
 
 def parts_of(request: Request, *names: str) -> list[str]:
-    """Parameters of the path, decoded; a `+` is a blank, as in form encoding."""
+    """Parameters of the path, decoded; a `+` is a blank, as in form encoding.  400 if broken."""
     try:
-        return [unquote_plus(request.parameters[name], errors="strict") for name in names]
-    except UnicodeDecodeError as error:
-        raise InvalidName("the path is not valid percent-encoded UTF-8") from error
+        return [_decoded(request.parameters[name]) for name in names]
+    except ValueError as error:
+        raise Refused(
+            400, f"{request.path}: a % must be followed by two hex digits, and all be UTF-8"
+        ) from error
+
+
+def _decoded(part: str) -> str:
+    if BROKEN_ESCAPE.search(part):
+        raise ValueError(part)
+    return unquote_plus(part, errors="strict")
 
 
 def http_url(request: Request, service_url: str) -> str:

@@ -1,6 +1,7 @@
 """Tenants: the roles that administer them, and the clusters that they may use."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.names.namespaces import is_name
@@ -77,10 +78,7 @@ async def _tenant(directory: Directory, request: Request) -> Tenant:
         raise Refused(412, "the body is empty: expected adminRoles and allowedClusters")
     if not isinstance(body, dict):
         raise Refused(400, "the body is not an object: expected adminRoles and allowedClusters")
-    roles, clusters = body.get("adminRoles") or [], body.get("allowedClusters")
-    for texts in (roles, clusters or []):
-        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            raise Refused(400, "adminRoles and allowedClusters: expected lists of strings")
+    roles, clusters = _texts(body, "adminRoles"), _texts(body, "allowedClusters")
     known = await directory.clusters.names()
     if not clusters:
         raise Refused(412, f"allowedClusters is empty: expected some of {', '.join(known)}")
@@ -95,6 +93,16 @@ async def _tenant(directory: Directory, request: Request) -> Tenant:
             "adminRoles: expected names that are not empty and neither begin nor end with blanks",
         )
     return Tenant(tuple(roles), tuple(clusters))
+
+
+def _texts(body: dict[str, Any], name: str) -> list[str]:
+    """A list of texts, each once; empty if there is none."""
+    texts = body.get(name)
+    if texts is None:
+        return []
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise Refused(400, f"{name} is {texts!r:.100}: expected a list of strings")
+    return list(dict.fromkeys(texts))
 
 
 TENANT = Body({"type": "object", "properties": {"adminRoles": STRINGS, "allowedClusters": STRINGS}})

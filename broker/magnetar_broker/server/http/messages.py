@@ -46,8 +46,8 @@ class Response:
 
 
 def text_response(text: str) -> Response:
-    """Plain text."""
-    return Response(text.encode())
+    """Text as it is, labelled as JSON: existing clients expect this content type."""
+    return Response(text.encode(), "application/json; charset=utf-8")
 
 
 def json_response(
