@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/pytest -n $(WORKERS)
 
-.PHONY: help setup java run test test-fast test-workers test-all coverage check compiled test-compiled test-package test-portable package pure torture-disk bench record-conformance fuzz torture torture-admin soak proto docs clean model mutants
+.PHONY: help setup java run test test-fast test-workers test-all coverage check compiled test-compiled test-package test-portable package pure torture-disk bench record-conformance fuzz fuzz-rest torture torture-admin soak proto docs clean model mutants
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -110,6 +110,9 @@ MINUTES ?= 10
 fuzz: setup ## Feed malformed input to parsers, stores and a broker: MINUTES=10 TARGET=name
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/pip install --quiet -e '.[fuzz]'
 	@PYTHONPATH=tests $(BIN)/python -m fuzz run --minutes $(MINUTES) $(if $(TARGET),--target $(TARGET))
+
+fuzz-rest: setup ## Random requests for every route of the admin API: EXAMPLES=30000
+	REST_EXAMPLES=$(or $(EXAMPLES),30000) $(BIN)/pytest --timeout 0 tests/broker/server/test_admin_fuzz.py
 
 torture: setup ## Kill the broker CYCLES times under load and compare (SEED=s repeats a run), of BROKER_WORKERS=1 at most
 	@cd tests && ../$(BIN)/python -m crash.torture --cycles $(or $(CYCLES),100) $(if $(SEED),--seed $(SEED)) --workers $(or $(BROKER_WORKERS),1)

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from admin_http import Admin
@@ -36,7 +36,7 @@ LIMITS = {
 ENDING = {"/admin/v2/brokers/shutdown"}
 """Not sent: there would be nothing left to ask."""
 SETTING = "/admin/v2/brokers/configuration/"
-"""Settings are not changed either: some of them end or slow down everything else, as they should."""
+"""Settings are not changed either: some slow down everything else, as they should."""
 OPERATIONS = [
     one
     for one in operations_of(described(ROUTES.routes))
@@ -68,11 +68,7 @@ def test_the_description_that_is_served_is_that_of_the_table(fuzzed: RunningBrok
 
 
 @given(st.data())
-@settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(max_examples=EXAMPLES, deadline=None)
 def test_every_request_is_answered_as_described(fuzzed: RunningBroker, data: st.DataObject) -> None:
     operation = data.draw(st.sampled_from(OPERATIONS))
     request = data.draw(requests(operation))
