@@ -75,3 +75,8 @@ CLUSTER_MEMBERS = Difference(
     "shown",
     "left out: the broker connects to no other",
 )
+SYSTEM = Difference(
+    "creating a topic with the name of a system topic, such as `__change_events`",
+    "400, 409 or 204, as the name and the namespace have it",
+    "400",
+)

@@ -13,7 +13,6 @@ def which_brokers_there_are(t: Trace) -> None:
     t.web("GET", "brokers/", types=True)
     t.web("GET", "brokers/standalone", types=True)
     t.web("GET", "brokers/leaderBroker", types=True)
-    t.web("GET", "brokers/version", types=True)
 
 
 def the_state_of_the_broker(t: Trace) -> None:

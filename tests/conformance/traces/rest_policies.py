@@ -45,7 +45,6 @@ NO_EFFECT: dict[str, Any] = {
 UNDELETED: dict[str, Any] = {
     "deduplicationSnapshotInterval": 10,
     "encryptionRequired": True,
-    "subscriptionAuthMode": "Prefix",
 }
 OF_TOPICS: dict[str, Any] = {
     "maxProducers": 3,
@@ -106,6 +105,15 @@ def policies_that_are_not_deleted(t: Trace) -> None:
         t.web("GET", f"{path}/{policy}")
         t.web("POST", f"{path}/{policy}", value)
         t.web("GET", f"{path}/{policy}")
+
+
+@differs(WITHOUT_EFFECT)
+def who_may_use_a_subscription(t: Trace) -> None:
+    path = _namespace(t)
+    t.web("GET", f"{path}/subscriptionAuthMode")
+    t.web("POST", f"{path}/subscriptionAuthMode", "Prefix")
+    t.web("GET", f"{path}/subscriptionAuthMode")
+    t.web("DELETE", f"{path}/subscriptionAuthMode")
 
 
 @differs(NO_DELETE)

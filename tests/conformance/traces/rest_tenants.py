@@ -79,7 +79,3 @@ def paths_that_are_none(t: Trace) -> None:
 @differs(REDIRECTED)
 def the_root_of_the_api(t: Trace) -> None:
     t.web("GET", "/admin/v2")
-
-
-def the_page_of_metrics(t: Trace) -> None:
-    t.web("GET", "/metrics")

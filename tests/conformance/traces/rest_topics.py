@@ -1,7 +1,7 @@
 """Topics and partitions over REST: headers, types and bad input."""
 
 from conformance.differences import differs
-from conformance.rest_differences import CONVERTED, ENDS_OF_EMPTY, PERMISSIONS, REFUSED
+from conformance.rest_differences import CONVERTED, ENDS_OF_EMPTY, PERMISSIONS, REFUSED, SYSTEM
 from conformance.trace import Trace
 
 METADATA = "application/vnd.partitioned-topic-metadata+json"
@@ -68,6 +68,7 @@ def broken_percent_encoding(t: Trace) -> None:
     t.web("PUT", f"{t.path}%ff")
 
 
+@differs(SYSTEM)
 def names_of_system_topics(t: Trace) -> None:
     t.web("PUT", f"namespaces/public/{t.token}")
     t.web("PUT", f"persistent/public/{t.token}/__change_events")
