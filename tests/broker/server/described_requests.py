@@ -7,12 +7,12 @@ from urllib.parse import quote, urlencode
 from hypothesis import strategies as st
 
 NAMES = {
-    "tenant": ["fuzz", "public", "absent"],
-    "namespace": ["one", "two", "default", "absent"],
+    "tenant": ["fuzz"] * 8 + ["public", "absent"],
+    "namespace": ["one", "one", "one", "two", "default", "absent"],
     "topic": ["a", "b", "b-partition-0", "b-partition-9", "a%2Fb", "__change_events"],
     "subscription": ["s", "t"],
     "bundle": ["0x00000000_0xffffffff", "0x00000000_0x80000000", "LARGEST", "0x1_0x2"],
-    "cluster": ["standalone", "other"],
+    "cluster": ["standalone", "standalone", "other"],
     "property": ["colour"],
     "role": ["me"],
 }

@@ -5,18 +5,30 @@ import logging
 from magnetar_broker.base.errors import (
     AlreadyExists,
     BrokerError,
+    ConsumerBusy,
+    ConsumerUnassigned,
     InUse,
     InvalidName,
     LimitReached,
+    ListenerMissing,
+    MetadataTrouble,
     NamespaceMissing,
     NotAllowed,
     NotEmpty,
     NotReady,
     PersistenceTrouble,
+    ProducerBusy,
+    ProducerFenced,
+    QuotaExceeded,
+    QuotaHolds,
+    SchemaInvalid,
+    SchemaRefused,
     SubscriptionMissing,
     TenantMissing,
     TooManyRequests,
     TopicMissing,
+    TopicTerminated,
+    UnknownTrouble,
     as_refusal,
 )
 from magnetar_broker.server.http.messages import Request, Response, json_response
@@ -30,16 +42,28 @@ STATUSES: dict[type[BrokerError], int] = {
     NamespaceMissing: 404,
     TopicMissing: 404,
     SubscriptionMissing: 404,
+    ListenerMissing: 404,
     AlreadyExists: 409,
     NotEmpty: 409,
+    ProducerBusy: 409,
+    ProducerFenced: 409,
+    SchemaRefused: 409,
+    TopicTerminated: 409,
     InUse: 412,
     LimitReached: 412,
+    ConsumerBusy: 412,
+    ConsumerUnassigned: 412,
+    QuotaExceeded: 412,
+    QuotaHolds: 412,
+    SchemaInvalid: 422,
     NotAllowed: 405,
     NotReady: 503,
     TooManyRequests: 503,
     PersistenceTrouble: 503,
+    MetadataTrouble: 503,
+    UnknownTrouble: 500,
 }
-"""The status of each kind of refusal; 500 for others."""
+"""The status of each kind of refusal, and of kinds of it that are not listed."""
 
 
 class Refused(Exception):
@@ -69,4 +93,9 @@ def refusal_of(request: Request, error: Exception) -> Response:
     if known is None:
         logger.error("%s %s failed; this is a defect", request.method, request.path, exc_info=error)
         return refusal(500, "internal error, a defect of the broker: its log has the details")
-    return refusal(STATUSES.get(type(known), 500), str(known))
+    return refusal(status_of(known), str(known))
+
+
+def status_of(error: BrokerError) -> int:
+    """The status of a refusal."""
+    return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
