@@ -65,8 +65,8 @@ class World(LogWorld):
         sent = b"" if body is None else json.dumps(body).encode()
         request = Request(method, path, dict(pairs), {}, sent, 8080, pairs=pairs)
         try:
-            handler, parameters = ROUTES.find(method, path)
-            answer = handler(self.site, replace(request, parameters=parameters))
+            route, parameters = ROUTES.find(method, path)
+            answer = route.handler(self.site, replace(request, parameters=parameters))
             return self.do(cast(Coroutine[Any, Any, Response], answer))
         except Exception as error:
             return refusal_of(request, error)

@@ -19,6 +19,7 @@ from mutants.page_faults import PAGE_FAULTS
 from mutants.process_faults import PROCESS_FAULTS
 from mutants.reading_faults import READING_FAULTS
 from mutants.relay_faults import RELAY_FAULTS
+from mutants.rest_faults import REST_FAULTS
 from mutants.snapshot_faults import SNAPSHOT_FAULTS
 from mutants.statistics_faults import STATISTICS_FAULTS
 
@@ -351,6 +352,7 @@ FAULTS: tuple[Fault, ...] = (
     *MOVED_FAULTS,
     *READING_FAULTS,
     *RELAY_FAULTS,
+    *REST_FAULTS,
     *SNAPSHOT_FAULTS,
     *MEMORY_FAULTS,
     *STATISTICS_FAULTS,

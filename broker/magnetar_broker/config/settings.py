@@ -11,7 +11,7 @@ from typing import get_type_hints
 
 from magnetar_broker.config.sections.balancing import LoadBalancing
 from magnetar_broker.config.sections.delivery import DelayedDelivery, Subscriptions
-from magnetar_broker.config.sections.network import Network, Processes
+from magnetar_broker.config.sections.network import Audit, Network, Processes
 from magnetar_broker.config.sections.policies import (
     Compaction,
     Expiry,
@@ -32,6 +32,7 @@ class Settings(
     Processes,
     LoadBalancing,
     Network,
+    Audit,
     Storage,
     Publishing,
     Deduplication,
@@ -71,6 +72,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "Processes": Processes,
         "Load balancing": LoadBalancing,
         "Network": Network,
+        "Audit log": Audit,
         "Storage": Storage,
         "Publishing": Publishing,
         "Deduplication": Deduplication,

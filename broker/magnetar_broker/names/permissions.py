@@ -97,7 +97,8 @@ class Permissions:
             if subscription not in subscriptions:
                 return subscriptions
             left = [one for one in subscriptions[subscription] if one != role]
-            return {**subscriptions, subscription: left}
+            others = {name: one for name, one in subscriptions.items() if name != subscription}
+            return {**others, subscription: left} if left else others
 
         await self._change(namespace, OF_SUBSCRIPTIONS, revoked)
 

@@ -45,6 +45,8 @@ class RestPath(Generic[T]):
     """What GET answers if the policy is unset; None is an empty body."""
     unset_status: int = 200
     """With that empty body."""
+    set_status: int = 204
+    """Of the answer to a change."""
     empty_deletes: bool = False
     """Whether an empty body, or null, deletes the policy instead of being refused."""
     removable: bool = True

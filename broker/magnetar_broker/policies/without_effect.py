@@ -136,7 +136,7 @@ REPLICATION_CLUSTERS: Policy[tuple[str, ...]] = Policy(
     no_effect=ONE_CLUSTER,
     default=lambda settings: (settings.cluster_name,),
     settings=("cluster_name",),
-    namespace=RestPath(segment="replication", shows_default=True, removable=False),
+    namespace=RestPath(segment="replication", shows_default=True, removable=False, set_status=200),
     topic=RestPath(segment="replication"),
     member=Member("replication_clusters"),
 )

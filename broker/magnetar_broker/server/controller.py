@@ -26,6 +26,7 @@ from magnetar_broker.server.admin.linked_owners import LinkedOwners
 from magnetar_broker.server.admin.metrics_page import MetricsPage
 from magnetar_broker.server.admin.routes import ROUTES
 from magnetar_broker.server.admin.site import Site
+from magnetar_broker.server.audit import audit_log
 from magnetar_broker.server.children import Context, name_of
 from magnetar_broker.server.control import (
     Drain,
@@ -122,7 +123,9 @@ class Controller:
             self._stop_all,
             snapshots,
         )
-        http = HttpServer(site, process.stretches, Descriptors(), ROUTES)
+        http = HttpServer(
+            site, process.stretches, Descriptors(), audit_log(process.clock, settings), ROUTES
+        )
         try:
             await http.start(process.context.sockets)
             await process.unless_stopped(self._start(requests))

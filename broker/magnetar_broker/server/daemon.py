@@ -11,6 +11,7 @@ from magnetar_broker.config import Settings
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.names.ownership import SoleOwner
 from magnetar_broker.server.advertised import advertised
+from magnetar_broker.server.audit import audit_log
 from magnetar_broker.server.banner import banner
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.engine import data_disk, engine_of, store_of
@@ -95,7 +96,7 @@ class Daemon:
         garbage = Garbage(broker.topics)
         broker.jobs.every(CHECK_SECONDS, CLOSED_TOPICS, garbage.collect_closed)
         site = replace(sole_site(halves, self._journal_stats, self._stretches), snapshots=snapshots)
-        http = HttpServer(site, self._stretches, descriptors)
+        http = HttpServer(site, self._stretches, descriptors, audit_log(engine.clock, settings))
         sockets = client_sockets(settings)
         await listener.bind(sockets)
         default, listeners = advertised(settings, port_of(sockets))

@@ -12,6 +12,7 @@ from magnetar_broker.server.admin.features import feature_of
 from magnetar_broker.server.admin.metrics_page import MetricsPage
 from magnetar_broker.server.admin.owners import SoleProcess
 from magnetar_broker.server.admin.site import Handler, Site
+from magnetar_broker.server.audit import AuditLog
 from magnetar_broker.server.broker_page import BrokerPage
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.health import HealthCheck
@@ -42,10 +43,12 @@ class HttpServer:
         site: Site,
         stretches: Stretches,
         descriptors: Descriptors,
+        audit: AuditLog,
         routes: Table[Handler] | None = None,
     ) -> None:
         """Without `routes`, those of the admin API are loaded with the first request."""
         self._site = site
+        self._audit = audit
         self._routes = routes
         self._stretches = stretches
         self._descriptors = descriptors
@@ -71,19 +74,25 @@ class HttpServer:
         for connection in list(self._connections):
             if connection.task is not None:
                 connection.abort()
+        self._audit.close()
 
     async def answer(self, request: Request) -> Response:
         """The response to a request; an error becomes a refusal, nothing is raised."""
+        changes, response = request.method not in ("GET", "HEAD"), None
         try:
             if self._routes is None:
                 # In a thread, because the event loop serves clients meanwhile.
                 self._routes = await asyncio.to_thread(_admin_routes)
-            handler, parameters = self._routes.find(request.method, request.path)
-            return await handler(self._site, replace(request, parameters=parameters))
+            route, parameters = self._routes.find(request.method, request.path)
+            changes = route.changes
+            response = await route.handler(self._site, replace(request, parameters=parameters))
         except NoRoute as error:
-            return refusal_of(request, feature_of(request.path) or error)
+            response = refusal_of(request, feature_of(request.path) or error)
         except Exception as error:
-            return refusal_of(request, error)
+            response = refusal_of(request, error)
+        finally:  # also for one that is given up, which may have changed something
+            self._audit.record(request, changes, response)
+        return response
 
     def _accept(self) -> asyncio.BaseProtocol:
         if len(self._connections) >= MAX_CONNECTIONS:

@@ -15,6 +15,7 @@ from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.names.ownership import SoleOwner
 from magnetar_broker.server import health
 from magnetar_broker.server import http_server as http_port
+from magnetar_broker.server.audit import AuditLog
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.http_server import HttpServer, sole_site
 from magnetar_broker.server.ports import bound, http_sockets, port_of
@@ -63,7 +64,7 @@ class Port:
             Settings(**settings), engine, SoleOwner("pulsar://127.0.0.1:6650")
         )
         site = sole_site(Standalone(self.directory, self.broker), JournalStats(), Stretches())
-        self.server = HttpServer(site, Stretches(), Descriptors())
+        self.server = HttpServer(site, Stretches(), Descriptors(), AuditLog(clock, 1))
         self.port = 0
 
     async def open(self, port: int = 0) -> None:

@@ -1,7 +1,7 @@
 """Clusters over REST: headers, types and bad input."""
 
 from conformance.differences import differs
-from conformance.rest_differences import CLUSTER_MEMBERS, CLUSTERS
+from conformance.rest_differences import CLUSTER_MEMBERS
 from conformance.trace import Trace
 
 URLS = {"serviceUrl": "http://one:8080", "brokerServiceUrl": "pulsar://one:6650"}
@@ -22,7 +22,6 @@ def a_cluster_that_is_not_there(t: Trace) -> None:
     t.web("GET", f"clusters/{t.token}/peers")
 
 
-@differs(CLUSTERS)
 def a_cluster_comes_and_goes(t: Trace) -> None:
     t.web("PUT", f"clusters/{t.token}", URLS)
     t.web("GET", f"clusters/{t.token}")
@@ -34,7 +33,6 @@ def a_cluster_comes_and_goes(t: Trace) -> None:
     t.web("GET", f"clusters/{t.token}")
 
 
-@differs(CLUSTERS)
 def bodies_that_are_no_cluster(t: Trace) -> None:
     t.web("PUT", f"clusters/{t.token}")
     t.web("PUT", f"clusters/{t.token}", b"null")
@@ -46,13 +44,11 @@ def bodies_that_are_no_cluster(t: Trace) -> None:
     t.web("DELETE", f"clusters/{t.token}")
 
 
-@differs(CLUSTERS)
 def names_that_are_no_clusters(t: Trace) -> None:
     t.web("PUT", "clusters/a%20b", URLS)
     t.web("PUT", "clusters/a*b", URLS)
 
 
-@differs(CLUSTERS)
 def domains_of_the_cluster(t: Trace) -> None:
     t.web("GET", "clusters/standalone/failureDomains")
     t.web("GET", f"clusters/standalone/failureDomains/{t.token}")

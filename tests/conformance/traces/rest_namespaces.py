@@ -1,7 +1,7 @@
 """Namespaces over REST: headers, types and bad input."""
 
 from conformance.differences import differs
-from conformance.rest_differences import BELOW_ZERO, BUNDLES, PERMISSIONS, REFUSED, REPLICATION
+from conformance.rest_differences import BELOW_ZERO, BUNDLES, REFUSED
 from conformance.trace import Trace
 
 
@@ -146,7 +146,6 @@ def methods_that_namespaces_do_not_have(t: Trace) -> None:
     t.web("POST", f"{path}/bundles")
 
 
-@differs(PERMISSIONS)
 def permissions_of_roles(t: Trace) -> None:
     path = _new(t)
     t.web("GET", f"{path}/permissions")
@@ -160,7 +159,6 @@ def permissions_of_roles(t: Trace) -> None:
     t.web("GET", f"{path}/permissions")
 
 
-@differs(PERMISSIONS)
 def permissions_on_subscriptions(t: Trace) -> None:
     path = _new(t)
     t.web("POST", f"{path}/permissions/subscription/sub", ["reader"])
@@ -212,7 +210,6 @@ def bundles_that_are_deleted(t: Trace) -> None:
     t.web("DELETE", f"{path}/nonsense")
 
 
-@differs(REPLICATION)
 def replication_of_a_namespace(t: Trace) -> None:
     path = _new(t)
     t.web("GET", f"{path}/replication")

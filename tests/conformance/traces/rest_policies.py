@@ -3,7 +3,7 @@
 from typing import Any
 
 from conformance.differences import differs
-from conformance.rest_differences import CONVERTED, NO_DELETE, WITHOUT_EFFECT
+from conformance.rest_differences import CONVERTED, NO_DELETE
 from conformance.trace import Trace
 
 NUMBERS = {
@@ -94,7 +94,6 @@ def objects_of_a_namespace(t: Trace) -> None:
     _goes_round(t, _namespace(t), OBJECTS)
 
 
-@differs(WITHOUT_EFFECT)
 def policies_of_a_namespace_without_effect(t: Trace) -> None:
     _goes_round(t, _namespace(t), NO_EFFECT)
 
@@ -107,7 +106,6 @@ def policies_that_are_not_deleted(t: Trace) -> None:
         t.web("GET", f"{path}/{policy}")
 
 
-@differs(WITHOUT_EFFECT)
 def who_may_use_a_subscription(t: Trace) -> None:
     path = _namespace(t)
     t.web("GET", f"{path}/subscriptionAuthMode")
@@ -128,7 +126,6 @@ def policies_of_a_topic(t: Trace) -> None:
     _goes_round(t, t.path, OF_TOPICS)
 
 
-@differs(WITHOUT_EFFECT)
 def policies_of_a_topic_without_effect(t: Trace) -> None:
     t.web("PUT", t.path)
     _goes_round(t, t.path, OF_TOPICS_WITHOUT_EFFECT)

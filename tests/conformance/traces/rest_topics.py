@@ -1,7 +1,7 @@
 """Topics and partitions over REST: headers, types and bad input."""
 
 from conformance.differences import differs
-from conformance.rest_differences import CONVERTED, ENDS_OF_EMPTY, PERMISSIONS, REFUSED, SYSTEM
+from conformance.rest_differences import CONVERTED, ENDS_OF_EMPTY, REFUSED, SYSTEM
 from conformance.trace import Trace
 
 METADATA = "application/vnd.partitioned-topic-metadata+json"
@@ -175,7 +175,6 @@ def compaction(t: Trace) -> None:
     t.web("PUT", f"{t.path}/compaction")
 
 
-@differs(PERMISSIONS)
 def permissions_on_a_topic(t: Trace) -> None:
     t.web("PUT", t.path)
     t.web("GET", f"{t.path}/permissions")

@@ -16,6 +16,7 @@ from fakes.sessions import SessionWorld
 from fuzz.choices import Choices
 from fuzz.defects import DEFECTS
 from magnetar_broker.metrics.journal import JournalStats
+from magnetar_broker.server.audit import AuditLog
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.http.connection import HttpConnection
 from magnetar_broker.server.http.messages import Request, Response, text_response
@@ -88,7 +89,9 @@ async def talk(stream: bytes, splits: list[int]) -> tuple[bytes, list[str]]:
     methods: list[str] = []
     world = SessionWorld()
     halves = Standalone(world.directory, world.broker)
-    server = HttpServer(sole_site(halves, JournalStats(), Stretches()), Stretches(), Descriptors())
+    site = sole_site(halves, JournalStats(), Stretches())
+    audit = AuditLog(world.clock, 1)
+    server = HttpServer(site, Stretches(), Descriptors(), audit)
 
     async def answer(request: Request) -> Response:
         methods.append(request.method)

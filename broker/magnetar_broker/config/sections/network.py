@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from magnetar_broker.config.domains import COUNT, HOST, NAME, PORT, WORKERS
+from magnetar_broker.config.domains import COUNT, HOST, NAME, PATH, PORT, WORKERS
 from magnetar_broker.config.listeners import AdvertisedListener, Listeners
 from magnetar_broker.config.sections.section import section
 from magnetar_broker.config.values import Blank, Integer, Key
@@ -32,6 +32,31 @@ class Processes:
             unit="ms",
         ),
     ] = 30_000
+
+
+@section
+class Audit:
+    """The audit log: changes over HTTP, and requests that lack a permission."""
+
+    magnetar_audit_log_file: Annotated[
+        str | None,
+        Key(
+            "magnetarAuditLogFile",
+            PATH,
+            "File of the audit log, one JSON object a line; it is opened again when it was moved "
+            "away. Blank writes to the broker's log, as the logger `magnetar.audit`.",
+            blank=Blank.NONE,
+        ),
+    ] = None
+    magnetar_audit_refusals_per_second: Annotated[
+        int,
+        Key(
+            "magnetarAuditRefusalsPerSecond",
+            Integer(1),
+            "Refused requests that the audit log has at most; of the others it has the number. "
+            "Changes that took place are always in it.",
+        ),
+    ] = 20
 
 
 @section

@@ -28,7 +28,7 @@ from magnetar_broker.server.http.contract import (
     Query,
 )
 from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
 from magnetar_broker.server.http.table import Route
 
 TEXTS = (
@@ -184,9 +184,10 @@ def _no_cluster(name: str) -> Refused:
 
 
 async def peers(site: Site, request: Request) -> Response:
-    """The peers of a cluster."""
+    """The peers of a cluster; an empty answer if it has none."""
     stored = await _require(serving(site), _name(request))
-    return json_response(stored.get(parts.DATA, {}).get("peerClusterNames", []))
+    names = stored.get(parts.DATA, {}).get("peerClusterNames")
+    return json_response(names) if names else text_response("")
 
 
 async def set_peers(site: Site, request: Request) -> Response:
@@ -289,9 +290,15 @@ def _without(known: dict[str, Any] | None, name: str) -> dict[str, Any]:
 
 
 async def isolation(site: Site, request: Request) -> Response:
-    """The isolation policies of a cluster, by name."""
-    stored = await _require(serving(site), _name(request))
-    return json_response(stored.get(parts.ISOLATION, {}))
+    """The isolation policies of a cluster, by name; 404 if it has none."""
+    name = _name(request)
+    stored = await _require(serving(site), name)
+    policies = stored.get(parts.ISOLATION)
+    if not policies:
+        raise Refused(
+            404, f"cluster {name} has no isolation policies: POST .../{{policy}} sets one"
+        )
+    return json_response(policies)
 
 
 async def isolation_policy(site: Site, request: Request) -> Response:

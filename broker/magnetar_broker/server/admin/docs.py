@@ -63,6 +63,24 @@ check permissions yet: protect the port by other means.
 controller, the owner of the topic (for a partitioned topic the owner of each partition), or all
 workers, whose answers are joined. Any such request can fail with 503 while a process is started
 again.
+
+**The audit log** has a line for every request that changes something, whether it was carried out or
+refused, and for every request that was refused for lack of a permission. Other reads are not in it.
+A line is one JSON object: `time` (UTC), `method`, `path` and `query` as sent, `address` of the
+client, `role` (null until the broker authenticates requests), `status`, and the `reason` of a
+refusal. The `status` is null if the broker stopped before the request was answered. Bodies are not
+in it: they can contain credentials. Refused requests are limited to
+`magnetarAuditRefusalsPerSecond`; a line with `refusals_left_out` counts the others.
+
+```
+{"time": "2026-03-01T09:30:00.123+00:00", "method": "DELETE", "path": "/admin/v2/tenants/shop",
+ "query": "", "address": "10.0.0.7:51234", "role": null, "status": 409,
+ "reason": "tenant shop has namespaces: delete them first"}
+```
+
+Without further settings the lines are in the broker's log, under the logger `magnetar.audit`:
+`INFO` for what was done, `WARNING` for what was refused. With `magnetarAuditLogFile` they are in
+that file alone, which can be moved away at any time: the broker then creates it again.
 """
 HEAD = "| request | what it does | permission | runs in | parameters and body | success |\n"
 LINE = "|---|---|---|---|---|---|\n"

@@ -148,6 +148,10 @@ def routes() -> Iterator[Route[Handler]]:
     yield Route("GET", f"{topic}/lastMessageId", CONSUME, OWNER, last_id)
     yield Route("GET", f"{topic}/messageid/{{timestamp}}", CONSUME, OWNER, id_since)
     yield Route("GET", f"{topic}/getMessageIdByIndex", CONSUME, OWNER, id_of_index, query=(INDEX,))
-    yield Route("PUT", f"{topic}/backlogSize", CONSUME, OWNER, backlog_size, body=POSITION)
-    yield Route("POST", f"{SUBSCRIPTION}/analyzeBacklog", CONSUME, OWNER, analyze, body=START)
+    yield Route(
+        "PUT", f"{topic}/backlogSize", CONSUME, OWNER, backlog_size, body=POSITION, reads=True
+    )
+    yield Route(
+        "POST", f"{SUBSCRIPTION}/analyzeBacklog", CONSUME, OWNER, analyze, body=START, reads=True
+    )
     yield Route("GET", f"{topic}/backlog", CONSUME, OWNER, backlogs)

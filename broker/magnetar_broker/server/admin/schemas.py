@@ -152,6 +152,7 @@ def routes() -> Iterator[Route[Handler]]:
         CONTROLLER,
         compatibility,
         body=SCHEMA,
+        reads=True,
         success=(202,),
         refused=401,
     )
@@ -162,6 +163,7 @@ def routes() -> Iterator[Route[Handler]]:
         CONTROLLER,
         number,
         body=SCHEMA,
+        reads=True,
         success=(200,),
     )
 

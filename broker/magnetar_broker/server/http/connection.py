@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from email.utils import formatdate
 from http import HTTPStatus
-from typing import cast
+from typing import Any, cast
 from urllib.parse import parse_qsl
 
 import h11
@@ -158,6 +158,7 @@ class HttpConnection(asyncio.Protocol):
             headers=headers,
             body=bytes(self._body),
             port=self._transport.get_extra_info("sockname")[1],
+            address=_address(self._transport.get_extra_info("peername")),
             is_given_up=self._is_given_up,
         )
 
@@ -224,6 +225,13 @@ def _as_bytes(lines: Sequence[tuple[str, str]]) -> Iterator[tuple[bytes, bytes]]
     for name, value in lines:
         plain = "".join(one if one.isprintable() and one < "\u0100" else " " for one in value)
         yield name.encode(), plain.encode("latin-1").strip()
+
+
+def _address(peer: tuple[Any, ...] | None) -> str:
+    if peer is None:
+        return ""  # the client has left already
+    host, port, *_ = peer
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _origin_form(target: str) -> str:

@@ -19,6 +19,8 @@ class Request:
     body: bytes
     port: int
     """The local port that received it."""
+    address: str = ""
+    """The client's, `host:port`; empty if it is not known."""
     parameters: Mapping[str, str] = field(default_factory=dict)
     """The parameters of the route's pattern, percent-encoded."""
     pairs: Sequence[tuple[str, str]] = ()

@@ -35,8 +35,15 @@ class Route(NamedTuple, Generic[Handler]):
     """The statuses of success; empty for 200 of a GET and 204 of others."""
     refused: int = 0
     """The status without permission; 0 for that of `permission`."""
+    reads: bool = False
+    """Whether it changes nothing although it is no GET."""
     text: str = ""
     """What it does; empty for the first paragraph of the handler's docstring."""
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changes something."""
+        return self.method != "GET" and not self.reads
 
     @property
     def refused_with(self) -> int:
@@ -67,12 +74,12 @@ class Table(Generic[Handler]):
             pattern = [_segment(text) for text in route.pattern.split("/")]
             self._by_length.setdefault(len(pattern), []).append((route, pattern))
 
-    def find(self, method: str, path: str) -> tuple[Handler, dict[str, str]]:
-        """The handler and its parameters; a HEAD is answered as a GET.  Raises `NoRoute`."""
+    def find(self, method: str, path: str) -> tuple[Route[Handler], dict[str, str]]:
+        """The route and its parameters; a HEAD is answered as a GET.  Raises `NoRoute`."""
         methods = set()
         for route, parameters in self._matching(path):
             if route.method == ("GET" if method == "HEAD" else method):
-                return route.handler, parameters
+                return route, parameters
             methods.add(route.method)
         raise NoRoute(methods)
 

@@ -10,14 +10,18 @@ Clusters = tuple[str, ...]
 
 
 async def check_replication(directory: Directory, subject: Subject, clusters: Clusters) -> None:
-    """412 if there are none, or one is unknown; 403 if one is not allowed for the tenant."""
+    """412 if there are none; 403 if one is not allowed for the tenant.
+
+    One that is unknown is 403 for namespaces, 412 for topics.
+    """
     if not clusters:
         raise Refused(412, f"the list is empty: expected {directory.clusters.own} at least")
     known = await directory.clusters.names()
     unknown = [cluster for cluster in clusters if cluster not in known]
     if unknown:
         raise Refused(
-            412, f"no cluster is named {', '.join(unknown)}: expected some of {', '.join(known)}"
+            403 if isinstance(subject, str) else 412,
+            f"no cluster is named {', '.join(unknown)}: expected some of {', '.join(known)}",
         )
     await _check_tenant(directory, subject, clusters)
     allowed = await directory.policies.explicit(ALLOWED_CLUSTERS, namespace_of(subject))

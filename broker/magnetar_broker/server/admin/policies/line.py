@@ -68,11 +68,11 @@ class Line(Generic[T]):
         if value is not None and self.check is not None:
             await self.check(directory, subject, value)
         await directory.enforcement.set(subject, {self.policy: value})
-        why = self.policy.no_effect
+        why, status = self.policy.no_effect, self.path.set_status
         if not why or value is None:
-            return Response(status=204)
+            return Response(status=status)
         logger.info("%s of %s is stored without effect: %s", self.path.segment, subject, why)
-        return Response(status=204, headers={"Warning": without_effect(self.path.segment, why)})
+        return Response(status=status, headers={"Warning": without_effect(self.path.segment, why)})
 
     async def delete(self, directory: Directory, subject: Subject) -> Response:
         """Delete the policy of a subject."""
@@ -95,11 +95,7 @@ class Line(Generic[T]):
     def _routes(
         self, subject: str, handlers: Handlers, of_get: tuple[Query, ...] = (), *of_all: Query
     ) -> Iterator[Route[Handler]]:
-        path, who, where = (
-            f"{subject}/{self.path.segment}",
-            TENANT_ADMIN,
-            CONTROLLER,
-        )
+        path, who, where = f"{subject}/{self.path.segment}", TENANT_ADMIN, CONTROLLER
         on_get, on_set, on_delete = handlers
         schema, name = schema_of(self.policy.codec), self.path.parameter
         required = not self.path.empty_deletes and self.path.implied is None
@@ -110,7 +106,10 @@ class Line(Generic[T]):
         getting, setting, deleting = texts
         on_all = (path, who, where)
         yield Route("GET", *on_all, on_get, (*of_get, *of_all), success=unset, text=getting)
-        yield Route(self.path.verb, *on_all, on_set, (*value, *of_all), body, text=setting)
+        yield Route(
+            self.path.verb, *on_all, on_set, (*value, *of_all), body,
+            success=(self.path.set_status,), text=setting,
+        )  # fmt: skip
         if self.path.removable:
             last = self.path.removed_at or self.path.segment
             on_all = (f"{subject}/{last}", who, where)
