@@ -36,26 +36,8 @@ NO_DELETE = Difference(
     "405",
 )
 BUNDLES = Difference("DELETE of a bundle", "deletes its topics, or 412", "404", on_purpose=False)
-PERMISSIONS = Difference(
-    "permissions of roles on namespaces, topics and subscriptions, over REST",
-    "granted, shown and revoked",
-    "404",
-    on_purpose=False,
-)
 REPLICATION = Difference(
-    "policies and status of replication, over REST", "stored and shown", "404", on_purpose=False
-)
-WITHOUT_EFFECT = Difference(
-    "policies that would have no effect here, such as `persistence`, over REST",
-    "stored and shown",
-    "404",
-    on_purpose=False,
-)
-CLUSTERS = Difference(
-    "clusters other than the broker's own, failure domains, peers",
-    "stored and shown",
-    "refused",
-    on_purpose=False,
+    "`replicatedSubscriptionStatus` of a subscription", "shown and set", "404", on_purpose=False
 )
 STATISTICS = Difference("statistics of topics, over REST", "shown", "404", on_purpose=False)
 MIDDLE = Difference(
@@ -80,3 +62,4 @@ SYSTEM = Difference(
     "400, 409 or 204, as the name and the namespace have it",
     "400",
 )
+DOMAINS = Difference("failure domains of a cluster that does not exist", "none", "404")

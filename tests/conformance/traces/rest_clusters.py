@@ -1,7 +1,7 @@
 """Clusters over REST: headers, types and bad input."""
 
 from conformance.differences import differs
-from conformance.rest_differences import CLUSTER_MEMBERS
+from conformance.rest_differences import CLUSTER_MEMBERS, DOMAINS
 from conformance.trace import Trace
 
 URLS = {"serviceUrl": "http://one:8080", "brokerServiceUrl": "pulsar://one:6650"}
@@ -53,6 +53,10 @@ def domains_of_the_cluster(t: Trace) -> None:
     t.web("GET", "clusters/standalone/failureDomains")
     t.web("GET", f"clusters/standalone/failureDomains/{t.token}")
     t.web("DELETE", f"clusters/standalone/failureDomains/{t.token}")
+
+
+@differs(DOMAINS)
+def domains_of_a_cluster_that_is_not_there(t: Trace) -> None:
     t.web("GET", f"clusters/{t.token}/failureDomains")
 
 

@@ -111,13 +111,12 @@ def who_may_use_a_subscription(t: Trace) -> None:
     t.web("GET", f"{path}/subscriptionAuthMode")
     t.web("POST", f"{path}/subscriptionAuthMode", "Prefix")
     t.web("GET", f"{path}/subscriptionAuthMode")
-    t.web("DELETE", f"{path}/subscriptionAuthMode")
 
 
 @differs(NO_DELETE)
 def policies_that_cannot_be_deleted(t: Trace) -> None:
     path = _namespace(t)
-    for policy in UNDELETED:
+    for policy in (*UNDELETED, "subscriptionAuthMode"):
         t.web("DELETE", f"{path}/{policy}")
 
 

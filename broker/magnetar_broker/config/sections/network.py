@@ -45,7 +45,6 @@ class Audit:
             PATH,
             "File of the audit log, one JSON object a line; it is opened again when it was moved "
             "away. Blank writes to the broker's log, as the logger `magnetar.audit`.",
-            blank=Blank.NONE,
         ),
     ] = None
     magnetar_audit_refusals_per_second: Annotated[
