@@ -35,9 +35,11 @@ NO_DELETE = Difference(
     "412, as of a bundle with this name",
     "405",
 )
-BUNDLES = Difference("DELETE of a bundle", "deletes its topics, or 412", "404", on_purpose=False)
+BUNDLES = Difference(
+    "DELETE of a bundle that nothing has used", "412", "204; 405 for what is no bundle"
+)
 REPLICATION = Difference(
-    "`replicatedSubscriptionStatus` of a subscription", "shown and set", "404", on_purpose=False
+    "`replicatedSubscriptionStatus` set to true", "204", "412: nothing is replicated"
 )
 STATISTICS = Difference("statistics of topics, over REST", "shown", "404", on_purpose=False)
 MIDDLE = Difference(
