@@ -41,7 +41,6 @@ BUNDLES = Difference(
 REPLICATION = Difference(
     "`replicatedSubscriptionStatus` set to true", "204", "412: nothing is replicated"
 )
-STATISTICS = Difference("statistics of topics, over REST", "shown", "404", on_purpose=False)
 MIDDLE = Difference(
     "`examinemessage` from a position that is neither `earliest` nor `latest`",
     "from the earliest",

@@ -1,8 +1,8 @@
 """Statistics over REST: names and types of their members, and bad input."""
 
 from conformance.differences import differs
-from conformance.rest_differences import STATISTICS
 from conformance.trace import Trace
+from conformance.traces.statistics import OLDEST
 
 
 def _used(t: Trace) -> None:
@@ -14,39 +14,35 @@ def _used(t: Trace) -> None:
     b.receives()
 
 
-@differs(STATISTICS)
+@differs(OLDEST)
 def of_a_topic_that_is_used(t: Trace) -> None:
     _used(t)
     t.web("GET", f"{t.path}/stats", types=True)
 
 
-@differs(STATISTICS)
+@differs(OLDEST)
 def of_a_topic_with_every_flag(t: Trace) -> None:
     _used(t)
     flags = "getPreciseBacklog=true&subscriptionBacklogSize=true&getEarliestTimeInBacklog=true"
     t.web("GET", f"{t.path}/stats?{flags}", types=True)
 
 
-@differs(STATISTICS)
 def of_a_topic_that_is_not_used(t: Trace) -> None:
     t.web("PUT", t.path)
     t.web("GET", f"{t.path}/stats", types=True)
 
 
-@differs(STATISTICS)
 def of_a_partitioned_topic(t: Trace) -> None:
     t.has_partitions(2)
     t.web("GET", f"{t.path}/partitioned-stats", types=True)
     t.web("GET", f"{t.path}/partitioned-stats?perPartition=true", types=True)
 
 
-@differs(STATISTICS)
 def of_the_log_of_a_topic(t: Trace) -> None:
     _used(t)
     t.web("GET", f"{t.path}/internalStats", types=True)
 
 
-@differs(STATISTICS)
 def of_the_ledgers_of_a_topic(t: Trace) -> None:
     _used(t)
     t.web("GET", f"{t.path}/internal-info", types=True)
@@ -70,7 +66,6 @@ def of_a_plain_topic_as_of_a_partitioned_one(t: Trace) -> None:
     t.web("GET", f"{t.path}/partitioned-stats")
 
 
-@differs(STATISTICS)
 def of_a_non_persistent_topic(t: Trace) -> None:
     a = t.connects()
     path = t.path.replace("persistent", "non-persistent", 1)
