@@ -114,7 +114,7 @@ def test_a_lookup_answers_with_the_addresses_of_a_listener(
         "nativeUrl": "pulsar://b.example:16650",
     }
     unknown = get(broker, f"{path}?listenerName=elsewhere")
-    assert unknown.status == 500
+    assert unknown.status == 404
     assert "'elsewhere'" in unknown.reason and "in, out" in unknown.reason
 
 
