@@ -115,7 +115,8 @@ def _of_kind(kind: str, schema: dict[str, Any]) -> st.SearchStrategy[Any]:
         return st.lists(values(schema["items"]), max_size=4)
     if kind == "object":
         return _objects(schema)
-    return {"boolean": st.booleans(), "null": st.none(), "string": TEXTS}[kind]
+    simple = {"boolean": st.booleans(), "null": st.none(), "number": st.floats(-9, 9)}
+    return {**simple, "string": TEXTS}[kind]
 
 
 @st.composite

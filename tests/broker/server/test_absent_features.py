@@ -33,9 +33,9 @@ def topic(admin: Admin) -> str:
         ("worker-stats/metrics", 409),
         ("/admin/v3/packages/function/public/default", 503),
         ("/admin/v3/transactions/coordinators", 503),
-        ("bookies/all", 501),
+        ("bookies/elsewhere", 501),
         ("resourcegroups/rg", 501),
-        ("resource-quotas", 501),
+        ("resource-quotas/elsewhere", 501),
     ],
 )
 def test_a_feature_that_is_not_here_is_refused_with_the_reason(

@@ -227,12 +227,17 @@ def test_a_body_beyond_the_limit(broker: RunningBroker) -> None:
     assert answer.reason
 
 
+@pytest.mark.parametrize("name", ["%FF", "%zz", "a%", "%2"])
+def test_broken_percent_encoding(broker: RunningBroker, name: str) -> None:
+    answer = put(broker, f"{TOPICS}/{name}/partitions", 3)
+    assert (answer.status, "hex digits" in answer.reason) == (400, True)
+
+
 @pytest.mark.parametrize(
     "path",
     [
         f"{TOPICS}/a%2Fb/partitions",
         f"{TOPICS}/%20/partitions",
-        f"{TOPICS}/%FF/partitions",
         "/admin/v2/persistent/pub%20lic/default/topic/partitions",
     ],
 )

@@ -43,6 +43,7 @@ $ curl -s -X DELETE http://localhost:8080/admin/v2/tenants/a%20b
 | 413 | the body exceeds 2 MiB |
 | 422 | a schema that is none, or fewer partitions than there are |
 | 500 | a defect of the broker: its log has the details |
+| 501 | something of Pulsar that is not here |
 | 503 | the broker is starting or stopping, or another process of it does not answer: retry |
 
 **Permissions.** The column *permission* says who may send a request where authorization is

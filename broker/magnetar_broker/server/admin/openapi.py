@@ -139,6 +139,7 @@ def _responses(route: Route[Handler]) -> dict[str, Any]:
         who = f"the request is not by {route.permission.text}"
         responses[str(route.refused_with)] = _refusal(who)
     responses["4XX"] = _refusal("refused, with the reason")
+    responses["501"] = _refusal("what is asked for is not here")
     responses["503"] = _refusal("the broker, or the topic, cannot answer now: retry")
     return responses
 
