@@ -4,6 +4,7 @@ from asyncio import Future
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import overload
 
 from magnetar.errors import MessageTooLarge
 from magnetar.messages import Outgoing
@@ -45,6 +46,38 @@ UNBATCHED = BatchLimits(max_messages=1, max_delay_ms=0)
 """Every message is an entry by itself."""
 
 
+class SameMessages(Sequence[bytes]):
+    """Many copies of one message, encoded once: for tools that measure a broker, not a client."""
+
+    def __init__(self, value: bytes, count: int) -> None:
+        self.value = value
+        self._count = count
+        self._body = b""
+        self._compressed: tuple[int, bytes] = (pb.NONE, b"")
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[bytes]: ...
+    def __getitem__(self, index: int | slice) -> bytes | Sequence[bytes]:
+        return ([self.value] * self._count)[index]
+
+    def body(self) -> bytes:
+        """The body of their batch."""
+        if not self._body:
+            self._body = (_plain_head(len(self.value)) + self.value) * self._count
+        return self._body
+
+    def compressed(self, compression: int, body: bytes) -> bytes:
+        """The body, compressed."""
+        if self._compressed[0] != compression:
+            self._compressed = compression, compress(compression, body)
+        return self._compressed[1]
+
+
 class Batch:
     """Messages that will be one entry; they share the outcome."""
 
@@ -55,11 +88,12 @@ class Batch:
         """Ledger and entry once the broker stored it, or why it did not."""
         self.is_noticed = False
         """Whether the application has seen the outcome; `flush` raises failures it has not."""
-        self.messages: list[bytes | Outgoing] = []
+        self.messages: list[bytes | Outgoing] | SameMessages = []
         self.size = 0
 
     def add(self, message: bytes | Outgoing) -> int:
         """Append a message; returns its index in the batch."""
+        assert isinstance(self.messages, list)
         self.size += size_of(message)
         self.messages.append(message)
         return len(self.messages) - 1
@@ -124,7 +158,11 @@ class Sender:
         if self.compression != pb.NONE:
             metadata.compression = self.compression  # type: ignore[assignment]
             metadata.uncompressed_size = len(body)
-            body = compress(self.compression, body)
+            body = (
+                messages.compressed(self.compression, body)
+                if isinstance(messages, SameMessages)
+                else compress(self.compression, body)
+            )
         head = metadata.SerializeToString()
         if len(head) + len(body) > max_message_size:
             raise MessageTooLarge(
@@ -147,6 +185,8 @@ def _describe_single(message: bytes | Outgoing, metadata: pb.MessageMetadata) ->
 
 def _describe_batch(messages: Sequence[bytes | Outgoing], metadata: pb.MessageMetadata) -> bytes:
     metadata.num_messages_in_batch = len(messages)
+    if isinstance(messages, SameMessages):
+        return messages.body()
     first = messages[0]
     if isinstance(first, Outgoing):
         # The broker takes the first message's key for the whole entry.

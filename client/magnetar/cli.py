@@ -12,6 +12,7 @@ OWN_COMMANDS = {
     "admin": ("admin.commands", "Administer a broker, with the words of pulsar-admin."),
     "completion": ("completion", "Print what makes a shell complete magnetar's commands."),
     "consume": ("tools.consume", "Receive, print and acknowledge messages."),
+    "perf": ("tools.perf.command", "Put load on a broker, and measure what it answers with."),
     "produce": ("tools.produce", "Send messages."),
     "read": ("tools.consume", "Print messages without a subscription."),
 }

@@ -11,6 +11,7 @@ from magnetar.batching import BATCHED, UNBATCHED, BatchLimits
 from magnetar.closing import Closing
 from magnetar.concurrency import gather_all
 from magnetar.consumer import Consumer
+from magnetar.entry_consumer import EntryConsumer
 from magnetar.inbox import Inbox
 from magnetar.lookup import find_partitions, find_topics
 from magnetar.messages import Entry, Message
@@ -184,6 +185,26 @@ class Client(Closing):
                 f"{parts[0].topic}"
             )
         return EntryReader(parts[0], inbox)
+
+    async def entry_consumer(
+        self,
+        topic: str,
+        subscription: str,
+        *,
+        type: str = "exclusive",
+        initial_position: str = "latest",
+        **options: Any,
+    ) -> EntryConsumer:
+        """A consumer of undecoded entries; the arguments are those of `subscribe`."""
+        chosen = Subscription(
+            subscription,
+            type=_choice(SUBSCRIPTION_TYPES, type, "subscription type"),
+            initial_position=_choice(INITIAL_POSITIONS, initial_position, "initial position"),
+            **options,
+        )
+        inbox: Inbox[Entry] = Inbox()
+        parts = await self._consumers(topic, chosen, inbox, lambda entry: [entry])
+        return EntryConsumer(parts, inbox)
 
     async def close(self) -> None:
         """Close everything the client opened; raises the first failure."""

@@ -172,6 +172,11 @@ class Entry:
         return self.ledger, self.entry
 
     @property
+    def size(self) -> int:
+        """Bytes of the payload as it is stored."""
+        return len(self._data) - self._body_start
+
+    @property
     def is_batch(self) -> bool:
         return self.metadata.HasField("num_messages_in_batch")
 

@@ -150,6 +150,13 @@ class PartitionConsumer(Generic[T]):
         self._acks.ack(messages)
         self._schedule_acks()
 
+    def ack_entries(self, entries: Iterable[Entry]) -> None:
+        """Acknowledge whole entries of this partition."""
+        self._check_open()
+        for entry in entries:
+            self._acks.ack_entry(entry.position)
+        self._schedule_acks()
+
     def ack_up_to(self, message: Message) -> None:
         """Acknowledge all messages of this partition up to this one."""
         self._check_open()

@@ -13,6 +13,7 @@ from magnetar.batching import (
     COMPRESSIONS,
     Batch,
     BatchLimits,
+    SameMessages,
     Sender,
     rides_alone,
     size_of,
@@ -195,6 +196,23 @@ class PartitionProducer:
         elif self._batch_timer is None:
             self._schedule_batch()
         return receipt
+
+    def send_same(self, messages: SameMessages) -> "asyncio.Future[tuple[int, int]]":
+        """Send all of them at once as one batch; the future is settled with its receipt.
+
+        Call it while there is room.  More than `max_pending_messages` may be pending then.
+        """
+        if self._error is not None:
+            raise self._error
+        self.send_batch_now()
+        batch = self._new_batch()
+        batch.messages = messages
+        batch.size = len(messages) * size_of(messages.value)
+        batch.is_noticed = True
+        self._pending_messages += len(messages)
+        self._pending_bytes += batch.size
+        self._send(batch)
+        return batch.done
 
     def send_batch_now(self) -> None:
         """Send the batch that is being filled without waiting for more messages."""

@@ -23,6 +23,11 @@ class Producer(Closing):
         self._partitions = partitions
         self._turn = 0
 
+    @property
+    def partitions(self) -> Sequence[PartitionProducer]:
+        """One for each partition: of a topic without partitions, one."""
+        return self._partitions
+
     async def send(
         self,
         value: bytes,

@@ -1,0 +1,36 @@
+"""A consumer of stored entries: batches are neither unpacked nor acknowledged in part."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import attrgetter
+
+from magnetar.closing import Closing
+from magnetar.concurrency import gather_all
+from magnetar.inbox import Inbox
+from magnetar.messages import Entry
+from magnetar.partition_consumer import PartitionConsumer
+
+_source_of = attrgetter("source")
+
+
+class EntryConsumer(Closing):
+    """Receives from a subscription; created by `Client.entry_consumer`."""
+
+    def __init__(self, partitions: Sequence[PartitionConsumer[Entry]], inbox: Inbox[Entry]) -> None:
+        self._partitions = partitions
+        self._inbox = inbox
+
+    async def receive_entries(
+        self, max_entries: int = 1000, timeout_s: float | None = None
+    ) -> list[Entry]:
+        """At least one entry and at most so many; OperationTimeout when none came in time."""
+        return await self._inbox.take(max_entries, timeout_s)
+
+    def ack(self, entries: Iterable[Entry]) -> None:
+        """Acknowledge whole entries."""
+        for source, run in groupby(entries, _source_of):
+            source.ack_entries(run)
+
+    async def close(self) -> None:
+        """Flush acknowledgements and leave the subscription, which stays at the broker."""
+        await gather_all(partition.close() for partition in self._partitions)

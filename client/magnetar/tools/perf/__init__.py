@@ -1,0 +1,1 @@
+"""`magnetar perf`: load on a broker, and what it answers with."""

@@ -1,0 +1,61 @@
+"""Receives and acknowledges as fast as messages come."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from magnetar.entry_consumer import EntryConsumer
+from magnetar.tools.perf.measuring import Measuring
+
+ENTRIES = 1000
+"""Taken at once."""
+
+
+class Consuming:
+    """Has each consumer take what it gets, without unpacking batches."""
+
+    def __init__(
+        self, consumers: Sequence[EntryConsumer], rate: float, messages: int, measuring: Measuring
+    ) -> None:
+        """`rate`: messages a second of all consumers, 0 for no limit; `messages`: after how many
+        the run ends, 0 for no limit."""
+        self._consumers = consumers
+        self._rate = rate
+        self._messages = messages
+        self._measuring = measuring
+        self._began_s = 0.0
+        self._end = asyncio.Event()
+
+    async def run(self) -> None:
+        """Receive until the messages have come, for ever without a limit."""
+        self._began_s = time.perf_counter()
+        tasks = [asyncio.create_task(self._consume(one)) for one in self._consumers]
+        ended = asyncio.create_task(self._end.wait())
+        try:
+            done, _ = await asyncio.wait((*tasks, ended), return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in (*tasks, ended):
+                task.cancel()
+            await asyncio.gather(*tasks, ended, return_exceptions=True)
+
+    async def settle(self) -> None:
+        """Nothing to do: closing the client has acknowledgements confirmed."""
+
+    async def _consume(self, consumer: EntryConsumer) -> None:
+        measuring = self._measuring
+        while True:
+            entries = await consumer.receive_entries(ENTRIES)
+            now_s = time.time()
+            for entry in entries:
+                published_s = entry.metadata.publish_time / 1000
+                size = entry.metadata.uncompressed_size or entry.size
+                measuring.done(entry.permits, size, now_s - published_s)
+            consumer.ack(entries)
+            if self._messages and measuring.messages >= self._messages:
+                self._end.set()
+                return
+            if self._rate:
+                due_s = self._began_s + measuring.messages / self._rate
+                await asyncio.sleep(max(0.0, due_s - time.perf_counter()))
