@@ -105,7 +105,8 @@ def test_intervals_are_shown_and_logged(broker: RunningBroker, tmp_path: Path) -
         "--histogram-file", str(log),
     )  # fmt: skip
     lines = [line for line in shown.splitlines() if line.startswith("produced ")]
-    assert len(lines) >= 2 and all("msg/s" in line and " p99 " in line for line in lines)
+    assert len(lines) >= 2 and all("msg/s" in line for line in lines)
+    assert any(" p99 " in line for line in lines)
     reader = HistogramLogReader(str(log), HdrHistogram(1, 3_600_000_000, 3))
     found = 0
     while (histogram := reader.get_next_interval_histogram()) is not None:
