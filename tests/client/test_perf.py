@@ -111,6 +111,7 @@ def test_intervals_are_shown_and_logged(broker: RunningBroker, tmp_path: Path) -
     found = 0
     while (histogram := reader.get_next_interval_histogram()) is not None:
         found += histogram.get_total_count()
+    reader.close()
     assert found == summary["messages"] > 0
 
 
