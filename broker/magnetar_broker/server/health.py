@@ -1,24 +1,21 @@
 """The health check: publishes and consumes a message through a real session, with a time limit."""
 
 import logging
-from collections import deque
 from collections.abc import Callable
 from itertools import chain
-from typing import Any, NamedTuple, cast
+from typing import cast
 from uuid import uuid4
 
 from magnetar_broker.base.errors import BrokerError
 from magnetar_broker.base.metadata_keys import namespace_key
 from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings, SubscriptionType
-from magnetar_broker.session.handlers import HANDLERS
-from magnetar_broker.session.session import Session
+from magnetar_broker.server.in_process_client import InProcessClient, Left, Unexpected
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import FIELDS, PROTOCOL_VERSION, decode, encode
+from magnetar_proto.commands import PROTOCOL_VERSION
 from magnetar_proto.deliveries import encode_flow
-from magnetar_proto.frames import FRAME_PADDING, FrameDecoder
 from magnetar_proto.names import HEARTBEAT, SYSTEM_NAMESPACE, TopicName
 from magnetar_proto.sends import encode_send
 from magnetar_storage.errors import StorageError, WriterFailed
@@ -42,91 +39,6 @@ class Unhealthy(Exception):
     """The check failed; the text names the step and the reason."""
 
 
-class _GivenUp(Exception):
-    """Every caller's time was over, or every caller was cancelled, before the check ended."""
-
-
-class _Received(NamedTuple):
-    kind: int
-    command: Any
-    entry: bytes
-
-
-class _InProcessClient:
-    """A client of the broker without a socket, for one check."""
-
-    def __init__(self, broker: Broker) -> None:
-        self._clock = broker.engine.clock
-        self._received: deque[_Received] = deque()
-        self._arrival: Promise | None = None
-        self._decoder = FrameDecoder(broker.settings.max_message_size + FRAME_PADDING)
-        self._session: Session | None = Session(broker, self, HANDLERS)
-        """Until the client leaves: they refer to each other."""
-
-    # What the session needs: its outbox -------------------------------------------------
-
-    address = "health-check:0"
-
-    def flush_soon(self) -> None:
-        self._clock.soon(self._flush)
-
-    def pause_reading(self) -> None:
-        """Nothing to pause: the check sends the next command after the answer to the last."""
-
-    def resume_reading(self) -> None:
-        pass
-
-    def close(self) -> None:
-        self._flush()
-
-    def _flush(self) -> None:
-        session = self._session
-        if session is None:  # the client has left
-            return
-        frames = self._decoder.feed(b"".join(session.take_output()))
-        for kind, buf, start, mid, payload in frames:
-            command = getattr(decode(buf, start, mid), FIELDS[kind])
-            self._received.append(_Received(kind, command, payload))
-        session.wrote(peer_full=False)
-        if self._received and self._arrival is not None and not self._arrival.done():
-            self._arrival.set_result(None)
-
-    # What the check does ----------------------------------------------------------------
-
-    def send(self, data: bytes) -> None:
-        if self._session is not None:
-            self._session.receive(data)
-
-    async def ask(self, command: Any, expected: int) -> Any:
-        """Send a command, and return its answer; `Unhealthy` if that is another one."""
-        self.send(encode(command))
-        return (await self.next(expected)).command
-
-    async def next(self, *expected: int) -> _Received:
-        """What comes next; `Unhealthy` if it is of another kind, `_GivenUp` after `leave`."""
-        while not self._received:
-            if self._session is None:  # the client has left: nothing will come
-                raise _GivenUp
-            self._arrival = self._clock.promise()
-            await self._arrival
-        received = self._received.popleft()
-        if received.kind in (Kind.CLOSE_PRODUCER, Kind.CLOSE_CONSUMER):
-            raise Unhealthy("the broker closed the topic; its log has the cause")
-        if received.kind not in expected:
-            wanted = " or ".join(FIELDS[kind] for kind in expected)
-            reason = getattr(received.command, "message", "")
-            raise Unhealthy(f"expected {wanted} but got {FIELDS[received.kind]} {reason}".rstrip())
-        return received
-
-    def leave(self) -> None:
-        """End the session; its producer and its subscription, which is not durable, end too."""
-        session, self._session = self._session, None
-        if session is not None:
-            session.lost()
-        if self._arrival is not None and not self._arrival.done():
-            self._arrival.set_result(None)
-
-
 class HealthCheck:
     """One per broker.  Checks that are asked for while one is running share its result."""
 
@@ -141,7 +53,7 @@ class HealthCheck:
         self._running = False
         self._sends = True
         """Whether the last check had a topic."""
-        self._client: _InProcessClient | None = None
+        self._client: InProcessClient | None = None
         self._step = "starting"
 
     async def check(self, process: str | None = None) -> None:
@@ -177,9 +89,9 @@ class HealthCheck:
                 self._client.leave()
 
     async def _run(self) -> None:
-        failure: Exception | None = _GivenUp()
+        failure: Exception | None = Left()
         # Again for callers that came after a check was given up and before it ended.
-        while self._waiting and isinstance(failure, _GivenUp):
+        while self._waiting and isinstance(failure, Left):
             failure = await self._failure()
         self._running = False
         waiting, self._waiting = self._waiting, []
@@ -230,19 +142,19 @@ class HealthCheck:
         self._sends = topic is not None
 
     async def _send_through(self, name: TopicName) -> None:
-        client = self._client = _InProcessClient(self._broker)
+        client = self._client = InProcessClient(self._broker)
         topic: AnyTopic | None = None
         try:
             sequence_id = await self._open(client, str(name))
             topic = self._broker.topics.get(name)
             await self._publish_and_receive(client, str(name), sequence_id)
-        except Unhealthy as error:
+        except (Unhealthy, Unexpected) as error:
             raise Unhealthy(f"{self._step}: {_failure_of(topic) or error}") from error
         finally:
             self._client = None
             client.leave()
 
-    async def _open(self, client: _InProcessClient, topic: str) -> int:
+    async def _open(self, client: InProcessClient, topic: str) -> int:
         """Open a consumer and a producer; the sequence id of the next message."""
         self._step = "connecting"
         await client.ask(
@@ -273,7 +185,7 @@ class HealthCheck:
         return int(opened.last_sequence_id) + 1
 
     async def _publish_and_receive(
-        self, client: _InProcessClient, topic: str, sequence_id: int
+        self, client: InProcessClient, topic: str, sequence_id: int
     ) -> None:
         """Receipt and message may come in any order, and messages of others before it."""
         self._step = f"publishing to {topic}"

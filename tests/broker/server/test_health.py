@@ -18,6 +18,7 @@ from magnetar_broker.server import http_server as http_port
 from magnetar_broker.server.audit import AuditLog
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.http_server import HttpServer, sole_site
+from magnetar_broker.server.in_process_client import InProcessClient, Left
 from magnetar_broker.server.ports import bound, http_sockets, port_of
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.world import LoopClock, LoopTasks
@@ -197,12 +198,12 @@ async def test_a_check_that_no_caller_waits_for_leaves_nothing_and_the_next_is_a
 async def test_a_client_that_has_left_waits_for_nothing() -> None:
     async with open_port() as port:
         await port.broker.start()
-        client = health._InProcessClient(port.broker)
+        client = InProcessClient(port.broker)
         arrival = asyncio.create_task(client.next())
         await asyncio.sleep(0)
         client.leave()
         for waiting in (arrival, client.next()):
-            with pytest.raises(health._GivenUp):
+            with pytest.raises(Left):
                 await waiting
 
 
@@ -211,14 +212,14 @@ async def test_what_is_still_to_happen_for_a_client_that_has_left_does_nothing(
 ) -> None:
     async with open_port() as port:
         await port.broker.start()
-        client = health._InProcessClient(port.broker)
+        client = InProcessClient(port.broker)
         client.send(encode(pb.CommandConnect(client_version="test")))
         client.leave()  # before CONNECTED is taken
         client.send(encode(pb.CommandPing()))
         client.leave()
         await asyncio.sleep(0)
         assert not caplog.records
-        with pytest.raises(health._GivenUp):
+        with pytest.raises(Left):
             await client.next()
 
 

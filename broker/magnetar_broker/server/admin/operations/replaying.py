@@ -1,0 +1,30 @@
+"""Storing messages in a topic again."""
+
+from magnetar_broker.broker import Broker
+from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.in_process_client import InProcessClient, Left, Unexpected
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.names import TopicName
+
+NAME = "replay"
+"""What the producer's client is called in statistics."""
+
+
+async def store(broker: Broker, name: TopicName, messages: list[tuple[bytes, bytes]]) -> int:
+    """Publish messages, metadata and payload of each, as a producer of this broker; how many.
+
+    Each is durable before the next.  All that applies to producers applies: fewer than all were
+    stored if one was refused, and 412 if it was the first.
+    """
+    client, stored = InProcessClient(broker), 0
+    try:
+        await client.open_producer(str(name), NAME)
+        for metadata, payload in messages:
+            await client.publish(pb.MessageMetadata.FromString(metadata), payload)
+            stored += 1
+    except (Unexpected, Left) as error:
+        if not stored:
+            raise Refused(412, f"{name} takes no messages: {error}") from error
+    finally:
+        client.leave()
+    return stored
