@@ -93,7 +93,7 @@ MEMORY_FAULTS: tuple[Fault, ...] = (
         TESTS,
     ),
     Fault(
-        "broker/magnetar_broker/server/health.py",
+        "broker/magnetar_broker/server/in_process_client.py",
         "the client of a health check keeps its session",
         "        session, self._session = self._session, None\n",
         "        session = self._session\n",

@@ -8,6 +8,10 @@ DYNAMIC = "broker/magnetar_broker/names/dynamic_settings.py"
 DISTRIBUTED = "broker/magnetar_broker/names/distributed.py"
 RESIDENCE = "broker/magnetar_broker/topic/residence.py"
 LOOKS = ("tests/broker/server/test_admin_reading.py",)
+LETTERS = ("tests/broker/server/test_dead_letters.py",)
+STORED = ("tests/broker/server/test_policies_without_effect.py",)
+PERMITTED = ("tests/broker/server/test_permissions.py",)
+SEARCHES = "broker/magnetar_broker/server/admin/searches.py"
 SETTINGS = ("tests/broker/server/test_dynamic_settings.py",)
 
 READING_FAULTS = (
@@ -73,5 +77,47 @@ READING_FAULTS = (
         "        self._shared.rates.release()\n",
         "",
         SETTINGS,
+    ),
+    Fault(
+        SEARCHES,
+        "a dry run publishes",
+        "        if self.dry:\n            return\n",
+        "",
+        LETTERS,
+    ),
+    Fault(
+        SEARCHES,
+        "a dead letter goes to another partition than the one that it came from",
+        "        if origin.base == self.base and 0 <= origin.partition < partitions:\n",
+        "        if False:\n",
+        LETTERS,
+    ),
+    Fault(
+        SEARCHES,
+        "a replay begins again where it began",
+        "            replay.next = following\n",
+        "            replay.next = None\n",
+        LETTERS,
+    ),
+    Fault(
+        "broker/magnetar_broker/server/admin/operations/searching.py",
+        "a search ignores the value of a property",
+        "one.key == name and (value is None or one.value == value)",
+        "one.key == name",
+        LETTERS,
+    ),
+    Fault(
+        "broker/magnetar_broker/server/admin/policies/line.py",
+        "nobody is told that a policy has no effect",
+        "        if not why or value is None:\n",
+        "        if True:\n",
+        STORED,
+    ),
+    Fault(
+        "broker/magnetar_broker/names/directory.py",
+        "a topic that is created again has the permissions of the one before",
+        "                await self.permissions.revoke_on_topic(subject, None)\n",
+        "                pass\n",
+        PERMITTED,
     ),
 )

@@ -188,6 +188,22 @@ def test_schemas_batches_and_workers(
     client.close()
 
 
+def test_a_dead_letter_topic_can_have_a_name_of_its_own(
+    admin: Admin, client: pulsar.Client, topic: str
+) -> None:
+    client.create_producer(f"{topic}-grave", batching_enabled=False).send(b"dead")
+    consumer = client.subscribe(topic, "all")
+    path = f"{path_of(topic)}/subscription/sub/deadLetters/replay"
+    local = topic.rpartition("/")[2]
+    assert admin.post(path, {"topic": f"{local}-grave"}).json["replayed"] == 1
+    assert admin.post(path, {"topic": f"{topic}-grave"}).json["replayed"] == 1
+    assert [one.data() for one in take(consumer, 2)] == [b"dead"] * 2
+    assert admin.post(path, {"topic": f"{local}-absent"}).status == 404
+    for wrong in (local, "persistent://else/where/t", f"non-{topic}-grave"):
+        assert admin.post(path, {"topic": wrong}).status == 412
+    assert admin.post(path, {"topic": 5}).status == 400
+
+
 def test_retry_topics_are_found_too(admin: Admin, client: pulsar.Client, topic: str) -> None:
     client.create_producer(topic).close()
     client.create_producer(f"{topic}-sub-RETRY", batching_enabled=False).send(b"again")

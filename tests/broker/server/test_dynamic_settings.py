@@ -1,5 +1,7 @@
 """Settings over HTTP: which are in effect, from where, and changing them while the broker runs."""
 
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,6 +9,7 @@ import pulsar
 import pytest
 
 from admin_http import Admin
+from broker.server.test_worker import worker_pids
 from magnetar_broker.config.settings import KEYS
 from official import Again, connect, either_way
 from running_broker import RunningBroker
@@ -69,6 +72,17 @@ def test_a_change_is_durable_until_it_is_deleted(
     assert admin.get(f"{SET}/values").json == {"maxProducersPerTopic": "1"}
     client = connect(broker.service_url)
     assert producers(client, "persistent://public/default/t", 2) == 1
+    client.close()
+
+
+def test_a_worker_that_is_started_again_knows_the_changes(make_broker: Make) -> None:
+    broker = make_broker(magnetarWorkers="2")
+    assert Admin(broker).post(f"{SET}/maxProducersPerTopic/1").status == 200
+    client = connect(broker.service_url)
+    names = [f"persistent://public/default/t{n}" for n in range(6)]
+    for pid in worker_pids(broker).values():
+        os.kill(pid, signal.SIGKILL)
+    assert [producers(client, name, 2) for name in names] == [1] * len(names)
     client.close()
 
 

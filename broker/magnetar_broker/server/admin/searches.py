@@ -254,6 +254,23 @@ async def _one_of(site: Site, request: Request, kind: object) -> TopicName:
     return topic
 
 
+async def _named(site: Site, request: Request, name: object) -> TopicName:
+    """A dead letter topic with a name of its own, in the namespace of the path."""
+    base, directory = await _base(site, request), serving(site)
+    if not isinstance(name, str):
+        raise Refused(400, f"topic is {name!r}: expected the name of a dead letter topic")
+    topic = TopicName.parse(
+        name if "://" in name else f"{base.domain}://{base.namespace_name}/{name}"
+    )
+    if topic.namespace_name != base.namespace_name or not topic.is_persistent or topic.base == base:
+        raise Refused(412, f"topic is {topic}: expected another one of {base.namespace_name}")
+    if await directory.catalogue.partitions(topic) and topic.partition < 0:
+        raise Refused(412, f"{topic} is partitioned: name its partitions one by one")
+    if not await directory.exists(topic):
+        raise Refused(404, f"topic {topic} does not exist: check the name")
+    return topic
+
+
 # Storing again -----------------------------------------------------------------------------
 
 
@@ -265,7 +282,11 @@ async def replay(site: Site, request: Request) -> Response:
     body = json_of(request) if request.body.strip() else {}
     if not isinstance(body, dict):
         raise Refused(400, "the body: expected an object")
-    wanted, source = _wanted(body), await _one_of(site, request, body.get("kind"))
+    wanted, named = _wanted(body), body.get("topic")
+    if named is None:
+        source = await _one_of(site, request, body.get("kind"))
+    else:
+        source = await _named(site, request, named)
     rate = _number(body, "rate", 100, 10_000)
     if wanted.most_found > rate * LONGEST_SECONDS:
         raise Refused(
@@ -410,6 +431,7 @@ def routes() -> Iterator[Route[Handler]]:
         "type": "object",
         "properties": {
             "kind": {"type": "string", "enum": list(KINDS)},
+            "topic": {"type": "string"},
             "from": {"type": "string"},
             "limit": {"type": "integer", "minimum": 1, "maximum": MOST_FOUND},
             "scan": {"type": "integer", "minimum": 1, "maximum": MOST_SCANNED},
