@@ -30,11 +30,10 @@ STATISTICS_FAULTS: tuple[Fault, ...] = (
         RATES,
     ),
     Fault(
-        SUBSCRIPTION,
-        "acknowledged entries are counted for messages",
-        "        messages = unacked - self.dispatcher.unacked if counted else "
-        "consumer.messages_of(entries)\n",
-        "        messages = entries\n",
+        "broker/magnetar_broker/dispatch/unacked_messages.py",
+        "messages that are returned count as acknowledged",
+        "        consumer.messages_returned += messages\n",
+        "",
         RATES,
     ),
     Fault(

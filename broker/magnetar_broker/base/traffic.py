@@ -9,7 +9,7 @@ from magnetar_storage.world.runtime import Clock
 class Traffic:
     """One per loaded topic; its producers, subscriptions and consumers share it."""
 
-    __slots__ = ("_clock", "changed", "chunked", "created_ms", "fresh", "seen")
+    __slots__ = ("_now_ms", "changed", "chunked", "created_ms", "fresh", "seen")
 
     def __init__(self, clock: Clock) -> None:
         self.fresh = False
@@ -24,7 +24,7 @@ class Traffic:
         """Whether the topic has had a chunk since it was loaded: only then are chunks counted."""
         self.created_ms = clock.now_ms()
         """When the topic was loaded."""
-        self._clock = clock
+        self._now_ms = clock.now_ms
 
     def change(self) -> None:
         """Something changed that is no traffic, such as the producers that there are."""
@@ -33,4 +33,4 @@ class Traffic:
     def now_ms(self) -> int:
         """The time of something that is counted, which is part of the next rates."""
         self.fresh = self.changed = True
-        return self._clock.now_ms()
+        return self._now_ms()

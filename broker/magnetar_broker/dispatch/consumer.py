@@ -186,9 +186,12 @@ class Consumer:
         self.messages_out = self.bytes_out = 0
         self.entries_out = 0
         self.messages_redelivered = self.chunks_out = 0
+        self.messages_returned = -1
+        """Shared and Key_Shared: those that were pending and are not, without being acknowledged
+        by a consumer.  -1 with other types."""
         self.messages_acked = 0.0
-        """Exact on Shared and Key_Shared.  With other types nothing is kept for each entry, and an
-        entry counts as many messages as the mean of those that the consumer was sent."""
+        """Other types: nothing is kept for each entry there, so an acknowledged one counts as many
+        messages as the mean of those that the consumer was sent."""
         self.connected_ms = traffic.now_ms()
         self.sent_ms = self.acked_ms = self.flow_ms = 0
         """When messages were last sent to it, acknowledged by it, and asked for by it; or 0."""
@@ -204,11 +207,14 @@ class Consumer:
 
     def totals(self) -> Counters:
         """What `meter` measures."""
+        acked = self.messages_acked
+        if self.messages_returned >= 0:  # no acknowledgement needs to be counted
+            acked = float(self.messages_out - self.unacked - self.messages_returned)
         return (
             self.messages_out,
             self.bytes_out,
             self.messages_redelivered,
-            self.messages_acked,
+            acked,
             self.chunks_out,
         )
 
@@ -219,17 +225,13 @@ class Consumer:
         if not self.first_flow_ms:
             self.first_flow_ms = self.flow_ms
 
-    def acked(self, messages: float) -> int:
-        """It acknowledged so many messages; returns the time."""
-        self.messages_acked += messages
+    def acked(self, entries: int) -> int:
+        """It acknowledged so many entries; returns the time."""
+        if self.messages_returned < 0:
+            sent = self.entries_out
+            self.messages_acked += entries * self.messages_out / sent if sent else entries
         self.acked_ms = self.traffic.now_ms()
         return self.acked_ms
-
-    def messages_of(self, entries: int) -> float:
-        """About how many messages so many of the entries have that it was sent."""
-        if not self.entries_out:
-            return entries
-        return entries * self.messages_out / self.entries_out
 
     def can_take(self) -> bool:
         """Whether a message may be sent now."""

@@ -85,6 +85,7 @@ class ManyActive(ABC):
 
     def add(self, consumer: Consumer) -> None:
         """A consumer joined; the caller has admitted it."""
+        consumer.messages_returned = 0
         self._unacked.consumers.append(consumer)
         self._feed.retry()
         self._replay_feed.retry()

@@ -145,7 +145,9 @@ class UnackedMessages:
 
     def take_back(self, consumer: Consumer, offsets: Iterable[int]) -> None:
         """Entries that were pending at this consumer are not any more."""
-        self._add(consumer, -sum(map(consumer.pending.pop, offsets)))
+        messages = sum(map(consumer.pending.pop, offsets))
+        consumer.messages_returned += messages
+        self._add(consumer, -messages)
         self._release(consumer)
 
     def _add(self, consumer: Consumer, messages: int) -> None:

@@ -234,15 +234,11 @@ class Subscription:
         Key_Shared, where it means nothing.
         """
         before, entries = self.cursor.mark_delete, 0
-        unacked = self.dispatcher.unacked
         if ack.ack_type == INDIVIDUAL:
             entries = self._acknowledger.ack_each(self.dispatcher, consumer, ack.message_ids)
         elif self.dispatcher.exclusive_acks and len(ack.message_ids) == 1:
             entries = self._acknowledger.ack_up_to(*ack.message_ids[0])
-        # Where each entry's messages are known they are counted, also those of parts of a batch.
-        counted = not self.dispatcher.exclusive_acks
-        messages = unacked - self.dispatcher.unacked if counted else consumer.messages_of(entries)
-        self.acked_ms = consumer.acked(messages)
+        self.acked_ms = consumer.acked(entries)
         if self.cursor.mark_delete > before:
             self.advanced_ms = self.acked_ms
         if isinstance(self.cursor, DurableCursor):

@@ -65,13 +65,13 @@ def test_acknowledging_part_of_a_batch_counts_its_messages() -> None:
     assert rates(world).acked == 2
 
 
-def test_what_another_consumer_holds_counts_for_the_one_that_acknowledges_it() -> None:
+def test_what_another_consumer_acknowledges_counts_for_the_one_that_held_it() -> None:
     world = TopicWorld()
     consumer = received(world, SHARED, entries=1)
     other = world.subscribe(sub_type=SHARED)
     world.ack(other, 0)
     assert rates(world).acked == BATCH
-    assert (consumer.meter.rates[3], other.meter.rates[3]) == (0, BATCH)
+    assert (consumer.meter.rates[3], other.meter.rates[3]) == (BATCH, 0)
 
 
 def test_a_consumer_that_has_left_counts_for_its_subscription() -> None:
@@ -81,6 +81,17 @@ def test_a_consumer_that_has_left_counts_for_its_subscription() -> None:
     consumer.close()
     assert rates(world).acked == BATCH
     assert rates(world) == Consuming()
+
+
+def test_what_is_returned_is_not_acknowledged() -> None:
+    world = TopicWorld()
+    consumer = received(world, SHARED)
+    world.nack(consumer, 0, 1)
+    world.do(expire_before(world.subscription(), 1))
+    assert rates(world).acked == 0
+    world.subscribe(sub_type=SHARED, permits=1000)
+    consumer.close()
+    assert rates(world).acked == 0
 
 
 def test_redelivered_and_expired_messages_have_rates() -> None:
