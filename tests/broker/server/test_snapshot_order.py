@@ -119,6 +119,15 @@ async def test_a_snapshot_that_fails_leaves_nothing_and_metadata_goes_on(tmp_pat
         assert (await world.make("one"))["status"] == "SUCCESS", "the name is still free"
 
 
+async def test_a_snapshot_is_as_private_as_the_data(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    async with opened(data) as world:
+        for mode in (0o700, 0o750):
+            data.chmod(mode)
+            await world.make(f"{mode:o}")
+            assert (data / "snapshots" / f"{mode:o}").stat().st_mode & 0o777 == mode
+
+
 async def test_what_may_still_grow_is_copied_and_the_rest_is_shared(tmp_path: Path) -> None:
     async with opened(tmp_path) as world:
         finished, growing = await world.segment(True), await world.segment(False)
