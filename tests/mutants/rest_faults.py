@@ -8,10 +8,10 @@ OF_ROUTES = ("tests/broker/server/test_routes.py",)
 
 REST_FAULTS: tuple[Fault, ...] = (
     Fault(
-        "broker/magnetar_broker/server/admin/reading.py",
+        "broker/magnetar_broker/server/admin/brokers.py",
         "a route names another process than the one it runs in",
-        'lastMessageId", CONSUME, OWNER, last_id',
-        'lastMessageId", CONSUME, CONTROLLER, last_id',
+        'health", SUPER_USER, ALL, health',
+        'health", SUPER_USER, CONTROLLER, health',
         OF_ROUTES,
     ),
     Fault(
