@@ -38,9 +38,15 @@ from magnetar_storage.log.log_record import LogRecord
 
 logger = logging.getLogger(__name__)
 
-QUIET = (Blocker.CAUGHT_UP, Blocker.NO_CONSUMER)
-"""Reasons that stay while the state of the topic does; others may end with time, or be those of a
-connection."""
+QUIET = (
+    Blocker.CAUGHT_UP,
+    Blocker.NO_CONSUMER,
+    Blocker.NO_PERMITS,
+    Blocker.UNACKED_CONSUMER,
+    Blocker.UNACKED_SUBSCRIPTION,
+)
+"""Reasons that end only with a change that the topic reports; others may end with time, or with
+what happens to a connection or another topic."""
 FULL = (Blocker.UNACKED_SUBSCRIPTION, Blocker.UNACKED_BROKER)
 SAME, COMPARED, GATHERED = 1, 10, 30
 """What looking at a topic costs, and for each subscription: in units of about a microsecond."""

@@ -308,17 +308,17 @@ def test_topics_beyond_the_limit_are_added_up() -> None:
 def test_what_changes_by_itself_is_in_the_next_figures() -> None:
     world = World()
     topic = world.topic("persistent://public/default/orders")
-    shared(world, topic, permits=0)
-    world.publish(topic, [entry(1)], [1])
-    topic.subscriptions["sub"].wake()
-    (found,) = world.figures().topics
-    assert found.subscriptions[0].blocker == "no_permits"
-    (consumer,) = topic.subscriptions["sub"].consumers
+    consumer = shared(world, topic)
     assert isinstance(consumer.connection, RecordingConnection)
-    topic.traffic.changed = False
-    consumer.permits, consumer.connection.room = 5, False  # nobody reports that
+    consumer.connection.room = False
+    world.publish(topic, [entry(1)], [1])
+    topic.traffic.change()
     (found,) = world.figures().topics
     assert found.subscriptions[0].blocker == "slow_connection"
+    consumer.connection.room = True  # no topic reports that
+    assert not topic.traffic.changed
+    (found,) = world.figures().topics
+    assert found.subscriptions[0].blocker == "reading"
 
 
 def test_consumers_and_producers_are_gathered_where_they_are_shown() -> None:
