@@ -98,7 +98,7 @@ def test_it_is_stored_shown_and_has_the_reason(admin: Admin, namespace: str, lin
         assert refused.status in (400, 403, 412) and refused.reason, one
     assert shown() == unset
     answer = admin.ask(line.path.verb, path, value)
-    assert answer.status == 204
+    assert answer.status == line.path.set_status
     assert line.policy.no_effect in answer.headers["Warning"]
     assert shown() == value
     assert explained()["value"] == value
