@@ -59,6 +59,8 @@ class RestPath(Generic[T]):
     """What a request without a value sets."""
     parameter: str = ""
     """The name in the query that holds the value, where that is not in the body."""
+    raw: bool = False
+    """Whether GET answers the text without quotes, and a body that is not JSON is the text."""
 
 
 class SpecialPath(NamedTuple):

@@ -171,7 +171,7 @@ ANTI_AFFINITY: Policy[str] = Policy(
     codec=Text(),
     meaning="A group of namespaces whose topics are to be served by different brokers.",
     no_effect="all topics are on this machine; bundles are placed by their load",
-    namespace=RestPath(segment="antiAffinity"),
+    namespace=RestPath(segment="antiAffinity", raw=True),
 )
 PAUSE_ON_UNSTORED_ACKS: Policy[bool] = Policy(
     name="pause_on_unstored_acks",

@@ -144,6 +144,17 @@ async def test_answers_without_a_body(site: Site) -> None:
     assert received.count(b"Content-Length") == 1
 
 
+async def test_an_empty_answer_has_no_type(site: Site) -> None:
+    async def respond(request: Request) -> Response:
+        return Response()
+
+    site.respond = respond
+    received = await site.ask(PUT, eof=True)
+    assert answers(received, "PUT") == [(200, b"")]
+    assert b"Content-Length: 0" in received
+    assert b"content-type" not in received.lower()
+
+
 async def test_old_clients_and_those_that_speak_to_a_proxy(site: Site) -> None:
     assert answers(await site.ask(b"GET /old HTTP/1.0\r\n\r\n"), "GET") == [(200, b"/old")]
     for target, path in (("http://h/p", b"/p"), ("http://h", b"/")):

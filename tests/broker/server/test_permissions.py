@@ -85,6 +85,9 @@ def test_permissions_on_many_topics(admin: Admin, namespace: str) -> None:
     assert admin.post("namespaces/revokePermissionsOnTopics", taken).status == 204
     assert admin.get(f"persistent/{namespace}/t/permissions").json == {"g": ["produce"]}
     assert admin.get(f"persistent/{namespace}/p/permissions").json == {}
+    whole = [{"topic": names[0], "role": "g"}]  # as the Java client sends it
+    assert admin.post("namespaces/revokePermissionsOnTopics", whole).status == 204
+    assert admin.get(f"persistent/{namespace}/t/permissions").json == {}
     bad = [*body, {"topic": names[0]}]
     assert admin.post("namespaces/grantPermissionsOnTopics", bad).status == 400
     assert admin.get(f"persistent/{namespace}/p/permissions").json == {}  # nothing was done

@@ -1,6 +1,6 @@
 """What roles may do with topics: stored and shown.  Nothing is enforced yet."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from magnetar_broker.names.permissions import ACTIONS, ordered
@@ -25,21 +25,14 @@ from magnetar_proto.names import TopicName
 NOT_ENFORCED = "roles are not enforced yet: everyone who can connect may do everything"
 GRANTED = Response(status=204, headers={"Warning": without_effect("the permission", NOT_ENFORCED)})
 SOME = {"type": "array", "items": {"type": "string", "enum": list(ACTIONS)}}
-OF_TOPICS = Body(
-    {
-        "type": "array",
-        "items": {
-            "type": "object",
-            "properties": {
-                "topic": {"type": "string"},
-                "role": {"type": "string"},
-                "actions": SOME,
-            },
-            "required": ["topic", "role", "actions"],
-        },
-    },
-    "topics, each with a role and its actions",
-)
+
+
+def _of_topics_body(*required: str) -> Body:
+    properties = {"topic": {"type": "string"}, "role": {"type": "string"}, "actions": SOME}
+    one = {"type": "object", "properties": properties, "required": list(required)}
+    return Body({"type": "array", "items": one}, "topics, each with a role and its actions")
+
+
 LARGEST = 1000
 """Topics of one request."""
 
@@ -138,15 +131,20 @@ async def grant_on_topics(site: Site, request: Request) -> Response:
 
 
 async def revoke_on_topics(site: Site, request: Request) -> Response:
-    """Take actions from roles on topics, one after the other in the order of the body."""
+    """Take actions from roles on topics, all without `actions`, in the order of the body."""
     directory = serving(site)
-    for topic, role, actions in _of_topics(request):
+    for topic, role, actions in _of_topics(request, otherwise=ACTIONS):
         await directory.permissions.revoke_on_topic(topic, role, actions)
     return Response(status=204)
 
 
-def _of_topics(request: Request) -> list[tuple[TopicName, str, list[str]]]:
-    """The whole body; 400 if anything in it is wrong, so that nothing is done."""
+def _of_topics(
+    request: Request, otherwise: Sequence[str] | None = None
+) -> list[tuple[TopicName, str, list[str]]]:
+    """The whole body; 400 if anything in it is wrong, so that nothing is done.
+
+    `otherwise` are the actions where an object names none.
+    """
     body = json_of(request)
     expected = "the body: expected a list of objects with topic, role and actions"
     if not isinstance(body, list) or not all(isinstance(one, dict) for one in body):
@@ -158,7 +156,10 @@ def _of_topics(request: Request) -> list[tuple[TopicName, str, list[str]]]:
         topic, role = one.get("topic"), one.get("role")
         if not isinstance(topic, str) or not isinstance(role, str):
             raise Refused(400, expected)
-        found.append((TopicName.parse(topic), _checked(role), _actions(one.get("actions"))))
+        actions = one.get("actions")
+        if actions is None and otherwise is not None:
+            actions = list(otherwise)
+        found.append((TopicName.parse(topic), _checked(role), _actions(actions)))
     return found
 
 
@@ -207,8 +208,18 @@ def routes() -> Iterator[Route[Handler]]:
     yield Route("DELETE", f"{path}/{{role}}", who, where, revoke_on_topic)
     path = "/admin/v2/namespaces"
     yield Route(
-        "POST", f"{path}/grantPermissionsOnTopics", who, where, grant_on_topics, body=OF_TOPICS
+        "POST",
+        f"{path}/grantPermissionsOnTopics",
+        who,
+        where,
+        grant_on_topics,
+        body=_of_topics_body("topic", "role", "actions"),
     )
     yield Route(
-        "POST", f"{path}/revokePermissionsOnTopics", who, where, revoke_on_topics, body=OF_TOPICS
+        "POST",
+        f"{path}/revokePermissionsOnTopics",
+        who,
+        where,
+        revoke_on_topics,
+        body=_of_topics_body("topic", "role"),
     )

@@ -20,6 +20,7 @@ from magnetar_broker.server.admin.site import (
     existing_topic,
     flag_of,
     json_of,
+    parts_of,
     properties_of,
     serving,
     topic_of,
@@ -57,6 +58,17 @@ async def topics(site: Site, request: Request) -> Response:
         wanted = request.query["bundle"]
         names = [name for name in names if bundles.of(TopicName.parse(name)) == wanted]
     return json_response(names)
+
+
+async def non_persistent_topics_of_bundle(site: Site, request: Request) -> Response:
+    """The non-persistent topics of a bundle."""
+    directory = serving(site)
+    namespace = await existing_namespace(directory, request)
+    bundles = await directory.bundles.stored.of(namespace)
+    (wanted,) = parts_of(request, "bundle")
+    with directory.lookup():
+        names = await _names(directory, request, namespace, False, True)
+    return json_response([name for name in names if bundles.of(TopicName.parse(name)) == wanted])
 
 
 async def topics_of_namespace(site: Site, request: Request) -> Response:
@@ -284,6 +296,14 @@ def routes() -> Iterator[Route[Handler]]:
         refused=403,
     )
     path = f"/admin/v2/{TOPIC}"
+    yield Route(
+        "GET",
+        f"/admin/v2/non-persistent/{NAMESPACE}/{{bundle}}",
+        PRODUCE_OR_CONSUME,
+        CONTROLLER,
+        non_persistent_topics_of_bundle,
+        refused=403,
+    )
     yield Route("PUT", path, TENANT_ADMIN, CONTROLLER, create, body=PROPERTIES)
     yield Route("DELETE", path, TENANT_ADMIN, CONTROLLER, delete, query=(FORCE,))
     yield Route("PUT", f"{path}/unload", TENANT_ADMIN, CONTROLLER, unload, refused=401)

@@ -192,7 +192,8 @@ class HttpConnection(asyncio.Protocol):
         body = [part for part in (response.body, *response.rest) if part]
         size = sum(map(len, body))
         if response.status != 204:
-            headers["Content-Type"] = response.content_type
+            if body:  # a type without content makes Pulsar's Java client wait forever
+                headers["Content-Type"] = response.content_type
             headers["Content-Length"] = str(size)
         if self._stopping or self._refused:
             headers["Connection"] = "close"

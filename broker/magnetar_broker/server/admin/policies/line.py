@@ -57,7 +57,8 @@ class Line(Generic[T]):
             value = self.path.when_unset
         if value is None:
             return Response(status=204) if self.path.unset_status == 204 else text_response("")
-        return json_response(self.policy.codec.encode(value))
+        encoded = self.policy.codec.encode(value)
+        return text_response(encoded) if self.path.raw else json_response(encoded)
 
     async def set(self, directory: Directory, subject: Subject, request: Request) -> Response:
         """Set the policy of a subject to the value in the request."""
@@ -83,7 +84,7 @@ class Line(Generic[T]):
         if self.path.parameter:
             text = request.query.get(self.path.parameter)
             return None if text is None else decoded(self.policy.codec, text, bad_status=404)
-        value = json_of(request) if request.body.strip() else None
+        value = self._body(request) if request.body.strip() else None
         if value is not None:
             return decoded(self.policy.codec, value)
         if not self.path.empty_deletes:
@@ -91,6 +92,14 @@ class Line(Generic[T]):
                 return self.path.implied
             raise Refused(400, f"the body is empty: expected {self.path.segment} as JSON")
         return None
+
+    def _body(self, request: Request) -> Any:
+        try:
+            return json_of(request)
+        except Refused:
+            if not self.path.raw:
+                raise
+            return request.body.decode(errors="replace").strip()
 
     def _routes(
         self, subject: str, handlers: Handlers, of_get: tuple[Query, ...] = (), *of_all: Query
