@@ -1,12 +1,13 @@
 """The official Java client: the scenarios in java/ against the real daemon."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from clients import builds
 from clients.java_driver import JavaDriver, scenarios
 from clients.stage import Stage
+from running_broker import RunningBroker
 
 # The first test builds the program, from sources and downloads: minutes on a fresh machine.
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(1200)]
@@ -32,3 +33,19 @@ else:
         failure = java.play(scenario, stage)
         if failure is not None:
             pytest.fail(f"{scenario}: {failure}\nlog: {java.log_path}", pytrace=False)
+
+    def test_the_admin_client_of_three_workers(
+        java: JavaDriver, make_broker: Callable[..., RunningBroker]
+    ) -> None:
+        if RunningBroker.workers > 1:
+            return  # `test_java` has done it
+        broker = make_broker(magnetarWorkers="3")
+        failures = []
+        for scenario in scenarios():
+            if scenario.startswith("Admin"):
+                topic = f"persistent://public/default/{scenario.replace('.', '-')}"
+                failure = java.play(scenario, Stage(broker, make_broker, topic))
+                if failure is not None:
+                    failures.append(f"{scenario}: {failure}")
+        if failures:
+            pytest.fail("\n".join(failures) + f"\nlog: {java.log_path}", pytrace=False)

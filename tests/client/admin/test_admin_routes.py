@@ -26,6 +26,7 @@ NO_COMMANDS = (
 """What their paths begin with."""
 OTHERWISE = {
     "/admin/v2/broker-stats/destinations",  # another name of topics
+    "/admin/v2/non-persistent/{}/{}/{}",  # `topics list` with a bundle
     "/admin/v2/brokers",  # `brokers list` without a cluster
     "/admin/v2/schemas/{}/{}/{}/schema/{}",  # `schemas get --version`
     "/admin/v2/schemas/{}/{}/{}/schemas",  # `schemas get --all-version`

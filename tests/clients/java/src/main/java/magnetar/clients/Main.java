@@ -21,7 +21,8 @@ import java.util.concurrent.atomic.AtomicReference;
 final class Main {
     private static final long LIMIT_MS = 120_000;
     private static final Class<?>[] SUBJECTS = {
-        Access.class, Acks.class, Basics.class, Chunks.class, Compaction.class, DeadLetters.class,
+        Access.class, Acks.class, AdminBrokers.class, AdminNamespaces.class, AdminSchemas.class,
+        AdminTenants.class, AdminTopics.class, Basics.class, Chunks.class, Compaction.class, DeadLetters.class,
         Deduplication.class, Delays.class, Encryption.class, Ends.class, Failover.class, KeyShared.class,
         Page.class, Patterns.class, Policies.class, Readers.class, Redelivery.class, Schemas.class,
         Seeks.class, Topics.class,

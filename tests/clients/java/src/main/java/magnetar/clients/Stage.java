@@ -8,10 +8,15 @@ import java.net.http.HttpResponse;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
+import org.apache.pulsar.client.admin.PulsarAdmin;
+import org.apache.pulsar.client.admin.PulsarAdminException;
 import org.apache.pulsar.client.api.ClientBuilder;
 import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.ConsumerBuilder;
@@ -25,6 +30,7 @@ import org.apache.pulsar.client.api.PulsarClientSharedResources.SharedResource;
 import org.apache.pulsar.client.api.PulsarClientSharedResources;
 import org.apache.pulsar.client.api.SubscriptionInitialPosition;
 import org.apache.pulsar.client.api.SubscriptionType;
+import org.apache.pulsar.common.policies.data.TenantInfo;
 
 /** What one scenario plays on: a broker, a topic of its own, clients that are closed behind it. */
 final class Stage {
@@ -34,6 +40,8 @@ final class Stage {
     /** Threads that serve every client: to end those of one takes the client two seconds. */
     private static final PulsarClientSharedResources THREADS =
             PulsarClientSharedResources.builder().resourceTypes(SharedResource.values()).build();
+
+    private static final Map<String, PulsarAdmin> ADMINS = new ConcurrentHashMap<>();
 
     /** The part of a topic's name behind the namespace. */
     final String name;
@@ -82,6 +90,28 @@ final class Stage {
     /** The topic in paths of the admin API. */
     String path() {
         return "persistent/public/default/" + name;
+    }
+
+    /** One for each broker, for all scenarios. */
+    PulsarAdmin admin() {
+        return ADMINS.computeIfAbsent(httpUrl, url -> {
+            try {
+                return PulsarAdmin.builder().serviceHttpUrl(url).build();
+            } catch (PulsarClientException failed) {
+                throw new IllegalStateException(failed);
+            }
+        });
+    }
+
+    /** The broker's own. */
+    String cluster() throws PulsarAdminException {
+        return admin().tenants().getTenantInfo("public").getAllowedClusters().iterator().next();
+    }
+
+    /** With the name of the topic. */
+    String newTenant() throws PulsarAdminException {
+        admin().tenants().createTenant(name, TenantInfo.builder().allowedClusters(Set.of(cluster())).build());
+        return name;
     }
 
     void createPartitions(int count) throws Exception {
