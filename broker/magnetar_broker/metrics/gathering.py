@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from magnetar_broker.base.pace import Pace
 from magnetar_broker.broker import Broker
+from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.dispatch.consumer import Backlog, Consumer
 from magnetar_broker.metrics.figures import (
@@ -71,6 +72,30 @@ class Detail(NamedTuple):
 IN_SUMS = Detail(False)
 
 
+class _Choice:
+    """Chooses which topics are shown one by one: the first ones, up to the limit of series."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.by_topic = settings.expose_topic_level_metrics_in_prometheus
+        """Whether topics are shown at all, or only namespaces."""
+        self._detail = Detail(
+            True,
+            settings.expose_consumer_level_metrics_in_prometheus,
+            settings.expose_producer_level_metrics_in_prometheus,
+        )
+        self._left: float = settings.magnetar_max_metric_series or inf
+
+    def next(self, topic: AnyTopic) -> Detail:
+        """What is shown of the next topic."""
+        if not self.by_topic:
+            return IN_SUMS
+        series = _series_of(topic, self._detail)
+        if series > self._left:
+            return IN_SUMS
+        self._left -= series
+        return self._detail
+
+
 class _Seen(NamedTuple):
     """A topic as it was at the last scrape."""
 
@@ -100,31 +125,23 @@ class Gatherer:
         are left out once `is_wanted` answers False.
         """
         broker, settings = self._broker, self._broker.settings
-        detail = Detail(
-            True,
-            settings.expose_consumer_level_metrics_in_prometheus,
-            settings.expose_producer_level_metrics_in_prometheus,
-        )
-        by_topic = settings.expose_topic_level_metrics_in_prometheus
-        limit: float = settings.magnetar_max_metric_series or inf
+        choice = _Choice(settings)
         pace = Pace(broker.engine.clock, 0)
         shown: list[TopicFigures] = []
         others: list[TopicFigures] = []
-        present = list(broker.topics)
-        used = series = 0
-        for topic in present:
-            wanted = _series_of(topic, detail)
-            is_shown = by_topic and series + wanted <= limit
-            series += wanted if is_shown else 0
-            figures, cost = await self._of(topic, detail if is_shown else IN_SUMS)
-            (shown if is_shown or not by_topic else others).append(figures)
+        used = 0
+        for topic in list(broker.topics):
+            detail = choice.next(topic)
+            figures, cost = await self._of(topic, detail)
+            (shown if detail.alone or not choice.by_topic else others).append(figures)
             used += cost * (1 + len(topic.subscriptions))
             if used >= PAUSE_AFTER:
                 used = 0
                 await pace.after()
                 if not is_wanted():
                     break
-        self._forget(others)
+        else:  # Before the end it is not known which namespaces have other topics.
+            self._forget(others)
         engine = broker.engine
         return Figures(
             cluster=settings.cluster_name,
@@ -139,7 +156,7 @@ class Gatherer:
             read_dropped_bytes=engine.reading.dropped,
             topics=shown,
             stalls=tuple(broker.watchdog.stalls()),
-            by_topic=by_topic,
+            by_topic=choice.by_topic,
             others=others,
             other_totals=dict(self._other_totals),
             ended=broker.topics.ended_totals(),
@@ -226,6 +243,30 @@ def _series_of(topic: AnyTopic, detail: Detail) -> int:
 async def _topic(topic: AnyTopic, detail: Detail) -> TopicFigures:
     present: list[Subscription | NonPersistentSubscription] = [*topic.subscriptions.values()]
     subscriptions = tuple([await _subscription(topic.name, one, detail) for one in present])
+    rate_in, throughput_in, rate_out, throughput_out = topic.meter.rates
+    load = _added(subscriptions)._replace(
+        topics=1,
+        producers=len(topic.producers),
+        rate_in=rate_in,
+        throughput_in=throughput_in,
+        rate_out=rate_out,
+        throughput_out=throughput_out,
+        storage_bytes=topic.log.size if isinstance(topic, Topic) else 0,
+        publish_waits=_waits_of(topic),
+    )
+    return TopicFigures(
+        str(topic.name),
+        topic.name.namespace_name,
+        load.with_totals(topic.totals()),
+        subscriptions if detail.alone else (),
+        topic.compactions if isinstance(topic, Topic) else None,
+        _producers(topic) if detail.producers else (),
+        _writes_of(topic),
+    )
+
+
+def _added(subscriptions: tuple[SubscriptionFigures, ...]) -> Load:
+    """What the subscriptions of a topic have together."""
     consumers = unacked = in_replay = 0
     redelivered = acked = expired = 0.0
     backlog: int | None = 0
@@ -247,37 +288,18 @@ async def _topic(topic: AnyTopic, detail: Detail) -> TopicFigures:
             delayed += known.delayed
             size = max(size, known.size)
         oldest_ms = None if ms is None or oldest_ms is None else min(oldest_ms, ms)
-    rate_in, throughput_in, rate_out, throughput_out = topic.meter.rates
-    load = Load(
-        1,
-        len(subscriptions),
-        len(topic.producers),
-        consumers,
-        rate_in,
-        throughput_in,
-        rate_out,
-        throughput_out,
-        redelivered,
-        acked,
-        expired,
-        *topic.totals(),
-        storage_bytes=topic.log.size if isinstance(topic, Topic) else 0,
-        publish_waits=_waits_of(topic),
+    return Load(
+        subscriptions=len(subscriptions),
+        consumers=consumers,
+        rate_redelivered=redelivered,
+        rate_acked=acked,
+        rate_expired=expired,
         unacked=unacked,
         in_replay=in_replay,
         backlog=backlog,
         delayed=delayed,
         backlog_bytes=size,
         oldest_ms=oldest_ms,
-    )
-    return TopicFigures(
-        str(topic.name),
-        topic.name.namespace_name,
-        load,
-        subscriptions if detail.alone else (),
-        topic.compactions if isinstance(topic, Topic) else None,
-        _producers(topic) if detail.producers else (),
-        _writes_of(topic),
     )
 
 
