@@ -106,11 +106,9 @@ class KeyQueues:
         unacked = sum(each.unacked_entries for each in hashes)
         return DrainingHashes(unacked, self.cleared[consumer], hashes)
 
-    def slots_of_pending(self, consumer: Consumer) -> list[tuple[int, int]]:
-        """The entries that a consumer has not acknowledged, with their slots, ascending."""
-        slots = self._unacked
-        pending = sorted(offset for offset in consumer.pending if offset in slots)
-        return [(offset, slots[offset]) for offset in pending]
+    def slot_of_pending(self, offset: int) -> int | None:
+        """The slot of an entry that a consumer has not acknowledged; None of any other."""
+        return self._unacked.get(offset)
 
     # Pending entries --------------------------------------------------------------
 

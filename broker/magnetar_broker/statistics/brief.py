@@ -1,13 +1,24 @@
 """The figures of a topic in the list of all topics (`broker-stats/topics`)."""
 
-from collections.abc import Mapping
+import json
+import logging
+from collections.abc import Iterable, Mapping
 
-from magnetar_broker.statistics.internal import internal_stats
+from magnetar_broker.statistics.internal import entries_since_unacked, pending_entries
 from magnetar_broker.statistics.shapes import Json
 from magnetar_broker.statistics.subscriptions import Wanted
 from magnetar_broker.statistics.topics import topic_stats
+from magnetar_broker.subscribing.subscription import Subscription
 from magnetar_broker.topic.loaded_topics import AnyTopic
+from magnetar_broker.topic.measuring import AnySubscription
+from magnetar_broker.topic.topic import Topic
+from magnetar_storage.errors import StorageError
+from magnetar_storage.world.runtime import Clock, yield_turn
 
+logger = logging.getLogger(__name__)
+
+PAUSE_AFTER = 20
+"""Topics and subscriptions after which the loop is left to others."""
 PUBLISHER = (
     "msgRateIn", "msgThroughputIn", "averageMsgSize", "address", "producerId", "producerName",
     "connectedSince", "clientVersion", "metadata",
@@ -23,7 +34,6 @@ SUBSCRIPTION = (
     "filterRejectedMsgCount", "filterRescheduledMsgCount", "blockedSubscriptionOnUnackedMsgs",
     "unackedMessages", "msgDropRate",
 )  # fmt: skip
-CURSOR = ("numberOfEntriesSinceFirstNotAckedMessage", "totalNonContiguousDeletedMessagesRange")
 TOPIC = (
     "averageMsgSize", "msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut",
     "storageSize", "backlogSize", "msgDropRate",
@@ -39,7 +49,8 @@ COUNTERS = {
 
 async def brief_stats(topic: AnyTopic) -> Json:
     """The figures of a topic.  Raises `StorageError` if a backlog cannot be counted."""
-    stats, stored = await topic_stats(topic, Wanted()), internal_stats(topic, False)
+    stats = await topic_stats(topic, Wanted())
+    cursors = {name: _cursor(one) for name, one in topic.subscriptions.items()}
     return {
         "publishers": [_some(PUBLISHER, one) for one in stats["publishers"]],
         "replication": {},
@@ -47,15 +58,43 @@ async def brief_stats(topic: AnyTopic) -> Json:
             name: {
                 "consumers": [_some(CONSUMER, each) for each in one["consumers"]],
                 **_some(SUBSCRIPTION, one),
-                **_some(CURSOR, stored["cursors"].get(name, {})),
+                **cursors.get(name, {}),
             }
             for name, one in stats["subscriptions"].items()
         },
         "producerCount": len(stats["publishers"]),
         **_some(TOPIC, stats),
         **{name: stats[source] for name, source in COUNTERS.items()},
-        "pendingAddEntriesCount": stored["pendingAddEntriesCount"],
+        "pendingAddEntriesCount": pending_entries(topic) if isinstance(topic, Topic) else 0,
         "filteredEntriesCount": 0,
+    }
+
+
+async def encoded(topics: Iterable[AnyTopic], clock: Clock) -> list[tuple[str, bytes]]:
+    """The figures of topics as JSON, with their names.  One whose backlog cannot be counted is
+    logged, and left out."""
+    found, used = [], 0
+    for topic in topics:
+        try:
+            stats = await brief_stats(topic)
+        except StorageError as error:
+            logger.warning("%s is left out of the list of all topics: %s", topic.name, error)
+        else:
+            found.append((str(topic.name), json.dumps(stats).encode()))
+        used += 1 + len(topic.subscriptions)
+        if used >= PAUSE_AFTER:
+            used = 0
+            await yield_turn(clock)
+    return found
+
+
+def _cursor(one: AnySubscription) -> Json:
+    unacked, ranges = 0, 0
+    if isinstance(one, Subscription):
+        unacked, ranges = entries_since_unacked(one), one.cursor.acked.runs()
+    return {
+        "numberOfEntriesSinceFirstNotAckedMessage": unacked,
+        "totalNonContiguousDeletedMessagesRange": ranges,
     }
 
 

@@ -67,7 +67,7 @@ def _persistent(topic: Topic, metadata: bool) -> Json:
         "currentLedgerSize": 0 if last is None else log.size_of(last),
         "lastLedgerCreatedTimestamp": iso(0 if last is None else last.created_ms),
         "waitingCursorsCount": sum(one["waitingReadOp"] for one in cursors.values()),
-        "pendingAddEntriesCount": log.next_offset - log.end,
+        "pendingAddEntriesCount": pending_entries(topic),
         "lastConfirmedEntry": position(*log.position(log.end - 1)),
         "state": _state(log),
         "ledgers": [_ledger(log, segment, metadata) for segment in log.segments],
@@ -124,12 +124,23 @@ def _cursor(one: Subscription) -> Json:
         "lastLedgerSwitchTimestamp": iso(0),
         "state": "Open" if is_stored or not one.durable else "NoLedger",
         "active": used,
-        "numberOfEntriesSinceFirstNotAckedMessage": max(read_offset - cursor.mark_delete, 0),
+        "numberOfEntriesSinceFirstNotAckedMessage": entries_since_unacked(one),
         "totalNonContiguousDeletedMessagesRange": cursor.acked.runs(),
         "subscriptionHavePendingRead": caught_up,
         "subscriptionHavePendingReplayRead": dispatcher.in_replay > 0,
         "properties": shown(cursor.properties) if isinstance(cursor, DurableCursor) else {},
     }
+
+
+def entries_since_unacked(one: Subscription) -> int:
+    """From the first entry that is not acknowledged to where the subscription reads."""
+    read_offset = min(one.dispatcher.read_offset, one.topic.log.end)
+    return max(read_offset - one.cursor.mark_delete, 0)
+
+
+def pending_entries(topic: Topic) -> int:
+    """Published and not durable yet."""
+    return topic.log.next_offset - topic.log.end
 
 
 def _next_position(log: Log, offset: int) -> tuple[int, int]:

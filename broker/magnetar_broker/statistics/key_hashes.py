@@ -1,18 +1,24 @@
 """Key_Shared: which consumer has which hashes, and which hashes are draining."""
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
+from heapq import heappush, heapreplace, nsmallest
+from typing import TypeVar
 
 from magnetar_broker.dispatch.consumer import Consumer
-from magnetar_broker.dispatch.key_queues import KeyQueues
+from magnetar_broker.dispatch.key_queues import Draining, KeyQueues
 from magnetar_broker.dispatch.key_selection import LAST_SLOT, C, ChosenRanges, SlotOwners
 from magnetar_broker.dispatch.key_shared import KeyShared
 from magnetar_broker.statistics.shapes import Json, address, position
 from magnetar_broker.subscribing.subscription import Subscription
+from magnetar_storage.world.runtime import Clock, yield_turn
 
+T = TypeVar("T")
 MAX_HASHES = 1000
 """Draining hashes that are listed of one consumer, and of one subscription."""
 MAX_IDS = 100
 """Messages that are listed of one draining hash."""
+STEP = 5000
+"""Entries, or hashes, between two turns that are left to the rest of the broker."""
 
 
 def hash_ranges(slots: SlotOwners[C]) -> dict[C, list[list[int]]]:
@@ -64,39 +70,86 @@ def drained(queues: KeyQueues) -> dict[Consumer, Json]:
     }
 
 
-def draining_with_ids(subscription: Subscription, queues: KeyQueues) -> Json:
-    """The draining hashes, those with most waiting entries first, with what holds them."""
-    draining = sorted(queues.draining.items(), key=lambda item: (-len(item[1].waiting), item[0]))
-    shown = dict(draining[:MAX_HASHES])
-    ids = _held_ids(subscription, queues, shown)
-    return {
-        "drainingHashesCount": len(draining),
-        "drainingHashes": [
+class _Turns:
+    """Leaves the loop to others after each `STEP` things."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._done = 0
+
+    async def after(self, things: int) -> None:
+        """So many were looked at."""
+        self._done += things
+        if self._done >= STEP:
+            self._done = 0
+            await yield_turn(self._clock)
+
+    async def parts(self, things: Iterable[T]) -> AsyncIterator[list[T]]:
+        """What there is now, a part at a time."""
+        present = list(things)
+        for start in range(0, len(present), STEP):
+            part = present[start : start + STEP]
+            yield part
+            await self.after(len(part))
+
+
+async def draining_with_ids(subscription: Subscription, queues: KeyQueues) -> Json:
+    """The draining hashes, those with most waiting entries first, with what holds them.
+
+    Others have their turns in between, so parts differ slightly in time.
+    """
+    turns = _Turns(subscription.topic.log.engine.clock)
+    count, shown = len(queues.draining), await _most_waiting(queues, turns)
+    oldest = await _oldest_held(queues, shown, turns)
+    log, hashes = subscription.topic.log, list[Json]()
+    for slot, one in shown.items():
+        waiting = 0
+        async for some in turns.parts(one.waiting):
+            waiting += sum(offset in queues.waiting for offset in some)
+        ids = [position(*log.position(offset)) for offset in oldest[slot]]
+        await turns.after(len(ids))
+        hashes.append(
             {
                 "hash": slot,
                 "holder": _named(one.holder),
                 "owner": _named(queues.slots.owner(slot)),
                 "unackedEntries": one.entries,
-                "waitingEntries": sum(offset in queues.waiting for offset in one.waiting),
+                "waitingEntries": waiting,
                 "blockedAttempts": one.blocked_attempts,
-                "unackedMessageIds": ids[slot],
+                "unackedMessageIds": ids,
             }
-            for slot, one in shown.items()
-        ],
-    }
+        )
+    return {"drainingHashesCount": count, "drainingHashes": hashes}
 
 
-def _held_ids(
-    subscription: Subscription, queues: KeyQueues, slots: Iterable[int]
-) -> dict[int, list[str]]:
-    """The oldest unacknowledged entries behind each of these hashes."""
-    log, found = subscription.topic.log, {slot: list[str]() for slot in slots}
-    for consumer in subscription.consumers:
-        for offset, slot in queues.slots_of_pending(consumer):
-            ids = found.get(slot)
-            if ids is not None and len(ids) < MAX_IDS:
-                ids.append(position(*log.position(offset)))
-    return found
+async def _most_waiting(queues: KeyQueues, turns: _Turns) -> dict[int, Draining]:
+    """The draining hashes that are listed."""
+    found: list[tuple[int, Draining]] = []
+    async for some in turns.parts(queues.draining.items()):
+        found = nsmallest(
+            MAX_HASHES, [*found, *some], key=lambda item: (-len(item[1].waiting), item[0])
+        )
+    return dict(found)
+
+
+async def _oldest_held(
+    queues: KeyQueues, shown: Mapping[int, Draining], turns: _Turns
+) -> dict[int, list[int]]:
+    """The oldest unacknowledged entries behind each of these hashes, ascending."""
+    # Negative, so that the first of each heap is the youngest, which gives way to an older one.
+    oldest: dict[int, list[int]] = {slot: [] for slot in shown}
+    for holder in {one.holder for one in shown.values()}:
+        async for some in turns.parts(holder.pending):
+            for offset in some:
+                slot = queues.slot_of_pending(offset)
+                heap = None if slot is None else oldest.get(slot)
+                if heap is None:
+                    continue
+                if len(heap) < MAX_IDS:
+                    heappush(heap, -offset)
+                elif -offset > heap[0]:
+                    heapreplace(heap, -offset)
+    return {slot: sorted(-each for each in heap) for slot, heap in oldest.items()}
 
 
 def hash_of_key(subscription: Subscription, queues: KeyQueues, key: bytes) -> Json:

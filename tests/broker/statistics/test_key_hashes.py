@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from fakes.key_model import keyed
 from fakes.topics import KEY_SHARED, SHARED, TopicWorld, entry
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.dispatch.key_selection import (
@@ -14,8 +15,9 @@ from magnetar_broker.dispatch.key_selection import (
     RangeHalving,
     SlotOwners,
 )
+from magnetar_broker.statistics import key_hashes
 from magnetar_broker.statistics.blockers import REASONS, why_not_delivering
-from magnetar_broker.statistics.key_hashes import hash_ranges
+from magnetar_broker.statistics.key_hashes import draining_with_ids, hash_ranges, queues_of
 
 
 @dataclass(eq=False)
@@ -55,6 +57,34 @@ def test_chosen_ranges_are_shown_as_they_were_chosen() -> None:
     slots.add(low)
     slots.add(high)
     assert hash_ranges(slots) == {low: [[0, 9], [100, 199]], high: [[60000, 65535]]}
+
+
+def test_the_oldest_messages_of_the_hashes_with_most_waiting_are_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, limit in (("MAX_HASHES", 2), ("MAX_IDS", 3), ("STEP", 4)):
+        monkeypatch.setattr(key_hashes, name, limit)
+    world, keys = TopicWorld(), [f"key-{number}" for number in range(16)]
+    world.subscribe(sub_type=KEY_SHARED, permits=100)
+    world.publish(*(keyed(key) for _ in range(5) for key in keys))
+    world.subscribe(sub_type=KEY_SHARED, permits=100)
+    subscription = world.subscription()
+    queues = queues_of(subscription)
+    assert queues is not None
+    slots = {key: queues.slots.slot_of(key.encode()) for key in keys}
+    moved = [key for key in keys if slots[key] in queues.draining]
+    assert len(moved) > 2
+    world.publish(keyed(moved[1]), keyed(moved[2]), keyed(moved[2]))
+    found = world.do(draining_with_ids(subscription, queues))
+    assert found["drainingHashesCount"] == len(moved)
+    listed = {one["hash"]: one for one in found["drainingHashes"]}
+    assert list(listed) == [slots[moved[at]] for at in (2, 1)]
+    assert [one["waitingEntries"] for one in listed.values()] == [2, 1]
+    assert [one["unackedEntries"] for one in listed.values()] == [5, 5]
+    for at in (1, 2):
+        offsets = [turn * len(keys) + keys.index(moved[at]) for turn in range(3)]
+        expected = ["{}:{}".format(*world.topic.log.position(offset)) for offset in offsets]
+        assert listed[slots[moved[at]]]["unackedMessageIds"] == expected
 
 
 def test_nobody_has_no_ranges() -> None:

@@ -1,7 +1,8 @@
 """Statistics of the whole broker, and of what it does not have: bookies, allocators, quotas."""
 
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from magnetar_broker.base.version import VERSION
@@ -62,7 +63,20 @@ async def topics(site: Site, request: Request) -> Response:
                 domains = found.setdefault(owner, {}).setdefault(bundles[owner].of(topic), {})
                 domain = "persistent" if topic.is_persistent else "non-persistent"
                 domains.setdefault(domain, {})[text] = figures
-    return json_response(found)
+    return Response(b"", "application/json; charset=utf-8", rest=list(_object(found)))
+
+
+def _object(members: Mapping[str, Any]) -> Iterator[bytes]:
+    """An object in parts; its members are such objects, and JSON."""
+    before = b"{"
+    for name, value in members.items():
+        yield before + json.dumps(name).encode() + b": "
+        if isinstance(value, bytes):
+            yield value
+        else:
+            yield from _object(value)
+        before = b", "
+    yield b"}" if members else b"{}"
 
 
 def _namespace(request: Request) -> str:
