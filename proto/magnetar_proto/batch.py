@@ -3,7 +3,7 @@
 u32 size | SingleMessageMetadata | payload (payload_size bytes)      sizes are big-endian
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import Final
 
@@ -32,19 +32,22 @@ def encode_batch(messages: Sequence[tuple[pb.SingleMessageMetadata, bytes]]) -> 
 
 def decode_batch(body: bytes, count: int) -> list[tuple[pb.SingleMessageMetadata, bytes]]:
     """The `count` messages that make up `body` exactly; BadBatch otherwise."""
+    return list(each_of_batch(body, count))
+
+
+def each_of_batch(body: bytes, count: int) -> Iterator[tuple[pb.SingleMessageMetadata, bytes]]:
+    """As `decode_batch`, one by one; BadBatch comes when the damage is reached."""
     if not 0 <= count <= len(body) // SMALLEST_MESSAGE:
         raise BadBatch(f"{count} messages cannot lie in {len(body)} bytes")
-    messages: list[tuple[pb.SingleMessageMetadata, bytes]] = []
     pos = 0
     for index in range(count):
         metadata, start = _decode_metadata(body, pos, index)
         pos = start + metadata.payload_size
         if metadata.payload_size < 0 or pos > len(body):
             raise BadBatch(f"message {index} ends at byte {pos} of {len(body)}")
-        messages.append((metadata, body[start:pos]))
+        yield metadata, body[start:pos]
     if pos != len(body):
         raise BadBatch(f"{len(body) - pos} bytes behind the last of {count} messages")
-    return messages
 
 
 def _decode_metadata(body: bytes, pos: int, index: int) -> tuple[pb.SingleMessageMetadata, int]:

@@ -11,7 +11,9 @@ LOOKS = ("tests/broker/server/test_admin_reading.py",)
 LETTERS = ("tests/broker/server/test_dead_letters.py",)
 STORED = ("tests/broker/server/test_policies_without_effect.py",)
 PERMITTED = ("tests/broker/server/test_permissions.py",)
-SEARCHES = "broker/magnetar_broker/server/admin/searches.py"
+REPLAYS = "broker/magnetar_broker/server/admin/replays.py"
+SEARCHING = "broker/magnetar_broker/server/admin/operations/searching.py"
+SEARCHED = ("tests/broker/server/test_searching.py",)
 SETTINGS = ("tests/broker/server/test_dynamic_settings.py",)
 
 READING_FAULTS = (
@@ -79,32 +81,60 @@ READING_FAULTS = (
         SETTINGS,
     ),
     Fault(
-        SEARCHES,
+        REPLAYS,
         "a dry run publishes",
-        "        if self.dry:\n            return\n",
+        "        if self._dry:\n            return\n",
         "",
         LETTERS,
     ),
     Fault(
-        SEARCHES,
+        REPLAYS,
         "a dead letter goes to another partition than the one that it came from",
-        "        if origin.base == self.base and 0 <= origin.partition < partitions:\n",
+        "        if origin.base == self._base and 0 <= origin.partition < partitions:\n",
         "        if False:\n",
         LETTERS,
     ),
     Fault(
-        SEARCHES,
+        REPLAYS,
         "a replay begins again where it began",
-        "            replay.next = following\n",
-        "            replay.next = None\n",
+        "            self._next = following\n",
+        "            self._next = None\n",
         LETTERS,
     ),
     Fault(
-        "broker/magnetar_broker/server/admin/operations/searching.py",
+        SEARCHING,
         "a search ignores the value of a property",
-        "one.key == name and (value is None or one.value == value)",
-        "one.key == name",
+        "text_of(one.key) == name and (value is None or text_of(one.value) == value)",
+        "text_of(one.key) == name",
         LETTERS,
+    ),
+    Fault(
+        SEARCHING,
+        "a search finds more messages of a batch than its limit",
+        "            if index > first and self.ended:\n                return index\n",
+        "",
+        LETTERS,
+    ),
+    Fault(
+        SEARCHING,
+        "a search of large batches lets nothing else run",
+        "            await yield_turn(self._clock)\n",
+        "",
+        SEARCHED,
+    ),
+    Fault(
+        SEARCHING,
+        "the key of a message of a batch must be UTF-8",
+        "written = key if isinstance(key, bytes) else str(key).encode()",
+        "written = str(key).encode()",
+        SEARCHED,
+    ),
+    Fault(
+        "broker/magnetar_broker/server/admin/operations/replaying.py",
+        "replays that run at the same time are in each other's way",
+        "    async with turn:\n        return await _store(broker, name, messages)\n",
+        "    return await _store(broker, name, messages)\n",
+        SEARCHED,
     ),
     Fault(
         "broker/magnetar_broker/server/admin/policies/line.py",

@@ -28,6 +28,7 @@ LIMIT_SECONDS = 10.0
 NAME = "heartbeat"
 """Of the producer and the subscription.  One name for all checks: with deduplication on, the
 broker remembers every producer's name."""
+ADDRESS = "health-check:0"
 PRODUCER_ID = CONSUMER_ID = 1
 CANDIDATES = 1000
 """Topics among which a worker finds one that it serves, if it owns a bundle that has some."""
@@ -142,7 +143,7 @@ class HealthCheck:
         self._sends = topic is not None
 
     async def _send_through(self, name: TopicName) -> None:
-        client = self._client = InProcessClient(self._broker)
+        client = self._client = InProcessClient(self._broker, ADDRESS)
         topic: AnyTopic | None = None
         try:
             sequence_id = await self._open(client, str(name))

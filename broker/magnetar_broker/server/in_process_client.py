@@ -1,6 +1,7 @@
 """A client of the broker in its own process, without a socket."""
 
 from collections import deque
+from functools import partial
 from typing import Any, NamedTuple
 
 from magnetar_broker.broker import Broker
@@ -33,7 +34,9 @@ class _Received(NamedTuple):
 class InProcessClient:
     """It has at most one request under way; `leave` it at the end."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, address: str) -> None:
+        """`address`, as `host:port`, stands for the client in statistics and limits."""
+        self.address = address
         self._clock = broker.engine.clock
         self._received: deque[_Received] = deque()
         self._arrival: Promise | None = None
@@ -43,8 +46,6 @@ class InProcessClient:
         self._name, self._sequence_id = "", 0
 
     # What the session needs: its outbox -------------------------------------------------
-
-    address = "health-check:0"
 
     def flush_soon(self) -> None:
         self._clock.soon(self._flush)
@@ -64,6 +65,9 @@ class InProcessClient:
             return
         frames = self._decoder.feed(b"".join(session.take_output()))
         for kind, buf, start, mid, payload in frames:
+            if kind == Kind.PING:  # somebody else wants the name of its producer
+                self._clock.soon(partial(self.send, encode(pb.CommandPong())))
+                continue
             command = getattr(decode(buf, start, mid), FIELDS[kind])
             self._received.append(_Received(kind, command, payload))
         session.wrote(peer_full=False)
@@ -108,10 +112,12 @@ class InProcessClient:
     # Publishing ---------------------------------------------------------------------------
 
     async def open_producer(self, topic: str, name: str) -> None:
-        """Connect, and open a producer with a name that the broker makes."""
+        """Connect, and open a producer; it continues behind the last sequence id of its name."""
         connect = pb.CommandConnect(client_version=name, protocol_version=PROTOCOL_VERSION)
         await self.ask(connect, Kind.CONNECTED)
-        producer = pb.CommandProducer(topic=topic, producer_id=PRODUCER_ID, request_id=1)
+        producer = pb.CommandProducer(
+            topic=topic, producer_id=PRODUCER_ID, request_id=1, producer_name=name
+        )
         opened = await self.ask(producer, Kind.PRODUCER_SUCCESS)
         self._name, self._sequence_id = opened.producer_name, opened.last_sequence_id + 1
 

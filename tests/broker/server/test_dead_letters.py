@@ -84,8 +84,23 @@ def test_a_topic_is_searched_by_key_and_property(
     shown = admin.get(f"{path}?payload=1&limit=1").json["messages"][0]
     assert (b64decode(shown["payload"]), shown["size"]) == (b"m", 2)
     batch = admin.get(f"{path}?limit=1&from={rest.json['messages'][-1]['id'].rpartition(':')[0]}")
-    assert payloads(batch) == ["b0", "b1", "b2"]  # a batch is found as a whole
-    for bad in ("from=x", "from=1", "limit=x", "limit=0", "limit=1001", "scan=0", "payload=-1"):
+    assert payloads(batch) == ["b0"]  # a batch is found one by one
+    assert batch.json["next"] == rest.json["messages"][-2]["id"]
+    last = admin.get(f"{path}?from={batch.json['next']}")
+    assert payloads(last) == ["b1", "b2"] and last.json["next"] is None
+    huge = "9" * 5000
+    for bad in (
+        f"from={huge}:0",
+        "from=x",
+        "from=1",
+        "from=1:2:3:4",
+        "from=1:-1",
+        "limit=x",
+        "limit=0",
+        "limit=1001",
+        "scan=0",
+        "payload=-1",
+    ):
         assert admin.get(f"{path}?{bad}").status in (400, 412), bad
 
 
@@ -186,6 +201,22 @@ def test_schemas_batches_and_workers(
     assert admin.post(f"{path}/replay").json["replayed"] == 5
     assert [one.data() for one in take(consumer, 5)] == [b"m%d" % n for n in range(5)]
     client.close()
+
+
+def test_a_replay_publishes_no_more_of_a_batch_than_its_limit(
+    admin: Admin, client: pulsar.Client, topic: str
+) -> None:
+    consumer = client.subscribe(topic, "all")
+    names = [f"m{number}" for number in range(5)]
+    publish_batch(batching(client, f"{topic}-sub-DLQ"), *names)
+    path = f"{path_of(topic)}/subscription/sub/deadLetters/replay"
+    start: dict[str, object] = {}
+    for expected in (["m0", "m1"], ["m2", "m3"], ["m4"]):
+        done = admin.post(path, {"limit": 2, **start}).json
+        assert (done["matched"], done["replayed"]) == (len(expected), len(expected))
+        assert [one.data().decode() for one in take(consumer, len(expected))] == expected
+        start = {"from": done["next"]}
+    assert start["from"] is None
 
 
 def test_a_dead_letter_topic_can_have_a_name_of_its_own(

@@ -198,7 +198,7 @@ async def test_a_check_that_no_caller_waits_for_leaves_nothing_and_the_next_is_a
 async def test_a_client_that_has_left_waits_for_nothing() -> None:
     async with open_port() as port:
         await port.broker.start()
-        client = InProcessClient(port.broker)
+        client = InProcessClient(port.broker, "test:0")
         arrival = asyncio.create_task(client.next())
         await asyncio.sleep(0)
         client.leave()
@@ -212,7 +212,7 @@ async def test_what_is_still_to_happen_for_a_client_that_has_left_does_nothing(
 ) -> None:
     async with open_port() as port:
         await port.broker.start()
-        client = InProcessClient(port.broker)
+        client = InProcessClient(port.broker, "test:0")
         client.send(encode(pb.CommandConnect(client_version="test")))
         client.leave()  # before CONNECTED is taken
         client.send(encode(pb.CommandPing()))

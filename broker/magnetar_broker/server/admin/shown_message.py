@@ -72,7 +72,7 @@ def shown(ledger: int, entry: int, stored: bytes) -> Response:
 
 def headers_of(metadata: pb.MessageMetadata, size: int) -> Headers:
     """The headers about an entry of a size."""
-    properties = {_text(pair.key): _text(pair.value) for pair in metadata.properties}
+    properties = {text_of(pair.key): text_of(pair.value) for pair in metadata.properties}
     yield "X-Pulsar-PROPERTY", json.dumps(properties)
     yield "X-Pulsar-Is-Encrypted", _written(bool(metadata.encryption_keys))
     for name, field in AS_TEXT.items():
@@ -90,7 +90,7 @@ def headers_of(metadata: pb.MessageMetadata, size: int) -> Headers:
     if metadata.HasField("compression"):
         yield "X-Pulsar-compression", pb.CompressionType.Name(metadata.compression)
     for cluster in metadata.replicate_to:
-        yield "X-Pulsar-replicated-to", _text(cluster)
+        yield "X-Pulsar-replicated-to", text_of(cluster)
     for key in metadata.encryption_keys:
         yield "X-Pulsar-Base64-encryption-keys", b64encode(key.SerializeToString()).decode()
     if metadata.HasField("txnid_most_bits"):
@@ -109,9 +109,9 @@ def time_text(milliseconds: int) -> str:
 
 
 def _written(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else _text(value)
+    return str(value).lower() if isinstance(value, bool) else text_of(value)
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
     """Text that producers wrote need not be UTF-8; the parser hands out bytes then."""
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

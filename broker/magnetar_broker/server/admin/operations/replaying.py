@@ -1,13 +1,21 @@
 """Storing messages in a topic again."""
 
+from asyncio import Lock
+from weakref import WeakValueDictionary
+
 from magnetar_broker.broker import Broker
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.in_process_client import InProcessClient, Left, Unexpected
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
 
-NAME = "replay"
-"""What the producer's client is called in statistics."""
+NAME = "magnetar-replay"
+"""Of the producer.  One name for all replays: with deduplication on, the broker remembers every
+producer's name."""
+ADDRESS = "replay:0"
+
+_turns: WeakValueDictionary[tuple[int, TopicName], Lock] = WeakValueDictionary()
+"""By broker and topic: one producer at a time can have the name."""
 
 
 async def store(broker: Broker, name: TopicName, messages: list[tuple[bytes, bytes]]) -> int:
@@ -16,7 +24,13 @@ async def store(broker: Broker, name: TopicName, messages: list[tuple[bytes, byt
     Each is durable before the next.  All that applies to producers applies: fewer than all were
     stored if one was refused, and 412 if it was the first.
     """
-    client, stored = InProcessClient(broker), 0
+    turn = _turns.setdefault((id(broker), name), Lock())
+    async with turn:
+        return await _store(broker, name, messages)
+
+
+async def _store(broker: Broker, name: TopicName, messages: list[tuple[bytes, bytes]]) -> int:
+    client, stored = InProcessClient(broker, ADDRESS), 0
     try:
         await client.open_producer(str(name), NAME)
         for metadata, payload in messages:

@@ -4,113 +4,216 @@ A search reads a bounded range and is continued from where it ended.  Messages o
 one by one; of an encrypted batch, and of a message in chunks, only the whole entry is.
 """
 
-from collections.abc import Iterator
-
 from magnetar_broker.broker import Broker
 from magnetar_broker.server.admin.operations.loading import loaded
+from magnetar_broker.server.admin.operations.reading import MAX_ENTRY_BYTES
+from magnetar_broker.server.admin.shown_message import text_of
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.batch import decode_batch
+from magnetar_proto.batch import each_of_batch
 from magnetar_proto.compression import decompress
 from magnetar_proto.entries import parse_metadata
-from magnetar_proto.errors import BadBatch, RemoteError
+from magnetar_proto.errors import BadBatch, BadCompression, RemoteError
 from magnetar_proto.names import TopicName
+from magnetar_proto.wire import encode_varint
 from magnetar_storage.errors import Corrupt, NoSegment
-from magnetar_storage.log.log import Log
-from magnetar_storage.world.runtime import yield_turn
+from magnetar_storage.world.runtime import Clock, yield_turn
 
 READ_ENTRIES, READ_BYTES = 100, 1 << 20
-"""Of one read, after which others run."""
-MOST_SCANNED = 100_000
-"""Entries of one search."""
-SCANNED_BYTES = 256 << 20
+"""Of one read."""
+TURN_MESSAGES, TURN_BYTES = 500, 1 << 20
+"""Messages that are decoded, and bytes as stored and as inflated, after which others run."""
+MOST_MESSAGES, MOST_BYTES = 200_000, 256 << 20
+"""Of one search, counted in the same way."""
 FOUND_BYTES = 8 << 20
 """Bytes of one answer; the first message is found whatever it has."""
 MAX_BATCH_BYTES = 16 << 20
 MAX_BATCH_MESSAGES = 50_000
 """Larger batches count as unreadable."""
+KEY_TAG = b"\x32"
+"""Field 6 of the metadata, partition_key."""
 
-Message = tuple[int, int, int, bytes, bytes]
-"""Ledger, entry, index in the batch or -1, metadata of the message by itself, and payload."""
+Place = tuple[int, int, int]
+"""Ledger, entry, and index in the batch."""
+Message = tuple[int, int, int, bytes, bytes, int, str | None]
+"""Ledger, entry, index in the batch or -1, metadata of the message by itself, payload or its
+beginning, size of the whole payload, and why it could not be inflated."""
 Filter = tuple[str | None, str | None, str | None]
 """A key, the name of a property and its value, each None for any."""
-
-
-Found = tuple[int, int, list[Message], tuple[int, int] | None]
-"""Entries that were read; of them, those that cannot be searched; the messages; and the entry to
+Found = tuple[int, int, list[Message], Place | None]
+"""Entries that were begun; of them, those that cannot be searched; the messages; and the place to
 continue from, None at the end of the topic."""
 
 
 async def search(
     broker: Broker,
     name: TopicName,
-    start: tuple[int, int],
+    start: Place,
     wanted: Filter,
     most_scanned: int,
     most_found: int,
+    preview: int | None,
 ) -> Found:
-    """The messages from a position on that the filter matches."""
+    """The messages from a place on that the filter matches, at most as many as given.
+
+    Of each payload the first `preview` bytes, inflated; with None, all of it as it is stored.
+    """
     log = (await loaded(broker, name)).log
-    offset = max(log.seek(*start), log.first_offset)
-    found: list[Message] = []
-    scanned = unreadable = read = size = 0
-    while offset < log.end and scanned < most_scanned and read < SCANNED_BYTES:
-        count = min(READ_ENTRIES, most_scanned - scanned)
+    offset, index = log.seek(*start[:2]), start[2]
+    if log.offset_of(*start[:2]) != offset:
+        index = 0
+    looking = Looking(broker.engine.clock, wanted, most_found, preview)
+    while not looking.ended and looking.scanned < most_scanned:
+        # Entries can be deleted while others run.
+        if offset < log.first_offset:
+            offset, index = log.first_offset, 0
+        if offset >= log.end:
+            break
         try:
+            count = min(READ_ENTRIES, most_scanned - looking.scanned)
             run = await log.entries.read(offset, count, READ_BYTES)
         except (Corrupt, NoSegment) as error:
-            offset = log.entries.behind_damage(offset, error)
-            unreadable += 1
+            offset, index = log.entries.behind_damage(offset, error), 0
+            looking.unreadable += 1
             continue
         if not run.payloads:
             offset = log.end
             break
-        for at, entry in enumerate(run.payloads, run.first):
-            offset = at + 1
-            scanned += 1
-            read += len(entry)
+        places = [log.position(run.first + number) for number in range(len(run.payloads))]
+        if run.first != offset:
+            index = 0
+        for number, entry in enumerate(run.payloads):
+            following = await looking.at(places[number], bytes(entry), index)
+            if following is not None:
+                return looking.answer((*places[number], following))
+            offset, index = run.first + number + 1, 0
+            if looking.ended:
+                break
+    offset = max(offset, log.first_offset)
+    return looking.answer(None if offset >= log.end else (*log.position(offset), 0))
+
+
+class Looking:
+    """One search: what it has found, and the work that it has done."""
+
+    def __init__(self, clock: Clock, wanted: Filter, most_found: int, preview: int | None) -> None:
+        self.scanned = self.unreadable = 0
+        self._clock, self._wanted = clock, wanted
+        self._most_found, self._preview = most_found, preview
+        self._found: list[Message] = []
+        self._size = 0
+        self._messages = self._bytes = 0
+        self._turn_messages = self._turn_bytes = 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether enough was found or done."""
+        return (
+            len(self._found) >= self._most_found
+            or self._messages >= MOST_MESSAGES
+            or self._bytes >= MOST_BYTES
+        )
+
+    def answer(self, following: Place | None) -> Found:
+        """What was found."""
+        return self.scanned, self.unreadable, self._found, following
+
+    async def at(self, place: tuple[int, int], entry: bytes, first: int) -> int | None:
+        """Look through an entry from an index on; the index to continue from, None at its end."""
+        found, size = len(self._found), self._size
+        if not first:
+            self.scanned += 1
+        try:
+            following = await self._look(place, entry, first)
+        except (RemoteError, ValueError):  # the latter for text that no field takes
+            del self._found[found:]
+            self._size = size
+            self.unreadable += 1
+            return None
+        if following == 0:
+            self.scanned -= 1
+        return following
+
+    async def _look(self, place: tuple[int, int], entry: bytes, first: int) -> int | None:
+        metadata, at = parse_metadata(entry)
+        await self._did(1, len(entry))
+        if metadata.HasField("marker_type"):
+            return None
+        if metadata.HasField("num_messages_in_batch") and not metadata.encryption_keys:
+            return await self._look_in_batch(place, metadata, entry[at:], first)
+        if first or not _matches(metadata, self._wanted):
+            return None
+        payload, why = entry[at:], None
+        if self._preview is not None and not metadata.encryption_keys:
+            kind, size = metadata.compression, metadata.uncompressed_size
             try:
-                matching = list(_matching(log, at, bytes(entry), wanted))
-            except RemoteError:
-                unreadable += 1
+                payload = decompress(kind, payload, size, MAX_ENTRY_BYTES)
+            except BadCompression as error:
+                why = str(error)
+            await self._did(0, len(payload))
+        return None if self._take(place, -1, metadata, payload, why) else 0
+
+    async def _look_in_batch(
+        self, place: tuple[int, int], metadata: pb.MessageMetadata, body: bytes, first: int
+    ) -> int | None:
+        count, size = metadata.num_messages_in_batch, metadata.uncompressed_size
+        if count > MAX_BATCH_MESSAGES:
+            raise BadBatch(f"{count} messages: more than are searched")
+        body = decompress(metadata.compression, body, size, MAX_BATCH_BYTES)
+        await self._did(0, len(body))
+        for index, (single, payload) in enumerate(each_of_batch(body, count)):
+            if index > first and self.ended:
+                return index
+            await self._did(1, 0)
+            if index < first or single.compacted_out or not _matches(single, self._wanted):
                 continue
-            more = sum(len(one[3]) + len(one[4]) for one in matching)
-            if found and (len(found) + len(matching) > most_found or size + more > FOUND_BYTES):
-                # Not part of a batch: the next search begins with all of it.
-                return scanned - 1, unreadable, found, log.position(at)
-            found += matching
-            size += more
-        await yield_turn(broker.engine.clock)
-    return scanned, unreadable, found, None if offset >= log.end else log.position(offset)
+            if not self._take(place, index, _alone(metadata, single), payload, None):
+                return index
+        return None
 
+    def _take(
+        self,
+        place: tuple[int, int],
+        index: int,
+        metadata: pb.MessageMetadata,
+        payload: bytes,
+        why: str | None,
+    ) -> bool:
+        """Whether the answer has room for the message; it is found then."""
+        head, size = metadata.SerializeToString(), len(payload)
+        if self._preview is not None:
+            payload = payload[: self._preview]
+        more = len(head) + len(payload)
+        if self._found and self._size + more > FOUND_BYTES:
+            return False
+        self._found.append((*place, index, head, payload, size, why))
+        self._size += more
+        return True
 
-def _matching(log: Log, offset: int, entry: bytes, wanted: Filter) -> Iterator[Message]:
-    ledger, number = log.position(offset)
-    metadata, at = parse_metadata(entry)
-    if metadata.HasField("marker_type"):
-        return
-    if not metadata.HasField("num_messages_in_batch") or metadata.encryption_keys:
-        if _matches(metadata, wanted):
-            yield ledger, number, -1, metadata.SerializeToString(), entry[at:]
-        return
-    if metadata.num_messages_in_batch > MAX_BATCH_MESSAGES:
-        raise BadBatch(f"{metadata.num_messages_in_batch} messages: more than are searched")
-    body = decompress(metadata.compression, entry[at:], metadata.uncompressed_size, MAX_BATCH_BYTES)
-    batch = decode_batch(body, metadata.num_messages_in_batch)
-    for index, (single, payload) in enumerate(batch):
-        if not single.compacted_out and _matches(single, wanted):
-            alone = _alone(metadata, single)
-            yield ledger, number, index, alone.SerializeToString(), payload
+    async def _did(self, messages: int, size: int) -> None:
+        """Count work, and let others run after some of it."""
+        self._messages += messages
+        self._bytes += size
+        self._turn_messages += messages
+        self._turn_bytes += size
+        if self._turn_messages >= TURN_MESSAGES or self._turn_bytes >= TURN_BYTES:
+            self._turn_messages = self._turn_bytes = 0
+            await yield_turn(self._clock)
 
 
 def _alone(batch: pb.MessageMetadata, single: pb.SingleMessageMetadata) -> pb.MessageMetadata:
     """The metadata of a message of a batch as if it had been sent by itself."""
     metadata = pb.MessageMetadata(
-        producer_name=batch.producer_name,
+        producer_name=text_of(batch.producer_name),
         sequence_id=single.sequence_id if single.HasField("sequence_id") else batch.sequence_id,
         publish_time=batch.publish_time,
         properties=single.properties,
     )
-    for field in ("partition_key", "event_time", "partition_key_b64_encoded", "ordering_key",
+    if single.HasField("partition_key"):
+        # As bytes, for no field can be set to text that is not UTF-8.
+        key: object = single.partition_key
+        written = key if isinstance(key, bytes) else str(key).encode()
+        metadata.MergeFromString(KEY_TAG + encode_varint(len(written)) + written)
+    for field in ("event_time", "partition_key_b64_encoded", "ordering_key",
                   "null_value", "null_partition_key"):  # fmt: skip
         if single.HasField(field):
             setattr(metadata, field, getattr(single, field))
@@ -122,10 +225,11 @@ def _alone(batch: pb.MessageMetadata, single: pb.SingleMessageMetadata) -> pb.Me
 def _matches(metadata: pb.MessageMetadata | pb.SingleMessageMetadata, wanted: Filter) -> bool:
     key, name, value = wanted
     has_key = metadata.HasField("partition_key")
-    if key is not None and (not has_key or metadata.partition_key != key):
+    if key is not None and (not has_key or text_of(metadata.partition_key) != key):
         return False
     if name is None:
         return True
     return any(
-        one.key == name and (value is None or one.value == value) for one in metadata.properties
+        text_of(one.key) == name and (value is None or text_of(one.value) == value)
+        for one in metadata.properties
     )

@@ -1,0 +1,171 @@
+"""The dead letters of a subscription: listed, searched, and published again."""
+
+from collections.abc import Iterator
+
+from magnetar_broker.names.directory import Directory
+from magnetar_broker.server.admin.messages import subscription_name
+from magnetar_broker.server.admin.operations import reading
+from magnetar_broker.server.admin.replays import LONGEST_SECONDS, Replay
+from magnetar_broker.server.admin.searches import (
+    MOST_FOUND,
+    MOST_SCANNED,
+    RANGE,
+    number_of,
+    shown,
+    wanted_of,
+)
+from magnetar_broker.server.admin.site import TOPIC, Handler, Site, json_of, serving, topic_of
+from magnetar_broker.server.http.contract import CONSUME, OWNER, TENANT_ADMIN, Body, Query
+from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.table import Route
+from magnetar_proto.errors import InvalidTopicName
+from magnetar_proto.names import TopicName
+
+KINDS = {"DLQ": "-DLQ", "RETRY": "-RETRY"}
+"""The endings of the topics that clients make for a subscription's failed messages."""
+KIND = Query("kind", "which of the subscription's topics", choices=tuple(KINDS))
+
+
+async def dead_letters(site: Site, request: Request) -> Response:
+    """The messages in a dead letter or retry topic of a subscription, from a position on."""
+    return await shown(site, await _one_of(site, request, request.query.get("kind")), request)
+
+
+async def topics(site: Site, request: Request) -> Response:
+    """The dead letter and retry topics of a subscription that exist, and what is in them."""
+    base = await _base(site, request)
+    subscription = subscription_name(request)
+    answer = []
+    for topic, kind in await _topics(serving(site), base, subscription):
+        for part in await serving(site).parts(topic):
+            found = await site.owners.ask(reading.backlogs, part)
+            answer.append(
+                {
+                    "topic": str(part),
+                    "kind": kind,
+                    "messages": found["totalMessages"],
+                    "bytes": found["storageSize"],
+                    "subscriptions": found["cursorDetails"],
+                }
+            )
+    return json_response(answer)
+
+
+async def _base(site: Site, request: Request) -> TopicName:
+    """The topic of the path without its partition, which exists."""
+    name = topic_of(request)
+    if not name.is_persistent:
+        raise Refused(405, f"{name} is not persistent: it has no dead letters")
+    directory = serving(site)
+    if not await directory.catalogue.partitions(name) and not await directory.exists(name):
+        raise Refused(404, f"topic {name} does not exist: check the name")
+    return name.base
+
+
+async def _topics(
+    directory: Directory, base: TopicName, subscription: str
+) -> list[tuple[TopicName, str]]:
+    """Those that exist, with their kinds: some clients make one for each partition."""
+    parts = await directory.parts(base)
+    found: list[tuple[TopicName, str]] = []
+    for name in dict.fromkeys((base, *parts)):
+        for kind, ending in KINDS.items():
+            try:
+                topic = TopicName.parse(f"{name}-{subscription}{ending}")
+            except InvalidTopicName:
+                continue
+            if await directory.catalogue.partitions(topic) or await directory.exists(topic):
+                found.append((topic, kind))
+    return found
+
+
+async def _one_of(site: Site, request: Request, kind: object) -> TopicName:
+    """The one topic of a kind, or of the kind and partition of the path."""
+    if kind is None:
+        kind = "DLQ"
+    if kind not in KINDS:
+        raise Refused(412, f"kind is {kind!r}: expected {' or '.join(KINDS)}")
+    directory, base = serving(site), await _base(site, request)
+    name, subscription = topic_of(request), subscription_name(request)
+    known = await _topics(directory, base, subscription)
+    all_of_kind = [topic for topic, one in known if one == kind]
+    if name.partition >= 0:
+        wanted = f"{name}-{subscription}{KINDS[str(kind)]}"
+        all_of_kind = [topic for topic in all_of_kind if str(topic) == wanted] or all_of_kind
+    if not all_of_kind:
+        raise Refused(404, f"subscription {subscription} of {base} has no {kind} topic")
+    if len(all_of_kind) > 1:
+        names = ", ".join(map(str, all_of_kind))
+        raise Refused(412, f"there are several: {names}; name the partition in the path")
+    (topic,) = all_of_kind
+    if await directory.catalogue.partitions(topic):
+        raise Refused(412, f"{topic} is partitioned: search its partitions one by one")
+    return topic
+
+
+async def _named(site: Site, request: Request, name: object) -> TopicName:
+    """A dead letter topic with a name of its own, in the namespace of the path."""
+    base, directory = await _base(site, request), serving(site)
+    if not isinstance(name, str):
+        raise Refused(400, f"topic is {name!r}: expected the name of a dead letter topic")
+    topic = TopicName.parse(
+        name if "://" in name else f"{base.domain}://{base.namespace_name}/{name}"
+    )
+    if topic.namespace_name != base.namespace_name or not topic.is_persistent or topic.base == base:
+        raise Refused(412, f"topic is {topic}: expected another one of {base.namespace_name}")
+    if await directory.catalogue.partitions(topic) and topic.partition < 0:
+        raise Refused(412, f"{topic} is partitioned: name its partitions one by one")
+    if not await directory.exists(topic):
+        raise Refused(404, f"topic {topic} does not exist: check the name")
+    return topic
+
+
+async def replay(site: Site, request: Request) -> Response:
+    """Publish dead letters to the topic that they came from; with `dryRun`, only count them.
+
+    They stay where they are: acknowledge or delete them there when they were handled.
+    """
+    body = json_of(request) if request.body.strip() else {}
+    if not isinstance(body, dict):
+        raise Refused(400, "the body: expected an object")
+    wanted, named = wanted_of(body), body.get("topic")
+    if named is None:
+        source = await _one_of(site, request, body.get("kind"))
+    else:
+        source = await _named(site, request, named)
+    rate = number_of(body, "rate", 100, 10_000)
+    if wanted.most_found > rate * LONGEST_SECONDS:
+        raise Refused(
+            412,
+            f"limit is {wanted.most_found} and rate {rate} a second: that takes more than "
+            f"{LONGEST_SECONDS} s; lower the limit, and continue with `from`",
+        )
+    base = await _base(site, request)
+    running = Replay(site, base, source, wanted, rate, body.get("dryRun") is True)
+    await running.run()
+    return json_response(running.answer(), 409 if running.failed else 200)
+
+
+def routes() -> Iterator[Route[Handler]]:
+    """The routes that this module answers."""
+    topic = f"/admin/v2/{TOPIC}"
+    letters = f"{topic}/subscription/{{subscription}}/deadLetters"
+    yield Route("GET", letters, CONSUME, OWNER, topics)
+    yield Route("GET", f"{letters}/messages", CONSUME, OWNER, dead_letters, query=(*RANGE, KIND))
+    schema = {
+        "type": "object",
+        "properties": {
+            "kind": {"type": "string", "enum": list(KINDS)},
+            "topic": {"type": "string"},
+            "from": {"type": "string"},
+            "limit": {"type": "integer", "minimum": 1, "maximum": MOST_FOUND},
+            "scan": {"type": "integer", "minimum": 1, "maximum": MOST_SCANNED},
+            "rate": {"type": "integer", "minimum": 1, "maximum": 10_000},
+            "key": {"type": "string"},
+            "property": {"type": "string"},
+            "dryRun": {"type": "boolean"},
+        },
+    }
+    body = Body(schema, "which messages, how many a second, and whether only to count", False)
+    yield Route("POST", f"{letters}/replay", TENANT_ADMIN, OWNER, replay, body=body, success=(200,))

@@ -1,0 +1,168 @@
+"""Publishing dead letters to the topic that they came from."""
+
+import asyncio
+from time import monotonic
+from typing import Any
+
+from magnetar_broker.base.errors import SchemaRefused
+from magnetar_broker.server.admin.operations import replaying
+from magnetar_broker.server.admin.operations.searching import Message
+from magnetar_broker.server.admin.searches import Wanted, find, place_text
+from magnetar_broker.server.admin.shown_message import text_of
+from magnetar_broker.server.admin.site import Site, serving
+from magnetar_broker.server.http.errors import Refused
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.entries import text_bytes
+from magnetar_proto.errors import InvalidTopicName
+from magnetar_proto.hashes import murmur3_32
+from magnetar_proto.names import TopicName
+
+OF_DEAD_LETTERS = frozenset(
+    ("REAL_TOPIC", "ORIGIN_MESSAGE_ID", "REAL_SUBSCRIPTION", "RECONSUMETIMES", "DELAY_TIME",
+     "ORIGIN_MESSAGE_IDY_TIME")
+)  # fmt: skip
+"""Properties that clients add to them."""
+LONGEST_SECONDS = 60
+"""Of one request, but for the page that it publishes then."""
+PAGE = 100
+"""Messages that are published at a time."""
+
+
+class Replay:
+    """One request: reads a page, publishes it to each topic, and so on."""
+
+    def __init__(
+        self, site: Site, base: TopicName, source: TopicName, wanted: Wanted, rate: int, dry: bool
+    ) -> None:
+        self._site, self._base, self._source = site, base, source
+        self._wanted, self._rate, self._dry = wanted, rate, dry
+        self._next: tuple[int, int, int] | None = wanted.start
+        self._error: str | None = None
+        self._versions: dict[bytes, bytes | None] = {}
+        self._matched = self._replayed = self._skipped = self._scanned = self._targets = 0
+
+    @property
+    def failed(self) -> bool:
+        """Whether a message was refused."""
+        return self._error is not None
+
+    def answer(self) -> dict[str, Any]:
+        """What was done, and where to continue; with `reason` if it did not go to its end."""
+        found: dict[str, Any] = {
+            "source": str(self._source),
+            "matched": self._matched,
+            "replayed": self._replayed,
+            "skipped": self._skipped,
+            "entriesScanned": self._scanned,
+            "dryRun": self._dry,
+            "next": None if self._next is None else place_text(self._next),
+        }
+        return found if self._error is None else {**found, "reason": self._error}
+
+    async def run(self) -> None:
+        """Until the limit, the end of the topic, the first message that is refused, or the time."""
+        deadline = monotonic() + LONGEST_SECONDS
+        while (page := self._page()) is not None and monotonic() < deadline:
+            async with self._site.reading:
+                found = await find(self._site, self._source, page, None)
+            scanned, unreadable, messages, following = found
+            self._scanned += scanned
+            self._skipped += unreadable
+            self._matched += len(messages)
+            await self._publish(messages)
+            if self._error is not None:
+                return
+            self._next = following
+            if messages and not self._dry and self._page() is not None:
+                await asyncio.sleep(len(messages) / self._rate)
+
+    def _page(self) -> Wanted | None:
+        """What to search for next; None if nothing is left to do."""
+        found = min(self._wanted.most_found - self._matched, PAGE, self._rate)
+        scanned = self._wanted.most_scanned - self._scanned
+        if self._next is None or found <= 0 or scanned <= 0:
+            return None
+        return Wanted(self._next, found, scanned, self._wanted.filter)
+
+    async def _publish(self, found: list[Message]) -> None:
+        """In the order in which they were found, for each topic."""
+        by_topic: dict[TopicName, list[tuple[bytes, bytes]]] = {}
+        for ledger, entry, index, head, payload, _, _ in found:
+            metadata = pb.MessageMetadata.FromString(head)
+            if metadata.HasField("uuid"):
+                self._skipped += 1  # a chunk alone is no message
+                continue
+            target = await self._target(metadata)
+            again = await self._again(metadata, place_text((ledger, entry, index)))
+            by_topic.setdefault(target, []).append((again.SerializeToString(), payload))
+        if self._dry:
+            return
+        for target, messages in by_topic.items():
+            await self._store(target, messages)
+            if self._error is not None:
+                return
+
+    async def _store(self, target: TopicName, messages: list[tuple[bytes, bytes]]) -> None:
+        try:
+            stored = await self._site.owners.ask(replaying.store, target, messages)
+        except Refused as error:
+            if not self._replayed:
+                raise
+            self._error = f"after {self._replayed} messages: {error}"
+            return
+        self._replayed += stored
+        if stored < len(messages):
+            self._error = (
+                f"{target} refused a message after {self._replayed}: see its log; continue "
+                "behind those that are there, which have the property REPLAYED_FROM"
+            )
+
+    async def _target(self, metadata: pb.MessageMetadata) -> TopicName:
+        """The partition that a message came from, if it says so; else the one of its key."""
+        partitions = await serving(self._site).catalogue.partitions(self._base)
+        if not partitions:
+            return self._base
+        properties = {one.key: text_of(one.value) for one in metadata.properties}
+        try:
+            origin = TopicName.parse(properties.get("REAL_TOPIC", ""))
+        except InvalidTopicName:
+            origin = self._base
+        if origin.base == self._base and 0 <= origin.partition < partitions:
+            return origin
+        self._targets += 1
+        key = str(self._targets).encode()
+        if metadata.HasField("partition_key"):
+            key = text_bytes(metadata, "partition_key")
+        return self._base.with_partition(murmur3_32(key) % partitions)
+
+    async def _again(self, metadata: pb.MessageMetadata, source: str) -> pb.MessageMetadata:
+        """The metadata of the copy: what its publisher has set, and where it was found."""
+        again = pb.MessageMetadata()
+        again.CopyFrom(metadata)
+        for field in ("replicated_from", "deliver_at_time", "txnid_least_bits", "txnid_most_bits",
+                      "highest_sequence_id", "schema_version"):  # fmt: skip
+            again.ClearField(field)
+        del again.replicate_to[:], again.properties[:]
+        again.properties.extend(
+            one for one in metadata.properties if one.key not in OF_DEAD_LETTERS
+        )
+        again.properties.add(key="REPLAYED_FROM", value=f"{self._source}:{source}")
+        if metadata.HasField("schema_version"):
+            version = await self._version(metadata.schema_version)
+            if version is not None:
+                again.schema_version = version
+        return again
+
+    async def _version(self, version: bytes) -> bytes | None:
+        """The version that the topic gives to a schema of the dead letter topic; None for none."""
+        if version not in self._versions:
+            schemas = serving(self._site).schemas
+            found = None
+            if len(version) == 8:
+                found = await schemas.get(self._source, int.from_bytes(version, "big"))
+            try:
+                number = found and await schemas.number_of(self._base, found.schema)
+            except SchemaRefused:
+                number = None
+            self._versions[version] = None if number is None else number.to_bytes(8, "big")
+        return self._versions[version]
