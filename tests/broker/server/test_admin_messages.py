@@ -41,6 +41,8 @@ class Stage:
         self.path = topic.replace("persistent://", "persistent/")
         self.ids: list[pb.MessageIdData] = []
         self.consumers = 100
+        # As every client does: the first request for a namespace without a lookup may be refused.
+        raw.request(pb.CommandLookupTopic(topic=topic, request_id=0))
         self.subscribe("sub")
         raw.request(pb.CommandCloseConsumer(consumer_id=1))
         raw.produce(topic)
