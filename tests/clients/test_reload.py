@@ -111,6 +111,29 @@ def test_the_settings_that_are_shown_are_those_of_the_reload(
     }
 
 
+def test_a_change_that_contradicts_the_reload_is_left_out(
+    broker: RunningBroker, conf: Path, topic: str
+) -> None:
+    admin = Admin(broker)
+    for name, value in (("defaultNumPartitions", 10), ("ttlDurationDefaultInSeconds", 7)):
+        assert admin.post(f"brokers/configuration/{name}/{value}").status == 200
+    conf.write_text("maxNumPartitionsPerPartitionedTopic=4\n")
+    broker.reload()
+    wanted = {
+        "maxNumPartitionsPerPartitionedTopic": ("4", f"{conf}:1"),
+        "defaultNumPartitions": ("1", "default"),
+        "ttlDurationDefaultInSeconds": ("7", "dynamic"),
+    }
+    while (shown := settings_of(broker, wanted)) != wanted:
+        assert "ERROR" not in broker.log, shown
+    assert "not in effect: defaultNumPartitions=10: expected at most" in broker.log
+    # Every worker follows, and so do later changes.
+    assert admin.post("brokers/configuration/ttlDurationDefaultInSeconds/8").status == 200
+    assert settings_of(broker, ["ttlDurationDefaultInSeconds"]) == {
+        "ttlDurationDefaultInSeconds": ("8", "dynamic")
+    }
+
+
 def settings_of(broker: RunningBroker, names: Iterable[str]) -> dict[str, tuple[str, str]]:
     """The value and the source of settings."""
     found = Admin(broker).get("brokers/configuration/explain").json

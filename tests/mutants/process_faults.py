@@ -42,6 +42,20 @@ PROCESS_FAULTS: tuple[Fault, ...] = (
         ROLLING,
     ),
     Fault(
+        "broker/magnetar_broker/server/several.py",
+        "a reload that did not reach all workers is taken as done",
+        "if not values and self._next is self._prepared:",
+        "if not values:",
+        ("tests/broker/server/test_reload.py",),
+    ),
+    Fault(
+        "broker/magnetar_broker/names/dynamic_settings.py",
+        "a reload that contradicts a changed setting is not followed",
+        "await self._follow(self._allowed(self._started_with, self.values))",
+        "await self._follow(self.values)",
+        ("tests/clients/test_reload.py",),
+    ),
+    Fault(
         "broker/magnetar_broker/server/reload.py",
         "a reload changes what only a restart can change",
         "        if key.reloads:\n            values",

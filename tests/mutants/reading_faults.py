@@ -76,8 +76,8 @@ READING_FAULTS = (
     Fault(
         RESIDENCE,
         "publishers wait for a rate of the broker that was given up",
-        "        self._shared.rates.release()\n",
-        "",
+        "            self._shared.rates.release()\n",
+        "            pass\n",
         SETTINGS,
     ),
     Fault(

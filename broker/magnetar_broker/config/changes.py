@@ -73,16 +73,48 @@ def _is(consequence: str) -> str:
     return f"has no effect here ({consequence})"
 
 
+def allowed_changes(
+    settings: Settings, changed: Mapping[str, str]
+) -> tuple[dict[str, str], list[str]]:
+    """The changes that are allowed together, by key, and why each of the others is not.
+
+    Those of an earlier time may contradict settings that the broker has been started with since.
+    """
+    left, problems = dict(changed), list[str]()
+    for name, text in changed.items():
+        try:
+            _parsed(name, text)
+        except ConfigError as error:
+            problems.append(str(error))
+            del left[name]
+    while (problem := _contradiction(settings, left)) is not None:
+        problems.append(problem)
+        others = [{key: text for key, text in left.items() if key != name} for name in left]
+        left = next((one for one in others if _contradiction(settings, one) is None), others[-1])
+    return left, problems
+
+
+def _contradiction(settings: Settings, changed: Mapping[str, str]) -> str | None:
+    try:
+        with_changes(settings, changed)
+    except ConfigError as error:
+        return str(error)
+    return None
+
+
+def _parsed(name: str, text: str) -> Any:
+    key = check_dynamic(name)
+    try:
+        return key.kind.parse(text)
+    except ValueError as error:
+        unit = f" ({key.unit})" if key.unit else ""
+        raise ConfigError(f"{name}={text}: expected {key.kind.allowed}{unit}") from error
+
+
 def with_changes(settings: Settings, changed: Mapping[str, str]) -> Settings:
     """The settings with changed values, by key; `ConfigError` if one is not allowed."""
-    values: dict[str, Any] = {}
-    for name, text in changed.items():
-        key = check_dynamic(name)
-        try:
-            values[FIELDS[name][0]] = key.kind.parse(text)
-        except ValueError as error:
-            unit = f" ({key.unit})" if key.unit else ""
-            raise ConfigError(f"{name}={text}: expected {key.kind.allowed}{unit}") from error
+    parsed = {name: _parsed(name, text) for name, text in changed.items()}
+    values = {FIELDS[name][0]: value for name, value in parsed.items()}
     made = replace(
         settings,
         **values,

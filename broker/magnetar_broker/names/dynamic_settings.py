@@ -7,8 +7,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from magnetar_broker.base.metadata_keys import DYNAMIC_SETTINGS
 from magnetar_broker.base.records import change_record, create_record, read_record
 from magnetar_broker.base.runtime import MetadataRuntime
-from magnetar_broker.config import ConfigError, Settings
-from magnetar_broker.config.changes import Given, check_dynamic, with_changes, with_reloaded
+from magnetar_broker.config import Settings
+from magnetar_broker.config.changes import (
+    Given,
+    allowed_changes,
+    check_dynamic,
+    with_changes,
+    with_reloaded,
+)
 from magnetar_storage.world.mutex import Mutex
 
 logger = logging.getLogger(__name__)
@@ -32,17 +38,11 @@ class DynamicSettings:
     async def start(self) -> None:
         """Follow what earlier runs have stored; a value that is not allowed now is left out."""
         stored = await read_record(self._metadata, DYNAMIC_SETTINGS) or {}
-        for name, text in stored.items():
-            try:
-                with_changes(self._started_with, {**self.values, name: text})
-            except ConfigError as error:
-                logger.warning("a setting that was changed earlier is not in effect: %s", error)
-            else:
-                self.values[name] = text
-        if self.values:
-            shown = json.dumps(self.values)
+        changed = self._allowed(self._started_with, stored)
+        if changed:
+            shown = json.dumps(changed)
             logger.info("settings changed at run time are in effect: %s", shown)
-            await self._follow()
+            await self._follow(changed)
 
     async def set(self, name: str, text: str) -> None:
         """Change a setting; stored and followed on return.  `ConfigError` says why not."""
@@ -59,14 +59,17 @@ class DynamicSettings:
             changed = {key: text for key, text in self.values.items() if key != name}
             with_changes(self._started_with, changed)
             await self._store(name, None)
-            if name in self.values:
-                await self._change(changed, f"{name} is as it was at the start")
+            # Also if it is in effect no more: all may not follow yet since a request that failed.
+            await self._change(changed, f"{name} is as it was at the start")
 
     async def reload(self, values: Mapping[str, Given]) -> None:
-        """Have other values than at the start, by key; the changes still take precedence."""
+        """Have other values than at the start, by key.
+
+        The changes still take precedence, but for those that contradict the other values.
+        """
         async with self._changing.held():
             self._started_with = with_reloaded(self._started_with, values)
-            await self._follow()
+            await self._follow(self._allowed(self._started_with, self.values))
 
     async def _store(self, name: str, text: str | None) -> None:
         def changed(stored: dict[str, str]) -> dict[str, str]:
@@ -77,9 +80,16 @@ class DynamicSettings:
             await create_record(self._metadata, DYNAMIC_SETTINGS, {})
 
     async def _change(self, changed: dict[str, str], what: str) -> None:
-        self.values = changed
-        await self._follow()
+        await self._follow(changed)
         logger.info("a setting was changed at run time: %s", what)
 
-    async def _follow(self) -> None:
-        await self._configure(with_changes(self._started_with, self.values), self.values)
+    async def _follow(self, changed: dict[str, str]) -> None:
+        await self._configure(with_changes(self._started_with, changed), changed)
+        self.values = changed
+
+    @staticmethod
+    def _allowed(settings: Settings, changed: Mapping[str, str]) -> dict[str, str]:
+        allowed, problems = allowed_changes(settings, changed)
+        for problem in problems:
+            logger.warning("a setting that was changed earlier is not in effect: %s", problem)
+        return allowed

@@ -2,11 +2,12 @@
 
 import asyncio
 import gc
+import logging
 import os
 import signal
 from functools import partial
 
-from magnetar_broker.base.errors import NotReady
+from magnetar_broker.base.errors import BrokerError, NotReady
 from magnetar_broker.base.metadata_keys import TOPICS, topic_of_names
 from magnetar_broker.base.runtime import NamesRuntime
 from magnetar_broker.config.changes import Given
@@ -50,9 +51,12 @@ from magnetar_broker.server.process import Process
 from magnetar_broker.server.several import Prepared, bundle_owners
 from magnetar_broker.server.snapshots.making import Snapshots
 from magnetar_broker.server.snapshots.part import LinkedPart
+from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import MetadataStore, SegmentId
 from magnetar_storage.metadata.sqlite import SqliteMetadata
 from magnetar_storage.world.runtime import Clock
+
+logger = logging.getLogger(__name__)
 
 
 def run_controller(factory: LoopFactory, prepared: Prepared, context: Context) -> None:
@@ -174,7 +178,10 @@ class Controller:
                 await draining.undrain(worker)
                 control.send(Undrained(worker))
             case Reloaded(values):
-                await settings.reload({name: Given(*value) for name, value in values.items()})
+                try:
+                    await settings.reload({name: Given(*value) for name, value in values.items()})
+                except (BrokerError, StorageError) as error:
+                    logger.error("reload: some topics do not follow it until they close: %s", error)
 
     async def _join(
         self, metadata: MetadataStore, number: int, before: Link | None, last: SegmentId

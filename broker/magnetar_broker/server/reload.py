@@ -14,17 +14,16 @@ Read = Callable[[], Loaded]
 """Reads the configuration; raises `ConfigError`."""
 
 
-def reloaded(read: Read, settings: Settings) -> dict[str, Given]:
-    """What a reload changes in `settings`, by key.
+def reloaded(read: Read, settings: Settings) -> dict[str, Given] | None:
+    """What a reload changes in `settings`, by key; None if the configuration cannot be used.
 
-    Logs what is changed, what needs a restart of the broker, and why the configuration cannot be
-    used if it cannot.
+    Logs what is changed, what needs a restart of the broker, and why it cannot be used.
     """
     try:
         loaded = read()
     except ConfigError as error:
         logger.error("reload: the configuration cannot be used, and nothing changes: %s", error)
-        return {}
+        return None
     for warning in loaded.warnings:
         logger.warning("%s", warning)
     values = {}
@@ -42,6 +41,4 @@ def reloaded(read: Read, settings: Settings) -> dict[str, Given]:
             "becomes" if key.reloads else "needs a restart of the broker to become",
             after.shown(key),
         )
-    if not values:
-        logger.info("reload: no setting has changed that a reload changes")
     return values

@@ -1,6 +1,7 @@
 """A broker of several processes: what is done before they are forked."""
 
 import gc
+import logging
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -17,6 +18,8 @@ from magnetar_broker.server.reload import Read, reloaded
 from magnetar_broker.server.supervisor import Changed, Role, Supervisor
 from magnetar_storage.local import directories, layout
 from magnetar_storage.world.disk import Lock
+
+logger = logging.getLogger(__name__)
 
 
 class Prepared(NamedTuple):
@@ -55,8 +58,13 @@ class Reload:
     def changed(self) -> Changed | None:
         """What has changed; None if it is nothing that a reload changes."""
         values = reloaded(self._read, self._prepared.settings)
-        if not values:
+        if values is None:
             return None
+        if not values and self._next is self._prepared:
+            logger.info("reload: no setting has changed that a reload changes")
+            return None
+        if self._next is not self._prepared:
+            logger.info("reload: the last one did not reach all workers; all are restarted")
         settings = with_reloaded(self._prepared.settings, values)
         self._next = prepared = self._prepared._replace(settings=settings)
         return Changed(

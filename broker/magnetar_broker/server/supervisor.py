@@ -285,6 +285,12 @@ class Supervisor:
         # A worker that ends by itself meanwhile is not restarted twice.
         for worker, generation in [(worker, worker.generation) for worker in self._workers]:
             if not self._replace(worker, generation, former):
+                role.run = former
+                if not self._stop_signals:
+                    logger.error(
+                        "reload: it ended at %s; ask for it again to have all workers alike",
+                        worker.name,
+                    )
                 return
         self._reload.done()
         self._controller.role.run = changed.controller  # should it ever be started again

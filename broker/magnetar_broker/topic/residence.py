@@ -1,5 +1,6 @@
 """The loaded topics of this process, as the directory of names uses them."""
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from itertools import count
@@ -7,7 +8,7 @@ from itertools import count
 from magnetar_broker.base.metadata_keys import topic_key
 from magnetar_broker.base.parallel import for_each
 from magnetar_broker.config import Settings
-from magnetar_broker.config.changes import with_changes
+from magnetar_broker.config.changes import allowed_changes, with_changes
 from magnetar_broker.limits.shared_limits import shared_limits, shared_rates
 from magnetar_broker.limits.topic_limits import topic_limits
 from magnetar_broker.names.residence import Condition
@@ -25,6 +26,8 @@ from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.log_record import LogRecord
 from magnetar_storage.world.runtime import yield_turn
+
+logger = logging.getLogger(__name__)
 
 TOPICS_A_TURN = 2
 """Topics that each of the `WIDTH` workers changes in one turn of the loop: a few milliseconds."""
@@ -146,15 +149,21 @@ class LocalResidence:
 
     def change_settings(self, changed: Mapping[str, str]) -> None:
         """Have topics that are loaded from now on follow changed settings, by key."""
-        self.settings = self._part(with_changes(self._of_broker, changed))
+        # While a reload restarts the workers, this one may be ahead of the controller.
+        allowed, problems = allowed_changes(self._of_broker, changed)
+        for problem in problems:
+            logger.warning("a setting that was changed earlier is not in effect: %s", problem)
+        self.settings = self._part(with_changes(self._of_broker, allowed))
         self._limits = topic_limits(self.settings)
         self._policies.change_settings(self.settings)
         self._shared.rates.change(*shared_rates(self.settings))
 
     async def configure(self, changed: Mapping[str, str]) -> None:
         self.change_settings(changed)
-        await for_each(self._engine, list(self.topics), self._configured)
-        self._shared.rates.release()
+        try:
+            await for_each(self._engine, list(self.topics), self._configured)
+        finally:
+            self._shared.rates.release()
 
     async def _configured(self, topic: AnyTopic) -> None:
         await self._apply(topic, partial(topic.settings_changed, self._limits))

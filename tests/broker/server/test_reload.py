@@ -8,7 +8,24 @@ import pytest
 from magnetar_broker.config import Settings
 from magnetar_broker.config.changes import with_reloaded
 from magnetar_broker.config.load import ConfigError, Loaded
+from magnetar_broker.server.children import Context
 from magnetar_broker.server.reload import reloaded
+from magnetar_broker.server.several import Prepared, Reload
+
+
+class Unlocked:
+    """The lock of no directory."""
+
+    def close(self) -> None:
+        """There is nothing to do."""
+
+
+def prepared(settings: Settings) -> Prepared:
+    return Prepared(settings, Unlocked(), 6650)
+
+
+def run(prepared: Prepared, context: Context) -> None:
+    """What no test starts."""
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +39,7 @@ def test_what_is_reloadable_changes_and_the_rest_is_named(caplog: pytest.LogCapt
         cluster_name="two", keep_alive_interval_seconds=60, advertised_address="localhost"
     )
     changed = reloaded(lambda: Loaded(read, ["a doubt"]), running)
+    assert changed is not None
     assert with_reloaded(running, changed) == replace(running, keep_alive_interval_seconds=60)
     assert caplog.messages == [
         "a doubt",
@@ -35,8 +53,24 @@ def test_what_is_reloadable_changes_and_the_rest_is_named(caplog: pytest.LogCapt
 def test_nothing_changes_if_nothing_reloadable_did(
     read: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert reloaded(lambda: Loaded(read, []), Settings()) == {}
+    assert Reload(lambda: Loaded(read, []), prepared(Settings()), run, run).changed() is None
     assert caplog.messages[-1] == "reload: no setting has changed that a reload changes"
+
+
+def test_what_did_not_reach_all_workers_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    """Also when the configuration is as it was before."""
+    read = [Settings(keep_alive_interval_seconds=60), Settings(), Settings()]
+    reload = Reload(lambda: Loaded(read.pop(0), []), prepared(Settings()), run, run)
+    first = reload.changed()
+    assert first is not None
+    assert first.values == {"keepAliveIntervalSeconds": ("60", "")}
+    second = reload.changed()
+    assert second is not None and second.values == {}
+    assert caplog.messages[-1] == (
+        "reload: the last one did not reach all workers; all are restarted"
+    )
+    reload.done()
+    assert reload.changed() is None
 
 
 def test_a_configuration_that_cannot_be_used_changes_nothing(
@@ -45,5 +79,5 @@ def test_a_configuration_that_cannot_be_used_changes_nothing(
     def read() -> Loaded:
         raise ConfigError("broker.conf:1: webServicePort=x: expected a port")
 
-    assert reloaded(read, Settings()) == {}
+    assert reloaded(read, Settings()) is None
     assert "broker.conf:1: webServicePort=x" in caplog.text

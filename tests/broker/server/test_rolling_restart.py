@@ -109,10 +109,13 @@ def test_a_stop_interrupts_it(supervise: Supervise) -> None:
     assert supervised.named("changed") == []
 
 
-def test_the_death_of_the_controller_starts_everything_with_it(supervise: Supervise) -> None:
+def test_the_death_of_the_controller_starts_everything_as_before(supervise: Supervise) -> None:
     supervised = supervise("controller=late_to_drain", "+worker-0=serve_changed")
     reload(supervised)
     supervised.until(event="asked", worker=0)
     supervised.kill("controller")
-    supervised.until(event="changed", name="worker-0")
+    for name in ("controller", "worker-0", "worker-1"):
+        supervised.until(event="started", name=name, generation=2)
+    assert "reload: it ended at worker-0; ask for it again" in supervised.log
     assert supervised.stop() == 0
+    assert supervised.named("changed") == []
