@@ -69,8 +69,8 @@ READING_FAULTS = (
     Fault(
         RESIDENCE,
         "loaded topics do not follow a changed setting",
-        "        await for_each(self._engine, list(self.topics), self._configured)\n",
-        "",
+        "            await for_each(self._engine, list(self.topics), self._configured)\n",
+        "            pass\n",
         SETTINGS,
     ),
     Fault(
