@@ -87,7 +87,7 @@ def allowed_changes(
         except ConfigError as error:
             problems.append(str(error))
             del left[name]
-    while (problem := _contradiction(settings, left)) is not None:
+    while left and (problem := _contradiction(settings, left)) is not None:
         problems.append(problem)
         others = [{key: text for key, text in left.items() if key != name} for name in left]
         left = next((one for one in others if _contradiction(settings, one) is None), others[-1])
