@@ -65,8 +65,9 @@ def test_the_oldest_messages_of_the_hashes_with_most_waiting_are_listed(
     for name, limit in (("MAX_HASHES", 2), ("MAX_IDS", 3), ("STEP", 4)):
         monkeypatch.setattr(key_hashes, name, limit)
     world, keys = TopicWorld(), [f"key-{number}" for number in range(16)]
-    world.subscribe(sub_type=KEY_SHARED, permits=100)
+    holder = world.subscribe(sub_type=KEY_SHARED, permits=200)
     world.publish(*(keyed(key) for _ in range(5) for key in keys))
+    world.nack(holder, *range(len(keys)))  # the oldest are sent again, behind the others
     world.subscribe(sub_type=KEY_SHARED, permits=100)
     subscription = world.subscription()
     queues = queues_of(subscription)
