@@ -14,6 +14,13 @@ HEALTH_TESTS = ("tests/broker/server/test_health_of_workers.py",)
 PAGE_FAULTS = (
     Fault(
         GATHERING,
+        "the page has no limits of backlogs",
+        "        _quotas_of(topic),\n",
+        "",
+        FIGURES_TESTS,
+    ),
+    Fault(
+        GATHERING,
         "a page that nobody awaits any more makes counters of other topics fall",
         "        else:  # Before the end it is not known which namespaces have other topics.\n"
         "            self._forget(others)\n",

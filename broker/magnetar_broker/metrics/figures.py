@@ -163,6 +163,16 @@ class SubscriptionFigures:
     """Its consumers, if they are shown."""
 
 
+class Quotas(NamedTuple):
+    """The limits of a topic's backlog, in bytes and in seconds; None where there is none."""
+
+    size: int | None = None
+    age: int | None = None
+
+
+NO_QUOTAS = Quotas()
+
+
 @dataclass(frozen=True, slots=True)
 class TopicFigures:
     """One loaded topic."""
@@ -177,6 +187,7 @@ class TopicFigures:
     """If they are shown."""
     writes: tuple[float, ...] = ()
     """What it has written in the last window, as `WriteCounts.window`."""
+    quotas: Quotas = NO_QUOTAS
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,13 @@ from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.dispatch.consumer import Backlog, Consumer
 from magnetar_broker.metrics.figures import (
+    NO_QUOTAS,
     NOT_YET,
     ConsumerFigures,
     Figures,
     Load,
     ProducerFigures,
+    Quotas,
     SubscriptionFigures,
     Times,
     TopicFigures,
@@ -262,6 +264,7 @@ async def _topic(topic: AnyTopic, detail: Detail) -> TopicFigures:
         topic.compactions if isinstance(topic, Topic) else None,
         _producers(topic) if detail.producers else (),
         _writes_of(topic),
+        _quotas_of(topic),
     )
 
 
@@ -374,6 +377,15 @@ def _members(consumers: list[Consumer]) -> tuple[ConsumerFigures, ...]:
 def _writes_of(topic: AnyTopic) -> tuple[float, ...]:
     writes = topic.appender.writes if isinstance(topic, Topic) else None
     return () if writes is None else writes.window
+
+
+def _quotas_of(topic: AnyTopic) -> Quotas:
+    if not isinstance(topic, Topic):
+        return NO_QUOTAS
+    size, age = topic.limits.size_quota.limit, topic.limits.age_quota.limit
+    if size < 0 and age <= 0:
+        return NO_QUOTAS
+    return Quotas(None if size < 0 else size, None if age <= 0 else age)
 
 
 def _producers(topic: AnyTopic) -> tuple[ProducerFigures, ...]:

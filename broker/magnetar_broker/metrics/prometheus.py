@@ -17,10 +17,12 @@ from magnetar_broker.compaction.topic_compaction import CompactionFigures
 from magnetar_broker.dispatch.consumer import Backlog
 from magnetar_broker.dispatch.throttle import ThrottleEvents
 from magnetar_broker.metrics.figures import (
+    NO_QUOTAS,
     ConsumerFigures,
     Figures,
     Load,
     ProducerFigures,
+    Quotas,
     SubscriptionFigures,
     age_seconds,
     plus,
@@ -45,6 +47,7 @@ from magnetar_broker.metrics.rows import (
     NAMESPACE_ROWS,
     OUT_ROWS,
     PRODUCER_ROWS,
+    QUOTA_ROWS,
     SHOWN_ROW,
     STALL_ROWS,
     SUBSCRIPTION_ROWS,
@@ -197,12 +200,15 @@ def _of_topics(figures: Figures, others: dict[str, Load], with_unknown: bool) ->
     names = _Names(figures)
     loads: list[tuple[str, Load]] = []
     compactions: list[tuple[str, CompactionFigures]] = []
+    quotas: list[tuple[str, Quotas]] = []
     for some in _slices(figures.topics):
         for topic in some:
             text = names.topic(topic.namespace, topic.name)
             loads.append((text, topic.load))
             if topic.compactions is not None:
                 compactions.append((text, topic.compactions))
+            if topic.quotas is not NO_QUOTAS:
+                quotas.append((text, topic.quotas))
         yield b""
     sums = [
         (names.topic(name, OTHER), load.with_totals(figures.other_totals.get(name, load.totals)))
@@ -211,6 +217,7 @@ def _of_topics(figures: Figures, others: dict[str, Load], with_unknown: bool) ->
     rows = (*LOAD_ROWS, BACKLOG_SIZE_ROW, _age_row(figures), *TOTAL_ROWS, BACKLOG_ROW)
     yield from table("pulsar_", rows, loads, sums, with_unknown)
     yield from table("pulsar_", COMPACTION_ROWS, compactions)
+    yield from table("pulsar_", QUOTA_ROWS, quotas)
 
 
 def _of_subscriptions(

@@ -143,6 +143,13 @@ COMPACTION_ROWS: tuple[Row, ...] = (
 )  # fmt: skip
 """Metrics of topics that were compacted since they were loaded."""
 
+QUOTA_ROWS: tuple[Row, ...] = (
+    Row("storage_backlog_quota_limit", "The largest backlog in bytes", attrgetter("size")),
+    Row("storage_backlog_quota_limit_time", "The largest age of a backlog in seconds",
+        attrgetter("age")),
+)  # fmt: skip
+"""Metrics of topics that have such a quota."""
+
 STALL_ROWS: tuple[Row, ...] = (
     Row("stalled", "Subscriptions that are stalled: they could deliver and do not; by reason",
         attrgetter("now")),

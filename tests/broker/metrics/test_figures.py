@@ -10,8 +10,9 @@ from fakes.runs import append
 from fakes.topics import EXCLUSIVE, SHARED, entry
 from fakes.world import ManualClock, ManualTasks, run, start
 from magnetar_broker.config import Settings
+from magnetar_broker.config.domains import QuotaAction
 from magnetar_broker.dispatch.consumer import Backlog, Consumer, SubscribeRequest
-from magnetar_broker.metrics.figures import Figures, age_seconds
+from magnetar_broker.metrics.figures import Figures, Quotas, age_seconds
 from magnetar_broker.metrics.gathering import (
     GATHERED,
     PAUSE_AFTER,
@@ -20,6 +21,8 @@ from magnetar_broker.metrics.gathering import (
     Gatherer,
 )
 from magnetar_broker.names.ownership import SoleOwner
+from magnetar_broker.policies.table import BACKLOG_QUOTA_SIZE
+from magnetar_broker.policies.values import BacklogQuota
 from magnetar_broker.publishing.producer import ProducerRequest, Sends
 from magnetar_broker.standalone import standalone
 from magnetar_broker.subscribing.subscription import Subscription
@@ -334,6 +337,18 @@ def test_what_changes_by_itself_is_in_the_next_figures() -> None:
     assert not topic.traffic.changed
     (found,) = world.figures().topics
     assert found.subscriptions[0].blocker == "reading"
+
+
+def test_quotas_are_those_of_the_policies() -> None:
+    world = World(backlog_quota_default_limit_second=60)
+    topic = world.topic("persistent://public/default/orders")
+    (found,) = world.figures().topics
+    assert found.quotas == Quotas(age=60)
+    quota = BacklogQuota(1000, QuotaAction.PRODUCER_EXCEPTION)
+    run(world.directory.enforcement.set(topic.name, {BACKLOG_QUOTA_SIZE: quota}), world.clock)
+    world.clock.pump()
+    (found,) = world.figures().topics
+    assert found.quotas == Quotas(1000, 60)
 
 
 def test_consumers_and_producers_are_gathered_where_they_are_shown() -> None:

@@ -17,6 +17,7 @@ from magnetar_broker.metrics.figures import (
     Figures,
     Load,
     ProducerFigures,
+    Quotas,
     SubscriptionFigures,
     Times,
     TopicFigures,
@@ -151,6 +152,18 @@ def test_metrics_of_a_compacted_topic() -> None:
         "compacted_entries_size": 500,
     }.items():
         assert page[f"pulsar_compaction_{name}"] == [(BY_TOPIC, value)], name
+
+
+def test_metrics_of_backlog_quotas() -> None:
+    assert "pulsar_storage_backlog_quota_limit" not in samples(FIGURES)
+    limited = replace(FIGURES.topics[0], quotas=Quotas(size=1000))
+    page = samples(replace(FIGURES, topics=(limited,)))
+    assert page["pulsar_storage_backlog_quota_limit"] == [(BY_TOPIC, 1000)]
+    assert "pulsar_storage_backlog_quota_limit_time" not in page
+    limited = replace(limited, quotas=Quotas(size=0, age=60))
+    page = samples(replace(FIGURES, topics=(limited,)))
+    assert page["pulsar_storage_backlog_quota_limit"] == [(BY_TOPIC, 0)]
+    assert page["pulsar_storage_backlog_quota_limit_time"] == [(BY_TOPIC, 60)]
 
 
 def test_the_broker_as_a_whole() -> None:
