@@ -225,8 +225,9 @@ class LocalStore:
     def capture(self, take: Take) -> tuple[Promise, Promise]:
         """Write a checkpoint, and have its files taken before anything else is done to them.
 
-        The first promise is settled when it is decided what is in it: everything that is durable
-        by then, and nothing later.  The second one when `take` has returned, or with the error.
+        The first promise is settled when it is decided what is in it, and no deletion can change
+        that: everything that was durable when this was called is.  The second one when `take` has
+        returned, or with the error.
         See `write_behind.Capture`.
         """
         begun, done = self._clock.promise(), self._clock.promise()

@@ -36,7 +36,10 @@ class Capture(NamedTuple):
     """Somebody who takes the files of a checkpoint as they are when it has been written."""
 
     begun: Callable[[], None]
-    """Called when it is decided what the checkpoint holds: everything durable until then."""
+    """Called when it is decided what the checkpoint holds, and no deletion can change that.
+
+    It holds what was durable a moment before: describing it takes some turns.  A segment whose
+    deletion begins after the call is in it, and has its file when `take` is called."""
     take: Take
     """Called in the worker's thread with a checkpoint of its own, which needs no journal.
 
@@ -159,8 +162,6 @@ class WriteBehind:
         captures, self._captures = self._captures, []
         self._waiters, self._finishing = [], []
         self._busy = True
-        for capture in captures:
-            capture.begun()
         self._describe_slice(snapshot, self._journal_bytes, waiters, captures)
 
     def _describe_slice(
@@ -207,6 +208,9 @@ class WriteBehind:
             _checkpoint, self._disk, flushes, doomed, made, spare_files, index_work, takes
         )
         self._worker.submit(job, written)
+        # Not before: files that are removed from now on are removed behind this job.
+        for capture in captures:
+            capture.begun()
 
     def _begin_finishing(self) -> None:
         """Write some of the segments that are to be finished."""

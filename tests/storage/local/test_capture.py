@@ -8,7 +8,7 @@ from fakes.local_store import TINY, Machine
 from fakes.world import start
 from magnetar_storage.local.checkpoint import Checkpoint
 from magnetar_storage.local.segment_file import file_name
-from magnetar_storage.local.write_behind import IDS_LEFT_OUT, Capture
+from magnetar_storage.local.write_behind import IDS_LEFT_OUT
 from magnetar_storage.world.runtime import Promise
 from magnetar_storage.world.whole_files import read_file
 
@@ -38,22 +38,60 @@ def test_it_counts_every_durable_entry_and_begins_a_new_journal_file() -> None:
     machine.check()
 
 
-def test_a_segment_that_is_deleted_before_the_files_are_taken_is_not_in_it() -> None:
-    machine = opened()
-    kept, deleted = machine.create(), machine.create()
-    for number in (kept, deleted):
+SEGMENTS = 5
+ONE_EACH_TURN = replace(LIMITS, slice_segments=1)
+
+
+def in_memory_and_finished() -> tuple[Machine, list[int], int]:
+    """A store whose segments are described one each turn, and a segment with a footer."""
+    machine = Machine(limits=ONE_EACH_TURN)
+    machine.open()
+    finished = machine.create()
+    machine.append(finished, [b"x"], [1])
+    machine.seal(finished)
+    machine.do(machine.store.checkpoint())
+    numbers = [machine.create() for _ in range(SEGMENTS)]
+    for number in numbers:
         machine.append(number, [b"x"], [1])
     machine.pump()
-    taken: list[Checkpoint] = []
-    outcomes: list[BaseException | None] = []
-    machine.store._write_behind.capture(
-        Capture(lambda: machine.store._deleted(deleted), taken.append, outcomes.append)
-    )
+    return machine, numbers, finished
+
+
+def files_of(machine: Machine) -> set[str]:
+    return {f"segments/{name}" for name in machine.disk.list("segments")}
+
+
+@pytest.mark.parametrize("turns", range(SEGMENTS + 3))
+def test_what_is_deleted_once_it_is_decided_is_in_it_with_its_file(turns: int) -> None:
+    machine, numbers, finished = in_memory_and_finished()
+    taken: list[tuple[Checkpoint, set[str]]] = []
+    begun, _ = machine.store.capture(lambda made: taken.append((made, files_of(machine))))
+    while not begun.done():
+        assert machine.clock.step()
+    for _ in range(turns):
+        machine.clock.step()
+    for number in (*numbers, finished):
+        machine.delete(number)
     machine.pump()
-    (found,) = taken
-    assert outcomes == [None]
-    assert set(found.rows) == {kept}
-    assert file_name(deleted).rpartition("/")[2] not in machine.disk.list("segments")
+    ((found, files),) = taken
+    assert set(found.rows) == set(numbers)
+    assert {file_name(number) for number in (*numbers, finished)} <= files
+
+
+@pytest.mark.parametrize("turns", range(1, SEGMENTS))
+def test_a_segment_that_is_deleted_while_others_are_described_is_not_in_it(turns: int) -> None:
+    machine, numbers, _ = in_memory_and_finished()
+    taken: list[tuple[Checkpoint, set[str]]] = []
+    begun, _ = machine.store.capture(lambda made: taken.append((made, files_of(machine))))
+    for _ in range(turns):
+        machine.clock.step()
+    assert not begun.done()
+    deleted, *kept = numbers
+    machine.store._deleted(deleted)
+    machine.pump()
+    ((found, files),) = taken
+    assert set(found.rows) == set(kept)
+    assert file_name(deleted) not in files
 
 
 async def _outcome(done: Promise) -> None:
