@@ -118,7 +118,6 @@ class Controller:
         )
         parts = partial(_parts, links, process.clock)
         snapshots = Snapshots(metadata, parts, settings, process.clock)
-        snapshots.clear()
         site = Site(
             directory,
             LinkedOwners(residence, runtime),
@@ -131,13 +130,14 @@ class Controller:
             site, process.stretches, Descriptors(), audit_log(process.clock, settings), ROUTES
         )
         try:
+            await snapshots.clear()
             await http.start(process.context.sockets)
             await process.unless_stopped(self._start(requests))
             await process.stopped()
         finally:
+            await snapshots.stop()  # first: changes of metadata may be waiting for it
             await directory.stop()
             await http.stop()
-            await snapshots.stop()
             for link in self._links.values():
                 link.close()
 

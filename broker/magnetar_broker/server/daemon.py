@@ -51,10 +51,8 @@ class Daemon:
         try:
             engine, part, snapshots = await self._open(loop, workers)
             try:
-                await self._serve(engine, snapshots)
+                await self._serve(engine, part, snapshots)
             finally:
-                part.stop()
-                await snapshots.stop()
                 # The store's lock is that of the directory: it is given up last.
                 try:
                     await engine.metadata.close()
@@ -75,14 +73,14 @@ class Daemon:
         tasks = LoopTasks(loop, self._stretches)
         part = LocalPart(store, self.settings.data_dir)
         snapshots = Snapshots(metadata, lambda: [part], self.settings, clock)
-        snapshots.clear()
+        await snapshots.clear()
         return (
             engine_of(self.settings, store, metadata, clock, tasks, self._journal_stats),
             part,
             snapshots,
         )
 
-    async def _serve(self, engine: Engine, snapshots: Snapshots) -> None:
+    async def _serve(self, engine: Engine, part: LocalPart, snapshots: Snapshots) -> None:
         """Listen, print the banner, and stop in order when asked to.
 
         The HTTP port opens first, so that probes are answered while the broker starts.
@@ -114,6 +112,8 @@ class Daemon:
             loop.call_later(settings.broker_shutdown_timeout_ms / 1000, self._give_up)
         finally:
             listener.stop()
+            part.stop()
+            await snapshots.stop()  # before topics close: their changes of metadata may wait for it
             await broker.close()
             listener.disconnect()
             await http.stop()

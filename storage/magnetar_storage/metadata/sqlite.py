@@ -58,6 +58,8 @@ UPDATE = """UPDATE entries SET value = ?, version = ?, lease = ?, crc = ?
     WHERE key = ? AND version = ?"""
 GROUP = 1000
 """The most writes in one transaction."""
+COPIED_PAGES = 256
+"""So many are copied before it is asked whether the copying was given up."""
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -97,6 +99,17 @@ Outcome = Changes | BaseException
 
 Found = Versioned | BaseException | None
 """The value of a key, None if it does not exist, or why it cannot be read."""
+
+
+class Copying:
+    """A copy that may be given up while another thread makes it."""
+
+    given_up = False
+
+    def check(self, *progress: int) -> None:
+        """`Unavailable` once it is given up; called after some pages each time."""
+        if self.given_up:
+            raise Unavailable("the copy of the metadata was given up")
 
 
 class Database:
@@ -141,14 +154,17 @@ class Database:
     def close(self) -> None:
         self._explained(self._connection.close)
 
-    def copy_to(self, path: str) -> None:
-        """Write a copy of the database to a new file; it is not synced."""
-        self._explained(partial(self._copy, path))
+    def copy_to(self, path: str, copying: "Copying") -> None:
+        """Write a copy of the database to a new file; it is not synced.
 
-    def _copy(self, path: str) -> None:
+        `Unavailable`, and a file with a part of it, if the copying is given up meanwhile."""
+        self._explained(partial(self._copy, path, copying))
+
+    def _copy(self, path: str, copying: "Copying") -> None:
+        copying.check()
         with closing(sqlite3.connect(path)) as copy:
             copy.execute("PRAGMA synchronous=OFF")
-            self._connection.backup(copy)
+            self._connection.backup(copy, pages=COPIED_PAGES, progress=copying.check)
 
     def check_closed(self) -> None:
         """Check everything in the database's file, after `close`; `Corrupt` if it is damaged."""
@@ -340,6 +356,7 @@ class SqliteMetadata:
         self._writing = False
         self._in_flight = False
         self._held = False
+        self._copying = Copying()
         self._asked: list[tuple[str, Promise]] = []
         self._reading = False
         self._leases: set[str] = set()
@@ -410,12 +427,14 @@ class SqliteMetadata:
         it is made.  Call `release` also if this raises or is cancelled.
         """
         self._held = True
+        self._copying = copying = Copying()
         # The worker's jobs run in order: what was being written is written by then.
-        await self._worker.run(partial(self._database.copy_to, path))
+        await self._worker.run(partial(self._database.copy_to, path, copying))
 
     def release(self) -> None:
-        """Let the changes go on."""
+        """Let the changes go on.  A copy that is being made is given up: they wait for no more."""
         self._held = False
+        self._copying.given_up = True
         if self._writing and not self._in_flight:
             self._clock.soon(self._begin, "metadata")
 

@@ -1,13 +1,17 @@
 """The order in which a snapshot is made, on real stores in this process."""
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from threading import Thread, current_thread, main_thread
 
 import pytest
 
+from magnetar_broker.base.errors import NotReady
 from magnetar_broker.config import Settings
+from magnetar_broker.server.snapshots import files, making
 from magnetar_broker.server.snapshots.making import Snapshots
 from magnetar_broker.server.snapshots.part import LocalPart
 from magnetar_broker.server.world import LoopClock, ThreadWorkers
@@ -30,6 +34,8 @@ class Probe(LocalPart):
     late: "asyncio.Future[int]"
     fails = False
     changed_meanwhile = False
+    reached: asyncio.Event | None = None
+    """Set at the end of the cut, which then waits for ever."""
 
     async def cut(self, token: str) -> None:
         self.late = asyncio.ensure_future(self.metadata.put("/late", b"x"))
@@ -39,6 +45,9 @@ class Probe(LocalPart):
         for _ in range(TURNS):  # by the same thread, behind the change if that may go on
             await self.metadata.get("/before")
         self.changed_meanwhile = self.late.done()
+        if self.reached is not None:
+            self.reached.set()
+            await asyncio.Event().wait()
 
 
 class World:
@@ -112,11 +121,74 @@ async def test_a_snapshot_that_fails_leaves_nothing_and_metadata_goes_on(tmp_pat
         world.probe.fails = True
         state = await world.make("one")
         assert (state["status"], state["error"]) == ("ERROR", "as if the process had ended")
+        assert not list(tmp_path.glob("snapshot-*")), "nor what was gathered"
         async with asyncio.timeout(LIMIT_SECONDS):
             await world.probe.late
         assert not list((tmp_path / "snapshots").iterdir())
         world.probe.fails = False
         assert (await world.make("one"))["status"] == "SUCCESS", "the name is still free"
+
+
+async def test_what_a_snapshot_leaves_is_not_removed_by_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[Thread] = []
+
+    def remove(path: str) -> None:
+        threads.append(current_thread())
+        shutil.rmtree(path)
+
+    async with opened(tmp_path) as world:
+        for module in (files, making):
+            monkeypatch.setattr(module, "remove_tree", remove)
+        world.probe.fails = True
+        await world.make("one")
+        (tmp_path / "snapshots" / "two.unfinished").mkdir()
+        (tmp_path / "snapshot-two").mkdir()
+        await world.snapshots.clear()
+        assert not list((tmp_path / "snapshots").iterdir())
+        assert not (tmp_path / "snapshot-two").exists()
+        assert len(threads) >= 3
+        assert main_thread() not in threads
+
+
+async def test_a_broker_that_starts_on_a_snapshot_makes_a_data_directory_of_it(
+    tmp_path: Path,
+) -> None:
+    data = tmp_path / "data"
+    async with opened(data) as world:
+        await world.make("one")
+    path = data / "snapshots" / "one"
+    assert files.manifest_of(str(path)) is not None
+    async with opened(path) as on_it:
+        await on_it.snapshots.clear()
+    assert files.manifest_of(str(path)) is None
+
+
+async def test_a_stop_leaves_what_was_made_to_the_next_start(tmp_path: Path) -> None:
+    async with opened(tmp_path) as world:
+        world.probe.reached = reached = asyncio.Event()
+        world.snapshots.begin("one")
+        async with asyncio.timeout(LIMIT_SECONDS):
+            await reached.wait()
+            await world.snapshots.stop()
+            assert await world.metadata.put("/after", b"x"), "metadata goes on"
+        assert [path.suffix for path in (tmp_path / "snapshots").iterdir()] == [".unfinished"]
+        with pytest.raises(NotReady):
+            world.snapshots.begin("two")
+        await world.snapshots.clear()
+        assert not list((tmp_path / "snapshots").iterdir())
+
+
+async def test_what_was_gathered_is_removed_before_the_next_one_is_prepared(tmp_path: Path) -> None:
+    async with opened(tmp_path) as world:
+        await world.probe.prepare()
+        await world.probe.cut("one")
+        await world.probe.drop("another")
+        await world.probe.copy("one", str(tmp_path / "copy"))
+        await world.probe.cut("two")  # without an end, as if the request had not come through
+        await world.probe.prepare()
+        assert not list(tmp_path.glob("snapshot-*"))
 
 
 async def test_a_snapshot_is_as_private_as_the_data(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ import pytest
 
 from admin_http import Admin
 from magnetar_broker.server.snapshots import restoring
-from magnetar_broker.server.snapshots.files import copy_file
+from magnetar_broker.server.snapshots.files import MANIFEST, copy_file
+from magnetar_storage.local import directories
 from official import TIMEOUT_MS, connect, publish, take
 from running_broker import RunningBroker
 
@@ -51,6 +52,7 @@ def snapshot(broker: RunningBroker, name: str) -> Path:
 def restored(path: Path, target: Path, workers: int) -> RunningBroker:
     result = magnetar("restore", str(path), str(target))
     assert result.returncode == 0, result.stdout + result.stderr
+    assert not (target / MANIFEST).exists(), "it is a data directory, and no snapshot"
     return RunningBroker(target, magnetarWorkers=str(workers)).start()
 
 
@@ -155,6 +157,9 @@ def test_a_broker_on_the_snapshot_itself_changes_nothing_of_the_original(
         other.close()
     finally:
         copy.close()
+    refused = magnetar("restore", str(path), str(path.parent / "restored"))
+    assert (refused.returncode, "not a complete snapshot" in refused.stderr) == (2, True)
+    assert Admin(broker).get("brokers/snapshots").json == [], "it is no snapshot any more"
     client.close()
     broker.stop()
     for data in (path, broker.data_dir):
@@ -219,6 +224,8 @@ def test_a_worker_that_is_killed_fails_the_snapshot_and_the_next_one_is_made(
         shutil.rmtree(state["path"])
     else:
         assert "worker-0" in state["error"]
+        of_the_other = broker.data_dir / directories.name_of(1)
+        assert not list(of_the_other.glob("snapshot-*")), "what it had gathered is removed"
     client.create_producer("t-after").send(b"x")
     until_every_worker_is_there(admin)
     snapshot(broker, "two")

@@ -4,12 +4,23 @@ from pathlib import Path
 
 import pytest
 
-from fakes.world import InlineWorker, ManualClock, run, start
+from fakes.world import InlineWorker, ManualClock, QueuedWorker, run, start
 from magnetar_storage.errors import Unavailable
-from magnetar_storage.metadata.sqlite import FILE, Database, SqliteMetadata
+from magnetar_storage.metadata.sqlite import FILE, Copying, Database, SqliteMetadata
 from magnetar_storage.world.disk import LocalDisk
 
 CLOCK = ManualClock()
+
+
+class GivenUpMeanwhile(Copying):
+    """Is given up when some pages have been copied."""
+
+    asked = 0
+
+    def check(self, *progress: int) -> None:
+        self.asked += 1
+        self.given_up = self.asked > 2
+        super().check(*progress)
 
 
 def opened(directory: Path) -> SqliteMetadata:
@@ -62,3 +73,39 @@ def test_after_a_copy_that_failed_changes_go_on(tmp_path: Path) -> None:
     store.release()
     run(store.put("/after", b"1"), CLOCK)
     run(store.close(), CLOCK)
+
+
+def test_a_copy_can_be_given_up_while_it_is_made(tmp_path: Path) -> None:
+    store = opened(tmp_path / "data")
+    for number in range(3):
+        run(store.put(f"/{number}", bytes(1 << 20)), CLOCK)
+    copying = GivenUpMeanwhile()
+    with pytest.raises(Unavailable, match="given up"):
+        store._database.copy_to(str(tmp_path / FILE), copying)
+    assert copying.asked == 3
+    assert (tmp_path / FILE).stat().st_size < 2 << 20
+    run(store.hold(str(tmp_path / "whole.db")), CLOCK)
+    assert keys_in(tmp_path / "whole.db") == ["/0", "/1", "/2"]
+    store.release()
+    run(store.close(), CLOCK)
+
+
+def test_release_gives_up_the_copy(tmp_path: Path) -> None:
+    worker = QueuedWorker(CLOCK)
+    opening = start(SqliteMetadata.open(LocalDisk(str(tmp_path / "data")), worker, CLOCK))
+    while worker.step():
+        CLOCK.pump()
+    store = opening.result()
+    held = start(store.hold(str(tmp_path / FILE)))
+    late = start(store.put("/late", b"x"))
+    store.release()
+    CLOCK.pump()
+    while worker.step():
+        CLOCK.pump()
+    with pytest.raises(Unavailable, match="given up"):
+        held.result()
+    assert late.result() == 1
+    closing = start(store.close())
+    while worker.step():
+        CLOCK.pump()
+    closing.result()

@@ -207,6 +207,13 @@ def manifest_of(path: str) -> Manifest | None:
         return None
 
 
+def remove_manifest(path: str) -> None:
+    """What is at a path is a data directory from now on, and no snapshot any more."""
+    with suppress(FileNotFoundError):
+        os.unlink(os.path.join(path, MANIFEST))
+        sync(path)
+
+
 def remove_rests(data_dir: str, snapshots: str) -> None:
     """Remove what was left of snapshots whose making was interrupted."""
     disk = ReadOnlyDisk(data_dir)

@@ -26,6 +26,7 @@ from magnetar_broker.server.snapshots.files import (
     begin,
     complete,
     manifest_of,
+    remove_manifest,
     remove_rests,
     remove_tree,
 )
@@ -74,13 +75,18 @@ class Snapshots:
         self._clock = clock
         self._last: Making | None = None
         self._task: asyncio.Task[None] | None = None
+        self._stopped = False
 
-    def clear(self) -> None:
-        """Remove what is left of snapshots whose making was interrupted; at the start."""
-        remove_rests(self._data_dir, self._directory)
+    async def clear(self) -> None:
+        """At the start: remove what is left of snapshots whose making was interrupted, and what
+        says that the data directory is a snapshot, if the broker is started on one."""
+        await asyncio.to_thread(remove_manifest, self._data_dir)
+        await asyncio.to_thread(remove_rests, self._data_dir, self._directory)
 
     def begin(self, name: str) -> dict[str, Any]:
         """Begin to make a snapshot of this name; returns its state, as `state` does."""
+        if self._stopped:
+            raise NotReady("the broker is stopping: retry when it has started again")
         if self._last is not None and self._last.status == "RUNNING":
             raise AlreadyExists(
                 f"the snapshot {self._last.name} is being made: wait until it is complete"
@@ -103,7 +109,11 @@ class Snapshots:
         return await asyncio.to_thread(self._list)
 
     async def stop(self) -> None:
-        """Give up the snapshot that is being made."""
+        """Give up the snapshot that is being made, and make none any more.
+
+        Metadata changes again on return; what is left on disk is removed by the next start.
+        """
+        self._stopped = True
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))
@@ -134,19 +144,18 @@ class Snapshots:
         return state | ({"error": making.error} if making.error else {})
 
     async def _run(self, making: Making, parts: Sequence[Part]) -> None:
-        began_ms = making.created_ms
         unfinished = f"{self._path(making.name)}.{making.token}{UNFINISHED}"
         try:
             await asyncio.to_thread(self._make_room, unfinished)
             copied = await self._make(making, parts, unfinished)
         except (StorageError, BrokerError, OSError) as error:
-            making.status, making.error = "ERROR", str(error)
+            making.error = str(error)
             logger.error("the snapshot %s was not made: %s", making.name, error)
         except Exception:
-            making.status = "ERROR"
             making.error = "internal error, a defect of the broker: its log has the details"
             logger.exception("the snapshot %s was not made; this is a defect", making.name)
         except asyncio.CancelledError:
+            # What it leaves may be large: the next start removes it, and the stop does not wait.
             making.status, making.error = "ERROR", "the broker stopped"
             raise
         else:
@@ -154,12 +163,25 @@ class Snapshots:
             logger.info(
                 "snapshot %s: %d files, %.1f MB, of which %.1f MB were copied, in %d ms",
                 self._path(making.name), copied.files, copied.bytes / 1e6,
-                copied.copied_bytes / 1e6, self._clock.now_ms() - began_ms,
+                copied.copied_bytes / 1e6, self._clock.now_ms() - making.created_ms,
             )  # fmt: skip
+            return
+        try:
+            await self._remove(making, parts, unfinished)
         finally:
-            if making.status != "SUCCESS":
-                # Not awaited: at the broker's stop this task is cancelled.
-                remove_tree(unfinished)
+            making.status = "ERROR"  # not before: the next one begins when nothing is left
+
+    async def _remove(self, making: Making, parts: Sequence[Part], unfinished: str) -> None:
+        """Remove what was made of a snapshot that failed."""
+        try:
+            await _all(part.drop(making.token) for part in parts)
+        except Exception as error:  # such as that of a process that has ended
+            logger.warning(
+                "files of the snapshot %s stay in the data directory until the next snapshot or "
+                "start: %s",
+                making.name, error,
+            )  # fmt: skip
+        await asyncio.to_thread(remove_tree, unfinished)
 
     def _make_room(self, unfinished: str) -> None:
         os.makedirs(self._directory, exist_ok=True)

@@ -2,9 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
 from threading import Event
-from typing import Protocol, cast
+from typing import Protocol
 
 from magnetar_broker.links.answer_within import answer_within
 from magnetar_broker.links.link import Link
@@ -15,11 +14,14 @@ from magnetar_storage.local import directories
 from magnetar_storage.world.runtime import Clock, Promise
 
 PREPARE, CUT, COPY = "snapshot.prepare", "snapshot.cut", "snapshot.copy"
+DROP = "snapshot.drop"
 PREPARE_SECONDS = 120.0
 """For a checkpoint of everything that is in memory only."""
 CUT_SECONDS = 10.0
 """Changes of metadata wait meanwhile."""
 COPY_SECONDS = 24 * 3600.0
+DROP_SECONDS = 120.0
+"""For the checkpoint that is being written, and for removing all links."""
 
 
 class Part(Protocol):
@@ -34,6 +36,9 @@ class Part(Protocol):
     async def copy(self, token: str, target: str) -> Copied:
         """Put it into the snapshot at the path `target`; after `cut`, once."""
 
+    async def drop(self, token: str) -> None:
+        """Wait for what was begun for a snapshot that failed, and remove what is left of it."""
+
 
 class LocalPart:
     """The part of this process."""
@@ -43,46 +48,53 @@ class LocalPart:
         self._data_dir = data_dir
         self._token = ""
         self._stopped = Event()
-        self._gathered: Mapping[int, tuple[Gathering, Promise]] = {}
+        self._gathered: dict[int, tuple[Gathering, Promise]] = {}
+        self._turn = asyncio.Lock()
+        """Who asks may have given up waiting for the answer before, and ask for something else."""
 
     async def prepare(self) -> None:
+        async with self._turn:
+            await self._remove()  # of a snapshot whose `drop` did not come through
         for store in self._stores.values():
             await store.checkpoint()
 
     async def cut(self, token: str) -> None:
-        # Of a snapshot that was given up before it was copied; its files are removed already.
-        self._drop()
-        self._token = token
-        gathered = {}
-        for number, store in self._stores.items():
-            path = os.path.join(self._data_dir, directories.name_of(number))
-            gathering = Gathering(path, token, self._stopped)
-            begun, done = store.capture(gathering.take)
-            gathered[number] = gathering, done
-            self._gathered = gathered
-            await begun
+        async with self._turn:
+            self._token = token
+            for number, store in self._stores.items():
+                path = os.path.join(self._data_dir, directories.name_of(number))
+                gathering = Gathering(path, token, self._stopped)
+                begun, done = store.capture(gathering.take)
+                self._gathered[number] = gathering, done
+                await begun
 
     async def copy(self, token: str, target: str) -> Copied:
-        if token != self._token:
-            raise Unavailable("another snapshot was begun meanwhile")
-        gathered, self._gathered = self._gathered, {}
-        copied = Copied(0, 0, 0)
-        try:
-            for number, (gathering, done) in gathered.items():
-                await done
-                path = os.path.join(target, directories.name_of(number))
-                copied += await asyncio.to_thread(gathering.copy, path)
-        except OSError as error:
-            raise Unavailable(f"the snapshot cannot be written: {error}") from error
-        finally:
-            for gathering, _ in gathered.values():
-                await asyncio.to_thread(gathering.remove)
-        return copied
+        async with self._turn:
+            if token != self._token:
+                raise Unavailable("another snapshot was begun meanwhile")
+            copied = Copied(0, 0, 0)
+            try:
+                for number, (gathering, done) in self._gathered.items():
+                    await done
+                    path = os.path.join(target, directories.name_of(number))
+                    copied += await asyncio.to_thread(gathering.copy, path)
+            except OSError as error:
+                raise Unavailable(f"the snapshot cannot be written: {error}") from error
+            await self._remove()
+            return copied
 
-    def _drop(self) -> None:
-        for _, done in self._gathered.values():
-            cast("asyncio.Future[None]", done).cancel()
-        self._gathered = {}
+    async def drop(self, token: str) -> None:
+        async with self._turn:
+            if token == self._token:
+                await self._remove()
+
+    async def _remove(self) -> None:
+        """Remove what was gathered, once nothing is gathered any more."""
+        gathered = self._gathered
+        await asyncio.gather(*(done for _, done in gathered.values()), return_exceptions=True)
+        for number in list(gathered):
+            await asyncio.to_thread(gathered[number][0].remove)
+            del gathered[number]
 
     def stop(self) -> None:
         """End the copying that is under way, with an error."""
@@ -107,6 +119,9 @@ class LinkedPart:
             *await answer_within(self._clock, COPY_SECONDS, self._link, COPY, token, target)
         )
 
+    async def drop(self, token: str) -> None:
+        await answer_within(self._clock, DROP_SECONDS, self._link, DROP, token)
+
 
 def serve_snapshots(part: LocalPart, link: Link) -> None:
     """Answer the requests of a `LinkedPart` in a worker."""
@@ -115,4 +130,4 @@ def serve_snapshots(part: LocalPart, link: Link) -> None:
         copied = await part.copy(token, target)
         return copied.files, copied.bytes, copied.copied_bytes
 
-    link.serve({PREPARE: part.prepare, CUT: part.cut, COPY: copy})
+    link.serve({PREPARE: part.prepare, CUT: part.cut, COPY: copy, DROP: part.drop})
