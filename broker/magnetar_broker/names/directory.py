@@ -274,7 +274,7 @@ class Directory:
         await self.enforcement.delete(subject)
         if not isinstance(subject, str) and not self.namespaces.is_closed(subject.namespace_name):
             with suppress(NamespaceMissing):
-                await self.permissions.revoke_on_topic(subject, None)
+                await self.permissions.delete_topic(subject)
         if isinstance(subject, str):
             await self.schemas.delete_namespace(subject)
         elif not await self._has_twin(subject):

@@ -4,8 +4,9 @@ Pulsar's `auth_policies`: by kind, then by topic or subscription, then by role. 
 decides about a request.
 """
 
+import json
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from magnetar_broker.base.errors import LimitReached
 from magnetar_broker.names.namespaces import Namespaces
@@ -17,9 +18,19 @@ OF_NAMESPACE, OF_TOPICS = "namespace_auth", "destination_auth"
 OF_SUBSCRIPTIONS = "subscription_auth_roles"
 MOST = 10_000
 """Grants of a namespace: roles of it, of each topic and of each subscription."""
+LARGEST = 1 << 20
+"""Characters of what is stored of them."""
 
 Grants = dict[str, list[str]]
 """The actions of each role."""
+
+
+class TopicGrant(NamedTuple):
+    """What a role may do with a topic, or what is taken from it."""
+
+    topic: TopicName
+    role: str
+    actions: list[str]
 
 
 def ordered(actions: Iterable[str]) -> list[str]:
@@ -62,29 +73,40 @@ class Permissions:
         """Take from a role what it may do with all topics; it need not have anything."""
         await self._change(namespace, OF_NAMESPACE, lambda kind: _without(kind, role))
 
-    async def grant_on_topic(self, topic: TopicName, role: str, actions: list[str]) -> None:
-        """Let a role do exactly this with a topic."""
+    async def grant_on_topics(self, grants: Iterable[TopicGrant]) -> None:
+        """Let roles do exactly this with topics.
 
-        def granted(topics: dict[str, Any]) -> dict[str, Any]:
-            name = str(topic)
-            return {**topics, name: {**topics.get(name, {}), role: actions}}
+        One change for each namespace: done as a whole or not at all.  Nothing is done if one of
+        the namespaces does not exist.
+        """
 
-        await self._change(topic.namespace_name, OF_TOPICS, granted)
+        def granted(topics: dict[str, Grants], parts: list[TopicGrant]) -> None:
+            for topic, role, actions in parts:
+                topics.setdefault(str(topic), {})[role] = actions
 
-    async def revoke_on_topic(
-        self, topic: TopicName, role: str | None, actions: Iterable[str] = ACTIONS
-    ) -> None:
-        """Take actions from a role on a topic, or everything from everyone; none need be there."""
+        await self._change_topics(grants, granted)
 
-        def revoked(topics: dict[str, Any]) -> dict[str, Any]:
-            name, taken = str(topic), set(actions)
-            roles = {} if role is None else dict(topics.get(name, {}))
-            left = [action for action in roles.get(role or "", ()) if action not in taken]
-            kept = _without(roles, role or "") | ({role: left} if role and left else {})
-            return {**_without(topics, name), name: kept} if kept else _without(topics, name)
+    async def revoke_on_topics(self, grants: Iterable[TopicGrant]) -> None:
+        """Take actions from roles on topics, in changes as by `grant_on_topics`."""
 
-        if (await self._all(topic.namespace_name)).get(OF_TOPICS):
-            await self._change(topic.namespace_name, OF_TOPICS, revoked)
+        def revoked(topics: dict[str, Grants], parts: list[TopicGrant]) -> None:
+            for topic, role, actions in parts:
+                roles = topics.get(str(topic), {})
+                left = [action for action in roles.pop(role, ()) if action not in actions]
+                if left:
+                    roles[role] = left
+
+        await self._change_topics(grants, revoked)
+
+    async def delete_topic(self, deleted: TopicName) -> None:
+        """Take everything on a topic and on its partitions from everyone."""
+
+        def kept(topics: dict[str, Any]) -> dict[str, Any]:
+            return {name: roles for name, roles in topics.items() if not _is_of(deleted, name)}
+
+        topics = (await self._all(deleted.namespace_name)).get(OF_TOPICS, {})
+        if len(kept(topics)) < len(topics):
+            await self._change(deleted.namespace_name, OF_TOPICS, kept)
 
     async def grant_subscription(self, namespace: str, subscription: str, roles: list[str]) -> None:
         """Let exactly these roles use a subscription; none stands for everyone."""
@@ -105,6 +127,27 @@ class Permissions:
     async def _all(self, namespace: str) -> dict[str, Any]:
         return (await self._namespaces.get(namespace)).permissions
 
+    async def _change_topics(
+        self,
+        grants: Iterable[TopicGrant],
+        change: Callable[[dict[str, Grants], list[TopicGrant]], None],
+    ) -> None:
+        by_namespace: dict[str, list[TopicGrant]] = {}
+        for grant in grants:
+            by_namespace.setdefault(grant.topic.namespace_name, []).append(grant)
+        for namespace in by_namespace:
+            await self._namespaces.get(namespace)
+        for namespace, parts in by_namespace.items():
+
+            def changed(
+                topics: dict[str, Grants], parts: list[TopicGrant] = parts
+            ) -> dict[str, Grants]:
+                copied = {name: dict(roles) for name, roles in topics.items()}
+                change(copied, parts)
+                return {name: roles for name, roles in copied.items() if roles}
+
+            await self._change(namespace, OF_TOPICS, changed)
+
     async def _change(
         self, namespace: str, kind: str, change: Callable[[dict[str, Any]], dict[str, Any]]
     ) -> None:
@@ -114,6 +157,12 @@ class Permissions:
                 raise LimitReached(
                     f"namespace {namespace} has {MOST} grants, the limit: revoke some first"
                 )
+            size = len(json.dumps(changed))
+            if size > LARGEST and size > len(json.dumps(stored)):
+                raise LimitReached(
+                    f"the permissions of namespace {namespace} would have {size} characters, and "
+                    f"the limit is {LARGEST}: revoke some first"
+                )
             return {name: part for name, part in changed.items() if part}
 
         await self._namespaces.change_permissions(namespace, changing)
@@ -121,6 +170,12 @@ class Permissions:
 
 def _without(values: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in values.items() if key != name}
+
+
+def _is_of(topic: TopicName, name: str) -> bool:
+    """Whether a name is that of the topic or of a partition of it."""
+    text = str(topic)
+    return name == text or (name.startswith(text) and TopicName.parse(name).base == topic)
 
 
 def _size(stored: dict[str, Any]) -> int:

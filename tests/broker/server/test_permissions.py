@@ -116,6 +116,46 @@ def test_a_topic_that_is_created_again_has_no_permissions(admin: Admin, namespac
     assert admin.get(f"namespaces/{namespace}").json["auth_policies"]["destination_auth"] == {}
 
 
+def test_permissions_of_a_partition_end_with_its_topic(admin: Admin, namespace: str) -> None:
+    topic = f"persistent/{namespace}/p"
+    for name in (f"{topic}-partition-1", f"persistent/{namespace}/t"):
+        assert admin.post(f"{name}/permissions/r", ["consume"]).status == 204
+    assert admin.delete(f"{topic}/partitions").status == 204
+    assert admin.put(f"{topic}/partitions", 2).status == 204
+    assert admin.get(f"{topic}-partition-1/permissions").json == {}
+    assert admin.get(f"persistent/{namespace}/t/permissions").json == {"r": ["consume"]}
+
+
+def test_a_request_of_many_topics_is_done_as_a_whole(admin: Admin, namespace: str) -> None:
+    path = "namespaces/grantPermissionsOnTopics"
+    names = [f"persistent://{namespace}/t", "persistent://public/missing/t"]
+    body = [{"topic": name, "role": "g", "actions": ["produce"]} for name in names]
+    assert admin.post(path, body).status == 404
+    assert admin.get(f"persistent/{namespace}/t/permissions").json == {}
+    wide = [
+        {"topic": f"persistent://{namespace}/{'x' * 200}{number}", "role": "r" * 256, "actions": []}
+        for number in range(1000)
+    ]
+    statuses = []
+    while not statuses or statuses[-1] == 204:
+        for one in wide:
+            one["role"] = f"{len(statuses):0256}"
+        statuses.append(admin.post(path, wide).status)
+    assert statuses[-1] == 412
+    found = admin.get(f"namespaces/{namespace}").json["auth_policies"]["destination_auth"]
+    assert sum(map(len, found.values())) == 1000 * (len(statuses) - 1)  # nothing of the last
+    for one in wide:
+        one["role"], one["actions"] = f"{0:0256}", ["produce"]
+    assert admin.post("namespaces/revokePermissionsOnTopics", wide).status == 204
+
+
+def test_names_of_roles_are_limited(admin: Admin, namespace: str) -> None:
+    path = f"namespaces/{namespace}/permissions"
+    assert admin.post(f"{path}/{'r' * 256}", ["produce"]).status == 204
+    assert admin.post(f"{path}/{'r' * 257}", ["produce"]).status == 412
+    assert admin.post(f"{path}/subscription/s", ["r" * 257]).status == 412
+
+
 def test_permissions_are_stored(make_broker: Callable[..., RunningBroker]) -> None:
     broker = make_broker()
     path = "namespaces/public/default/permissions"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from magnetar_broker.names.permissions import ACTIONS, ordered
+from magnetar_broker.names.permissions import ACTIONS, Permissions, TopicGrant, ordered
 from magnetar_broker.server.admin.policies.line import without_effect
 from magnetar_broker.server.admin.site import (
     NAMESPACE,
@@ -35,6 +35,8 @@ def _of_topics_body(*required: str) -> Body:
 
 LARGEST = 1000
 """Topics of one request."""
+LONGEST_ROLE = 256
+"""Characters of the name of a role."""
 
 
 # Namespaces --------------------------------------------------------------------------------
@@ -42,24 +44,21 @@ LARGEST = 1000
 
 async def of_namespace(site: Site, request: Request) -> Response:
     """The actions that each role may do with all topics of a namespace."""
-    directory = serving(site)
-    namespace = await existing_namespace(directory, request)
-    return json_response(await directory.permissions.of_namespace(namespace))
+    permissions, namespace = await _in_namespace(site, request)
+    return json_response(await permissions.of_namespace(namespace))
 
 
 async def grant(site: Site, request: Request) -> Response:
     """Let a role do the actions in the body, and no others, with all topics of a namespace."""
-    directory = serving(site)
-    namespace = await existing_namespace(directory, request)
-    await directory.permissions.grant(namespace, _role(request), _actions(json_of(request)))
+    permissions, namespace = await _in_namespace(site, request)
+    await permissions.grant(namespace, _role(request), _actions(json_of(request)))
     return GRANTED
 
 
 async def revoke(site: Site, request: Request) -> Response:
     """Take from a role what it may do with all topics of a namespace."""
-    directory = serving(site)
-    namespace = await existing_namespace(directory, request)
-    await directory.permissions.revoke(namespace, _role(request))
+    permissions, namespace = await _in_namespace(site, request)
+    await permissions.revoke(namespace, _role(request))
     return Response(status=204)
 
 
@@ -68,31 +67,29 @@ async def revoke(site: Site, request: Request) -> Response:
 
 async def of_subscriptions(site: Site, request: Request) -> Response:
     """The roles that may use the subscriptions of a namespace, where not everyone may."""
-    directory = serving(site)
-    namespace = await existing_namespace(directory, request)
-    return json_response(await directory.permissions.of_subscriptions(namespace))
+    permissions, namespace = await _in_namespace(site, request)
+    return json_response(await permissions.of_subscriptions(namespace))
 
 
 async def grant_subscription(site: Site, request: Request) -> Response:
     """Let the roles in the body, and no others, use a subscription."""
-    directory = serving(site)
-    namespace = await existing_namespace(directory, request)
+    permissions, namespace = await _in_namespace(site, request)
     (subscription,), roles = parts_of(request, "subscription"), json_of(request)
     if not isinstance(roles, list) or not all(isinstance(role, str) for role in roles):
         raise Refused(400, "the body: expected a list of roles")
-    await directory.permissions.grant_subscription(namespace, subscription, sorted(set(roles)))
+    wanted = sorted({_checked(role) for role in roles})
+    await permissions.grant_subscription(namespace, subscription, wanted)
     return GRANTED
 
 
 async def revoke_subscription(site: Site, request: Request) -> Response:
     """Take a subscription from a role."""
-    directory = serving(site)
-    namespace = await existing_namespace(directory, request)
+    permissions, namespace = await _in_namespace(site, request)
     (subscription,) = parts_of(request, "subscription")
-    known = await directory.permissions.of_subscriptions(namespace)
+    known = await permissions.of_subscriptions(namespace)
     if subscription not in known:
         raise Refused(404, f"{subscription} has no permissions in {namespace}: check the name")
-    await directory.permissions.revoke_subscription(namespace, subscription, _role(request))
+    await permissions.revoke_subscription(namespace, subscription, _role(request))
     return Response(status=204)
 
 
@@ -101,46 +98,39 @@ async def revoke_subscription(site: Site, request: Request) -> Response:
 
 async def of_topic(site: Site, request: Request) -> Response:
     """The actions that each role may do with a topic, also by its namespace."""
-    directory = serving(site)
-    topic = await existing_topic(directory, request)
-    return json_response(await directory.permissions.of_topic(topic))
+    permissions, topic = await _on_topic(site, request)
+    return json_response(await permissions.of_topic(topic))
 
 
 async def grant_on_topic(site: Site, request: Request) -> Response:
     """Let a role do the actions in the body, and no others, with a topic."""
-    directory = serving(site)
-    topic, actions = await existing_topic(directory, request), _actions(json_of(request))
-    await directory.permissions.grant_on_topic(topic, _role(request), actions)
+    permissions, topic = await _on_topic(site, request)
+    actions = _actions(json_of(request))
+    await permissions.grant_on_topics([TopicGrant(topic, _role(request), actions)])
     return GRANTED
 
 
 async def revoke_on_topic(site: Site, request: Request) -> Response:
     """Take from a role what it may do with a topic by itself."""
-    directory = serving(site)
-    topic = await existing_topic(directory, request)
-    await directory.permissions.revoke_on_topic(topic, _role(request))
+    permissions, topic = await _on_topic(site, request)
+    await permissions.revoke_on_topics([TopicGrant(topic, _role(request), list(ACTIONS))])
     return Response(status=204)
 
 
 async def grant_on_topics(site: Site, request: Request) -> Response:
-    """Let roles do actions with topics, one after the other in the order of the body."""
-    directory = serving(site)
-    for topic, role, actions in _of_topics(request):
-        await directory.permissions.grant_on_topic(topic, role, actions)
+    """Let roles do actions with topics; those of one namespace are done together or not at all."""
+    await serving(site).permissions.grant_on_topics(_of_topics(request))
     return GRANTED
 
 
 async def revoke_on_topics(site: Site, request: Request) -> Response:
-    """Take actions from roles on topics, all without `actions`, in the order of the body."""
-    directory = serving(site)
-    for topic, role, actions in _of_topics(request, otherwise=ACTIONS):
-        await directory.permissions.revoke_on_topic(topic, role, actions)
+    """Take actions from roles on topics, all without `actions`; those of one namespace together."""
+    grants = _of_topics(request, otherwise=ACTIONS)
+    await serving(site).permissions.revoke_on_topics(grants)
     return Response(status=204)
 
 
-def _of_topics(
-    request: Request, otherwise: Sequence[str] | None = None
-) -> list[tuple[TopicName, str, list[str]]]:
+def _of_topics(request: Request, otherwise: Sequence[str] | None = None) -> list[TopicGrant]:
     """The whole body; 400 if anything in it is wrong, so that nothing is done.
 
     `otherwise` are the actions where an object names none.
@@ -159,8 +149,20 @@ def _of_topics(
         actions = one.get("actions")
         if actions is None and otherwise is not None:
             actions = list(otherwise)
-        found.append((TopicName.parse(topic), _checked(role), _actions(actions)))
+        found.append(TopicGrant(TopicName.parse(topic), _checked(role), _actions(actions)))
     return found
+
+
+async def _in_namespace(site: Site, request: Request) -> tuple[Permissions, str]:
+    """The permissions, and the namespace that the path names; 404 if it does not exist."""
+    directory = serving(site)
+    return directory.permissions, await existing_namespace(directory, request)
+
+
+async def _on_topic(site: Site, request: Request) -> tuple[Permissions, TopicName]:
+    """The permissions, and the topic that the path names; 404 if it does not exist."""
+    directory = serving(site)
+    return directory.permissions, await existing_topic(directory, request)
 
 
 def _role(request: Request) -> str:
@@ -171,6 +173,10 @@ def _role(request: Request) -> str:
 def _checked(role: str) -> str:
     if not role.strip() or role != role.strip():
         raise Refused(412, f"role {role!r}: expected a name without blanks around it")
+    if len(role) > LONGEST_ROLE:
+        raise Refused(
+            412, f"role {role[:32]}... has {len(role)} characters: the limit is {LONGEST_ROLE}"
+        )
     return role
 
 
