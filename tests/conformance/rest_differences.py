@@ -55,8 +55,9 @@ SETTING = Difference(
 )
 CLUSTER_MEMBERS = Difference(
     "the cluster's members for the broker's own TLS clients",
-    "shown",
-    "left out: the broker connects to no other",
+    "stored, and shown with their defaults",
+    "shown if they are set; passwords and parameters of authentication are not stored, with a "
+    "`Warning`: the broker connects to no other",
 )
 SYSTEM = Difference(
     "creating a topic with the name of a system topic, such as `__change_events`",

@@ -15,10 +15,6 @@ FIELDS = {key.name: (field, key) for field, key in KEYS.items()}
 """Fields and keys of `Settings` by the names of the keys."""
 
 
-SECRET = "<secret>"
-"""What is shown instead of a value that is secret."""
-
-
 class Given(NamedTuple):
     """A value of a setting as it stands in a configuration."""
 
@@ -26,9 +22,10 @@ class Given(NamedTuple):
     source: str
     """Where it was set; blank if it is the default."""
 
-    def shown(self, key: Key) -> str:
+    @property
+    def shown(self) -> str:
         """The text for people to read."""
-        return SECRET if key.secret and self.text else self.text or "blank"
+        return self.text or "blank"
 
 
 def given(settings: Settings, field: str) -> Given:

@@ -46,7 +46,7 @@ restart.
 
 `GET $B/configuration` lists what can be changed, `.../values` what was changed, `.../runtime` every
 effective value, and `.../explain` every effective value with the place where it was set, such as a
-line of the file. Values that are secret are not shown.
+line of the file.
 
 A broker of several workers reads its configuration again when the process that was started gets
 SIGHUP. This *reload* changes the settings with "reload" in the last column: one worker after

@@ -38,8 +38,6 @@ class Key:
     blank: Blank = Blank.DEFAULT
     dynamic: bool = False
     """Whether it can be changed while the broker runs."""
-    secret: bool = False
-    """Whether its value is never shown."""
     of_workers: bool = False
     """Whether a reload changes it though it is not dynamic: only workers read it."""
 

@@ -84,7 +84,7 @@ class HttpServer:
                 # In a thread, because the event loop serves clients meanwhile.
                 self._routes = await asyncio.to_thread(_admin_routes)
             route, parameters = self._routes.find(request.method, request.path)
-            changes = route.changes
+            changes = route.changes(request.query)
             response = await route.handler(self._site, replace(request, parameters=parameters))
         except NoRoute as error:
             response = refusal_of(request, feature_of(request.path) or error)

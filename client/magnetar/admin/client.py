@@ -119,7 +119,13 @@ class AdminClient:
                 continue
             answer = Answer(response.status, dict(response.getheaders()), found)
             if response.status >= 300:
-                raise Refused(response.status, _reason(answer, response.reason))
+                reason = _reason(answer, response.reason)
+                if response.status == 401 and self._login.headers and not self._is_given():
+                    reason += (
+                        f"\n{self._base} was reached by a redirect and got no login: name it in "
+                        "--admin-url if it may have it"
+                    )
+                raise Refused(response.status, reason)
             return answer
         raise NoAnswer(f"{self._base} redirects again and again: is its address right?")
 
@@ -135,7 +141,9 @@ class AdminClient:
             self.close()
         reused = self._connection is not None
         connection = self._connected()
-        headers = {"Accept": "application/json", **self._login.headers}
+        headers = {"Accept": "application/json"}
+        if self._is_given():
+            headers |= self._login.headers
         if content is not None:
             headers["Content-Type"] = media_type
         try:
@@ -147,6 +155,15 @@ class AdminClient:
             if reused and method == "GET" and isinstance(error, ConnectionError):
                 return self._exchange(method, target, content, media_type)
             raise self._no_answer(error) from error
+
+    def _is_given(self) -> bool:
+        """Whether the connection leads to a host that was given: no other gets the login.
+
+        Its ports are all the same: a broker of several addresses may redirect to another of them.
+        """
+        return urlsplit(self._base).hostname in {
+            urlsplit(address).hostname for address in self._addresses
+        }
 
     def _no_answer(self, error: Exception) -> NoAnswer:
         if isinstance(error, TimeoutError):

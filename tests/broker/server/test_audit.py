@@ -132,6 +132,22 @@ def test_the_end_tells_what_was_left_out(written: Written) -> None:
 # Of a running broker --------------------------------------------------------------------
 
 
+def test_a_get_that_can_change_something_is_written(
+    make_broker: MakeBroker, tmp_path: Path
+) -> None:
+    file = tmp_path / "audit.log"
+    admin = Admin(make_broker(magnetarAuditLogFile=str(file)))
+    path = "persistent/public/default/t/partitions"
+    for query in ("?checkAllowAutoCreation=true", "?checkAllowAutoCreation=false", ""):
+        assert admin.get(path + query).status == 200
+    assert admin.get("brokers/backlog-quota-check").status == 204
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [(line["method"], line["query"], line["status"]) for line in lines] == [
+        ("GET", "checkAllowAutoCreation=true", 200),
+        ("GET", "", 204),
+    ]
+
+
 def test_a_broker_writes_each_change_once(make_broker: MakeBroker, tmp_path: Path) -> None:
     file = tmp_path / "audit.log"
     admin = Admin(make_broker(magnetarAuditLogFile=str(file)))

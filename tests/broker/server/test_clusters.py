@@ -62,6 +62,20 @@ def test_bad_data_of_a_cluster_is_refused(admin: Admin) -> None:
     assert admin.get("clusters").json == ["standalone"]
 
 
+def test_secrets_of_a_cluster_are_not_stored(admin: Admin) -> None:
+    secrets = {"authenticationParameters": "token:abc", "brokerClientTlsKeyStorePassword": "pw"}
+    created = admin.put("clusters/other", OTHER | secrets)
+    assert created.status == 200
+    assert ", ".join(secrets) in created.headers["Warning"]
+    assert admin.get("clusters/other").json.keys().isdisjoint(secrets)
+    changed = admin.post("clusters/other", OTHER | {"brokerClientTlsTrustStorePassword": "pw"})
+    assert "brokerClientTlsTrustStorePassword" in changed.headers["Warning"]
+    assert "brokerClientTlsTrustStorePassword" not in admin.get("clusters/other").json
+    refused = admin.post("clusters/other", {"authenticationParameters": ["token:abc"]})
+    assert refused.status == 400 and "abc" not in refused.reason
+    assert "Warning" not in admin.post("clusters/other", OTHER).headers
+
+
 def test_the_broker_s_own_cluster(admin: Admin, running: RunningBroker) -> None:
     found = admin.get("clusters/standalone").json
     assert found["brokerServiceUrl"] == running.service_url

@@ -142,7 +142,11 @@ def test_the_journal_is_measured(broker: RunningBroker) -> None:
     assert grown >= 1000
 
 
-def test_garbage_is_looked_for_once_the_broker_is_ready(broker: RunningBroker) -> None:
+def test_garbage_is_looked_for_once_the_broker_is_ready(
+    make_broker: Callable[..., RunningBroker],
+) -> None:
+    broker = make_broker(magnetarWorkers="1")  # one process keeps all of it
+
     def rounds() -> float:
         first = series(broker, cluster="standalone", generation="0")
         return first["python_gc_collections_total"]

@@ -136,7 +136,7 @@ def test_a_request_of_many_topics_is_done_as_a_whole(admin: Admin, namespace: st
         {"topic": f"persistent://{namespace}/{'x' * 200}{number}", "role": "r" * 256, "actions": []}
         for number in range(1000)
     ]
-    statuses = []
+    statuses: list[int] = []
     while not statuses or statuses[-1] == 204:
         for one in wide:
             one["role"] = f"{len(statuses):0256}"

@@ -48,7 +48,14 @@ def redirecting(target: str, tls: bool = False) -> Iterator[int]:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with serving(Handler, tls) as port:
+        yield port
+
+
+@contextmanager
+def serving(handler: type[BaseHTTPRequestHandler], tls: bool = False) -> Iterator[int]:
+    """A server of requests; yields its port."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         if tls:
             server.socket = with_tls(server.socket)
         thread = threading.Thread(target=server.serve_forever)
@@ -129,6 +136,44 @@ def test_a_redirect_to_the_broker(broker: RunningBroker) -> None:
     with redirecting(broker.http_url) as port:
         exit_code, output = asked(f"http://127.0.0.1:{port}")
     assert (exit_code, "public" in output) == (0, True)
+
+
+@contextmanager
+def demanding_login() -> Iterator[tuple[int, list[str | None]]]:
+    """A server that refuses every request; yields its port and the logins that it got."""
+    got: list[str | None] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            got.append(self.headers["Authorization"])
+            self.send_response(401)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with serving(Handler) as port:
+        yield port, got
+
+
+@pytest.mark.parametrize(
+    ("host", "others", "login"),
+    [
+        ("127.0.0.1", "", "Bearer T"),
+        ("localhost", "", None),
+        ("localhost", "localhost:1", "Bearer T"),
+    ],
+)
+def test_the_login_goes_only_to_hosts_that_were_given(
+    host: str, others: str, login: str | None
+) -> None:
+    flags = ("--auth-plugin", "token", "--auth-params", "token:T")
+    with demanding_login() as (end, got), redirecting(f"http://{host}:{end}") as port:
+        given = ",".join(filter(None, (f"127.0.0.1:{port}", others)))
+        exit_code, output = asked(f"http://{given}", *flags)
+    assert (exit_code, got) == (1, [login])
+    assert ("name it in --admin-url" in output) == (login is None)
 
 
 def test_redirects_without_an_end() -> None:

@@ -39,20 +39,23 @@ TEXTS = (
     "proxyServiceUrl",
     "proxyProtocol",
     "authenticationPlugin",
-    "authenticationParameters",
     "brokerClientTrustCertsFilePath",
     "brokerClientKeyFilePath",
     "brokerClientCertificateFilePath",
     "brokerClientSslFactoryPlugin",
-    "brokerClientSslFactoryPluginParams",
     "brokerClientTlsKeyStoreType",
     "brokerClientTlsKeyStore",
-    "brokerClientTlsKeyStorePassword",
     "brokerClientTlsTrustStoreType",
     "brokerClientTlsTrustStore",
-    "brokerClientTlsTrustStorePassword",
     "listenerName",
 )
+SECRETS = (
+    "authenticationParameters",
+    "brokerClientSslFactoryPluginParams",
+    "brokerClientTlsKeyStorePassword",
+    "brokerClientTlsTrustStorePassword",
+)
+"""Texts that are not stored: the broker logs in at no other cluster."""
 FLAGS = (
     "brokerClientTlsEnabled",
     "tlsAllowInsecureConnection",
@@ -88,7 +91,7 @@ async def create(site: Site, request: Request) -> Response:
     if not NAME.fullmatch(name):
         raise Refused(412, f"cluster name {name!r}: expected letters, digits and -=:._")
     await directory.clusters.create(name, _data_in(request))
-    return Response()
+    return _stored(request)
 
 
 async def change(site: Site, request: Request) -> Response:
@@ -100,7 +103,16 @@ async def change(site: Site, request: Request) -> Response:
         await _check_peers(directory, name, data["peerClusterNames"])
     if not await directory.clusters.change(name, parts.DATA, lambda _: data):
         raise _no_cluster(name)
-    return Response()
+    return _stored(request)
+
+
+def _stored(request: Request) -> Response:
+    """The answer to data that are stored, with a warning of what is left out of them."""
+    left_out = ", ".join(name for name in SECRETS if json_of(request).get(name))
+    if not left_out:
+        return Response()
+    why = "the broker logs in at no other cluster"
+    return Response(headers={"Warning": f'299 - "{left_out} not stored: {why}"'})
 
 
 async def delete(site: Site, request: Request) -> Response:
@@ -128,16 +140,19 @@ async def _data(directory: Directory, request: Request, name: str) -> dict[str, 
 
 
 def _data_in(request: Request) -> dict[str, Any]:
-    """The data in the body, checked; members that are unknown or null are left out."""
+    """The data in the body, checked; members that are unknown, null or secret are left out."""
     body = json_of(request) if request.body.strip() else None
     if not isinstance(body, dict):
         raise Refused(400, "the body: expected an object with serviceUrl and brokerServiceUrl")
     data: dict[str, Any] = {}
-    for name in (*TEXTS, *FLAGS):
-        value, kind = body.get(name), str if name in TEXTS else bool
-        if value is not None:
-            if not isinstance(value, kind):
-                raise Refused(400, f"{name} is {value!r}: expected a {kind.__name__}")
+    for name in (*TEXTS, *FLAGS, *SECRETS):
+        value, kind = body.get(name), bool if name in FLAGS else str
+        if value is None:
+            continue
+        if not isinstance(value, kind):
+            found = type(value).__name__ if name in SECRETS else repr(value)
+            raise Refused(400, f"{name} is {found}: expected a {kind.__name__}")
+        if name not in SECRETS:
             data[name] = value
     for name, schemes in SCHEMES.items():
         if name in data:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from magnetar_broker.config import ConfigError, Settings
-from magnetar_broker.config.changes import DYNAMIC, SECRET
+from magnetar_broker.config.changes import DYNAMIC
 from magnetar_broker.config.settings import KEYS
 from magnetar_broker.config.values import Key, render
 from magnetar_broker.server.admin.site import Handler, Site, parts_of, serving
@@ -32,7 +32,9 @@ async def changed(site: Site, request: Request) -> Response:
 async def effective(site: Site, request: Request) -> Response:
     """All settings with their values in effect, as text."""
     settings = serving(site).settings
-    return json_response({key.name: _shown(settings, field, key) for field, key in KEYS.items()})
+    return json_response(
+        {key.name: render(getattr(settings, field)) for field, key in KEYS.items()}
+    )
 
 
 async def explained(site: Site, request: Request) -> Response:
@@ -42,15 +44,10 @@ async def explained(site: Site, request: Request) -> Response:
     return json_response(found)
 
 
-def _shown(settings: Settings, field: str, key: Key) -> str:
-    text = render(getattr(settings, field))
-    return SECRET if key.secret and text else text
-
-
 def _explained(settings: Settings, field: str, key: Key) -> dict[str, Any]:
     source = settings.origins.get(field, "default")
     return {
-        "value": _shown(settings, field, key),
+        "value": render(getattr(settings, field)),
         "default": render(getattr(Settings, field)),
         "origin": _origin(source),
         "source": source,

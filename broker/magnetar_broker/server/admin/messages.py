@@ -203,4 +203,5 @@ def routes() -> Iterator[Route[Handler]]:
         ALL,
         check_quotas,
         success=(204,),
+        acts=True,
     )

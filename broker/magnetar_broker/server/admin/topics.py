@@ -314,6 +314,7 @@ def routes() -> Iterator[Route[Handler]]:
         CONTROLLER,
         partitions,
         query=(AUTO_CREATION,),
+        acts=AUTO_CREATION.name,
     )
     yield Route(
         "PUT", f"{path}/partitions", TENANT_ADMIN, CONTROLLER, create_partitioned, body=PARTITIONS

@@ -67,7 +67,11 @@ STATUSES: dict[type[BrokerError], int] = {
 
 
 class Refused(Exception):
-    """A refusal with this status; the request changed nothing."""
+    """A refusal with this status.
+
+    The request changed nothing, unless it changes several things one after the other: then those
+    before the refusal are done, and repeating the request continues.
+    """
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)

@@ -1,6 +1,6 @@
 """The route table: from method and path to a handler."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import unquote
 
@@ -37,13 +37,18 @@ class Route(NamedTuple, Generic[Handler]):
     """The status without permission; 0 for that of `permission`."""
     reads: bool = False
     """Whether it changes nothing although it is no GET."""
+    acts: bool | str = False
+    """Whether it can change something although it is a GET; or the flag of the query that has it
+    do so.
+    """
     text: str = ""
     """What it does; empty for the first paragraph of the handler's docstring."""
 
-    @property
-    def changes(self) -> bool:
-        """Whether it changes something."""
-        return self.method != "GET" and not self.reads
+    def changes(self, query: Mapping[str, str]) -> bool:
+        """Whether a request with this query can change something."""
+        if isinstance(self.acts, str):
+            return query.get(self.acts, "").lower() == "true"
+        return self.acts or (self.method != "GET" and not self.reads)
 
     @property
     def refused_with(self) -> int:

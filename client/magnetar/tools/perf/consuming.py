@@ -41,7 +41,7 @@ class Consuming:
             await asyncio.gather(*tasks, ended, return_exceptions=True)
 
     async def settle(self) -> None:
-        """Nothing to do: closing the client has acknowledgements confirmed."""
+        """Nothing to do: the client confirms acknowledgements when it is closed."""
 
     async def _consume(self, consumer: EntryConsumer) -> None:
         measuring = self._measuring
