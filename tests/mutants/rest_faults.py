@@ -61,7 +61,7 @@ REST_FAULTS: tuple[Fault, ...] = (
     Fault(
         "broker/magnetar_broker/server/http_server.py",
         "reads by POST are in the audit log",
-        "            changes = route.changes\n",
+        "            changes = route.changes(request.query)\n",
         "",
         OF_AUDIT,
     ),

@@ -104,6 +104,7 @@ def _to_file(file: Path) -> logging.Handler:
 
 
 def _time(ms: int) -> str:
+    """All of one length, so that sorting lines as text sorts them by time."""
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 

@@ -1,6 +1,6 @@
 """Statistics of a producer and of a consumer."""
 
-from magnetar_broker.base.figures import iso, ratio
+from magnetar_broker.base.formats import iso, ratio
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.publishing.producer import Producer
 from magnetar_broker.statistics.shapes import Json, address

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from magnetar_broker.base.figures import iso
+from magnetar_broker.base.formats import iso
 from magnetar_broker.base.topic_properties import of_users
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.dispatch.compacted import shown

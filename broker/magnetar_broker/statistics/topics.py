@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from magnetar_broker.base.figures import ratio
+from magnetar_broker.base.formats import ratio
 from magnetar_broker.compaction.topic_compaction import CompactionFigures
 from magnetar_broker.lifetime.quotas import backlog_bytes, held_by
 from magnetar_broker.statistics.clients import publisher

@@ -126,11 +126,6 @@ class DeclaredGroup(Suggesting):
             )
 
 
-def _summary(text: str) -> str:
-    """The first sentence of a help text."""
-    return text.partition(". ")[0].rstrip(".") + "."
-
-
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 120}
 
 

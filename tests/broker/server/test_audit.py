@@ -136,7 +136,8 @@ def test_a_get_that_can_change_something_is_written(
     make_broker: MakeBroker, tmp_path: Path
 ) -> None:
     file = tmp_path / "audit.log"
-    admin = Admin(make_broker(magnetarAuditLogFile=str(file)))
+    creates = {"allowAutoTopicCreationType": "partitioned"}
+    admin = Admin(make_broker(magnetarAuditLogFile=str(file), **creates))
     path = "persistent/public/default/t/partitions"
     for query in ("?checkAllowAutoCreation=true", "?checkAllowAutoCreation=false", ""):
         assert admin.get(path + query).status == 200

@@ -5,11 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
-import re2
-
 from magnetar_broker.names import clusters as parts
 from magnetar_broker.names.directory import Directory
-from magnetar_broker.server.admin.brokers import processes_of
 from magnetar_broker.server.admin.site import (
     Handler,
     Site,
@@ -81,13 +78,13 @@ async def clusters(site: Site, request: Request) -> Response:
 
 async def cluster(site: Site, request: Request) -> Response:
     """The addresses of a cluster, and how its brokers are reached."""
-    directory, name = serving(site), _name(request)
+    directory, name = serving(site), name_of(request)
     return json_response(await _data(directory, request, name))
 
 
 async def create(site: Site, request: Request) -> Response:
     """Make another cluster known."""
-    directory, name = serving(site), _name(request)
+    directory, name = serving(site), name_of(request)
     if not NAME.fullmatch(name):
         raise Refused(412, f"cluster name {name!r}: expected letters, digits and -=:._")
     await directory.clusters.create(name, _data_in(request))
@@ -96,9 +93,9 @@ async def create(site: Site, request: Request) -> Response:
 
 async def change(site: Site, request: Request) -> Response:
     """Replace what is known of a cluster."""
-    directory, name = serving(site), _name(request)
+    directory, name = serving(site), name_of(request)
     data = _data_in(request)
-    await _require(directory, name)
+    await required(directory, name)
     if "peerClusterNames" in data:
         await _check_peers(directory, name, data["peerClusterNames"])
     if not await directory.clusters.change(name, parts.DATA, lambda _: data):
@@ -117,8 +114,8 @@ def _stored(request: Request) -> Response:
 
 async def delete(site: Site, request: Request) -> Response:
     """Forget another cluster; 412 while a tenant may use it."""
-    directory, name = serving(site), _name(request)
-    await _require(directory, name)
+    directory, name = serving(site), name_of(request)
+    await required(directory, name)
     if name == directory.clusters.own:
         raise Refused(412, f"cluster {name} is this broker's own: it cannot be deleted")
     for tenant in await directory.tenants.names():
@@ -131,7 +128,7 @@ async def delete(site: Site, request: Request) -> Response:
 
 
 async def _data(directory: Directory, request: Request, name: str) -> dict[str, Any]:
-    stored = await _require(directory, name)
+    stored = await required(directory, name)
     data: dict[str, Any] = {**dict.fromkeys(FLAGS, False)}
     if name == directory.clusters.own and parts.DATA not in stored:
         url = directory.ownership.service_url
@@ -158,7 +155,7 @@ def _data_in(request: Request) -> dict[str, Any]:
         if name in data:
             _check_url(name, data[name], schemes)
     peers = body.get("peerClusterNames")
-    return data if peers is None else data | {"peerClusterNames": _names(peers)}
+    return data if peers is None else data | {"peerClusterNames": checked_names(peers)}
 
 
 def _check_url(name: str, text: str, schemes: tuple[str, ...]) -> None:
@@ -172,18 +169,18 @@ def _check_url(name: str, text: str, schemes: tuple[str, ...]) -> None:
             raise Refused(400, f"{name} is {text!r}: expected {schemes[0]}://HOST:PORT")
 
 
-def _names(value: Any) -> list[str]:
+def checked_names(value: Any) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
         raise Refused(400, "expected a list of names of clusters")
     return list(dict.fromkeys(value))
 
 
-def _name(request: Request) -> str:
+def name_of(request: Request) -> str:
     (name,) = parts_of(request, "cluster")
     return name
 
 
-async def _require(directory: Directory, name: str) -> dict[str, Any]:
+async def required(directory: Directory, name: str) -> dict[str, Any]:
     """What is stored of a cluster; 404 if there is none."""
     stored = await directory.clusters.get(name) if NAME.fullmatch(name) else None
     if stored is None:
@@ -200,16 +197,16 @@ def _no_cluster(name: str) -> Refused:
 
 async def peers(site: Site, request: Request) -> Response:
     """The peers of a cluster; an empty answer if it has none."""
-    stored = await _require(serving(site), _name(request))
+    stored = await required(serving(site), name_of(request))
     names = stored.get(parts.DATA, {}).get("peerClusterNames")
     return json_response(names) if names else text_response("")
 
 
 async def set_peers(site: Site, request: Request) -> Response:
     """Replace the peers of a cluster."""
-    directory, name = serving(site), _name(request)
-    await _require(directory, name)
-    new = _names((json_of(request) if request.body.strip() else None) or [])
+    directory, name = serving(site), name_of(request)
+    await required(directory, name)
+    new = checked_names((json_of(request) if request.body.strip() else None) or [])
     await _check_peers(directory, name, new)
 
     def changed(data: dict[str, Any] | None) -> dict[str, Any]:
@@ -231,180 +228,18 @@ async def _check_peers(directory: Directory, name: str, wanted: list[str]) -> No
 
 async def migration(site: Site, request: Request) -> Response:
     """Whether a cluster moves, and where to."""
-    stored = await _require(serving(site), _name(request))
+    stored = await required(serving(site), name_of(request))
     return json_response(stored.get(parts.MIGRATION, {"migrated": False}))
 
 
 async def set_migration(site: Site, request: Request) -> Response:
     """Store whether a cluster moves, and where to; clients are not told."""
-    directory, name = serving(site), _name(request)
-    await _require(directory, name)
+    directory, name = serving(site), name_of(request)
+    await required(directory, name)
     data = {key: one for key, one in _data_in(request).items() if key in SCHEMES}
     moved = {"migrated": flag_of(request, "migrated"), "migratedClusterUrl": data}
     await directory.clusters.change(name, parts.MIGRATION, lambda _: moved)
     return Response(headers={"Warning": '299 - "clients are not sent to the other cluster"'})
-
-
-# Failure domains ---------------------------------------------------------------------------
-
-
-async def domains(site: Site, request: Request) -> Response:
-    """The failure domains of a cluster, by name."""
-    return json_response((await _require(serving(site), _name(request))).get(parts.DOMAINS, {}))
-
-
-async def domain(site: Site, request: Request) -> Response:
-    """The brokers of one failure domain."""
-    stored = await _require(serving(site), _name(request))
-    (wanted,) = parts_of(request, "domain")
-    return json_response(_one_of(stored, parts.DOMAINS, wanted))
-
-
-async def set_domain(site: Site, request: Request) -> Response:
-    """Store which brokers are in a failure domain; bundles are placed without regard to it."""
-    directory, name = serving(site), _name(request)
-    await _require(directory, name)
-    (wanted,) = parts_of(request, "domain")
-    body = json_of(request) if request.body.strip() else {}
-    if not isinstance(body, dict):
-        raise Refused(400, "the body: expected an object with brokers")
-    brokers = _names(body.get("brokers") or [])
-
-    def changed(known: dict[str, Any] | None) -> dict[str, Any]:
-        known = known or {}
-        for other, one in known.items():
-            both = sorted(set(one["brokers"]) & set(brokers))
-            if both and other != wanted:
-                raise Refused(409, f"{', '.join(both)} is in domain {other}: remove it there first")
-        return {**known, wanted: {"brokers": brokers}}
-
-    await directory.clusters.change(name, parts.DOMAINS, changed)
-    return Response(status=204)
-
-
-async def delete_domain(site: Site, request: Request) -> Response:
-    """Delete a failure domain."""
-    directory, name = serving(site), _name(request)
-    (wanted,) = parts_of(request, "domain")
-    _one_of(await _require(directory, name), parts.DOMAINS, wanted)
-    await directory.clusters.change(name, parts.DOMAINS, lambda known: _without(known, wanted))
-    return Response()
-
-
-def _one_of(stored: dict[str, Any], part: str, name: str) -> Any:
-    if name not in stored.get(part, {}):
-        raise Refused(404, f"{name} does not exist in {part}: check the name, or create it")
-    return stored[part][name]
-
-
-def _without(known: dict[str, Any] | None, name: str) -> dict[str, Any]:
-    return {key: one for key, one in (known or {}).items() if key != name}
-
-
-# Isolation ---------------------------------------------------------------------------------
-
-
-async def isolation(site: Site, request: Request) -> Response:
-    """The isolation policies of a cluster, by name; 404 if it has none."""
-    name = _name(request)
-    stored = await _require(serving(site), name)
-    policies = stored.get(parts.ISOLATION)
-    if not policies:
-        raise Refused(
-            404, f"cluster {name} has no isolation policies: POST .../{{policy}} sets one"
-        )
-    return json_response(policies)
-
-
-async def isolation_policy(site: Site, request: Request) -> Response:
-    """One isolation policy."""
-    stored = await _require(serving(site), _name(request))
-    (wanted,) = parts_of(request, "policy")
-    return json_response(_one_of(stored, parts.ISOLATION, wanted))
-
-
-async def set_isolation_policy(site: Site, request: Request) -> Response:
-    """Store an isolation policy; bundles are placed without regard to it."""
-    directory, name = serving(site), _name(request)
-    await _require(directory, name)
-    (wanted,), policy = parts_of(request, "policy"), _isolation_in(request)
-    await directory.clusters.change(
-        name, parts.ISOLATION, lambda known: {**(known or {}), wanted: policy}
-    )
-    why = "bundles are placed by their load"
-    warning = f'299 - "the isolation policy is stored without effect: {why}"'
-    return Response(status=204, headers={"Warning": warning})
-
-
-def _isolation_in(request: Request) -> dict[str, Any]:
-    body = json_of(request) if request.body.strip() else None
-    if not isinstance(body, dict):
-        raise Refused(400, "the body: expected an object with namespaces and primary")
-    policy: dict[str, Any] = {
-        part: _names(body.get(part) or []) for part in ("namespaces", "primary", "secondary")
-    }
-    if not policy["namespaces"] or not policy["primary"]:
-        raise Refused(400, "namespaces and primary: expected lists that are not empty")
-    failover = body.get("auto_failover_policy")
-    if not isinstance(failover, dict) or failover.get("policy_type") != "min_available":
-        raise Refused(400, "auto_failover_policy: expected policy_type min_available")
-    if not isinstance(failover.get("parameters"), dict):
-        raise Refused(400, "auto_failover_policy: expected parameters, an object")
-    policy["auto_failover_policy"] = {
-        "policy_type": "min_available",
-        "parameters": {str(key): str(one) for key, one in failover["parameters"].items()},
-    }
-    return policy
-
-
-async def delete_isolation_policy(site: Site, request: Request) -> Response:
-    """Delete an isolation policy; it need not exist."""
-    directory, name = serving(site), _name(request)
-    await _require(directory, name)
-    (wanted,) = parts_of(request, "policy")
-    await directory.clusters.change(name, parts.ISOLATION, lambda known: _without(known, wanted))
-    return Response(status=204)
-
-
-async def isolated_brokers(site: Site, request: Request) -> Response:
-    """The brokers, each with the namespaces of the isolation policies that name it."""
-    directory, name = serving(site), _name(request)
-    stored = await _require(directory, name)
-    known = processes_of(directory, request) if name == directory.clusters.own else {}
-    return json_response([_isolated(broker, stored) for broker in known])
-
-
-async def isolated_broker(site: Site, request: Request) -> Response:
-    """One broker, with the namespaces of the isolation policies that name it."""
-    directory, name = serving(site), _name(request)
-    stored = await _require(directory, name)
-    (broker,) = parts_of(request, "broker")
-    return json_response(_isolated(broker, stored))
-
-
-def _isolated(broker: str, stored: dict[str, Any]) -> dict[str, Any]:
-    named = [
-        (name, policy)
-        for name, policy in stored.get(parts.ISOLATION, {}).items()
-        if _matches(broker, [*policy["primary"], *policy["secondary"]])
-    ]
-    return {
-        "brokerName": broker,
-        "policyName": ", ".join(name for name, _ in named),
-        "namespaceRegex": [regex for _, policy in named for regex in policy["namespaces"]],
-        "primary": any(_matches(broker, policy["primary"]) for _, policy in named),
-    }
-
-
-def _matches(broker: str, patterns: list[str]) -> bool:
-    host = broker.partition(":")[0]
-    for pattern in patterns:
-        try:
-            if re2.fullmatch(pattern, broker) or re2.fullmatch(pattern, host):
-                return True
-        except re2.error:
-            continue  # it was stored as it came, and matches nothing
-    return False
 
 
 # Routes ------------------------------------------------------------------------------------
@@ -427,17 +262,3 @@ def routes() -> Iterator[Route[Handler]]:
     yield Route(
         "POST", f"{path}/migrate", who, where, set_migration, (moves,), body, success=(200,)
     )
-    one = f"{path}/failureDomains/{{domain}}"
-    yield Route("GET", f"{path}/failureDomains", who, where, domains)
-    yield Route("GET", one, who, where, domain)
-    yield Route("POST", one, who, where, set_domain, body=Body(OBJECT, "brokers", False))
-    yield Route("DELETE", one, who, where, delete_domain, success=(200,))
-    policies = f"{path}/namespaceIsolationPolicies"
-    yield Route("GET", policies, who, where, isolation)
-    yield Route("GET", f"{policies}/brokers", who, where, isolated_brokers)
-    yield Route("GET", f"{policies}/brokers/{{broker}}", who, where, isolated_broker)
-    yield Route("GET", f"{policies}/{{policy}}", who, where, isolation_policy)
-    yield Route(
-        "POST", f"{policies}/{{policy}}", who, where, set_isolation_policy, body=Body(OBJECT)
-    )
-    yield Route("DELETE", f"{policies}/{{policy}}", who, where, delete_isolation_policy)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Final
 
-from magnetar_broker.base.figures import iso, ratio
+from magnetar_broker.base.formats import iso, ratio
 
 Json = dict[str, Any]
 OWN: Final = frozenset(("ownerBroker", "deduplicationStatus", "topicEpoch"))

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from magnetar_broker.base.formats import iso
 from magnetar_broker.server.admin.messages import topic_with_messages
 from magnetar_broker.server.admin.operations import searching
 from magnetar_broker.server.admin.operations.searching import Filter, Found, Message, Place
-from magnetar_broker.server.admin.shown_message import text_of, time_text
+from magnetar_broker.server.admin.shown_message import text_of
 from magnetar_broker.server.admin.site import TOPIC, Handler, Site
 from magnetar_broker.server.http.contract import CONSUME, OWNER, Query
 from magnetar_broker.server.http.errors import Refused
@@ -157,7 +158,7 @@ def _json(message: Message) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "id": f"{ledger}:{entry}" + (f":{index}" if index >= 0 else ""),
         "properties": {text_of(one.key): text_of(one.value) for one in metadata.properties},
-        "publishTime": time_text(metadata.publish_time),
+        "publishTime": iso(metadata.publish_time),
         "producerName": text_of(metadata.producer_name),
         "sequenceId": metadata.sequence_id,
         "encrypted": bool(metadata.encryption_keys),
@@ -165,7 +166,7 @@ def _json(message: Message) -> dict[str, Any]:
     if metadata.HasField("partition_key"):
         shown["key"] = text_of(metadata.partition_key)
     if metadata.HasField("event_time"):
-        shown["eventTime"] = time_text(metadata.event_time)
+        shown["eventTime"] = iso(metadata.event_time)
     if why is not None:
         shown["unreadable"] = why
     return shown | {"size": size, "payload": b64encode(payload).decode()}

@@ -6,8 +6,8 @@ A batch is shown as a whole, uncompressed; clients divide it.  An encrypted payl
 import json
 from base64 import b64encode
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
+from magnetar_broker.base.formats import iso
 from magnetar_broker.server.admin.operations.reading import MAX_ENTRY_BYTES
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Response
@@ -80,7 +80,7 @@ def headers_of(metadata: pb.MessageMetadata, size: int) -> Headers:
             yield name, _written(getattr(metadata, field))
     for name, field in AS_TIMES.items():
         if metadata.HasField(field):
-            yield name, time_text(getattr(metadata, field))
+            yield name, iso(getattr(metadata, field))
     for name, field in AS_BASE64.items():
         if metadata.HasField(field):
             yield name, b64encode(getattr(metadata, field)).decode()
@@ -96,16 +96,6 @@ def headers_of(metadata: pb.MessageMetadata, size: int) -> Headers:
     if metadata.HasField("txnid_most_bits"):
         yield "X-Pulsar-txn-aborted", "false"
     yield "X-Pulsar-txn-uncommitted", "false"
-
-
-def time_text(milliseconds: int) -> str:
-    """A time in ISO 8601, with as many decimals as it has; beyond the calendar, the number."""
-    try:
-        when = datetime.fromtimestamp(milliseconds // 1000, UTC)
-    except (OverflowError, ValueError, OSError):
-        return str(milliseconds)
-    decimals = f".{milliseconds % 1000:03}".rstrip("0").rstrip(".")
-    return when.strftime("%Y-%m-%dT%H:%M:%S") + decimals + "Z"
 
 
 def _written(value: object) -> str:

@@ -1,11 +1,9 @@
 """What a run asks the REST API of the broker: how durable receipts are, and partitions."""
 
-import json
-from typing import Any
-from urllib.error import HTTPError, URLError
 from urllib.parse import quote
-from urllib.request import Request, urlopen
 
+from magnetar.admin.client import AdminClient, AdminError, NoAnswer, Refused
+from magnetar.admin.settings import AdminSettings, SettingsError
 from magnetar_proto.names import TopicName
 
 SECONDS = 10.0
@@ -15,9 +13,10 @@ UNKNOWN = "unknown"
 def durability_of(admin_url: str) -> str:
     """When the broker sends receipts: `magnetarDurability`, or why it is not known."""
     try:
-        settings = _ask(admin_url, "GET", "/admin/v2/brokers/configuration/runtime")
-    except (URLError, OSError, ValueError) as error:
-        return f"{UNKNOWN} ({admin_url}: {getattr(error, 'reason', error)})"
+        with _client(admin_url) as admin:
+            settings = admin.get("/admin/v2/brokers/configuration/runtime")
+    except (AdminError, SettingsError) as error:
+        return f"{UNKNOWN} ({admin_url}: {error})"
     return str(settings.get("magnetarDurability", UNKNOWN))
 
 
@@ -27,28 +26,31 @@ def have_partitions(admin_url: str, topic: str, partitions: int) -> None:
     local = quote(name.local, safe="")
     path = f"/admin/v2/{name.domain}/{name.tenant}/{name.namespace}/{local}/partitions"
     try:
-        _ask(admin_url, "PUT", path, partitions)
-    except HTTPError as error:
-        if error.code != 409:
-            reason = error.read().decode(errors="replace")
-            raise ValueError(f"{topic}: status {error.code}: {reason}") from error
-        present = _ask(admin_url, "GET", path)["partitions"]
-        if present != partitions:
-            raise ValueError(
-                f"{topic} has {present} partitions, not {partitions}: leave -np out, or name "
-                "another topic"
-            ) from error
-    except (URLError, OSError) as error:
+        with _client(admin_url) as admin:
+            present = _created(admin, path, partitions)
+    except Refused as error:
+        raise ValueError(f"{topic}: status {error.status}: {error}") from error
+    except NoAnswer as error:
         raise ValueError(
-            f"-np needs the REST API, and {admin_url} does not answer: "
-            f"{getattr(error, 'reason', error)} (--admin-url)"
+            f"-np needs the REST API, and {admin_url} does not answer: {error} (--admin-url)"
         ) from error
+    if present != partitions:
+        raise ValueError(
+            f"{topic} has {present} partitions, not {partitions}: leave -np out, or name "
+            "another topic"
+        )
 
 
-def _ask(url: str, method: str, path: str, body: Any = None) -> Any:
-    data = None if body is None else json.dumps(body).encode()
-    headers = {"Content-Type": "application/json"}
-    request = Request(url.rstrip("/") + path, data, headers, method=method)
-    with urlopen(request, timeout=SECONDS) as response:
-        text = response.read()
-    return json.loads(text) if text else None
+def _created(admin: AdminClient, path: str, partitions: int) -> int:
+    """The number of partitions that the topic has after it was created if it was absent."""
+    try:
+        admin.put(path, partitions)
+    except Refused as error:
+        if error.status != 409:
+            raise
+        return int(admin.get(path)["partitions"])
+    return partitions
+
+
+def _client(url: str) -> AdminClient:
+    return AdminClient(AdminSettings(url, timeout_s=SECONDS))
