@@ -16,7 +16,7 @@ from fakes.loops import on_both_loops
 from fakes.waiting import until
 from fakes.workers import AsyncClient, Group, group, sessions_ended
 from magnetar_broker.broker import Broker
-from magnetar_broker.server import health
+from magnetar_broker.server import in_process_client
 from magnetar_broker.server import upstreams as server_upstreams
 from magnetar_broker.server.health import HealthCheck
 from magnetar_broker.server.upstreams import Upstreams, UpstreamSocket
@@ -171,7 +171,7 @@ async def test_a_health_check_leaves_nothing_to_collect(monkeypatch: pytest.Monk
             super().__init__(broker, outbox, handlers)
             made.extend((ref(self), ref(outbox)))
 
-    monkeypatch.setattr(health, "Session", Noted)
+    monkeypatch.setattr(in_process_client, "Session", Noted)
     async with group(1) as workers:
         await HealthCheck(workers.workers[0].broker).check()
         assert len(made) == 2
