@@ -35,7 +35,7 @@ final class AdminBrokers {
         Check.that(brokers.getVersion().matches("\\d+\\.\\d+.*"), brokers.getVersion());
         brokers.getInternalConfigurationData();
         settings(brokers);
-        recorder.expectAllBut(Map.of("shutDownBrokerGracefully", "has a scenario of its own"));
+        recorder.expectAllBut(Map.of("shutDownBrokerGracefully", "it ends the broker, which other scenarios use"));
     }
 
     private static void settings(Brokers brokers) throws Exception {
@@ -65,7 +65,8 @@ final class AdminBrokers {
         Check.that(stats.getMetrics().startsWith("["), "no list: " + stats.getMetrics());
         Check.that(stats.getMBeans().startsWith("["), "no list: " + stats.getMBeans());
         stats.getAllocatorStats("default");
-        recorder.expectAllBut(Map.of("getPendingBookieOpsStats", "the original fails with it, too"));
+        recorder.expectAllBut(
+                Map.of("getPendingBookieOpsStats", "it asks for figures of bookies, of which this broker has none"));
     }
 
     @Scenario
