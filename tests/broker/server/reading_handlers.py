@@ -14,11 +14,17 @@ ELSEWHERE = OURS + "operations."
 
 
 def functions_of(handler: Callable[..., Any]) -> Iterator[tuple[ast.AST, dict[str, Any]]]:
-    """The syntax of a handler and of all our functions that it uses, each with its globals."""
+    """The syntax of a handler and of all our functions that it uses, each with its globals.
+
+    Of a class that it uses, all methods count.
+    """
     found: set[FunctionType] = set()
     waiting = [handler]
     while waiting:
         used = waiting.pop()
+        if isinstance(used, type):
+            waiting += _methods(used)
+            continue
         function = getattr(used, "__func__", used)
         if function in found or not isinstance(function, FunctionType):
             continue
@@ -26,6 +32,12 @@ def functions_of(handler: Callable[..., Any]) -> Iterator[tuple[ast.AST, dict[st
         syntax = syntax_of(function)
         yield syntax, function.__globals__
         waiting += _used(syntax, function, getattr(used, "__self__", None))
+
+
+def _methods(of: type) -> list[Callable[..., Any]]:
+    """Those that are written in a file."""
+    functions = [one for one in vars(of).values() if isinstance(one, FunctionType)]
+    return [one for one in functions if not one.__code__.co_filename.startswith("<")]
 
 
 @cache
