@@ -5,6 +5,7 @@ import inspect
 import textwrap
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -13,17 +14,19 @@ ELSEWHERE = OURS + "operations."
 """Operations run in another process; the request does not reach them."""
 
 
-def functions_of(handler: Callable[..., Any]) -> Iterator[tuple[ast.AST, dict[str, Any]]]:
+def functions_of(
+    handler: Callable[..., Any], with_objects: bool = False
+) -> Iterator[tuple[ast.AST, dict[str, Any]]]:
     """The syntax of a handler and of all our functions that it uses, each with its globals.
 
-    Of a class that it uses, all methods count.
+    `with_objects`: and all methods of the objects that it makes.
     """
     found: set[FunctionType] = set()
     waiting = [handler]
     while waiting:
         used = waiting.pop()
         if isinstance(used, type):
-            waiting += _methods(used)
+            waiting += _methods(used) if with_objects else []
             continue
         function = getattr(used, "__func__", used)
         if function in found or not isinstance(function, FunctionType):
@@ -37,7 +40,7 @@ def functions_of(handler: Callable[..., Any]) -> Iterator[tuple[ast.AST, dict[st
 def _methods(of: type) -> list[Callable[..., Any]]:
     """Those that are written in a file."""
     functions = [one for one in vars(of).values() if isinstance(one, FunctionType)]
-    return [one for one in functions if not one.__code__.co_filename.startswith("<")]
+    return [one for one in functions if Path(one.__code__.co_filename).is_file()]
 
 
 @cache
@@ -48,10 +51,14 @@ def syntax_of(function: Callable[..., Any]) -> ast.AST:
 
 def _used(syntax: ast.AST, function: FunctionType, of: object) -> Iterator[Callable[..., Any]]:
     local = set(_variables(function.__code__))
+    calls = [node for node in ast.walk(syntax) if isinstance(node, ast.Call)]
+    called = {call.func.id for call in calls if isinstance(call.func, ast.Name)}
     for node in ast.walk(syntax):
         used = None
         if isinstance(node, ast.Name) and node.id not in local:
             used = function.__globals__.get(node.id)
+            if isinstance(used, type) and node.id not in called:
+                continue  # in an annotation
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             used = getattr(of, node.attr, None) if node.value.id == "self" else None
         module = str(getattr(used, "__module__", ""))
@@ -72,7 +79,7 @@ def attributes_of(handler: Callable[..., Any]) -> set[str]:
     """The names of all attributes that a handler reads, each behind that of its object."""
     return {
         f"{getattr(node.value, 'attr', getattr(node.value, 'id', ''))}.{node.attr}"
-        for syntax, _ in functions_of(handler)
+        for syntax, _ in functions_of(handler, with_objects=True)
         for node in ast.walk(syntax)
         if isinstance(node, ast.Attribute)
     }

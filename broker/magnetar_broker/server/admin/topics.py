@@ -303,6 +303,7 @@ def routes() -> Iterator[Route[Handler]]:
         CONTROLLER,
         non_persistent_topics_of_bundle,
         refused=403,
+        query=(SYSTEM,),
     )
     yield Route("PUT", path, TENANT_ADMIN, CONTROLLER, create, body=PROPERTIES)
     yield Route("DELETE", path, TENANT_ADMIN, CONTROLLER, delete, query=(FORCE,))
