@@ -2,10 +2,10 @@
 
 import ast
 import inspect
+import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -38,9 +38,10 @@ def functions_of(
 
 
 def _methods(of: type) -> list[Callable[..., Any]]:
-    """Those that are written in a file."""
+    """Those that are written in the file of the class; others are made by Python."""
+    file = getattr(sys.modules[of.__module__], "__file__", None)
     functions = [one for one in vars(of).values() if isinstance(one, FunctionType)]
-    return [one for one in functions if Path(one.__code__.co_filename).is_file()]
+    return [one for one in functions if one.__code__.co_filename == file]
 
 
 @cache
