@@ -20,6 +20,10 @@ class Ring:
         self.name = name
         self.itself = self
 
+    def totals(self) -> tuple[int, int, int, int]:
+        """It had no traffic."""
+        return 0, 0, 0, 0
+
 
 class Scene:
     """Topics in memory, and what is left of those that ever were."""

@@ -16,6 +16,7 @@ from fakes.sessions import SessionWorld
 from fuzz.choices import Choices
 from fuzz.defects import DEFECTS
 from magnetar_broker.metrics.journal import JournalStats
+from magnetar_broker.server.admin.routes import ROUTES
 from magnetar_broker.server.audit import AuditLog
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.http.connection import HttpConnection
@@ -91,7 +92,7 @@ async def talk(stream: bytes, splits: list[int]) -> tuple[bytes, list[str]]:
     halves = Standalone(world.directory, world.broker)
     site = sole_site(halves, JournalStats(), Stretches())
     audit = AuditLog(world.clock, 1)
-    server = HttpServer(site, Stretches(), Descriptors(), audit)
+    server = HttpServer(site, Stretches(), Descriptors(), audit, ROUTES)
 
     async def answer(request: Request) -> Response:
         methods.append(request.method)
