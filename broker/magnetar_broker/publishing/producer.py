@@ -175,6 +175,8 @@ class Producer:
         """The highest durable one under this name when the producer became ready; -1 if none."""
         self.on_turn: Callable[[BrokerError | None], None] | None = None
         """Called when a producer that waits becomes ready (None), or is refused."""
+        self.refusal: BrokerError | None = None
+        """Why it was refused while it waited."""
         self.closed = False
         self.pending = 0
         """Published entries that are not answered."""
@@ -230,6 +232,7 @@ class Producer:
     def turn(self, refusal: BrokerError | None) -> None:
         """End its wait: it is ready, or `refusal` is why not."""
         if refusal is not None:
+            self.refusal = refusal
             self.close()
         if self.on_turn is not None:
             self.on_turn(refusal)

@@ -29,6 +29,11 @@ async def on_producer(session: Session, command: pb.CommandProducer) -> None:
         session.publishing.recently_closed.discard(command.producer_id)
         create = partial(_create, session, topic_name, command)
         producer = await producers.fill(command.producer_id, create)
+        if producer.refusal is not None:
+            # It began to wait, and its wait ended, before this went on.
+            if producers.get(command.producer_id) is producer:
+                producers.free(command.producer_id)
+            raise producer.refusal
         if not producer.ready:
             producer.on_turn = partial(_answer_after_wait, session, command.request_id, producer)
         _succeed(session, command.request_id, producer)

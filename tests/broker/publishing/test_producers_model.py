@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from effort import examples
@@ -183,6 +183,20 @@ STEPS = st.tuples(
 )
 
 
+FENCED_AS_ITS_WAIT_BEGINS: Any = [
+    [("open", 2, 0, Mode.SHARED), ("open", 0, 0, Mode.WAITING)],
+    [
+        ("close", 2, 0, Mode.SHARED),
+        ("gate", 0, 0, Mode.SHARED),
+        ("step", 0, 0, Mode.SHARED),
+        ("open", 1, 0, Mode.WAITING),
+        ("open", 0, 1, Mode.FENCING),
+        ("step", 2, 0, Mode.SHARED),
+    ],
+]
+
+
+@example(False, FENCED_AS_ITS_WAIT_BEGINS)
 @settings(max_examples=examples(150))
 @given(st.booleans(), st.lists(st.lists(STEPS, max_size=25), min_size=1, max_size=3))
 def test_every_request_is_answered_whatever_happens(
