@@ -10,6 +10,8 @@
     ├── QuotaHolds, QuotaExceeded   the backlog has reached its quota
     ├── NotReady                    try again: loading, fenced, moving, or its process has ended
     ├── ListenerMissing             a lookup names a listener that is not configured
+    ├── NotAuthenticated            no credentials, or none that prove a role
+    ├── NotAuthorized               the role may not do this
     ├── NotAllowed                  the feature is off or the request makes no sense
     │   └── PatternUnsupported      the broker cannot match that pattern
     ├── SchemaRefused
@@ -122,6 +124,18 @@ class ListenerMissing(BrokerError):
     """A lookup names a listener that is not in advertisedListeners."""
 
     code = pb.ServiceNotReady
+
+
+class NotAuthenticated(BrokerError):
+    """The client has not proved a role; the text never has anything of its credentials."""
+
+    code = pb.AuthenticationError
+
+
+class NotAuthorized(BrokerError):
+    """The client's role may not do this."""
+
+    code = pb.AuthorizationError
 
 
 class NotAllowed(BrokerError):

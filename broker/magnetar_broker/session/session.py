@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
+from magnetar_broker.authentication.identity import Roles
 from magnetar_broker.base.errors import BrokerError, NotReady, as_refusal
 from magnetar_broker.broker import Broker
 from magnetar_broker.dispatch.consumer import Consumer
@@ -107,6 +108,8 @@ class Session:
         self.is_upstream = False
         """Whether the peer is another process's `relay`, which serves the client."""
         self.connected = False
+        self.roles: Roles | None = None
+        """Of the connected client; None while authentication is off."""
         self.protocol_version = 0
         self.client_version = ""
         self._names_process = False

@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from magnetar_broker.authentication.identity import Roles
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -21,6 +23,8 @@ class Request:
     """The local port that received it."""
     address: str = ""
     """The client's, `host:port`; empty if it is not known."""
+    roles: Roles | None = None
+    """Of the client; None while authentication is off."""
     parameters: Mapping[str, str] = field(default_factory=dict)
     """The parameters of the route's pattern, percent-encoded."""
     pairs: Sequence[tuple[str, str]] = ()

@@ -1,0 +1,1 @@
+"""Who a client is: the roles that credentials prove."""

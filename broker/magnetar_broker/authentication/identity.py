@@ -1,0 +1,30 @@
+"""What authentication has found out about a client."""
+
+from typing import NamedTuple
+
+
+class Identity(NamedTuple):
+    """A role that a client has proved to have."""
+
+    role: str
+    method: str
+    """The `auth_method_name` that proved it, such as `token`; empty for the anonymous role."""
+    expires_at: float | None = None
+    """Seconds since 1970 from which on the proof does not count; None if it does not expire."""
+
+
+class Roles(NamedTuple):
+    """The roles of a request or a connection.  Each of them must be allowed what it asks for.
+
+    There are two for a client that a proxy connects: that of the proxy, and that of the client.
+    """
+
+    own: str
+    """The role that the connection proved to have."""
+    original: str | None = None
+    """The client's role (`original_principal`), where `own` is one of `proxyRoles`."""
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Each role that must be allowed."""
+        return (self.own,) if self.original is None else (self.own, self.original)
