@@ -11,7 +11,6 @@ PURE = (
     "tests/broker/session/test_relay_model.py",
 )
 SOCKETS = ("tests/broker/server/test_upstreams.py",)
-FIRST = ("tests/broker/session/test_first_frame.py",)
 
 RELAY_FAULTS: tuple[Fault, ...] = (
     Fault(
@@ -201,13 +200,6 @@ RELAY_FAULTS: tuple[Fault, ...] = (
         ("tests/proto/test_frames.py",),
     ),
     Fault(
-        "broker/magnetar_broker/session/first_frame.py",
-        "an address makes a first frame too long",
-        "return made if len(made) <= MAX_FRAME_BEFORE_CONNECT else frame",
-        "return made",
-        FIRST,
-    ),
-    Fault(
         UPSTREAMS,
         "what is written before there is a transport is lost",
         "            self._early += pieces\n",
@@ -238,9 +230,15 @@ RELAY_FAULTS: tuple[Fault, ...] = (
     Fault(
         "broker/magnetar_broker/server/listener.py",
         "upstreams count as clients",
-        "            self.address = relayed_address(self._early) or self.address\n",
-        "            self.address = relayed_address(self._early) or self.address\n"
-        "            self._broker.connected(self.address)\n",
+        "        if not self._origin.is_upstream:  # those are counted where the client is connected",
+        "        if self.address:",
+        SOCKETS,
+    ),
+    Fault(
+        "broker/magnetar_broker/server/listener.py",
+        "a client is authenticated again, or not at all, where its commands are relayed to",
+        "            roles=self.session.roles,\n",
+        "",
         SOCKETS,
     ),
 )

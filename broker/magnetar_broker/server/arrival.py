@@ -8,8 +8,8 @@ from contextlib import suppress
 
 from magnetar_broker.server.client_socket import Take
 from magnetar_broker.server.descriptors import Descriptors
+from magnetar_broker.server.origin import PassedClient
 from magnetar_broker.server.stretches import Stretches
-from magnetar_broker.session.first_frame import FirstFrame
 
 logger = logging.getLogger(__name__)
 
@@ -26,8 +26,8 @@ class Arrival:
         self._channel = channel
         self._take = take
         self._descriptors = descriptors
-        self._frame = FirstFrame()
-        self._client: socket.socket | None = None  # that of the frame
+        self._passed = PassedClient()
+        self._client: socket.socket | None = None  # that of `_passed`
         self._loop = asyncio.get_running_loop()
         channel.setblocking(False)
         self._loop.add_reader(channel, stretches.run, "read", self._read)
@@ -47,14 +47,14 @@ class Arrival:
             if not data:
                 self.stop()
                 return
-            self._frame.add(data)
-            if not self._frame.lacks:
+            self._passed.add(data)
+            if not self._passed.lacks:
                 self._complete()
 
     def _receive(self) -> bytes | None:
-        """Some bytes of the frame, none at the end of the channel; None if there are none now."""
+        """Some bytes of a client, none at the end of the channel; None if there are none now."""
         try:
-            data, numbers, _, _ = socket.recv_fds(self._channel, self._frame.lacks, 1)
+            data, numbers, _, _ = socket.recv_fds(self._channel, self._passed.lacks, 1)
         except BlockingIOError:
             return None
         except ConnectionError:
@@ -66,14 +66,14 @@ class Arrival:
         return data
 
     def _complete(self) -> None:
-        client, frame = self._client, self._frame.data
-        self._client, self._frame = None, FirstFrame()
+        client, passed = self._client, self._passed
+        self._client, self._passed = None, PassedClient()
         # Before anything is read or written: a client that is sent again must not have been served.
         self._acknowledge()
         if client is None:
             logger.warning("a client is disconnected: no file descriptor is left for it")
         elif self._descriptors.admits(client.fileno()):
-            self._take(client, frame)
+            self._take(client, passed.frame, passed.origin)
         else:
             client.close()
 

@@ -6,13 +6,15 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from magnetar_broker.base.errors import BrokerError
+from magnetar_broker.server.origin import Origin
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import NO_REQUEST, encode
 
 logger = logging.getLogger(__name__)
 
-Take = Callable[[socket.socket, bytes], None]
-"""Takes over a connected, non-blocking socket, and the first frame, which was read from it."""
+Take = Callable[[socket.socket, bytes, Origin], None]
+"""Takes over a connected, non-blocking socket, the first frame, which was read from it, and where
+the client comes from."""
 
 
 def refuse(client: socket.socket, refusal: BrokerError) -> None:

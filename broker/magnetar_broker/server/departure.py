@@ -1,11 +1,11 @@
 """Sends clients' sockets to another worker of this broker, which serves them.
 
-    departure  ── frame, with the socket as SCM_RIGHTS ──>  arrival
-               <── one byte: ready, or one socket taken ──
+    departure  ── origin and frame, with the socket as SCM_RIGHTS ──>  arrival
+               <──      one byte: ready, or one socket taken      ──
 
-The channel is a pair of UNIX stream sockets.  A frame begins with its length, so it needs no other
-head.  The sender keeps each socket open until the receiver has taken it: if the receiver ends
-before, nothing was read from the client since, and its next process is sent the socket again.
+The channel is a pair of UNIX stream sockets.  The sender keeps each socket open until the receiver
+has taken it: if the receiver ends before, nothing was read from the client since, and its next
+process is sent the socket again.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ import socket
 
 from magnetar_broker.base.errors import NotReady
 from magnetar_broker.server.client_socket import refuse
+from magnetar_broker.server.origin import Origin
 from magnetar_broker.server.outgoing import Outgoing
 from magnetar_broker.server.stretches import Stretches
 
@@ -46,7 +47,7 @@ class Departure:
         self._outgoing: Outgoing[tuple[socket.socket, bytes]] = Outgoing(limit, WINDOW, seconds)
         self._loop = asyncio.get_running_loop()
         self._channel: socket.socket | None = None
-        self._rest = b""  # of the frame whose first part was sent
+        self._rest = b""  # of what was sent in part
         self._timer: asyncio.TimerHandle | None = None
         self._retry: asyncio.TimerHandle | None = None
 
@@ -55,9 +56,9 @@ class Departure:
         """The clients that are kept: the worker has not taken them yet."""
         return len(self._outgoing)
 
-    def send(self, client: socket.socket, frame: bytes) -> None:
+    def send(self, client: socket.socket, frame: bytes, origin: Origin) -> None:
         """Give a client and its first frame to the worker, or refuse it in the end."""
-        if self._outgoing.add((client, frame), self._loop.time()):
+        if self._outgoing.add((client, origin.encoded() + frame), self._loop.time()):
             self._flush()
         else:
             refuse(client, NotReady(f"too many clients wait for {self._worker}: try again"))
@@ -135,10 +136,10 @@ class Departure:
         following = self._outgoing.following()
         if following is None:
             return False
-        client, frame = following
-        count = socket.send_fds(channel, [frame], [client.fileno()])
+        client, data = following
+        count = socket.send_fds(channel, [data], [client.fileno()])
         self._outgoing.sent()
-        self._rest = frame[count:]
+        self._rest = data[count:]
         return True
 
     def _writable(self, channel: socket.socket) -> None:

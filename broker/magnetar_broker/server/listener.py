@@ -7,13 +7,15 @@ from functools import partial
 from socket import socket
 from typing import cast
 
+from magnetar_broker.base.connection import host_of
 from magnetar_broker.broker import Broker
 from magnetar_broker.server.descriptors import Descriptors
+from magnetar_broker.server.origin import ON_ITS_OWN, Origin
 from magnetar_broker.server.pieces import write_pieces
 from magnetar_broker.server.stretches import Stretches
-from magnetar_broker.server.upstreams import Upstreams
-from magnetar_broker.session.first_frame import relayed_address
+from magnetar_broker.server.upstreams import Upstreams, UpstreamSocket
 from magnetar_broker.session.handlers import HANDLERS
+from magnetar_broker.session.relay import Upstream
 from magnetar_broker.session.session import Session
 
 logger = logging.getLogger(__name__)
@@ -39,6 +41,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         buffer: memoryview,
         upstreams: Upstreams | None = None,
         early: bytes = b"",
+        origin: Origin = ON_ITS_OWN,
     ) -> None:
         """`buffer` receives what comes; all connections share it.
 
@@ -55,6 +58,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._full = False
         self._closing = False
         self._early = early
+        self._origin = origin
         self._timer: asyncio.TimerHandle | None = None
         self._abort_timer: asyncio.TimerHandle | None = None
         self.address = "?"
@@ -66,16 +70,15 @@ class ClientConnection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER)
-        peer = transport.get_extra_info("peername")
         self._connections.add(self)
-        if isinstance(peer, tuple):
-            self._host = peer[0]
-            self.address = f"{peer[0]}:{peer[1]}"
+        self.address = self._origin.address or _address_of_peer(transport) or self.address
+        if not self._origin.is_upstream:  # those are counted where the client is connected
+            self._host = host_of(self.address)
             self._broker.connected(self._host)
-        else:  # an upstream: its client is counted by the process that it is connected to
-            self.address = relayed_address(self._early) or self.address
         self.session = self._new_session()
-        self.session.is_upstream = not self._host
+        self.session.is_upstream = self._origin.is_upstream
+        self.session.certificate = self._origin.certificate
+        self.session.roles = self._origin.roles
         self._schedule_tick()
         if self._early:
             self._run("read", self.session.receive, self._early)
@@ -84,8 +87,19 @@ class ClientConnection(asyncio.BufferedProtocol):
     def _new_session(self) -> Session:
         if self._upstreams is None:
             return Session(self._broker, self, HANDLERS)
-        connect = partial(self._upstreams.connect, self._early, self.address)
+        connect = partial(self._connect_to, self._upstreams, self._early)
         return Session(self._broker, self, self._upstreams.handlers, connect)
+
+    def _connect_to(
+        self, upstreams: Upstreams, first_frame: bytes, worker: int, upstream: Upstream
+    ) -> UpstreamSocket:
+        origin = Origin(
+            self.address,
+            is_upstream=True,
+            certificate=self._origin.certificate,
+            roles=self.session.roles,
+        )
+        return upstreams.connect(first_frame, origin, worker, upstream)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._buffer
@@ -105,7 +119,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._closing = True
         self._connections.discard(self)
-        if self._host:
+        if not self._origin.is_upstream:
             self._broker.disconnected(self._host)
         for timer in (self._timer, self._abort_timer):
             if timer is not None:
@@ -202,14 +216,14 @@ class Listener:
         for server in self._servers:
             await server.start_serving()
 
-    def adopt(self, client: socket, early: bytes) -> None:
+    def adopt(self, client: socket, early: bytes, origin: Origin) -> None:
         """Serve a client that was accepted elsewhere; `early` was read from it already."""
-        self._tasks.spawn(self._adopt(client, early))
+        self._tasks.spawn(self._adopt(client, early, origin))
 
-    async def _adopt(self, client: socket, early: bytes) -> None:
+    async def _adopt(self, client: socket, early: bytes, origin: Origin) -> None:
         loop = asyncio.get_running_loop()
         try:
-            await loop.connect_accepted_socket(partial(self._connect, early), client)
+            await loop.connect_accepted_socket(partial(self._connect, early, origin), client)
         except OSError as error:
             logger.info("closing a connection: it cannot be served: %s", error)
             client.close()
@@ -223,3 +237,9 @@ class Listener:
         """Close every connection after writing its queued output."""
         for connection in list(self.connections):
             connection.session.close("the broker stops")
+
+
+def _address_of_peer(transport: asyncio.BaseTransport) -> str:
+    """Empty if the client has left already."""
+    peer = transport.get_extra_info("peername")
+    return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else ""

@@ -9,6 +9,7 @@ from magnetar_broker.server.client_socket import Take
 from magnetar_broker.server.control import Peer
 from magnetar_broker.server.departure import Departure
 from magnetar_broker.server.descriptors import Descriptors
+from magnetar_broker.server.origin import Origin
 from magnetar_broker.server.reception import Reception
 from magnetar_broker.server.stretches import Stretches
 
@@ -69,9 +70,9 @@ class Passing:
         for reception in self._receptions:
             reception.start()
 
-    def send(self, worker: int, client: socket, frame: bytes) -> None:
+    def send(self, worker: int, client: socket, frame: bytes, origin: Origin) -> None:
         """Give a client and its first frame to another worker."""
-        self._departures[worker].send(client, frame)
+        self._departures[worker].send(client, frame, origin)
 
     def stop(self) -> None:
         """Accept and receive no more; clients that wait for another worker are refused."""

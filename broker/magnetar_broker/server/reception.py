@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from magnetar_broker.base.errors import NotReady
 from magnetar_broker.server.client_socket import Take, refuse
 from magnetar_broker.server.descriptors import Descriptors
+from magnetar_broker.server.origin import ON_ITS_OWN
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.session.first_frame import FirstFrame, named_broker
 
@@ -93,7 +94,7 @@ class Reception:
         name = named_broker(frame)
         take = self._destinations.get(name)
         if take is not None:
-            take(client, frame)
+            take(client, frame, ON_ITS_OWN)
         else:
             refuse(client, NotReady(f"no broker {name!r} is known here: look the topic up again"))
 
@@ -104,7 +105,7 @@ class _Opening:
     def __init__(
         self,
         client: socket.socket,
-        give: Take,
+        give: Callable[[socket.socket, bytes], None],
         openings: set["_Opening"],
         run: Callable[..., None],
         seconds: float,

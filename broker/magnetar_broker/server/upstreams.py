@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import cast
 
 from magnetar_broker.server.descriptors import Descriptors
+from magnetar_broker.server.origin import Origin
 from magnetar_broker.server.pieces import write_pieces
 from magnetar_broker.server.stretches import Stretches
-from magnetar_broker.session.first_frame import relayed
 from magnetar_broker.session.relay import Upstream
 from magnetar_broker.session.relaying import OwnerOf, relaying
 from magnetar_storage.world.runtime import Tasks
@@ -21,8 +21,8 @@ WRITE_BUFFER = 1 << 20
 CLOSE_SECONDS = 5.0
 """How long a worker may take to read the rest of what a client sent before it left."""
 
-Send = Callable[[int, socket.socket, bytes], None]
-"""Passes a client and its first frame to a worker."""
+Send = Callable[[int, socket.socket, bytes, Origin], None]
+"""Passes a client, its first frame and its origin to a worker."""
 
 
 class Upstreams:
@@ -44,16 +44,16 @@ class Upstreams:
         self._loop = asyncio.get_running_loop()
 
     def connect(
-        self, first_frame: bytes, address: str, worker: int, upstream: Upstream
+        self, first_frame: bytes, origin: Origin, worker: int, upstream: Upstream
     ) -> "UpstreamSocket":
-        """A connection to a worker for the client with this address and first frame."""
+        """A connection to a worker for the client with this first frame and origin."""
         made = UpstreamSocket(upstream, self._run)
         pair = self._pair()
         if pair is None:
             self._loop.call_soon(made.connection_lost, None)
             return made
         own, passed = pair
-        self._send(worker, passed, relayed(first_frame, address))
+        self._send(worker, passed, first_frame, origin)
         self._tasks.spawn(self._open(made, own))
         return made
 

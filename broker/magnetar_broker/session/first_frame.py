@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from magnetar_broker.session.session import MAX_FRAME_BEFORE_CONNECT
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import decode, encode
+from magnetar_proto.commands import decode
 from magnetar_proto.errors import BadCommand
 from magnetar_proto.frames import SIZE, SMALLEST_TOTAL, FrameDecoder
 
@@ -41,22 +41,6 @@ def named_broker(frame: bytes) -> str:
     Empty if it names none, and for whatever is no valid CONNECT: a session refuses that.
     """
     return _connect_of(frame).proxy_to_broker_url.rpartition("://")[2]
-
-
-def relayed(frame: bytes, address: str) -> bytes:
-    """A client's CONNECT as another process of the broker gets it, with the client's address.
-
-    The address travels in `proxy_version`, and not at all if it makes the frame too long.
-    """
-    connect = _connect_of(frame)
-    connect.proxy_version = address
-    made = encode(connect)
-    return made if len(made) <= MAX_FRAME_BEFORE_CONNECT else frame
-
-
-def relayed_address(frame: bytes) -> str:
-    """The client's address in a CONNECT made by `relayed`; empty if it had no room."""
-    return _connect_of(frame).proxy_version
 
 
 def _connect_of(frame: bytes) -> pb.CommandConnect:

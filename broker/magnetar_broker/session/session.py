@@ -108,6 +108,8 @@ class Session:
         self.is_upstream = False
         """Whether the peer is another process's `relay`, which serves the client."""
         self.connected = False
+        self.certificate = b""
+        """The client's TLS certificate, which was verified, as DER; empty if it showed none."""
         self.roles: Roles | None = None
         """Of the connected client; None while authentication is off."""
         self.protocol_version = 0

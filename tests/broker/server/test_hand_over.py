@@ -16,11 +16,13 @@ from magnetar_broker.server import departure
 from magnetar_broker.server.arrival import ACKNOWLEDGEMENT, Arrival
 from magnetar_broker.server.departure import WINDOW
 from magnetar_broker.server.descriptors import Descriptors
+from magnetar_broker.server.origin import ON_ITS_OWN, Origin
 from magnetar_broker.server.stretches import Stretches
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode
 
 TO_WORKER_1 = connect_frame(address(1))
+PASSED_ON = ON_ITS_OWN.encoded() + TO_WORKER_1
 PING = encode(pb.CommandPing())
 
 
@@ -49,7 +51,7 @@ class DyingWorker:
     async def take(self, count: int) -> None:
         """Read so many clients, and acknowledge none."""
         frames = b""
-        while len(frames) < count * len(TO_WORKER_1):
+        while len(frames) < count * len(PASSED_ON):
             await self.readable()
             data, numbers, _, _ = socket.recv_fds(self._receiving, 1 << 16, WINDOW)
             frames += data
@@ -217,15 +219,16 @@ async def test_a_client_is_acknowledged_before_it_is_served() -> None:
     taken = asyncio.get_running_loop().create_future()
     arrival = Arrival(
         receiving,
-        lambda client, frame: taken.set_result((client, frame, sending.recv(10))),
+        lambda *passed: taken.set_result((*passed, sending.recv(10))),
         Descriptors(),
         Stretches(),
     )
     assert sending.recv(10) == ACKNOWLEDGEMENT  # ready
     ours, theirs = socket.socketpair()
-    socket.send_fds(sending, [TO_WORKER_1], [theirs.fileno()])
-    client, frame, acknowledged = await asyncio.wait_for(taken, HANGS_SECONDS)
-    assert frame == TO_WORKER_1 and acknowledged == ACKNOWLEDGEMENT
+    origin = Origin("10.0.0.1:4711", certificate=b"DER")
+    socket.send_fds(sending, [origin.encoded(), TO_WORKER_1], [theirs.fileno()])
+    client, frame, passed, acknowledged = await asyncio.wait_for(taken, HANGS_SECONDS)
+    assert (frame, passed, acknowledged) == (TO_WORKER_1, origin, ACKNOWLEDGEMENT)
     assert not client.getblocking() and not os.get_inheritable(client.fileno())
     arrival.stop()
     for one in (client, ours, theirs, sending):
@@ -237,7 +240,7 @@ async def test_a_worker_that_ends_within_a_frame_takes_its_client_with_it() -> N
     receiving, sending = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     Arrival(receiving, lambda *_: pytest.fail("half a frame"), Descriptors(), Stretches())
     ours, theirs = socket.socketpair()
-    socket.send_fds(sending, [TO_WORKER_1[:-1]], [theirs.fileno()])
+    socket.send_fds(sending, [PASSED_ON[:-1]], [theirs.fileno()])
     theirs.close()
     sending.close()
     ours.setblocking(False)

@@ -9,6 +9,7 @@ import pytest
 from fakes.loops import on_both_loops
 from fakes.waiting import until
 from fakes.workers import AsyncClient, Group, connect_frame, group, sessions_ended
+from magnetar_broker.authentication.identity import Roles
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode
 from magnetar_proto.deliveries import encode_flow
@@ -78,6 +79,19 @@ async def test_the_worker_knows_the_client_by_its_address_and_does_not_count_it(
         stats = await expect(client, pb.CommandConsumerStatsResponse)
         assert stats.address == "{}:{}".format(*client.host)
         assert [one.broker.connections for one in workers.workers] == [1, 0]
+        await client.close()
+
+
+@on_both_loops
+async def test_the_worker_knows_what_its_peer_has_authenticated() -> None:
+    async with group() as workers:
+        client = await connected(workers)
+        (own,) = workers.workers[0].listener.connections
+        own.session.roles = Roles("proxy", "alice")
+        await client.send(subscribe(1, topic_of(1)))
+        await expect(client, pb.CommandSuccess)
+        (there,) = workers.workers[1].listener.connections
+        assert there.session.roles == Roles("proxy", "alice")
         await client.close()
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.workers import connect_frame
-from magnetar_broker.session.first_frame import FirstFrame, named_broker, relayed, relayed_address
+from magnetar_broker.session.first_frame import FirstFrame, named_broker
 from magnetar_broker.session.session import MAX_FRAME_BEFORE_CONNECT
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode
@@ -62,18 +62,3 @@ def test_what_names_no_broker_is_left_to_a_session(frame: bytes) -> None:
 @given(st.binary(max_size=64))
 def test_any_bytes_name_a_broker_or_none(frame: bytes) -> None:
     assert isinstance(named_broker(frame), str)
-
-
-def test_a_relayed_client_is_the_same_with_its_address() -> None:
-    frame = connect_frame("pulsar://b:1", 100)
-    made = relayed(frame, "10.0.0.1:4711")
-    assert relayed_address(made) == "10.0.0.1:4711"
-    assert named_broker(made) == named_broker(frame)
-    assert relayed_address(frame) == ""
-
-
-def test_an_address_never_makes_the_first_frame_too_long() -> None:
-    fits = MAX_FRAME_BEFORE_CONNECT - len(connect_frame(filler=60_000)) + 60_000
-    frame = connect_frame(filler=fits)
-    assert len(frame) == MAX_FRAME_BEFORE_CONNECT
-    assert relayed(frame, "10.0.0.1:4711") == frame

@@ -1,0 +1,76 @@
+"""Where a client comes from that one worker of a broker passes to another.
+
+On the channel between workers (`departure`, `arrival`) each client's first frame has a head with
+its origin.  Only processes of this broker write to that channel: a client cannot make one up.
+"""
+
+import marshal
+from typing import Any, NamedTuple
+
+from magnetar_broker.authentication.identity import Roles
+from magnetar_broker.session.first_frame import FirstFrame
+from magnetar_proto.frames import SIZE
+
+
+class Origin(NamedTuple):
+    """What the accepting process knows of a client, and the serving process cannot ask its socket.
+
+    All is as it is by default for a TCP connection without TLS that is passed on as it is.
+    """
+
+    address: str = ""
+    """The client's, `host:port`; empty if it is that of the socket's peer."""
+    is_upstream: bool = False
+    """Whether the accepting process has a session with the client, and relays its commands."""
+    certificate: bytes = b""
+    """The client's TLS certificate, which was verified, as DER; empty if it showed none."""
+    roles: Roles | None = None
+    """What the accepting process has authenticated: nothing is authenticated again."""
+
+    def encoded(self) -> bytes:
+        """The head."""
+        roles = None if self.roles is None else tuple(self.roles)
+        data = marshal.dumps((self.address, self.is_upstream, self.certificate, roles))
+        return SIZE.pack(len(data)) + data
+
+
+ON_ITS_OWN = Origin()
+"""Of a TCP connection without TLS."""
+
+
+class PassedClient:
+    """Collects a head and the first frame behind it: read at most `lacks` bytes, and `add` them."""
+
+    def __init__(self) -> None:
+        self._head = bytearray()
+        self._frame = FirstFrame()
+
+    @property
+    def lacks(self) -> int:
+        """The bytes to read next; 0 when all is there."""
+        return self._head_lacks() or self._frame.lacks
+
+    def add(self, data: bytes) -> None:
+        """Take what was read."""
+        if self._head_lacks():
+            self._head += data
+        else:
+            self._frame.add(data)
+
+    @property
+    def frame(self) -> bytes:
+        """The client's first frame."""
+        return self._frame.data
+
+    @property
+    def origin(self) -> Origin:
+        """What the head says."""
+        fields: Any = marshal.loads(self._head[SIZE.size :])
+        address, is_upstream, certificate, roles = fields
+        return Origin(address, is_upstream, certificate, None if roles is None else Roles(*roles))
+
+    def _head_lacks(self) -> int:
+        if len(self._head) < SIZE.size:
+            return SIZE.size - len(self._head)
+        size: int = SIZE.unpack_from(self._head)[0]
+        return SIZE.size + size - len(self._head)
