@@ -50,7 +50,7 @@ HAND_OVER_FAULTS: tuple[Fault, ...] = (
     Fault(
         f"{SERVER}/departure.py",
         "the rest of a frame is not sent",
-        "self._rest = frame[count:]",
+        "self._rest = data[count:]",
         'self._rest = b""',
         TESTS,
     ),

@@ -230,7 +230,7 @@ RELAY_FAULTS: tuple[Fault, ...] = (
     Fault(
         "broker/magnetar_broker/server/listener.py",
         "upstreams count as clients",
-        "        if not self._origin.is_upstream:  # those are counted where the client is connected",
+        "        if not self._origin.is_upstream:  # counted where the client is connected",
         "        if self.address:",
         SOCKETS,
     ),

@@ -72,7 +72,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER)
         self._connections.add(self)
         self.address = self._origin.address or _address_of_peer(transport) or self.address
-        if not self._origin.is_upstream:  # those are counted where the client is connected
+        if not self._origin.is_upstream:  # counted where the client is connected
             self._host = host_of(self.address)
             self._broker.connected(self._host)
         self.session = self._new_session()
