@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from magnetar import cli
+from magnetar.tools.common import run
 from running_broker import RunningBroker
 
 TIMEOUT_S = 60
@@ -220,21 +221,63 @@ def test_a_schema_is_registered_and_named_by_every_message(broker: RunningBroker
     assert "IncompatibleSchema" in refused.stderr
 
 
-def test_an_interrupted_command_ends_with_the_code_of_the_signal(broker: RunningBroker) -> None:
-    topic = new_topic()
-    assert magnetar(broker, "produce", topic, "-m", "seen").returncode == 0
-    process = subprocess.Popen(
-        [str(Path(sys.executable).with_name("magnetar")), "consume", topic, "-n", "0"],
+def started(broker: RunningBroker, disposition: str, *arguments: str) -> "subprocess.Popen[str]":
+    """The installed command, with SIGINT at SIG_DFL, as terminals start it, or at SIG_IGN.
+
+    Otherwise it would be as in this process, where SIGINT is ignored if a shell without job
+    control started the tests in the background.
+    """
+    program = (
+        f"import os, signal, sys; signal.signal(signal.SIGINT, signal.{disposition}); "
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    command = str(Path(sys.executable).with_name("magnetar"))
+    return subprocess.Popen(
+        [sys.executable, "-c", program, command, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=os.environ | {"MAGNETAR_URL": broker.service_url},
     )
+
+
+def test_an_interrupted_command_ends_with_the_code_of_the_signal(broker: RunningBroker) -> None:
+    topic = new_topic()
+    assert magnetar(broker, "produce", topic, "-m", "seen").returncode == 0
+    process = started(broker, "SIG_DFL", "consume", topic, "-n", "0")
     assert process.stdout is not None
     assert process.stdout.readline().endswith(" seen\n")
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=TIMEOUT_S)
     assert (process.returncode, "Traceback" in errors) == (130, False)
+
+
+def test_a_command_in_the_background_of_a_shell_ignores_interrupts(broker: RunningBroker) -> None:
+    topic = new_topic()
+    assert magnetar(broker, "produce", topic, "-m", "seen").returncode == 0
+    process = started(broker, "SIG_IGN", "consume", topic, "-n", "2")
+    assert process.stdout is not None
+    assert process.stdout.readline().endswith(" seen\n")
+    process.send_signal(signal.SIGINT)
+    assert magnetar(broker, "produce", topic, "-m", "after").returncode == 0
+    output, _ = process.communicate(timeout=TIMEOUT_S)
+    assert (process.returncode, output.endswith(" after\n")) == (0, True)
+
+
+def test_an_interrupt_wakes_a_command_that_waits() -> None:
+    # Without a descriptor that wakes it, the loop may begin to wait just after a signal came.
+    descriptors = []
+
+    async def work() -> None:
+        descriptors.append(signal.set_wakeup_fd(-1))
+        signal.set_wakeup_fd(descriptors[0])
+
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        run(work())
+    finally:
+        signal.signal(signal.SIGINT, former)
+    assert descriptors[0] >= 0
 
 
 def test_commands_of_other_packages_are_listed() -> None:

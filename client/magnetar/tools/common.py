@@ -55,8 +55,36 @@ def number_of(count: int, one: str, several: str) -> str:
 def run(work: Coroutine[Any, Any, None]) -> None:
     """Run it; an error becomes one line on standard error instead of a traceback."""
     try:
-        asyncio.run(work)
+        asyncio.run(_interruptible(work))
     except (MagnetarError, InvalidTopicName, ValueError) as error:
         raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
+
+
+async def _interruptible(work: Coroutine[Any, Any, None]) -> None:
+    """Await it; SIGINT cancels it, and a second one ends it wherever it is.
+
+    A handler of the loop wakes the loop.  That of asyncio.run does not: a signal that arrives as
+    the loop begins to wait would be noticed at the next frame or timer only.
+    """
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    assert task is not None
+    interrupted = False
+
+    def interrupt() -> None:
+        nonlocal interrupted
+        interrupted = True
+        loop.remove_signal_handler(signal.SIGINT)
+        task.cancel()
+
+    # Ignored: a shell without job control started this in the background.
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        loop.add_signal_handler(signal.SIGINT, interrupt)
+    try:
+        await work
+    except asyncio.CancelledError:
+        if interrupted:
+            raise KeyboardInterrupt from None
+        raise
