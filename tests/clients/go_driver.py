@@ -29,7 +29,11 @@ class GoDriver:
     def play(self, scenario: str, stage: Stage) -> str | None:
         """What went wrong, as text, or None."""
         broker = stage.broker
-        environment = {"SERVICE_URL": broker.service_url, "TOPIC": stage.topic}
+        environment = {
+            "SERVICE_URL": broker.service_url,
+            "HTTP_URL": broker.http_url,
+            "TOPIC": stage.topic,
+        }
         with subprocess.Popen(
             [str(self._program), "-test.run", f"^{scenario}$", "-test.timeout", LIMIT],
             env=os.environ | environment,
