@@ -1,10 +1,13 @@
 """The official Go client: the tests in go/ against the real daemon."""
 
+from collections.abc import Callable
+
 import pytest
 
 from clients import builds
 from clients.go_driver import GoDriver, scenarios
 from clients.stage import Stage
+from running_broker import RunningBroker
 
 # The first test builds the program, from sources and downloads: minutes on a fresh machine.
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(1200)]
@@ -28,3 +31,19 @@ else:
         failure = go.play(scenario, stage)
         if failure is not None:
             pytest.fail(f"{scenario}: {failure}", pytrace=False)
+
+    def test_the_admin_client_of_three_workers(
+        go: GoDriver, make_broker: Callable[..., RunningBroker]
+    ) -> None:
+        if RunningBroker.workers > 1:
+            return  # `test_go` has done it
+        broker = make_broker(magnetarWorkers="3")
+        failures = []
+        for scenario in scenarios():
+            if scenario.startswith("TestAdmin"):
+                topic = f"persistent://public/default/{scenario}"
+                failure = go.play(scenario, Stage(broker, make_broker, topic))
+                if failure is not None:
+                    failures.append(f"{scenario}: {failure}")
+        if failures:
+            pytest.fail("\n".join(failures), pytrace=False)

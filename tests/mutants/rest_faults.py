@@ -29,6 +29,20 @@ REST_FAULTS: tuple[Fault, ...] = (
         ("tests/broker/server/test_http_errors.py",),
     ),
     Fault(
+        "broker/magnetar_broker/server/admin/clusters.py",
+        "empty texts of a cluster are taken for values",
+        'if value is None or value == "":',
+        "if value is None:",
+        ("tests/broker/server/test_clusters.py",),
+    ),
+    Fault(
+        "broker/magnetar_broker/policies/document.py",
+        "empty texts of a namespace's policies are taken for values",
+        'if value not in (None, "", member.when_unset):',
+        "if value not in (None, member.when_unset):",
+        ("tests/broker/server/test_permissions.py",),
+    ),
+    Fault(
         AUDIT,
         "reads that lack a permission are not in the audit log",
         "if not changes and status not in NO_PERMISSION:",

@@ -61,8 +61,8 @@ def _members(document: Mapping[str, Any], cluster: str) -> Iterator[tuple[str, P
             name, value = f"{member.name}.{cluster}", _object(document, member.name).get(cluster)
         else:
             name, value = member.name, document.get(member.name)
-        # Clients send members back that are written even if unset.
-        if value is not None and value != member.when_unset:
+        # Clients send members back that are written even if unset; the Go client writes "".
+        if value not in (None, "", member.when_unset):
             yield name, policy, value
     for kind, policy in QUOTA_TYPES.items():
         value = _object(document, QUOTAS).get(kind)

@@ -46,6 +46,14 @@ def test_other_clusters_are_stored(admin: Admin, running: RunningBroker) -> None
     assert again.post("clusters/other", changed).status == 404
 
 
+def test_empty_texts_of_a_cluster_are_none(admin: Admin) -> None:
+    """The official Go client writes them for what it was not told."""
+    assert (
+        admin.put("clusters/other", OTHER | {"serviceUrlTls": "", "listenerName": ""}).status == 200
+    )
+    assert "serviceUrlTls" not in admin.get("clusters/other").json
+
+
 def test_bad_data_of_a_cluster_is_refused(admin: Admin) -> None:
     for bad in (
         None,

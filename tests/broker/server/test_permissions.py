@@ -68,6 +68,18 @@ def test_permissions_of_topics_are_added_to_those_of_the_namespace(
     assert admin.post(f"persistent/{namespace}/absent/permissions/r", ["consume"]).status == 404
 
 
+def test_policies_without_a_value_are_not_set(admin: Admin) -> None:
+    """The official Go client writes every member of a namespace, null or ""."""
+    policies = {
+        "auth_policies": {"namespace_auth": None, "destination_auth": None},
+        "schema_compatibility_strategy": "",
+    }
+    assert admin.put("namespaces/public/bare", policies).status == 204
+    found = admin.get("namespaces/public/bare").json
+    assert found["auth_policies"]["namespace_auth"] == {}
+    assert found["schema_compatibility_strategy"] == "UNDEFINED"
+
+
 def test_a_partition_has_the_permissions_of_its_topic(admin: Admin, namespace: str) -> None:
     topic = f"persistent/{namespace}/p"
     assert admin.post(f"{topic}/permissions/r", ["consume"]).status == 204

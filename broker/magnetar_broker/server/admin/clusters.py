@@ -137,14 +137,14 @@ async def _data(directory: Directory, request: Request, name: str) -> dict[str, 
 
 
 def _data_in(request: Request) -> dict[str, Any]:
-    """The data in the body, checked; members that are unknown, null or secret are left out."""
+    """The data in the body, checked; left out are unknown, null, empty and secret members."""
     body = json_of(request) if request.body.strip() else None
     if not isinstance(body, dict):
         raise Refused(400, "the body: expected an object with serviceUrl and brokerServiceUrl")
     data: dict[str, Any] = {}
     for name in (*TEXTS, *FLAGS, *SECRETS):
         value, kind = body.get(name), bool if name in FLAGS else str
-        if value is None:
+        if value is None or value == "":  # the Go client has "" for what it does not set
             continue
         if not isinstance(value, kind):
             found = type(value).__name__ if name in SECRETS else repr(value)

@@ -97,11 +97,12 @@ async def create(site: Site, request: Request) -> Response:
 
 
 def _permissions_of(value: object) -> dict[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, dict) or not all(isinstance(part, dict) for part in value.values()):
+    parts = {} if value is None else value
+    if not isinstance(parts, dict) or not all(
+        isinstance(part or {}, dict) for part in parts.values()
+    ):
         raise Refused(400, "auth_policies: expected an object of objects, such as namespace_auth")
-    return {kind: part for kind, part in value.items() if part}
+    return {kind: part for kind, part in parts.items() if part}
 
 
 async def _check_clusters(directory: Directory, name: NamespaceName, clusters: object) -> None:
