@@ -1,11 +1,12 @@
 """The broker: serves topics to sessions, and asks the directory of names which there are."""
 
-from collections import Counter
 from itertools import count
 
 from magnetar_broker.base.periodic_jobs import PeriodicJobs
 from magnetar_broker.config import Settings
 from magnetar_broker.lifetime.orphans import present_segments, sweep_and_log
+from magnetar_broker.limits.admission import Admission
+from magnetar_broker.limits.reached import ReachedLimits
 from magnetar_broker.maintenance import Maintenance
 from magnetar_broker.names.interface import Names
 from magnetar_broker.publishing.publish_budget import PublishBudget
@@ -39,7 +40,8 @@ class Broker:
         self.publishes = PublishBudget(settings.max_message_publish_buffer_size_in_mb << 20)
         self.ready = False
         self.connections = self.connections_total = 0
-        self._connections_from: Counter[str] = Counter()
+        self.reached = ReachedLimits(engine.clock)
+        self.admission = Admission(lambda: self.settings, engine.clock, self.reached)
         self.started_ms = engine.clock.now_ms()
         started = f"{settings.cluster_name}-{self.started_ms}"
         self._prefix = started if worker is None else f"{started}-{worker}"
@@ -91,19 +93,11 @@ class Broker:
 
     # Connections ------------------------------------------------------------------------
 
-    def connected(self, host: str) -> None:
-        """A client connected; its handshake is refused if that exceeds a limit."""
+    def connected(self) -> None:
+        """A client connected; `admission` has the limits."""
         self.connections += 1
         self.connections_total += 1
-        self._connections_from[host] += 1
 
-    def disconnected(self, host: str) -> None:
+    def disconnected(self) -> None:
         """A client's connection ended."""
         self.connections -= 1
-        self._connections_from[host] -= 1
-        if not self._connections_from[host]:
-            del self._connections_from[host]
-
-    def connections_from(self, host: str) -> int:
-        """The number of open connections from one address."""
-        return self._connections_from[host]

@@ -118,6 +118,12 @@ class _FarEnd:
         self._pipe.far_reads = True
         self._world.clock.soon(self._pipe.carry)
 
+    def refusal(self) -> None:
+        """There are no limits of connections."""
+
+    def accepted(self) -> None:
+        pass
+
     def close(self) -> None:
         self._pipe.down += self._pipe.far.take_output()
         self._world.clock.soon(self._pipe.end)

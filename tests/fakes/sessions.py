@@ -41,6 +41,12 @@ class Client:
     def resume_reading(self) -> None:
         self.reading = True
 
+    def refusal(self) -> None:
+        """There are no limits of connections."""
+
+    def accepted(self) -> None:
+        pass
+
     def close(self) -> None:
         self.closed = True
 

@@ -127,9 +127,8 @@ class Worker:
             self.destinations,
             self.descriptors,
             self.stretches,
-            self.settings.keep_alive_interval_seconds,
         )
-        self.reception.start()
+        self.reception.start(self.broker.admission)
 
     def stop_accepting(self) -> None:
         """Close the port, and the connections that nobody serves yet."""

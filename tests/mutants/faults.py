@@ -11,6 +11,7 @@ from mutants.directory_faults import DIRECTORY_FAULTS
 from mutants.fault import Fault
 from mutants.hand_over_faults import HAND_OVER_FAULTS
 from mutants.index_file_faults import INDEX_FILE_FAULTS
+from mutants.limit_faults import LIMIT_FAULTS
 from mutants.link_faults import LINK_FAULTS
 from mutants.memory_faults import MEMORY_FAULTS
 from mutants.moved_faults import MOVED_FAULTS
@@ -351,6 +352,7 @@ FAULTS: tuple[Fault, ...] = (
     *BALANCE_FAULTS,
     *MOVED_FAULTS,
     *READING_FAULTS,
+    *LIMIT_FAULTS,
     *RELAY_FAULTS,
     *REST_FAULTS,
     *SNAPSHOT_FAULTS,

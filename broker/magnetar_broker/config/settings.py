@@ -10,6 +10,7 @@ from ipaddress import ip_address
 from typing import get_type_hints
 
 from magnetar_broker.config.sections.balancing import LoadBalancing
+from magnetar_broker.config.sections.client_limits import ClientLimits
 from magnetar_broker.config.sections.delivery import DelayedDelivery, Subscriptions
 from magnetar_broker.config.sections.network import Audit, Network, Processes
 from magnetar_broker.config.sections.policies import (
@@ -32,6 +33,7 @@ class Settings(
     Processes,
     LoadBalancing,
     Network,
+    ClientLimits,
     Audit,
     Storage,
     Publishing,
@@ -72,6 +74,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "Processes": Processes,
         "Load balancing": LoadBalancing,
         "Network": Network,
+        "Limits of clients": ClientLimits,
         "Audit log": Audit,
         "Storage": Storage,
         "Publishing": Publishing,

@@ -221,6 +221,10 @@ class Figures:
     now_ms: int = 0
     window_seconds: int = 60
     """Over which rates are measured."""
+    connections_half_open: int = 0
+    """Those that are not accepted yet."""
+    limits_reached: Mapping[str, int] = field(default_factory=dict)
+    """How often clients have reached each limit that protects the process."""
     split_partitions: bool = False
     """Whether the number of a partition is a label of its own."""
 

@@ -150,6 +150,8 @@ class Gatherer:
             broker=urlsplit(service_url).hostname or "",
             connections=broker.connections,
             connections_total=broker.connections_total,
+            limits_reached=dict(broker.reached.counts),
+            connections_half_open=broker.admission.half_open,
             publish_pending_bytes=broker.publishes.used,
             cache_used_bytes=engine.cache.used,
             read_bytes=engine.reading.held,

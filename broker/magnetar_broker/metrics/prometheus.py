@@ -5,7 +5,7 @@ A value that is unknown is left out, since a zero would be wrong.
 The page is made in parts of limited work, so that the event loop can do other things in between.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from prometheus_client.core import Metric
@@ -43,6 +43,7 @@ from magnetar_broker.metrics.rows import (
     CONSUMER_ROWS,
     DROPPED_ROW,
     JOURNAL_BYTES_ROW,
+    LIMIT_ROW,
     LOAD_ROWS,
     NAMESPACE_ROWS,
     OUT_ROWS,
@@ -84,6 +85,7 @@ def parts(
     connection = {**cluster, "broker": figures.broker, "metric": "broker_connection"}
     yield from table("", CONNECTION_ROWS, [(labels_of(connection), figures)])
     yield from table("", BROKER_ROWS, [(labels_of(cluster), figures)])
+    yield of_limits(figures.limits_reached, figures.cluster)
     yield from _stalls(figures)
     others: dict[str, Load] = {}
     for loads in figures.by_namespace(SLICE, figures.others):
@@ -112,6 +114,13 @@ def parts(
         yield from _of_clients(figures)
     yield from _of_journal(journal, labels_of(cluster))
     yield of_loop(loop, figures.cluster)
+
+
+def of_limits(reached: Mapping[str, int], cluster: str) -> bytes:
+    """The metric of the limits that clients have reached."""
+    counts = [(labels_of({"cluster": cluster, "limit": limit}), number)
+              for limit, number in reached.items()]  # fmt: skip
+    return b"".join(table("", (LIMIT_ROW,), counts))
 
 
 def of_loop(loop: LoopFigures, cluster: str) -> bytes:

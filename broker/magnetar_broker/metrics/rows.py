@@ -170,6 +170,8 @@ CONNECTION_ROWS: tuple[Row, ...] = (
 )  # fmt: skip
 
 BROKER_ROWS: tuple[Row, ...] = (
+    Row("magnetar_unauthenticated_connections", "Connections that are not accepted yet",
+        attrgetter("connections_half_open")),
     Row("pulsar_ml_cache_used_size", "Bytes in the cache of recent entries",
         attrgetter("cache_used_bytes")),
     Row("magnetar_read_bytes",
@@ -185,6 +187,11 @@ BROKER_ROWS: tuple[Row, ...] = (
     Row("magnetar_publish_pending_bytes", "Published bytes that are not durable yet",
         attrgetter("publish_pending_bytes")),
 )  # fmt: skip
+LIMIT_ROW = Row(
+    "magnetar_limits_reached_total",
+    "How often clients have reached a limit that protects the broker; by limit",
+    lambda number: number,
+)
 SHOWN_ROW = Row(
     "magnetar_topics_shown",
     "Topics in this page, one by one or, with the label `topic` other, only in sums",

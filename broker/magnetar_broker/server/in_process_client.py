@@ -56,6 +56,12 @@ class InProcessClient:
     def resume_reading(self) -> None:
         pass
 
+    def refusal(self) -> None:
+        return None
+
+    def accepted(self) -> None:
+        pass
+
     def close(self) -> None:
         self._flush()
 

@@ -8,7 +8,9 @@ from socket import socket
 from typing import cast
 
 from magnetar_broker.base.connection import host_of
+from magnetar_broker.base.errors import BrokerError
 from magnetar_broker.broker import Broker
+from magnetar_broker.limits.admission import Place
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.origin import ON_ITS_OWN, Origin
 from magnetar_broker.server.pieces import write_pieces
@@ -62,7 +64,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._abort_timer: asyncio.TimerHandle | None = None
         self.address = "?"
-        self._host = ""
+        self._place: Place | None = None
+        """Of a client; None for an upstream, whose client another process answers for."""
         self.session: Session
 
     # Called by asyncio -----------------------------------------------------------------
@@ -73,8 +76,9 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._connections.add(self)
         self.address = self._origin.address or _address_of_peer(transport) or self.address
         if not self._origin.is_upstream:  # counted where the client is connected
-            self._host = host_of(self.address)
-            self._broker.connected(self._host)
+            admission = self._broker.admission
+            self._place = admission.enter(host_of(self.address), self._transport.abort)
+            self._broker.connected()
         self.session = self._new_session()
         self.session.is_upstream = self._origin.is_upstream
         self.session.certificate = self._origin.certificate
@@ -119,8 +123,9 @@ class ClientConnection(asyncio.BufferedProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._closing = True
         self._connections.discard(self)
-        if not self._origin.is_upstream:
-            self._broker.disconnected(self._host)
+        if self._place is not None:
+            self._place.leave()
+            self._broker.disconnected()
         for timer in (self._timer, self._abort_timer):
             if timer is not None:
                 timer.cancel()
@@ -145,6 +150,15 @@ class ClientConnection(asyncio.BufferedProtocol):
         """Continue to read from the socket."""
         if self._transport is not None and not self._closing:
             self._transport.resume_reading()
+
+    def refusal(self) -> BrokerError | None:
+        """Why the client exceeds a limit of connections; None if it does not."""
+        return None if self._place is None else self._broker.admission.refusal(self._place.host)
+
+    def accepted(self) -> None:
+        """The client has completed its handshake."""
+        if self._place is not None:
+            self._place.accept()
 
     def close(self) -> None:
         """Write the queued output, then close; abort if the client does not read it in time."""

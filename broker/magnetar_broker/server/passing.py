@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from socket import socket
 
+from magnetar_broker.limits.admission import Admission
 from magnetar_broker.server.arrival import Arrival
 from magnetar_broker.server.children import name_of
 from magnetar_broker.server.client_socket import Take
@@ -23,12 +24,8 @@ class Passing:
         others: Iterable[int],
         descriptors: Descriptors,
         stretches: Stretches,
-        seconds: float,
     ) -> None:
-        """`listening` are bound; `others` are the numbers of the other workers.
-
-        A client has `seconds` for its first frame; 0: any time.
-        """
+        """`listening` are bound; `others` are the numbers of the other workers."""
         self._descriptors = descriptors
         self._stretches = stretches
         self._departures = {n: Departure(name_of(n), stretches) for n in others}
@@ -38,7 +35,7 @@ class Passing:
         self._take: Take | None = None
         self._destinations: dict[str, Take] = {}
         self._receptions = [
-            Reception(one, self._destinations, descriptors, stretches, seconds) for one in listening
+            Reception(one, self._destinations, descriptors, stretches) for one in listening
         ]
 
     def connect(self, peer: Peer) -> None:
@@ -53,8 +50,10 @@ class Passing:
         else:
             self._receive_from(peer.worker, peer.clients_in, self._take)
 
-    def start(self, take: Take, own: str, addresses: Mapping[int, str]) -> None:
-        """Accept clients; `take` gets those for this worker.
+    def start(
+        self, admission: Admission, take: Take, own: str, addresses: Mapping[int, str]
+    ) -> None:
+        """Accept clients within the limits of `admission`; `take` gets those for this worker.
 
         Clients name this worker with the address `own`, or name none; `addresses` are those of the
         other workers.
@@ -68,7 +67,7 @@ class Passing:
             self._receive_from(number, channel, take)
         self._waiting.clear()
         for reception in self._receptions:
-            reception.start()
+            reception.start(admission)
 
     def send(self, worker: int, client: socket, frame: bytes, origin: Origin) -> None:
         """Give a client and its first frame to another worker."""

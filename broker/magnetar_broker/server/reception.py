@@ -9,8 +9,10 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from magnetar_broker.base.errors import NotReady
+from magnetar_broker.limits.admission import Admission, Place
 from magnetar_broker.server.client_socket import Take, refuse
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.origin import ON_ITS_OWN
@@ -36,25 +38,24 @@ class Reception:
         destinations: Mapping[str, Take],
         descriptors: Descriptors,
         stretches: Stretches,
-        seconds: float,
     ) -> None:
         """`listening` is bound; it is closed by `stop`.
 
         `destinations` has the functions that take a client, by the "host:port" that it names, and
-        under "" that of clients that name none.  A client has `seconds` for its first frame; 0: any
-        time.
+        under "" that of clients that name none.
         """
         self._listening = listening
         self._destinations = destinations
         self._descriptors = descriptors
         self._run = stretches.run
-        self._seconds = seconds
         self._loop = asyncio.get_running_loop()
         self._openings: set[_Opening] = set()
         self._retry: asyncio.TimerHandle | None = None
+        self._admission: Admission
 
-    def start(self) -> None:
-        """Accept clients."""
+    def start(self, admission: Admission) -> None:
+        """Accept clients within these limits."""
+        self._admission = admission
         self._listening.setblocking(False)
         self._listening.listen(BACKLOG)
         self._resume()
@@ -75,7 +76,7 @@ class Reception:
     def _accept(self) -> None:
         try:
             for _ in range(ACCEPTED_AT_ONCE):
-                self._accepted(self._listening.accept()[0])
+                self._accepted(*self._listening.accept())
         except (BlockingIOError, ConnectionAbortedError):
             pass  # no more wait, or another worker has taken them
         except OSError as error:
@@ -83,10 +84,11 @@ class Reception:
             self._loop.remove_reader(self._listening)
             self._retry = self._loop.call_later(RETRY_SECONDS, self._resume)
 
-    def _accepted(self, client: socket.socket) -> None:
+    def _accepted(self, client: socket.socket, peer: tuple[Any, ...]) -> None:
         if self._descriptors.admits(client.fileno()):
             client.setblocking(False)
-            _Opening(client, self._give, self._openings, self._run, self._seconds)
+            opening = _Opening(client, self._give, self._openings, self._run)
+            opening.begin(self._admission, peer[0])
         else:
             client.close()
 
@@ -108,16 +110,20 @@ class _Opening:
         give: Callable[[socket.socket, bytes], None],
         openings: set["_Opening"],
         run: Callable[..., None],
-        seconds: float,
     ) -> None:
         self._client = client
         self._give = give
         self._openings = openings
         self._frame = FirstFrame()
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(client, run, "read", self._read)
-        self._timer = self._loop.call_later(seconds, self._give_up) if seconds > 0 else None
-        openings.add(self)
+        self._run = run
+        self._place: Place
+
+    def begin(self, admission: Admission, host: str) -> None:
+        """Take a place, and read."""
+        self._place = admission.enter(host, self.close)
+        self._loop.add_reader(self._client, self._run, "read", self._read)
+        self._openings.add(self)
 
     def close(self) -> None:
         """Close the connection."""
@@ -140,12 +146,7 @@ class _Opening:
         self._leave()
         self._give(self._client, self._frame.data)
 
-    def _give_up(self) -> None:
-        logger.info("closing a connection: a client did not complete its handshake")
-        self.close()
-
     def _leave(self) -> None:
         self._loop.remove_reader(self._client)
-        if self._timer is not None:
-            self._timer.cancel()
+        self._place.leave()
         self._openings.discard(self)

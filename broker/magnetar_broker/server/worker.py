@@ -79,7 +79,6 @@ class Worker:
             self._others,
             self._descriptors,
             process.stretches,
-            self._settings.keep_alive_interval_seconds,
         )
 
     async def run(self) -> None:
@@ -163,7 +162,8 @@ class Worker:
         broker.jobs.every(CHECK_SECONDS, CLOSED_TOPICS, garbage.collect_closed)
         garbage.start()
         addresses = {number: self._owners.address_of(number) for number in self._others}
-        self._passing.start(listener.adopt, self._owners.address_of(self._number), addresses)
+        own = self._owners.address_of(self._number)
+        self._passing.start(broker.admission, listener.adopt, own, addresses)
 
     def _meet(self, store: JoinedStore, peer: Peer) -> None:
         """Connect to another process that has started, or started again."""

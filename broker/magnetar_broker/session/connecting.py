@@ -1,6 +1,6 @@
 """CONNECT, PING and PONG."""
 
-from magnetar_broker.base.errors import BrokerError, NotAllowed, NotReady
+from magnetar_broker.base.errors import BrokerError, NotReady
 from magnetar_broker.base.version import SERVER_VERSION
 from magnetar_broker.session.session import Session
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -36,23 +36,10 @@ def on_connect(session: Session, command: pb.CommandConnect) -> None:
 
 def _refusal(session: Session) -> BrokerError | None:
     """Why one more client is refused; None if it is accepted."""
-    broker, settings = session.broker, session.broker.settings
+    broker = session.broker
     if not broker.ready:
         return NotReady("the broker is starting or stopping; try again")
-    limit = settings.broker_max_connections
-    if 0 < limit < broker.connections:
-        return NotAllowed(
-            f"{limit} connections are open, which is the limit (brokerMaxConnections): close one, "
-            "or raise the limit"
-        )
-    limit = settings.broker_max_connections_per_ip
-    host = session.address.rpartition(":")[0]
-    if 0 < limit < broker.connections_from(host):
-        return NotAllowed(
-            f"{host} has {limit} connections to this broker, which is the limit "
-            "(brokerMaxConnectionsPerIp): close one, or raise the limit"
-        )
-    return None
+    return session.refusal()
 
 
 def on_ping(session: Session, command: pb.CommandPing) -> None:

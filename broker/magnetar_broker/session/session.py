@@ -54,6 +54,12 @@ class Outbox(Reading, Protocol):
     def flush_soon(self) -> None:
         """Call `Session.take_output` at the end of this turn."""
 
+    def refusal(self) -> BrokerError | None:
+        """Why the client exceeds a limit of connections; None if it does not."""
+
+    def accepted(self) -> None:
+        """The client has completed its handshake."""
+
     def close(self) -> None:
         """Write what is queued, then close; no more input will be handled."""
 
@@ -257,6 +263,10 @@ class Session:
 
     # Life -----------------------------------------------------------------------------
 
+    def refusal(self) -> BrokerError | None:
+        """Why the client exceeds a limit of connections; None if it does not."""
+        return self._outbox.refusal()
+
     def accept(self, command: pb.CommandConnect, own_version: int) -> None:
         """The client was accepted: frames of the full size are allowed from now on."""
         self.connected = True
@@ -264,6 +274,7 @@ class Session:
         self._names_process = bool(command.proxy_to_broker_url)
         self.protocol_version = min(own_version, command.protocol_version)
         self._decoder.max_frame = self.broker.settings.max_message_size + FRAME_PADDING
+        self._outbox.accepted()
 
     def relayed(self) -> Relay:
         """What other processes serve of the client's topics."""

@@ -50,7 +50,12 @@ def figures_of(
 ) -> Figures:
     named: dict[str, Any] = dict(zip(COUNTED, numbers, strict=True))
     return Figures(
-        cluster=cluster, broker="host", topics=topics, stalls=stalls, by_topic=by_topic, **named
+        cluster=cluster,
+        broker="host",
+        topics=topics,
+        stalls=stalls,
+        by_topic=by_topic,
+        **named,
     )
 
 

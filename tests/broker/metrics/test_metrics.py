@@ -68,6 +68,8 @@ FIGURES = Figures(
     broker="host",
     connections=5,
     connections_total=9,
+    limits_reached={"slow_reader": 4},
+    connections_half_open=6,
     publish_pending_bytes=11,
     cache_used_bytes=13,
     read_bytes=17,
@@ -115,6 +117,13 @@ def test_a_topic_has_its_own_series() -> None:
     for name, value in {**LOADS, **BACKLOG_STORAGE, **TOTALS, "msg_backlog": 7}.items():
         assert page[f"pulsar_{name}"] == [(BY_TOPIC, value)], name
     assert page["pulsar_topics_count"] == [(BY_NAMESPACE, 1)]
+
+
+def test_limits_that_protect_the_broker_have_a_series_each() -> None:
+    page = samples(FIGURES)
+    assert page["magnetar_unauthenticated_connections"] == [(CLUSTER, 6)]
+    reached = {**CLUSTER, "limit": "slow_reader"}
+    assert page["magnetar_limits_reached_total"] == [(reached, 4)]
 
 
 def test_a_subscription_has_its_own_series() -> None:

@@ -143,7 +143,7 @@ async def test_whatever_is_no_connect_ends_the_connection(sent: bytes) -> None:
 
 @on_both_loops
 async def test_a_client_that_does_not_complete_connect_is_disconnected_in_time() -> None:
-    async with group(keep_alive_interval_seconds=1) as workers:
+    async with group(magnetar_handshake_timeout_seconds=1) as workers:
         silent = await workers.client()
         slow = await workers.client(connect_frame()[:-1])
         assert await slow.receive() is None and await silent.receive() is None

@@ -132,7 +132,8 @@ class Network:
         Key(
             "brokerMaxConnections",
             COUNT,
-            "Most connections, of each worker if there are several; 0 is no limit.",
+            "Most connections of clients that were accepted, of each worker if there are several; "
+            "0 is no limit.",
             pulsar="0",
             dynamic=True,
         ),
@@ -142,8 +143,8 @@ class Network:
         Key(
             "brokerMaxConnectionsPerIp",
             COUNT,
-            "Most connections from one address, to each worker if there are several; 0 is no "
-            "limit.",
+            "Most connections from one address that were accepted, to each worker if there are "
+            "several; 0 is no limit.",
             dynamic=True,
         ),
     ] = 0

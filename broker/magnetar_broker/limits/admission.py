@@ -1,0 +1,150 @@
+"""Connections of clients that have not authenticated yet, and the number of those that have.
+
+A client has no more than a few seconds until it is accepted, and until then it is one of a limited
+number.  Who comes beyond that number takes the place of the oldest: a flood of connections that
+say nothing, or too slowly, keeps nobody out who completes the handshake at once.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+
+from magnetar_broker.base.errors import NotAllowed
+from magnetar_broker.config import Settings
+from magnetar_broker.limits.reached import ClientLimit, ReachedLimits
+from magnetar_storage.world.runtime import Clock, Timer
+
+
+class Admission:
+    """Of one process.  Every connection enters once, may be accepted, and leaves."""
+
+    def __init__(
+        self, settings: Callable[[], Settings], clock: Clock, reached: ReachedLimits
+    ) -> None:
+        """`settings` are those of now."""
+        self.accepted = 0
+        """The connections that were accepted and are open."""
+        self.reached = reached
+        self._settings = settings
+        self._clock = clock
+        self._accepted_from: Counter[str] = Counter()
+        self._half_open: dict[Place, None] = {}
+        """In the order in which they came."""
+        self._half_open_from: dict[str, dict[Place, None]] = {}
+
+    @property
+    def half_open(self) -> int:
+        """The connections that are not accepted yet."""
+        return len(self._half_open)
+
+    def enter(self, host: str, end: Callable[[], None]) -> "Place":
+        """A client has connected; `end` disconnects it at once, for the sake of others or of time.
+
+        Call this before anything is read from the client, a TLS handshake included.
+        """
+        settings = self._settings()
+        limit = settings.magnetar_max_unauthenticated_connections_per_ip
+        own = self._half_open_from.get(host, {})
+        if 0 < limit <= len(own):
+            name = "magnetarMaxUnauthenticatedConnectionsPerIp"
+            next(iter(own)).give_up(ClientLimit.HALF_OPEN_OF_ADDRESS, name)
+        limit = settings.magnetar_max_unauthenticated_connections
+        if 0 < limit <= len(self._half_open):
+            name = "magnetarMaxUnauthenticatedConnections"
+            self._oldest_of_most().give_up(ClientLimit.HALF_OPEN, name)
+        place = Place(self, host, end)
+        seconds = settings.magnetar_handshake_timeout_seconds
+        if seconds > 0:
+            place.limit_time(self._clock, seconds)
+        self._half_open[place] = None
+        self._half_open_from.setdefault(host, {})[place] = None
+        return place
+
+    def refusal(self, host: str) -> NotAllowed | None:
+        """Why one more connection from this address cannot be accepted; None if it can."""
+        settings = self._settings()
+        limit = settings.broker_max_connections
+        if 0 < limit <= self.accepted:
+            self.reached.count(ClientLimit.CONNECTIONS, "brokerMaxConnections", host)
+            return NotAllowed(
+                f"{limit} connections are open, which is the limit (brokerMaxConnections): close "
+                "one, or raise the limit"
+            )
+        limit = settings.broker_max_connections_per_ip
+        if 0 < limit <= self._accepted_from[host]:
+            self.reached.count(
+                ClientLimit.CONNECTIONS_OF_ADDRESS, "brokerMaxConnectionsPerIp", host
+            )
+            return NotAllowed(
+                f"{host} has {limit} connections to this broker, which is the limit "
+                "(brokerMaxConnectionsPerIp): close one, or raise the limit"
+            )
+        return None
+
+    def _oldest_of_most(self) -> "Place":
+        """The oldest one of the address that has most, so that one address harms itself first."""
+        most = max(self._half_open_from, key=lambda host: len(self._half_open_from[host]))
+        return next(iter(self._half_open_from[most]))
+
+    def move(self, place: "Place") -> None:
+        """The client of a place was accepted."""
+        self._forget(place)
+        self.accepted += 1
+        self._accepted_from[place.host] += 1
+
+    def free(self, place: "Place", was_accepted: bool) -> None:
+        """The client of a place has left."""
+        if not was_accepted:
+            self._forget(place)
+            return
+        self.accepted -= 1
+        self._accepted_from[place.host] -= 1
+        if not self._accepted_from[place.host]:
+            del self._accepted_from[place.host]
+
+    def _forget(self, place: "Place") -> None:
+        del self._half_open[place]
+        own = self._half_open_from[place.host]
+        del own[place]
+        if not own:
+            del self._half_open_from[place.host]
+
+
+class Place:
+    """Of one connection."""
+
+    def __init__(self, admission: Admission, host: str, end: Callable[[], None]) -> None:
+        self.host = host
+        self._admission = admission
+        self._end = end
+        self._timer: Timer | None = None
+        self._accepted = self._left = False
+
+    def limit_time(self, clock: Clock, seconds: float) -> None:
+        """The client has so long to be accepted, whatever it sends meanwhile."""
+        name = "magnetarHandshakeTimeoutSeconds"
+        self._timer = clock.later(seconds, lambda: self.give_up(ClientLimit.HANDSHAKE, name))
+
+    def accept(self) -> None:
+        """The client has completed its handshake, and was let in."""
+        if not (self._accepted or self._left):
+            self._accepted = True
+            self._cancel()
+            self._admission.move(self)
+
+    def leave(self) -> None:
+        """The connection is closed, or somebody else answers for it."""
+        if not self._left:
+            self._left = True
+            self._cancel()
+            self._admission.free(self, self._accepted)
+
+    def give_up(self, limit: ClientLimit, setting: str) -> None:
+        """Disconnect the client for this limit."""
+        self.leave()
+        self._admission.reached.count(limit, setting, self.host)
+        self._end()
+
+    def _cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

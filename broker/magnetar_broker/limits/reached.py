@@ -1,0 +1,75 @@
+"""How often clients have reached a limit of this process, for metrics and the log."""
+
+import logging
+from enum import StrEnum
+
+from magnetar_storage.world.runtime import Clock
+
+logger = logging.getLogger(__name__)
+
+LOG_SECONDS = 60.0
+"""At most one line for each limit in this time: a flood of clients must not become one of lines."""
+
+
+class ClientLimit(StrEnum):
+    """A limit that protects the broker from its clients; the value is a label of the metric."""
+
+    HANDSHAKE = "handshake_time", "a client did not complete its handshake in time"
+    HALF_OPEN = "unauthenticated_connections", "the oldest unauthenticated connection made room"
+    HALF_OPEN_OF_ADDRESS = (
+        "unauthenticated_connections_per_ip",
+        "the oldest unauthenticated connection of its address made room",
+    )
+    CONNECTIONS = "connections", "a connection was refused"
+    CONNECTIONS_OF_ADDRESS = "connections_per_ip", "a connection was refused"
+    RECEIVE_BUFFER = "receive_buffer", "a client was disconnected whose frame was not complete"
+    SEND_BUFFER = "send_buffer", "a client was disconnected that did not read what it was sent"
+    SLOW_READER = "slow_reader", "a client was disconnected that read nothing for too long"
+    FRAME = "frame_size", "a client was disconnected that sent too large a frame"
+    HTTP_CONNECTIONS = "http_connections", "the HTTP connection that was idle for longest made room"
+    HTTP_CONNECTIONS_OF_ADDRESS = (
+        "http_connections_per_ip",
+        "the HTTP connection of its address that was idle for longest made room",
+    )
+    HTTP_TIME = "http_request_time", "an HTTP request was not complete in time"
+    HTTP_SIZE = "http_request_size", "an HTTP request was refused"
+    HTTP_BUFFER = "http_receive_buffer", "an HTTP connection was closed whose body was not complete"
+    HTTP_SLOW_READER = "http_slow_reader", "an HTTP client did not read its answer"
+
+    text: str
+
+    def __new__(cls, value: str, text: str) -> "ClientLimit":
+        made = str.__new__(cls, value)
+        made._value_ = value
+        made.text = text
+        return made
+
+
+class ReachedLimits:
+    """Counts, and logs the first of each kind in a while."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.counts: dict[str, int] = {limit.value: 0 for limit in ClientLimit}
+        self._clock = clock
+        self._unlogged: dict[ClientLimit, int] = {}
+
+    def count(self, limit: ClientLimit, setting: str, address: str) -> None:
+        """A client at this address has reached a limit, which this setting sets."""
+        self.counts[limit] += 1
+        if limit in self._unlogged:
+            self._unlogged[limit] += 1
+            return
+        logger.warning("%s: %s (%s)", address or "a client", limit.text, setting)
+        self._unlogged[limit] = 0
+        self._clock.later(LOG_SECONDS, lambda: self._summarize(limit, setting))
+
+    def _summarize(self, limit: ClientLimit, setting: str) -> None:
+        number = self._unlogged.pop(limit)
+        if number:
+            logger.warning(
+                "%d more times in the last %.0f s: %s (%s)",
+                number,
+                LOG_SECONDS,
+                limit.text,
+                setting,
+            )

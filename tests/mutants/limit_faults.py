@@ -1,0 +1,54 @@
+"""Faults of the limits that protect the broker: each lets a client do what it should not."""
+
+from mutants.fault import Fault
+
+ADMISSION = "broker/magnetar_broker/limits/admission.py"
+LISTENER = "broker/magnetar_broker/server/listener.py"
+RECEPTION = "broker/magnetar_broker/server/reception.py"
+PURE = ("tests/broker/limits/test_admission.py",)
+HALF_OPEN = ("tests/broker/server/test_half_open.py",)
+
+LIMIT_FAULTS: tuple[Fault, ...] = (
+    Fault(
+        ADMISSION,
+        "a handshake may take any time",
+        "            place.limit_time(self._clock, seconds)\n",
+        "            pass\n",
+        PURE,
+    ),
+    Fault(
+        ADMISSION,
+        "any number of half-open connections of one address",
+        "next(iter(own)).give_up(ClientLimit.HALF_OPEN_OF_ADDRESS, name)",
+        "pass",
+        PURE,
+    ),
+    Fault(
+        ADMISSION,
+        "one address takes the places of others",
+        "most = max(self._half_open_from, key=lambda host: len(self._half_open_from[host]))",
+        "most = min(self._half_open_from, key=lambda host: len(self._half_open_from[host]))",
+        PURE,
+    ),
+    Fault(
+        ADMISSION,
+        "an accepted client is disconnected at the end of its handshake's time",
+        "            self._accepted = True\n            self._cancel()\n",
+        "            self._accepted = True\n",
+        PURE,
+    ),
+    Fault(
+        LISTENER,
+        "a client is never accepted",
+        "            self._place.accept()\n",
+        "            pass\n",
+        HALF_OPEN,
+    ),
+    Fault(
+        RECEPTION,
+        "a client that a worker reads the first frame of has any time",
+        "        self._place = admission.enter(host, self.close)\n",
+        "        self._place = admission.enter(host, lambda: None)\n",
+        HALF_OPEN,
+    ),
+)
