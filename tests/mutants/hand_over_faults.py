@@ -26,13 +26,6 @@ HAND_OVER_FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         f"{SERVER}/reception.py",
-        "a client may take any time for its first frame",
-        "self._loop.call_later(seconds, self._give_up) if seconds > 0 else None",
-        "None",
-        TESTS,
-    ),
-    Fault(
-        f"{SERVER}/reception.py",
         "who names an unknown broker is served",
         "self._destinations.get(name)",
         'self._destinations.get(name, self._destinations[""])',
