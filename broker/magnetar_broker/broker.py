@@ -2,6 +2,7 @@
 
 from itertools import count
 
+from magnetar_broker.authentication.authenticator import Authenticator
 from magnetar_broker.base.periodic_jobs import PeriodicJobs
 from magnetar_broker.config import Settings
 from magnetar_broker.lifetime.orphans import present_segments, sweep_and_log
@@ -31,8 +32,11 @@ class Broker:
         residence: LocalResidence,
         names: Names,
         worker: int | None = None,
+        authenticator: Authenticator | None = None,
     ) -> None:
         """`worker` is the number of this process where the broker has several."""
+        self.authenticator = authenticator
+        """Finds out who clients are; None while authentication is off."""
         self.engine = engine
         self.residence = residence
         self.topics = residence.topics

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from magnetar_broker.authentication.authenticator import Authenticator
 from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
 from magnetar_broker.names.directory import Directory
@@ -18,9 +19,15 @@ class Standalone(NamedTuple):
     broker: Broker
 
 
-def standalone(settings: Settings, engine: Engine, ownership: Ownership) -> Standalone:
+def standalone(
+    settings: Settings,
+    engine: Engine,
+    ownership: Ownership,
+    authenticator: Authenticator | None = None,
+) -> Standalone:
     """Both halves on one engine; they call each other directly."""
     policies = Policies(engine.metadata, settings)
     residence = LocalResidence(settings, engine, policies)
     directory = Directory(settings, engine, ownership, residence, policies)
-    return Standalone(directory, Broker(settings, engine, residence, directory))
+    broker = Broker(settings, engine, residence, directory, authenticator=authenticator)
+    return Standalone(directory, broker)

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from magnetar_broker.config.values import Boolean, Integer, IntegerOrAuto, Text
+from magnetar_broker.config.values import Boolean, Integer, IntegerOrAuto, Text, Texts
 
 
 class Durability(StrEnum):
@@ -64,3 +64,6 @@ HOST = Text(r"[^\s/@,]+", "a host name or an IP address")
 NAME = Text(r"[-=:.\w]+", "letters, digits and -_=:.")
 NAMESPACE = Text(r"[-=:.\w]+/[-=:.\w]+", "tenant/namespace")
 PATH = Text(r"[^\0]+", "a path")
+TEXT = Text(r".+", "text")
+TEXTS = Texts(TEXT)
+CLASSES = Texts(Text(r"[\w.$]+", "a word or the name of a class"))

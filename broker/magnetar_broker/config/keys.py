@@ -52,9 +52,6 @@ def _entries(groups: Mapping[str, str]) -> Iterator[UnsupportedKey]:
 
 UNSAFE = _table(
     {
-        "authentication is not supported yet, and without it everyone would be let in: remove "
-        "the key and keep bindAddress on loopback or behind something that authenticates": """
-            authenticationEnabled=false authenticateMetricsEndpoint=false""",
         "authorization is not supported yet, and without it everyone could do everything: remove "
         "the key and keep bindAddress on loopback or behind something that authorizes": """
             authorizationEnabled=false""",
@@ -110,22 +107,18 @@ NOT_BUILT = _table(
 COMPATIBLE = _table(
     {
         "tunes security, which is not supported yet": """
-            authenticationProviders= authenticationRefreshCheckSeconds=60 strictAuthMethod=false
-            anonymousUserRole= superUserRoles= proxyRoles= authenticateOriginalAuthData=false
-            authorizationProvider=PulsarAuthorizationProvider
-            authorizationAllowWildcardsMatching=false basicAuthConf= tokenSecretKey=
-            tokenPublicKey= tokenPublicAlg=RS256 tokenAuthClaim=sub tokenAudienceClaim=
-            tokenAudience= tokenAllowedClockSkewSeconds=0 athenzDomainNames=
-            saslJaasClientAllowedIds=.*pulsar.* saslJaasServerSectionName=PulsarBroker
-            saslJaasServerRoleTokenSignerSecretPath= openIDAllowedTokenIssuers=
-            openIDAllowedAudiences= openIDRoleClaim=sub openIDAcceptedTimeLeewaySeconds=0
-            openIDRequireIssuersUseHttps=true
+            superUserRoles= authorizationProvider=PulsarAuthorizationProvider
+            authorizationAllowWildcardsMatching=false
             tlsCertRefreshCheckDurationSec=300 tlsCertificateFilePath= tlsKeyFilePath=
             tlsTrustCertsFilePath= tlsAllowInsecureConnection=false
             tlsHostnameVerificationEnabled=false tlsProtocols= tlsCiphers= tlsProvider=
             tlsKeyStoreType=JKS tlsKeyStore= tlsKeyStorePassword= tlsTrustStoreType=JKS
             tlsTrustStore= tlsTrustStorePassword= webServiceTlsProtocols= webServiceTlsCiphers=
             webServiceTlsProvider=Conscrypt""",
+        "tunes a way to authenticate that this broker does not have": """
+            athenzDomainNames= saslJaasClientAllowedIds=.*pulsar.*
+            saslJaasServerSectionName=PulsarBroker saslJaasServerRoleTokenSignerSecretPath=
+            kinitCommand=/usr/bin/kinit openIDFallbackDiscoveryMode=DISABLED""",
         "tunes the broker's own client, and this broker has none": """
             brokerClientAuthenticationPlugin=AuthenticationDisabled
             brokerClientAuthenticationParameters= brokerClientTlsEnabled=false

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from magnetar_broker.config import properties
+from magnetar_broker.config.authentication import contradictory_authentication
 from magnetar_broker.config.keys import COMPATIBLE, NOT_BUILT, UNSAFE
 from magnetar_broker.config.listeners import problem_of, problem_of_internal
 from magnetar_broker.config.settings import KEYS, Settings
@@ -48,7 +49,9 @@ class Assignment(NamedTuple):
     value: str
 
     def refused(self, why: str) -> str:
-        return f"{self.where}: {self.key}={self.value}: {why}"
+        key = _FIELDS.get(self.key)
+        shown = self.value if key is None else key[1].shown(self.value)
+        return f"{self.where}: {self.key}={shown}: {why}"
 
 
 def load(path: str | None, environ: Mapping[str, str], overrides: Mapping[str, str]) -> Loaded:
@@ -198,6 +201,7 @@ def contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
     if web_port and web_port == port:
         yield "webServicePort", str(web_port), "brokerServicePort is the same"
     yield from _contradictory_listeners(settings)
+    yield from contradictory_authentication(settings)
     low = settings.managed_ledger_min_ledger_rollover_time_minutes
     high = settings.managed_ledger_max_ledger_rollover_time_minutes
     if high < low:

@@ -9,6 +9,12 @@ from dataclasses import dataclass, field, fields
 from ipaddress import ip_address
 from typing import get_type_hints
 
+from magnetar_broker.config.sections.authentication import (
+    Authentication,
+    OpenID,
+    Passwords,
+    Tokens,
+)
 from magnetar_broker.config.sections.balancing import LoadBalancing
 from magnetar_broker.config.sections.client_limits import ClientLimits
 from magnetar_broker.config.sections.delivery import DelayedDelivery, Subscriptions
@@ -28,7 +34,7 @@ from magnetar_broker.config.sections.topics import Topics
 from magnetar_broker.config.values import Key
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Settings(
     Processes,
     LoadBalancing,
@@ -48,8 +54,15 @@ class Settings(
     Schemas,
     Compaction,
     Statistics,
+    Authentication,
+    Tokens,
+    Passwords,
+    OpenID,
 ):
-    """All settings of a broker; the defaults are those of `conf/broker.conf`."""
+    """All settings of a broker; the defaults are those of `conf/broker.conf`.
+
+    It has no representation as text: some values are secret.
+    """
 
     origins: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """Where each value was set, by its field; what is not in it has its default."""
@@ -89,6 +102,10 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "Schemas": Schemas,
         "Compaction": Compaction,
         "Statistics": Statistics,
+        "Authentication": Authentication,
+        "Tokens": Tokens,
+        "Passwords": Passwords,
+        "OpenID Connect": OpenID,
     }.items()
 }
 """Every field of `Settings` with its key, by section, in the order of the files in `conf`."""

@@ -17,6 +17,10 @@ class Kind(Protocol):
         """The value, or ValueError; the text is neither blank nor surrounded by blanks."""
 
 
+HIDDEN = "*****"
+"""What is shown instead of a secret."""
+
+
 class Blank(Enum):
     """The meaning of `key=` with a blank value."""
 
@@ -40,11 +44,17 @@ class Key:
     """Whether it can be changed while the broker runs."""
     of_workers: bool = False
     """Whether a reload changes it though it is not dynamic: only workers read it."""
+    secret: bool = False
+    """Whether its value must not be shown to anyone, in no log, error or answer."""
 
     @property
     def reloads(self) -> bool:
         """Whether a reload changes it in a broker of several workers."""
         return self.dynamic or self.of_workers
+
+    def shown(self, text: str) -> str:
+        """A value's text as people may see it."""
+        return HIDDEN if self.secret and text else text
 
 
 @dataclass(frozen=True)

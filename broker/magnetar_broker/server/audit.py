@@ -55,15 +55,18 @@ class AuditLog:
         refused = status is not None and status >= 400
         if refused and not self._may_write_refusal():
             return
+        roles = request.roles
         written = {
             "time": _time(self._clock.now_ms()),
             "method": request.method,
             "path": request.path[:LONGEST],
             "query": urlencode(request.pairs)[:LONGEST],
             "address": request.address,
-            "role": None,
+            "role": None if roles is None else roles.own,
             "status": status,
         }
+        if roles is not None and roles.original is not None:
+            written["original_role"] = roles.original
         if response is not None and refused:
             written["reason"] = _reason(response)[:LONGEST]
         logger.log(logging.WARNING if refused else logging.INFO, json.dumps(written))

@@ -28,6 +28,7 @@ from magnetar_broker.server.admin.metrics_page import MetricsPage
 from magnetar_broker.server.admin.routes import ROUTES
 from magnetar_broker.server.admin.site import Site
 from magnetar_broker.server.audit import audit_log
+from magnetar_broker.server.authentication import authenticator_of
 from magnetar_broker.server.children import Context, name_of
 from magnetar_broker.server.control import (
     Drain,
@@ -42,6 +43,7 @@ from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.engine import data_disk
 from magnetar_broker.server.event_loop import LoopFactory
 from magnetar_broker.server.garbage import THRESHOLD
+from magnetar_broker.server.http_authentication import http_authentication_of
 from magnetar_broker.server.http_server import HttpServer
 from magnetar_broker.server.joined_page import JoinedPage
 from magnetar_broker.server.last_ids import LastIds
@@ -127,7 +129,12 @@ class Controller:
             snapshots,
         )
         http = HttpServer(
-            site, process.stretches, Descriptors(), audit_log(process.clock, settings), ROUTES
+            site,
+            process.stretches,
+            Descriptors(),
+            audit_log(process.clock, settings),
+            ROUTES,
+            http_authentication_of(settings, authenticator_of(settings)),
         )
         try:
             await snapshots.clear()

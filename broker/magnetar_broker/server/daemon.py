@@ -12,11 +12,13 @@ from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.names.ownership import SoleOwner
 from magnetar_broker.server.advertised import advertised
 from magnetar_broker.server.audit import audit_log
+from magnetar_broker.server.authentication import authenticator_of
 from magnetar_broker.server.banner import banner
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.engine import data_disk, engine_of, store_of
 from magnetar_broker.server.event_loop import LoopFactory
 from magnetar_broker.server.garbage import CHECK_SECONDS, CLOSED_TOPICS, Garbage
+from magnetar_broker.server.http_authentication import http_authentication_of
 from magnetar_broker.server.http_server import HttpServer, sole_site
 from magnetar_broker.server.listener import Listener
 from magnetar_broker.server.ports import client_sockets, http_sockets, port_of
@@ -39,6 +41,7 @@ class Daemon:
         self._stop = asyncio.Event()
         self._journal_stats = JournalStats()
         self._stretches = Stretches()
+        self._authenticator = authenticator_of(settings)
 
     async def run(self) -> None:
         """Serve until SIGTERM or SIGINT; raises the error that prevents the start."""
@@ -87,14 +90,20 @@ class Daemon:
         """
         settings = self.settings
         ownership = SoleOwner("")
-        halves = standalone(settings, engine, ownership)
+        halves = standalone(settings, engine, ownership, self._authenticator)
         broker = halves.broker
         descriptors = Descriptors()
         listener = Listener(broker, self._stretches, descriptors)
         garbage = Garbage(broker.topics)
         broker.jobs.every(CHECK_SECONDS, CLOSED_TOPICS, garbage.collect_closed)
         site = replace(sole_site(halves, self._journal_stats, self._stretches), snapshots=snapshots)
-        http = HttpServer(site, self._stretches, descriptors, audit_log(engine.clock, settings))
+        http = HttpServer(
+            site,
+            self._stretches,
+            descriptors,
+            audit_log(engine.clock, settings),
+            authentication=http_authentication_of(settings, self._authenticator),
+        )
         sockets = client_sockets(settings)
         await listener.bind(sockets)
         default, listeners = advertised(settings, port_of(sockets))

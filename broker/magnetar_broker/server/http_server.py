@@ -19,7 +19,8 @@ from magnetar_broker.server.health import HealthCheck
 from magnetar_broker.server.http.connection import HttpConnection
 from magnetar_broker.server.http.errors import refusal_of
 from magnetar_broker.server.http.messages import Request, Response
-from magnetar_broker.server.http.table import NoRoute, Table
+from magnetar_broker.server.http.table import NoRoute, Route, Table
+from magnetar_broker.server.http_authentication import HttpAuthentication
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.standalone import Standalone
 
@@ -45,8 +46,13 @@ class HttpServer:
         descriptors: Descriptors,
         audit: AuditLog,
         routes: Table[Handler] | None = None,
+        authentication: HttpAuthentication | None = None,
     ) -> None:
-        """Without `routes`, those of the admin API are loaded with the first request."""
+        """Without `routes`, those of the admin API are loaded with the first request.
+
+        `authentication` is None while authentication is off.
+        """
+        self._authentication = authentication
         self._site = site
         self._audit = audit
         self._routes = routes
@@ -83,7 +89,11 @@ class HttpServer:
             if self._routes is None:
                 # In a thread, because the event loop serves clients meanwhile.
                 self._routes = await asyncio.to_thread(_admin_routes)
-            route, parameters = self._routes.find(request.method, request.path)
+            route, parameters = _found(self._routes, request)
+            if self._authentication is not None:
+                request = await self._authentication.admitted(request, route)
+            if isinstance(route, NoRoute):
+                raise route
             changes = route.changes(request.query)
             response = await route.handler(self._site, replace(request, parameters=parameters))
         except NoRoute as error:
@@ -98,6 +108,16 @@ class HttpServer:
         if len(self._connections) >= MAX_CONNECTIONS:
             return Reject()
         return HttpConnection(self.answer, self._stretches, self._connections)
+
+
+def _found(
+    routes: Table[Handler], request: Request
+) -> tuple[Route[Handler] | NoRoute, dict[str, str]]:
+    """The route with its parameters; there may be none."""
+    try:
+        return routes.find(request.method, request.path)
+    except NoRoute as error:
+        return error, {}
 
 
 def _admin_routes() -> Table[Handler]:

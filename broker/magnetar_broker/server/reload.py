@@ -37,8 +37,8 @@ def reloaded(read: Read, settings: Settings) -> dict[str, Given] | None:
             logging.INFO if key.reloads else logging.WARNING,
             "reload: %s is %s, and %s %s",
             key.name,
-            before.shown,
+            key.shown(before.shown),
             "becomes" if key.reloads else "needs a restart of the broker to become",
-            after.shown,
+            key.shown(after.shown),
         )
     return values

@@ -10,6 +10,7 @@ from magnetar_broker.config import Settings
 from magnetar_broker.config.changes import with_reloaded
 from magnetar_broker.names.bundle_owners import BundleOwners
 from magnetar_broker.server.advertised import advertised
+from magnetar_broker.server.authentication import authenticator_of
 from magnetar_broker.server.banner import banner
 from magnetar_broker.server.children import Context, name_of
 from magnetar_broker.server.engine import data_disk
@@ -89,6 +90,7 @@ def serve_several(
     `read` reads the settings again.  All that the functions need must be imported already.  Raises
     the error that prevents the start.
     """
+    authenticator_of(settings)  # for its errors, and its imports, which all processes then share
     disk = data_disk(settings)
     lock = disk.lock(layout.LOCK_FILE)
     directories.prepare(disk, workers)

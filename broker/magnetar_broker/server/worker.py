@@ -15,6 +15,7 @@ from magnetar_broker.names.remote import RemoteDirectory
 from magnetar_broker.policies.shared import learning
 from magnetar_broker.policies.view import PolicyView
 from magnetar_broker.server.admin.linked_owners import serve_operations
+from magnetar_broker.server.authentication import authenticator_of
 from magnetar_broker.server.broker_page import BrokerPage
 from magnetar_broker.server.children import Context, name_of
 from magnetar_broker.server.control import Peer
@@ -113,7 +114,14 @@ class Worker:
         policies = PolicyView(self._settings)
         residence = LocalResidence(self._of_broker, engine, policies, self._new_owner, self._part)
         names = RemoteDirectory(self._settings, self._owners, controller)
-        broker = Broker(self._settings, engine, residence, names, self._number)
+        broker = Broker(
+            self._settings,
+            engine,
+            residence,
+            names,
+            self._number,
+            authenticator_of(self._settings),
+        )
         upstreams = Upstreams(
             self._other, self._passing.send, self._descriptors, process.tasks, process.stretches
         )

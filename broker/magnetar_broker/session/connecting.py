@@ -1,23 +1,97 @@
-"""CONNECT, PING and PONG."""
+"""CONNECT, AUTH_RESPONSE, PING and PONG."""
 
-from magnetar_broker.base.errors import BrokerError, NotReady
+from collections.abc import Coroutine
+from typing import Any
+
+from magnetar_broker.authentication.authenticator import Authenticator, Proof, RoleChanged
+from magnetar_broker.base.errors import BrokerError, NotAuthenticated, NotAuthorized, NotReady
 from magnetar_broker.base.version import SERVER_VERSION
+from magnetar_broker.session.renewal import CHALLENGE, Renewal
 from magnetar_broker.session.session import Session
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import NO_REQUEST, PROTOCOL_VERSION
 from magnetar_proto.errors import BadCommand
 
 
-def on_connect(session: Session, command: pb.CommandConnect) -> None:
+def on_connect(session: Session, command: pb.CommandConnect) -> Coroutine[Any, Any, None] | None:
     """Accept or refuse the client; it is the first command, and the only CONNECT."""
     if session.connected:
         raise BadCommand("a second CONNECT on one connection")
-    broker = session.broker
     refusal = _refusal(session)
     if refusal is not None:
+        _refuse(session, refusal)
+        return None
+    authenticator = session.broker.authenticator
+    if authenticator is None or session.roles is not None:
+        _accept(session, command)
+        return None
+    session.authenticating = True
+    return _authenticate(session, command, authenticator)
+
+
+async def _authenticate(
+    session: Session, command: pb.CommandConnect, authenticator: Authenticator
+) -> None:
+    """Find out the client's roles, then accept it, or refuse it."""
+    try:
+        proof = await authenticator.of_connect(command, session.certificate)
+    except (NotAuthenticated, NotAuthorized) as refusal:
+        _refuse(session, refusal)
+        return
+    if session.is_over:
+        return
+    session.roles = proof.roles
+    session.renewal = Renewal(
+        session.clock,
+        authenticator.rules.refresh_seconds,
+        proof,
+        command.feature_flags.supports_auth_refresh,
+        lambda: session.reply(_challenge(proof, session.protocol_version)),
+        lambda why: session.disconnect(f"{session.address}: {why}"),
+    )
+    session.authenticating = False
+    _accept(session, command)
+
+
+def _challenge(proof: Proof, protocol_version: int) -> pb.CommandAuthChallenge:
+    return pb.CommandAuthChallenge(
+        server_version=SERVER_VERSION,
+        challenge=pb.AuthData(auth_method_name=proof.method, auth_data=CHALLENGE),
+        protocol_version=protocol_version,
+    )
+
+
+def on_auth_response(
+    session: Session, command: pb.CommandAuthResponse
+) -> Coroutine[Any, Any, None]:
+    """New credentials of a client, whether it was asked for them or not."""
+    if session.renewal is None or session.broker.authenticator is None:
+        raise BadCommand("AUTH_RESPONSE of a client that was not authenticated")
+    return _renew(
+        session, session.renewal, session.broker.authenticator, command.response.auth_data
+    )
+
+
+async def _renew(
+    session: Session, renewal: Renewal, authenticator: Authenticator, data: bytes
+) -> None:
+    renewal.answered()
+    try:
+        renewal.renewed(await authenticator.renewed(renewal.proof, data, session.certificate))
+    except RoleChanged as refusal:  # as the original: without an ERROR
+        session.disconnect(f"{session.address}: {refusal}")
+    except NotAuthenticated as refusal:
+        _refuse(session, refusal)
+
+
+def _refuse(session: Session, refusal: BrokerError) -> None:
+    if not session.is_over:
         session.refuse(NO_REQUEST, refusal)
         session.disconnect(f"{session.address} was refused: {refusal}")
-        return
+
+
+def _accept(session: Session, command: pb.CommandConnect) -> None:
+    broker = session.broker
     session.accept(command, PROTOCOL_VERSION)
     watches = broker.settings.enable_broker_topic_list_watcher
     session.reply(
@@ -35,7 +109,7 @@ def on_connect(session: Session, command: pb.CommandConnect) -> None:
 
 
 def _refusal(session: Session) -> BrokerError | None:
-    """Why one more client is refused; None if it is accepted."""
+    """Why one more client is refused, whoever it is; None if it is not."""
     broker = session.broker
     if not broker.ready:
         return NotReady("the broker is starting or stopping; try again")

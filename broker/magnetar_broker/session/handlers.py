@@ -6,7 +6,7 @@ SEND, ACK and FLOW are absent: the session's receive loop handles them.
 from collections.abc import Mapping
 from typing import Final
 
-from magnetar_broker.session.connecting import on_connect, on_ping, on_pong
+from magnetar_broker.session.connecting import on_auth_response, on_connect, on_ping, on_pong
 from magnetar_broker.session.consumers import (
     on_close_consumer,
     on_consumer_stats,
@@ -35,6 +35,7 @@ Command = pb.BaseCommand
 
 HANDLERS: Final[Mapping[int, Handler]] = {
     Command.CONNECT: on_connect,
+    Command.AUTH_RESPONSE: on_auth_response,
     Command.PING: on_ping,
     Command.PONG: on_pong,
     Command.PARTITIONED_METADATA: on_partitioned_metadata,

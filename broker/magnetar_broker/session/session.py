@@ -20,6 +20,7 @@ from magnetar_broker.session.output import Output
 from magnetar_broker.session.publishing import Publishing
 from magnetar_broker.session.read_gate import ReadGate, Reading
 from magnetar_broker.session.relay import END_OF_CLIENT, Connect, Relay
+from magnetar_broker.session.renewal import Renewal
 from magnetar_broker.session.slots import Slots
 from magnetar_broker.session.throttled import Throttled
 from magnetar_broker.session.topic_watcher import TopicWatcher
@@ -117,7 +118,14 @@ class Session:
         self.certificate = b""
         """The client's TLS certificate, which was verified, as DER; empty if it showed none."""
         self.roles: Roles | None = None
-        """Of the connected client; None while authentication is off."""
+        """Of the connected client; None while authentication is off.  Those of an upstream are set
+        when it is made: the process that has the client's connection has authenticated it."""
+        self.certificate = b""
+        """The client's verified TLS certificate as DER; empty if it has none."""
+        self.renewal: Renewal | None = None
+        """Of what the client has proved; None while authentication is off, and for an upstream."""
+        self.authenticating = False
+        """Whether the CONNECT is being authenticated: what follows it waits."""
         self.protocol_version = 0
         self.client_version = ""
         self._names_process = False
@@ -154,7 +162,10 @@ class Session:
             self._handle(frames)
 
     def _handle(self, frames: list[Frame]) -> None:
-        """Handle frames in order; those behind `MAX_REQUESTS` wait for `_resume_held`."""
+        """Handle frames in order.
+
+        Those behind `MAX_REQUESTS`, or behind a CONNECT under way, wait for `_resume_held`.
+        """
         try:
             at = 0
             while at < len(frames) and not self._closed:
@@ -163,7 +174,7 @@ class Session:
                 # SENDs are not requests: they have a limit of their own, in `Publishing`.
                 elif frames[at][0] == pb.BaseCommand.SEND and self.connected:
                     at = self._publish(frames, at)
-                elif self._working < MAX_REQUESTS:
+                elif self._working < MAX_REQUESTS and not self.authenticating:
                     self._command(frames[at])
                     at += 1
                 else:
@@ -395,7 +406,10 @@ class Session:
         self._held = []
         self._liveness.end()
         self._throttled.end()
-        # Session and relay refer to each other: see `__init__`.
+        if self.renewal is not None:
+            self.renewal.end()
+        # Session and relay, and renewal, refer to each other: see `__init__`.
+        self.renewal = None
         relay, self.relay = self.relay, None
         if relay is not None:
             relay.close()

@@ -33,7 +33,7 @@ async def effective(site: Site, request: Request) -> Response:
     """All settings with their values in effect, as text."""
     settings = serving(site).settings
     return json_response(
-        {key.name: render(getattr(settings, field)) for field, key in KEYS.items()}
+        {key.name: key.shown(render(getattr(settings, field))) for field, key in KEYS.items()}
     )
 
 
@@ -47,7 +47,7 @@ async def explained(site: Site, request: Request) -> Response:
 def _explained(settings: Settings, field: str, key: Key) -> dict[str, Any]:
     source = settings.origins.get(field, "default")
     return {
-        "value": render(getattr(settings, field)),
+        "value": key.shown(render(getattr(settings, field))),
         "default": render(getattr(Settings, field)),
         "origin": _origin(source),
         "source": source,

@@ -23,6 +23,8 @@ class Request:
     """The local port that received it."""
     address: str = ""
     """The client's, `host:port`; empty if it is not known."""
+    certificate: bytes = b""
+    """The client's verified TLS certificate as DER; empty if it has none."""
     roles: Roles | None = None
     """Of the client; None while authentication is off."""
     parameters: Mapping[str, str] = field(default_factory=dict)

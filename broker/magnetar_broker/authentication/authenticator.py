@@ -1,0 +1,203 @@
+"""Who the clients of connections and of HTTP requests are."""
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from magnetar_broker.authentication.identity import Identity, Roles
+from magnetar_broker.authentication.provider import Credentials, Provider, Unproven
+from magnetar_broker.base.errors import NotAuthenticated, NotAuthorized
+from magnetar_proto import PulsarApi_pb2 as pb
+
+logger = logging.getLogger(__name__)
+
+NONE: Final = "none"
+"""The method of clients that name none."""
+METHOD_HEADER: Final = "x-pulsar-auth-method-name"
+ORIGINAL_HEADER: Final = "x-original-principal"
+_OLD_METHODS: Final = {
+    pb.AuthMethodNone: NONE,
+    pb.AuthMethodYcaV1: "ycav1",
+    pb.AuthMethodAthens: "athens",
+}
+
+
+class AuthenticationRules(NamedTuple):
+    """What holds for all methods."""
+
+    anonymous: str = ""
+    """The role of who proves none; blank if there is none."""
+    strict: bool = False
+    """Whether HTTP requests must name their method."""
+    proxies: frozenset[str] = frozenset()
+    """The roles that may, and must, name the role of their client."""
+    proves_originals: bool = False
+    """Whether the clients of proxies must prove their roles."""
+    checks_originals: bool = False
+    """Whether a role that is no proxy is refused if it names that of a client."""
+    refresh_seconds: float = 60.0
+    """The interval at which connections look whether their credentials have expired."""
+
+
+class Proof(NamedTuple):
+    """What a connection has proved."""
+
+    roles: Roles
+    method: str
+    """Of its own credentials."""
+    expires_at: float | None = None
+    refreshed_method: str | None = None
+    """The method of the credentials that may be renewed; None if the protocol has no way for it,
+    because they are those of a proxy's client and were not forwarded."""
+
+
+class Outcomes:
+    """How many credentials were accepted and refused."""
+
+    def __init__(self) -> None:
+        self.accepted: Counter[tuple[str, str]] = Counter()
+        """By provider and method."""
+        self.refused: Counter[tuple[str, str, str]] = Counter()
+        """By provider, method and reason."""
+
+
+class Authenticator:
+    """Finds out the roles of clients.  It keeps nothing of what they send."""
+
+    def __init__(self, providers: Iterable[Provider], rules: AuthenticationRules) -> None:
+        self.rules = rules
+        self.outcomes = Outcomes()
+        self._chains: dict[str, list[Provider]] = {}
+        for provider in providers:
+            self._chains.setdefault(provider.method, []).append(provider)
+
+    # Connections ----------------------------------------------------------------------
+
+    async def of_connect(self, connect: pb.CommandConnect, certificate: bytes) -> Proof:
+        """What a CONNECT proves.  Raises `NotAuthenticated` or `NotAuthorized`."""
+        method = _method_of(connect)
+        original = connect.original_principal
+        if method in self._chains:
+            own = await self._identify(method, Credentials(connect.auth_data, certificate))
+            proof = await self._with_original(own, connect)
+        else:  # what a proxy says about its client does not count either
+            proof, original = Proof(Roles(self._anonymous(method)), method), ""
+        if self.rules.checks_originals:
+            self._check_original(proof.roles.own, original)
+            if connect.proxy_version and proof.roles.own not in self.rules.proxies:
+                raise NotAuthorized("Must not set proxyVersion without connecting as a ProxyRole.")
+        return proof
+
+    async def _with_original(self, own: Identity, connect: pb.CommandConnect) -> Proof:
+        """The proof of a connection that may be a proxy's, for a client with credentials or not."""
+        named = connect.original_principal
+        if not named:
+            return Proof(Roles(own.role), own.method, own.expires_at, own.method)
+        if not self.rules.proves_originals:
+            is_proxy = own.role in self.rules.proxies
+            return Proof(Roles(own.role, named if is_proxy else None), own.method, own.expires_at)
+        method = connect.original_auth_method or NONE
+        if method not in self._chains:
+            return Proof(Roles(own.role, self._anonymous(method)), own.method)
+        original = await self._identify(method, Credentials(connect.original_auth_data.encode()))
+        roles = Roles(own.role, original.role)
+        return Proof(roles, own.method, original.expires_at, method)
+
+    async def renewed(self, proof: Proof, data: bytes, certificate: bytes) -> Proof:
+        """The proof with the credentials of an AUTH_RESPONSE, which must prove the same role."""
+        if proof.refreshed_method is None:
+            raise _refused(f"no credentials of method {proof.method!r} can be renewed")
+        found = await self._identify(proof.refreshed_method, Credentials(data, certificate))
+        expected = proof.roles.own if proof.roles.original is None else proof.roles.original
+        if found.role != expected:
+            raise RoleChanged(f"the role cannot change from {expected!r} to {found.role!r}")
+        return proof._replace(expires_at=found.expires_at)
+
+    def _check_original(self, own: str, original: str) -> None:
+        """Refuse a role that names that of a client and is no proxy, and a proxy that does not."""
+        is_proxy = own in self.rules.proxies
+        if is_proxy != bool(original.strip()) or (is_proxy and original in self.rules.proxies):
+            logger.info("the role %r may not connect for the role %r", own, original)
+            raise NotAuthorized("Invalid roles.")
+
+    # Requests over HTTP -----------------------------------------------------------------
+
+    async def of_request(self, headers: Mapping[str, str], certificate: bytes) -> Roles:
+        """The roles of a request.  Raises `NotAuthenticated`."""
+        own = await self._requester(headers, certificate)
+        original = headers.get(ORIGINAL_HEADER, "").strip()
+        if not original or (original == own and own not in self.rules.proxies):
+            original = ""
+        if self.rules.checks_originals:
+            try:
+                self._check_original(own, original)
+            except NotAuthorized as error:
+                raise NotAuthenticated(str(error)) from error
+        return Roles(own, original if original and own in self.rules.proxies else None)
+
+    async def _requester(self, headers: Mapping[str, str], certificate: bytes) -> str:
+        method = headers.get(METHOD_HEADER)
+        if method is not None:
+            if method not in self._chains:
+                raise _refused(f"no provider has the method {method[:40]!r}")
+            return (await self._of_headers(method, headers, certificate)).role
+        if self.rules.strict:
+            raise _refused("the request does not name its method (strictAuthMethod)")
+        for known in self._chains:
+            try:
+                return (await self._of_headers(known, headers, certificate)).role
+            except NotAuthenticated:
+                continue
+        return self._anonymous(NONE)
+
+    async def _of_headers(
+        self, method: str, headers: Mapping[str, str], certificate: bytes
+    ) -> Identity:
+        """Who has the credentials in these headers, by one method."""
+        try:
+            data = self._chains[method][0].data_of(headers)
+        except Unproven as error:
+            raise _refused(f"{method}: {error}") from error
+        return await self._identify(method, Credentials(data, certificate))
+
+    # Both ---------------------------------------------------------------------------------
+
+    async def _identify(self, method: str, credentials: Credentials) -> Identity:
+        """Who the first provider of a method that accepts the credentials says it is."""
+        refusals = []
+        for provider in self._chains[method]:
+            try:
+                found = await provider.identify(credentials)
+            except Unproven as error:
+                refusals.append((provider, error))
+            else:
+                self.outcomes.accepted[provider.name, method] += 1
+                return found
+        for provider, refusal in refusals:
+            self.outcomes.refused[provider.name, method, refusal.reason] += 1
+        raise _refused("; ".join(f"{method}: {refusal}" for _, refusal in refusals))
+
+    def _anonymous(self, method: str) -> str:
+        if not self.rules.anonymous:
+            raise _refused(
+                f"no provider has the method {method[:40]!r}, and anonymousUserRole is unset"
+            )
+        return self.rules.anonymous
+
+
+class RoleChanged(NotAuthenticated):
+    """The renewed credentials prove another role."""
+
+
+def _refused(why: str) -> NotAuthenticated:
+    """What clients are told does not help those who try; the log has the reason."""
+    logger.info("credentials are refused: %s", why)
+    return NotAuthenticated("Failed to authenticate")
+
+
+def _method_of(connect: pb.CommandConnect) -> str:
+    """The method that a CONNECT names, as clients of today do or as those of long ago."""
+    if connect.HasField("auth_method_name"):
+        return connect.auth_method_name
+    return _OLD_METHODS[connect.auth_method] if connect.HasField("auth_method") else NONE

@@ -1,0 +1,42 @@
+"""TLS certificates of clients: the provider of the method `tls`."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from magnetar_broker.authentication.identity import Identity
+from magnetar_broker.authentication.provider import Credentials, Unproven
+
+NO_CERTIFICATE: Final = "INVALID_CERTS"
+
+
+class Certificates:
+    """Proves roles by certificates, which were verified when the connection was made."""
+
+    name = "AuthenticationProviderTls"
+    method = "tls"
+
+    def data_of(self, headers: Mapping[str, str]) -> bytes:
+        """Nothing: the certificate is that of the connection."""
+        return b""
+
+    async def identify(self, credentials: Credentials) -> Identity:
+        """The common name in the certificate."""
+        return Identity(common_name(credentials.certificate), self.method)
+
+
+def common_name(certificate: bytes) -> str:
+    """The last common name of the subject, which RFC 2253 writes first."""
+    if not certificate:
+        raise Unproven("the client has no TLS certificate", NO_CERTIFICATE)
+    try:
+        subject = x509.load_der_x509_certificate(certificate).subject
+    except ValueError:
+        raise Unproven("the client's TLS certificate cannot be read", NO_CERTIFICATE) from None
+    for part in reversed(subject.rdns):
+        for name in part.get_attributes_for_oid(NameOID.COMMON_NAME):
+            if isinstance(name.value, str) and name.value.strip():
+                return name.value
+    raise Unproven("the subject of the client's TLS certificate has no common name", "INVALID_CN")

@@ -1,0 +1,129 @@
+"""Users and passwords: the provider of the method `basic`."""
+
+import hashlib
+import logging
+import re
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from passlib.hash import apr_md5_crypt, des_crypt
+
+from magnetar_broker.authentication.data_urls import Files
+from magnetar_broker.authentication.identity import Identity
+from magnetar_broker.authentication.provider import Credentials, Unproven, basic_of
+
+logger = logging.getLogger(__name__)
+
+INVALID: Final = "INVALID_AUTH_DATA"
+CACHED: Final = 1024
+"""Pairs of user and password that are known to be right, so that no hash is computed for them."""
+_APR1: Final = re.compile(r"\$apr1\$[./0-9A-Za-z]{1,8}\$[./0-9A-Za-z]{22}")
+_DES: Final = re.compile(r"[./0-9A-Za-z]{13}")
+
+Users = Mapping[str, str]
+"""Hashes of passwords by user."""
+
+
+def parse(content: bytes) -> Users:
+    """The users of a `.htpasswd`; `ValueError` names the line that is wrong, and nothing of it."""
+    try:
+        lines = content.decode().splitlines()
+    except UnicodeDecodeError:
+        raise ValueError("the users and passwords are not UTF-8") from None
+    users = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        user, colon, hashed = line.strip().partition(":")
+        if not user or not colon or ":" in hashed:
+            raise ValueError(f"line {number}: expected user:hash")
+        if not (_APR1.fullmatch(hashed) or _DES.fullmatch(hashed)):
+            raise ValueError(
+                f"line {number}: expected a hash that htpasswd -m or htpasswd -d has made"
+            )
+        users[user] = hashed
+    return users
+
+
+def matches(password: bytes, hashed: str) -> bool:
+    """Whether a password has this hash.  The time that it takes does not tell how much of it."""
+    kind = apr_md5_crypt if hashed.startswith("$apr1$") else des_crypt
+    try:
+        return bool(kind.verify(password, hashed))
+    except ValueError:  # too long, or with a NUL
+        return False
+
+
+class UserFile:
+    """The users of a file, which is read again when it has changed."""
+
+    def __init__(self, path: str, files: Files) -> None:
+        """Raises `OSError` or `ValueError` if it cannot be used."""
+        self._path = path
+        self._files = files
+        self._stamp = files.stamp(path)
+        self._users = parse(files.read(path))
+        self._problem = ""
+
+    def __call__(self) -> Users:
+        """The users at present; if the file cannot be used any more, those it had before."""
+        try:
+            stamp = self._files.stamp(self._path)
+            if stamp != self._stamp:
+                self._stamp = stamp
+                self._users = parse(self._files.read(self._path))
+                logger.info("basicAuthConf: %d users after a change", len(self._users))
+        except (OSError, ValueError) as error:
+            if self._problem != str(error):
+                self._problem = str(error)
+                logger.error("basicAuthConf: the former users stay, because: %s", error)
+        else:
+            self._problem = ""
+        return self._users
+
+
+class Passwords:
+    """Proves roles by passwords; the role is the user's name."""
+
+    name = "AuthenticationProviderBasic"
+    method = "basic"
+
+    def __init__(self, read: Callable[[], Users]) -> None:
+        """`read` has the users as they are at present."""
+        self._read = read
+        self._users: Users | None = None
+        self._right: OrderedDict[bytes, None] = OrderedDict()
+        self._key = secrets.token_bytes(32)
+        self._nobody = apr_md5_crypt.hash(secrets.token_urlsafe())
+
+    def data_of(self, headers: Mapping[str, str]) -> bytes:
+        """User and password."""
+        return basic_of(headers)
+
+    async def identify(self, credentials: Credentials) -> Identity:
+        """The user, if the password is right."""
+        data = credentials.data
+        if not data:
+            raise Unproven("there is no user and password", "EMPTY_AUTH_DATA")
+        user, _, password = data.partition(b":")
+        if not user or not password or b":" in password:
+            raise Unproven("it is not user:password, with one colon", INVALID)
+        try:
+            role = user.decode()
+        except UnicodeDecodeError:
+            raise Unproven("the user's name is not UTF-8", INVALID) from None
+        users = self._read()
+        if users is not self._users:
+            self._users = users
+            self._right.clear()
+        digest = hashlib.blake2b(data, key=self._key).digest()
+        if digest not in self._right:
+            # A user that does not exist takes as long, so that nobody learns which ones there are.
+            if not matches(password, users.get(role, self._nobody)) or role not in users:
+                raise Unproven("there is no such user, or the password is wrong", INVALID)
+            self._right[digest] = None
+            while len(self._right) > CACHED:
+                self._right.popitem(last=False)
+        return Identity(role, self.method)

@@ -1,0 +1,65 @@
+"""What every provider of authentication has in common."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from magnetar_broker.authentication.identity import Identity
+
+
+class Credentials(NamedTuple):
+    """What a client sends to prove a role."""
+
+    data: bytes
+    """Of the method; for HTTP taken from the header."""
+    certificate: bytes = b""
+    """The client's verified TLS certificate as DER; empty if it has none."""
+
+
+class Unproven(Exception):
+    """The credentials prove no role.  The text is for the log, and has nothing of them."""
+
+    def __init__(self, text: str, reason: str) -> None:
+        """`reason` is one of a few words, for metrics."""
+        super().__init__(text)
+        self.reason = reason
+
+
+class Provider(Protocol):
+    """Proves roles by one method."""
+
+    @property
+    def name(self) -> str:
+        """That of Pulsar's class, without the package, for metrics."""
+
+    @property
+    def method(self) -> str:
+        """The `auth_method_name` of clients."""
+
+    def data_of(self, headers: Mapping[str, str]) -> bytes:
+        """The credentials' data in the headers of an HTTP request; `Unproven` if there is none."""
+
+    async def identify(self, credentials: Credentials) -> Identity:
+        """Who has these credentials; `Unproven` if they prove nothing."""
+
+
+def bearer_of(headers: Mapping[str, str]) -> bytes:
+    """The token in the header `Authorization`."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    if scheme != "Bearer" or not token:
+        raise Unproven("the header Authorization has no bearer token", "INVALID_AUTH_DATA")
+    return token.encode("latin-1")
+
+
+def basic_of(headers: Mapping[str, str]) -> bytes:
+    """User and password in the header `Authorization`, with the colon between them."""
+    scheme, _, encoded = headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "basic" or not encoded:
+        raise Unproven("the header Authorization has no user and password", "INVALID_HEADER")
+    try:
+        return base64.b64decode(encoded, validate=True)
+    except binascii.Error:
+        raise Unproven(
+            "the header Authorization has no base64 behind Basic", "INVALID_HEADER"
+        ) from None

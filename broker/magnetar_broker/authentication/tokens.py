@@ -1,0 +1,108 @@
+"""JSON Web Tokens: the provider of the method `token`."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import jwt
+from jwt.types import Options
+
+from magnetar_broker.authentication.identity import Identity
+from magnetar_broker.authentication.provider import Credentials, Unproven, bearer_of
+from magnetar_broker.authentication.token_keys import TokenKey
+
+INVALID: Final = "INVALID_TOKEN"
+_UNCHECKED: Final[Options] = {
+    "verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": False,
+    "verify_iss": False, "verify_sub": False, "verify_jti": False,
+}  # fmt: skip
+"""What the library leaves to us: times by a clock that is passed in, and claims of any type."""
+_LIBRARY: Final = jwt.PyJWT()
+
+Now = Callable[[], float]
+"""Seconds since 1970."""
+
+
+class TokenRules(NamedTuple):
+    """What is required of the claims of a token."""
+
+    role_claim: str = "sub"
+    audience_claim: str = ""
+    audiences: frozenset[str] = frozenset()
+    """At least one of these must be in the claim, if there is such a claim."""
+    skew_seconds: float = 0
+
+
+class Tokens:
+    """Proves roles by tokens that one key has signed."""
+
+    name = "AuthenticationProviderToken"
+    method = "token"
+
+    def __init__(self, key: TokenKey, rules: TokenRules, now: Now) -> None:
+        self._key = key
+        self._rules = rules
+        self._now = now
+
+    def data_of(self, headers: Mapping[str, str]) -> bytes:
+        """The bearer token."""
+        return bearer_of(headers)
+
+    async def identify(self, credentials: Credentials) -> Identity:
+        """The role that the token names."""
+        if not credentials.data.strip():
+            raise Unproven("there is no token", "INVALID_AUTH_DATA")
+        claims = verified(credentials.data, self._key)
+        return identity_of(claims, self._rules, self.method, self._now())
+
+
+def verified(token: bytes, key: TokenKey) -> Mapping[str, Any]:
+    """The claims of a token that the key has signed."""
+    try:
+        claims = _LIBRARY.decode(
+            token, key.key, algorithms=list(key.algorithms), options=_UNCHECKED
+        )
+    except jwt.InvalidAlgorithmError:
+        raise Unproven("its algorithm is none that fits the key", INVALID) from None
+    except jwt.InvalidSignatureError:
+        raise Unproven("its signature is not that of the key", INVALID) from None
+    except (jwt.PyJWTError, ValueError, TypeError, KeyError, RecursionError):
+        # Without the text of the library, which may have parts of the token.
+        raise Unproven("it is no signed JSON Web Token", INVALID) from None
+    return claims
+
+
+def identity_of(claims: Mapping[str, Any], rules: TokenRules, method: str, now: float) -> Identity:
+    """Who a verified token belongs to; `Unproven` if its claims break the rules."""
+    expires_at = _time(claims, "exp")
+    if expires_at is not None and now - rules.skew_seconds > expires_at:
+        raise Unproven("it has expired", INVALID)
+    begins_at = _time(claims, "nbf")
+    if begins_at is not None and now + rules.skew_seconds < begins_at:
+        raise Unproven("it is not valid yet", INVALID)
+    if rules.audience_claim and rules.audiences.isdisjoint(_texts(claims, rules.audience_claim)):
+        raise Unproven("it is meant for another audience", "INVALID_AUDIENCES")
+    found = claims.get(rules.role_claim)
+    role = found[0] if isinstance(found, list) and found else found
+    if not isinstance(role, str) or not role.strip():
+        raise Unproven(f"its claim {rules.role_claim} has no role", INVALID)
+    return Identity(role, method, expires_at)
+
+
+def _time(claims: Mapping[str, Any], name: str) -> float | None:
+    """A claim that is a time; None if it is absent."""
+    found = claims.get(name)
+    if found is None:
+        return None
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        raise Unproven(f"its claim {name} is no time", INVALID)
+    return float(found) if abs(found) < 2**63 else float("inf") * (1 if found > 0 else -1)
+
+
+def _texts(claims: Mapping[str, Any], name: str) -> list[str]:
+    """A claim that is a text, or a list of texts."""
+    found = claims.get(name)
+    if isinstance(found, str):
+        return [found]
+    if isinstance(found, list):
+        return [item for item in found if isinstance(item, str)]
+    raise Unproven(f"it has no claim {name}", "INVALID_AUDIENCES")

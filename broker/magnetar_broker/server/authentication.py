@@ -1,0 +1,112 @@
+"""Makes what authenticates clients from the settings; nothing of it is loaded where it is off."""
+
+import os
+import time
+from collections.abc import Callable, Hashable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from magnetar_broker.authentication.authenticator import AuthenticationRules, Authenticator
+from magnetar_broker.authentication.data_urls import Files, content_of, file_of
+from magnetar_broker.authentication.provider import Provider
+from magnetar_broker.config import ConfigError, Settings
+from magnetar_broker.config.authentication import BASIC, TLS, TOKEN, providers_of
+from magnetar_broker.config.settings import KEYS
+
+T = TypeVar("T")
+
+
+class LocalFiles:
+    """The files of this machine."""
+
+    def read(self, path: str) -> bytes:
+        """The whole content."""
+        return Path(path).read_bytes()
+
+    def stamp(self, path: str) -> Hashable:
+        """Time of the change, size and number of the file."""
+        found = os.stat(path)
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def authenticator_of(settings: Settings) -> Authenticator | None:
+    """The one that the settings describe; None if authentication is off.
+
+    Raises `ConfigError` if a key or a file of users cannot be used.
+    """
+    if not settings.authentication_enabled:
+        return None
+    rules = AuthenticationRules(
+        anonymous=settings.anonymous_user_role or "",
+        strict=settings.strict_auth_method,
+        proxies=frozenset(settings.proxy_roles),
+        proves_originals=settings.authenticate_original_auth_data,
+        checks_originals=getattr(settings, "authorization_enabled", False),
+        refresh_seconds=settings.authentication_refresh_check_seconds,
+    )
+    return Authenticator(list(_providers(settings, LocalFiles())), rules)
+
+
+def _providers(settings: Settings, files: Files) -> Iterator[Provider]:
+    # Imported where they are configured: the libraries of cryptography take memory and time.
+    made = {TOKEN: _tokens, BASIC: _passwords, TLS: _certificates}
+    for name in providers_of(settings):
+        yield made[name](settings, files)
+
+
+def _certificates(settings: Settings, files: Files) -> Provider:
+    from magnetar_broker.authentication.certificates import Certificates  # noqa: PLC0415
+
+    return Certificates()
+
+
+def _tokens(settings: Settings, files: Files) -> Provider:
+    from magnetar_broker.authentication import token_keys  # noqa: PLC0415
+    from magnetar_broker.authentication.tokens import TokenRules, Tokens  # noqa: PLC0415
+
+    if settings.token_secret_key:
+        secret = settings.token_secret_key
+        key = _read(
+            settings, "token_secret_key", lambda: token_keys.secret_key(content_of(secret, files))
+        )
+    else:
+        text, algorithm = settings.token_public_key or "", settings.token_public_alg
+        key = _read(
+            settings,
+            "token_public_key",
+            lambda: token_keys.public_key(content_of(text, files), algorithm),
+        )
+    rules = TokenRules(
+        settings.token_auth_claim,
+        settings.token_audience_claim or "",
+        frozenset((settings.token_audience or "",)),
+        settings.token_allowed_clock_skew_seconds,
+    )
+    return Tokens(key, rules, time.time)
+
+
+def _passwords(settings: Settings, files: Files) -> Provider:
+    from magnetar_broker.authentication import passwords  # noqa: PLC0415
+
+    text = settings.basic_auth_conf or ""
+
+    def users() -> Callable[[], passwords.Users]:
+        path = file_of(text, files)
+        if path is not None:
+            return passwords.UserFile(path, files)
+        parsed = passwords.parse(content_of(text, files))
+        return lambda: parsed
+
+    return passwords.Passwords(_read(settings, "basic_auth_conf", users))
+
+
+def _read(settings: Settings, field: str, read: Callable[[], T]) -> T:
+    """What a setting stands for; an error names the setting, and nothing of its value."""
+    try:
+        return read()
+    except OSError as error:
+        why = f"{error.filename}: {error.strerror}"
+    except ValueError as error:
+        why = str(error)
+    source = settings.origins.get(field, "default")
+    raise ConfigError(f"{source}: {KEYS[field].name}: {why}")

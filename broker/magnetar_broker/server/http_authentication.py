@@ -1,0 +1,42 @@
+"""Who asks over HTTP: every request proves a role, but for those that are open to everyone."""
+
+from dataclasses import replace
+from typing import Any, Final
+
+from magnetar_broker.authentication.authenticator import Authenticator
+from magnetar_broker.config import Settings
+from magnetar_broker.server.http.contract import Permission
+from magnetar_broker.server.http.messages import Request
+from magnetar_broker.server.http.table import NoRoute, Route
+
+METRICS: Final = ("/metrics", "/metrics/")
+
+
+class HttpAuthentication:
+    """Authenticates each request, also on a connection that had others."""
+
+    def __init__(self, authenticator: Authenticator, with_metrics: bool) -> None:
+        """`with_metrics`: the metrics are not open to everyone."""
+        self._authenticator = authenticator
+        self._with_metrics = with_metrics
+
+    async def admitted(self, request: Request, route: Route[Any] | NoRoute) -> Request:
+        """The request with its roles.  Raises `NotAuthenticated`."""
+        if self._is_open(route):
+            return request
+        roles = await self._authenticator.of_request(request.headers, request.certificate)
+        return replace(request, roles=roles)
+
+    def _is_open(self, route: Route[Any] | NoRoute) -> bool:
+        if isinstance(route, NoRoute) or route.permission is not Permission.OPEN:
+            return False
+        return not (self._with_metrics and route.pattern in METRICS)
+
+
+def http_authentication_of(
+    settings: Settings, authenticator: Authenticator | None
+) -> HttpAuthentication | None:
+    """None while authentication is off."""
+    if authenticator is None:
+        return None
+    return HttpAuthentication(authenticator, settings.authenticate_metrics_endpoint)

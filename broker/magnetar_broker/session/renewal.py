@@ -1,0 +1,73 @@
+"""Asks a client for new credentials when those that it connected with have expired."""
+
+from collections.abc import Callable
+from typing import Final
+
+from magnetar_broker.authentication.authenticator import Proof
+from magnetar_storage.world.runtime import Clock, Timer
+
+CHALLENGE: Final = b"PulsarAuthRefresh"
+"""What clients are asked with, which they know."""
+
+
+class Renewal:
+    """Of one connection; it looks at fixed intervals.
+
+    A client that can is asked at the first look after the end of its credentials, and disconnected
+    at the next one if it has not answered.  Any other is disconnected at the first.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        seconds: float,
+        proof: Proof,
+        is_supported: bool,
+        ask: Callable[[], None],
+        disconnect: Callable[[str], None],
+    ) -> None:
+        """`is_supported` by the client; `ask` sends it an AUTH_CHALLENGE."""
+        self.proof = proof
+        self._clock = clock
+        self._seconds = seconds
+        self._is_supported = is_supported
+        self._ask = ask
+        self._disconnect = disconnect
+        self._is_asked = False
+        self._timer: Timer | None = None
+        self._watch()
+
+    def answered(self) -> None:
+        """The client has sent credentials."""
+        self._is_asked = False
+
+    def renewed(self, proof: Proof) -> None:
+        """They prove what the former ones did."""
+        self.proof = proof
+        if self._timer is None:
+            self._watch()
+
+    def end(self) -> None:
+        """The connection is closed."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _watch(self) -> None:
+        if self.proof.expires_at is not None:
+            self._timer = self._clock.later(self._seconds, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        expires_at = self.proof.expires_at
+        if expires_at is None or self._clock.now_ms() / 1000 <= expires_at:
+            self._watch()
+        elif self.proof.refreshed_method is None:
+            self._disconnect("the credentials of a proxy's client have expired")
+        elif not self._is_supported:
+            self._disconnect("the credentials have expired, and the client cannot renew them")
+        elif self._is_asked:
+            self._disconnect("the credentials have expired, and the client did not renew them")
+        else:
+            self._is_asked = True
+            self._ask()
+            self._watch()
