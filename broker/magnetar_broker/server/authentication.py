@@ -51,6 +51,8 @@ def _providers(settings: Settings, files: Files) -> Iterator[Provider]:
     # Imported where they are configured: the libraries of cryptography take memory and time.
     made = {TOKEN: _tokens, BASIC: _passwords, TLS: _certificates}
     for name in providers_of(settings):
+        if name not in made:
+            raise ConfigError(f"authenticationProviders: {name} is not built yet")
         yield made[name](settings, files)
 
 

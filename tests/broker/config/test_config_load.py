@@ -206,7 +206,7 @@ def test_any_free_port_twice_is_no_contradiction() -> None:
 
 def test_all_errors_are_reported_at_once() -> None:
     with pytest.raises(ConfigError) as refusal:
-        read("maxMessageSize=x\nstatsUpdateFrequencyInSecs=0\nauthenticationEnabled=true")
+        read("maxMessageSize=x\nstatsUpdateFrequencyInSecs=0\nclusterName=?")
     assert len(refusal.value.problems) == 3
 
 
@@ -226,9 +226,12 @@ def test_a_feature_that_is_missing_is_a_warning_each(key: str) -> None:
 
 
 def test_keys_without_effect_are_one_warning_that_does_not_show_values() -> None:
-    settings, warnings = read("tokenSecretKey=data:;base64,c2VjcmV0\nnumIOThreads=4")
+    settings, warnings = read("brokerClientAuthenticationParameters=token:abc\nnumIOThreads=4")
     assert settings == Settings()
-    assert warnings == ["known to Pulsar and without effect here: numIOThreads, tokenSecretKey"]
+    assert warnings == [
+        "known to Pulsar and without effect here: brokerClientAuthenticationParameters, "
+        "numIOThreads"
+    ]
 
 
 def test_unknown_keys_are_one_warning_with_a_guess() -> None:

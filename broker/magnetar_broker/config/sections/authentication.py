@@ -4,7 +4,7 @@ from typing import Annotated
 
 from magnetar_broker.config.domains import CLASSES, COUNT, FLAG, TEXT, TEXTS
 from magnetar_broker.config.sections.section import section
-from magnetar_broker.config.values import Blank, Integer, Key
+from magnetar_broker.config.values import Integer, Key
 
 KEY_FORMS = "`data:;base64,...`, `file:///path`, a path of a file, or base64"
 
@@ -40,7 +40,6 @@ class Authentication:
             "The role of clients that prove none. On the binary port of those whose method has no "
             "provider; over HTTP also of those whose credentials are wrong, unless they name the "
             "method or `strictAuthMethod` is set.",
-            blank=Blank.NONE,
         ),
     ] = None
     strict_auth_method: Annotated[
@@ -97,7 +96,6 @@ class Tokens:
             TEXT,
             f"The secret that signs tokens, with HS256, HS384 or HS512: {KEY_FORMS}. At least 32 "
             "bytes. It takes precedence over `tokenPublicKey`.",
-            blank=Blank.NONE,
             secret=True,
         ),
     ] = None
@@ -107,7 +105,6 @@ class Tokens:
             "tokenPublicKey",
             TEXT,
             f"The public key of what signs tokens, as DER or PEM: {KEY_FORMS}.",
-            blank=Blank.NONE,
         ),
     ] = None
     token_public_alg: Annotated[
@@ -133,7 +130,6 @@ class Tokens:
             "tokenAudienceClaim",
             TEXT,
             "The claim that has the audience, text or a list; it must have `tokenAudience`.",
-            blank=Blank.NONE,
         ),
     ] = None
     token_audience: Annotated[
@@ -142,7 +138,6 @@ class Tokens:
             "tokenAudience",
             TEXT,
             "The audience that stands for this broker.",
-            blank=Blank.NONE,
         ),
     ] = None
     token_allowed_clock_skew_seconds: Annotated[
@@ -168,7 +163,6 @@ class Passwords:
             "Users and passwords in the format of `.htpasswd`, `user:hash` a line, with the hashes "
             "of `htpasswd -m` or `htpasswd -d`: a path of a file, `file:///path`, "
             "`data:;base64,...`, or base64. A file is read again when it has changed.",
-            blank=Blank.NONE,
             secret=True,
         ),
     ] = None
@@ -222,7 +216,6 @@ class OpenID:
             TEXT,
             "PEM file of the authorities whose certificates issuers may have; blank for those of "
             "the system.",
-            blank=Blank.NONE,
         ),
     ] = None
     open_id_cache_size: Annotated[
