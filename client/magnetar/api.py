@@ -1,5 +1,6 @@
 """What `import magnetar` offers."""
 
+from magnetar import auth
 from magnetar.batching import BatchLimits
 from magnetar.client import Client, connect
 from magnetar.consumer import Consumer
@@ -8,18 +9,24 @@ from magnetar.errors import (
     Busy,
     Closed,
     ConnectionLost,
+    CredentialsError,
+    CredentialsUnavailable,
     Denied,
     IncompatibleSchema,
+    Insecure,
     InvalidName,
     MagnetarError,
     MessageTooLarge,
     NotAllowed,
+    NotAuthenticated,
+    NotAuthorized,
     NotFound,
     NotReady,
     OperationTimeout,
     ProducerFenced,
     QueueFull,
     QuotaExceeded,
+    TlsFailed,
     TopicTerminated,
     Unreadable,
 )
@@ -28,6 +35,7 @@ from magnetar.partition_producer import Receipt
 from magnetar.producer import Producer
 from magnetar.reader import EntryReader, Reader
 from magnetar.settings import Settings
+from magnetar.tls import Tls
 from magnetar_proto.ids import EARLIEST, LATEST, MessageId
 
 __all__ = [
@@ -40,16 +48,21 @@ __all__ = [
     "Closed",
     "ConnectionLost",
     "Consumer",
+    "CredentialsError",
+    "CredentialsUnavailable",
     "Denied",
     "Entry",
     "EntryReader",
     "IncompatibleSchema",
+    "Insecure",
     "InvalidName",
     "MagnetarError",
     "Message",
     "MessageId",
     "MessageTooLarge",
     "NotAllowed",
+    "NotAuthenticated",
+    "NotAuthorized",
     "NotFound",
     "NotReady",
     "OperationTimeout",
@@ -61,7 +74,10 @@ __all__ = [
     "Reader",
     "Receipt",
     "Settings",
+    "Tls",
+    "TlsFailed",
     "TopicTerminated",
     "Unreadable",
+    "auth",
     "connect",
 ]

@@ -10,6 +10,7 @@ from magnetar.errors import (
     ConnectionLost,
     MagnetarError,
     QuotaExceeded,
+    TlsFailed,
 )
 from magnetar.lookup import find_broker
 from magnetar.pool import Pool
@@ -105,7 +106,7 @@ class Attachment:
         """Register with the broker that `former` named, without a lookup; whether that worked."""
         proxy = former.address if former.is_proxied else None
         try:
-            await self._attach_to(await self._pool.broker(new_owner, proxy))
+            await self._attach_to(await self._pool.broker(new_owner, new_owner, proxy))
         except (MagnetarError, ValueError):  # or the URL is none for this client
             return False  # a lookup comes next, and shows whether the failure is final
         return True
@@ -126,4 +127,5 @@ class Attachment:
 def _may_come_back(error: MagnetarError) -> bool:
     # Busy: the broker may not have noticed yet that our former connection is closed.
     # QuotaExceeded: the broker closed us to hold us back, and room may come.
-    return error.retriable or isinstance(error, Busy | QuotaExceeded)
+    # TlsFailed: this worked before, so it is the broker's certificate, which may be mended.
+    return error.retriable or isinstance(error, Busy | QuotaExceeded | TlsFailed)

@@ -10,11 +10,14 @@ from magnetar_proto.build import KIND
 COMMANDS_GROUP = "magnetar.commands"
 OWN_COMMANDS = {
     "admin": ("admin.commands", "Administer a broker, with the words of pulsar-admin."),
+    "certs": ("setup.certs", "Make an authority for development, and certificates."),
     "completion": ("completion", "Print what makes a shell complete magnetar's commands."),
     "consume": ("tools.consume", "Receive, print and acknowledge messages."),
+    "init": ("setup.init", "Write what a secure broker needs: keys, certificates, a conf file."),
     "perf": ("tools.perf.command", "Put load on a broker, and measure what it answers with."),
     "produce": ("tools.produce", "Send messages."),
     "read": ("tools.consume", "Print messages without a subscription."),
+    "tokens": ("setup.tokens", "Make and check tokens (JWT) and their keys."),
 }
 """The module of each command, and what it does: a list of commands imports none of them."""
 OWN = {

@@ -4,9 +4,11 @@ import asyncio
 import itertools
 import uuid
 from collections.abc import Callable, Sequence
+from ssl import SSLContext
 from typing import Any, Protocol, TypeVar
 from weakref import WeakSet
 
+from magnetar.auth import Authentication
 from magnetar.batching import BATCHED, UNBATCHED, BatchLimits
 from magnetar.closing import Closing
 from magnetar.concurrency import gather_all
@@ -21,7 +23,9 @@ from magnetar.pool import Pool
 from magnetar.producer import Producer
 from magnetar.reader import EntryReader, Reader
 from magnetar.retry import Retry
+from magnetar.security import OPEN, Security, security_of
 from magnetar.settings import Settings
+from magnetar.tls import Tls
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import EARLIEST, MessageId
 from magnetar_proto.names import TopicName
@@ -51,10 +55,10 @@ P = TypeVar("P", bound=_Part)
 class Client(Closing):
     """Created by `connect`; `async with` closes it and everything it opened."""
 
-    def __init__(self, service_url: str, settings: Settings) -> None:
+    def __init__(self, service_url: str, settings: Settings, security: Security = OPEN) -> None:
         self.service_url = service_url
         self._settings = settings
-        self._pool = Pool(service_url, settings)
+        self._pool = Pool(service_url, settings, security)
         self._ids = itertools.count()
         # Weak: what was closed and dropped needs no second closing.
         self._parts: WeakSet[_Part] = WeakSet()
@@ -252,12 +256,24 @@ class Client(Closing):
         return parts
 
 
-def connect(service_url: str, **settings: float) -> Client:
-    """A client for `pulsar://host:port`; it connects when that is first needed.
+def connect(
+    service_url: str,
+    *,
+    auth: Authentication | None = None,
+    tls: Tls | SSLContext | None = None,
+    **settings: float,
+) -> Client:
+    """A client for `pulsar://host:port` or `pulsar+ssl://host:port`.
 
-    `settings` are fields of Settings: timeouts and pauses.  Use it as `async with connect(...)`.
+    It connects when that is first needed.  `auth` is one of `magnetar.auth`; `tls` says whom to
+    trust for pulsar+ssl://, without it the authorities of the system.  `settings` are fields of
+    Settings: timeouts and pauses.  Use it as `async with connect(...)`.
     """
-    return Client(service_url, Settings(**settings))  # type: ignore[arg-type]
+    return Client(
+        service_url,
+        Settings(**settings),  # type: ignore[arg-type]
+        security_of(service_url, auth, tls),
+    )
 
 
 def _reading(

@@ -10,9 +10,11 @@ from typing import Any, ClassVar, Protocol, Self
 from magnetar.errors import (
     ConnectionLost,
     MagnetarError,
+    NotAuthenticated,
     OperationTimeout,
     broker_error,
 )
+from magnetar.security import OPEN, Security, tls_failure
 from magnetar.settings import Address, Settings
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import NO_REQUEST, PROTOCOL_VERSION, decode, encode
@@ -55,12 +57,14 @@ class ConsumerEnd(Protocol):
 class Connection(asyncio.Protocol):
     """Created by `open`; once `is_open` is false, `detached` of every end has been called."""
 
-    def __init__(self, address: Address, settings: Settings) -> None:
+    def __init__(self, address: Address, settings: Settings, security: Security = OPEN) -> None:
         self.address = address
         self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
         self.is_proxied = False
         """Whether it leads, by way of its address, to a broker that was named in its handshake."""
         self._settings = settings
+        self._security = security
+        self._renewing: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._decoder = FrameDecoder(DEFAULT_MAX_MESSAGE_SIZE + FRAME_PADDING)
         self._transport: asyncio.Transport | None = None
@@ -76,31 +80,43 @@ class Connection(asyncio.Protocol):
         self._error: MagnetarError | None = None
 
     @classmethod
-    async def open(cls, address: Address, settings: Settings, proxy_to: str = "") -> Self:
+    async def open(
+        cls, address: Address, settings: Settings, proxy_to: str = "", security: Security = OPEN
+    ) -> Self:
         """Connect and shake hands; `proxy_to` is the broker that a proxy forwards to."""
         loop = asyncio.get_running_loop()
         connection = None
         try:
             async with asyncio.timeout(settings.connect_timeout_s):
+                credentials = await security.credentials()
                 _, connection = await loop.create_connection(
-                    lambda: cls(address, settings), address.host, address.port
+                    lambda: cls(address, settings, security),
+                    address.host,
+                    address.port,
+                    ssl=security.context_for(address),
                 )
-                await connection._shake_hands(proxy_to)
+                await connection._shake_hands(proxy_to, credentials)
                 return connection
         except TimeoutError:
             raise OperationTimeout(
                 f"no handshake with {address} within {settings.connect_timeout_s:g} s"
             ) from None
         except OSError as error:
-            raise ConnectionLost(f"cannot connect to {address}: {error}") from error
+            raise tls_failure(address, error) or ConnectionLost(
+                f"cannot connect to {address}: {error}"
+            ) from error
         finally:
             if connection is not None and not connection._connected.done():
                 connection.close()
 
-    async def _shake_hands(self, proxy_to: str) -> None:
+    async def _shake_hands(self, proxy_to: str, credentials: bytes | None) -> None:
         command = pb.CommandConnect(
             client_version=CLIENT_VERSION, protocol_version=PROTOCOL_VERSION
         )
+        if credentials is not None:
+            command.auth_method_name = self._security.method
+            command.auth_data = credentials
+            command.feature_flags.supports_auth_refresh = True
         if proxy_to:
             command.proxy_to_broker_url = proxy_to
             self.is_proxied = True
@@ -188,6 +204,8 @@ class Connection(asyncio.Protocol):
             self._transport.close()
         if self._keepalive is not None:
             self._keepalive.cancel()
+        if self._renewing is not None:
+            self._renewing.cancel()
         for answer in (self._connected, *self._answers.values()):
             if not answer.done():
                 answer.set_exception(self._error)
@@ -207,7 +225,9 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         why = f": {error}" if error else ""
-        self.close(ConnectionLost(f"{self.address} closed the connection{why}"))
+        # With TLS 1.3 a broker refuses the client's certificate after the handshake.
+        refused = None if self._connected.done() else tls_failure(self.address, error)
+        self.close(refused or ConnectionLost(f"{self.address} closed the connection{why}"))
 
     def data_received(self, data: bytes) -> None:
         self._heard = True
@@ -277,8 +297,13 @@ class Connection(asyncio.Protocol):
     def _on_error(self, buf: bytes, start: int, mid: int, payload: bytes) -> None:
         reply = decode(buf, start, mid).error
         error = broker_error(reply.error, reply.message)
-        if reply.request_id == NO_REQUEST or not self._connected.done():
+        if not self._connected.done():
             self.close(error)
+            return
+        if reply.request_id == NO_REQUEST:
+            # Credentials that were accepted once: another connection shows what is new of them.
+            expired = isinstance(error, NotAuthenticated)
+            self.close(ConnectionLost(f"{self.address}: {error}") if expired else error)
             return
         answer = self._answers.get(reply.request_id)
         if answer is not None and not answer.done():
@@ -295,14 +320,44 @@ class Connection(asyncio.Protocol):
         producer = self._producers.pop(command.producer_id, None)
         if producer is not None:
             why = ConnectionLost(f"{self.address} closed the producer")
-            producer.detached(self, why, command.assignedBrokerServiceUrl)
+            producer.detached(self, why, self._new_owner(command))
 
     def _on_close_consumer(self, buf: bytes, start: int, mid: int, payload: bytes) -> None:
         command = decode(buf, start, mid).close_consumer
         consumer = self._consumers.pop(command.consumer_id, None)
         if consumer is not None:
             why = ConnectionLost(f"{self.address} closed the consumer")
-            consumer.detached(self, why, command.assignedBrokerServiceUrl)
+            consumer.detached(self, why, self._new_owner(command))
+
+    def _new_owner(self, command: pb.CommandCloseProducer | pb.CommandCloseConsumer) -> str:
+        if self.address.is_tls:
+            return command.assignedBrokerServiceUrlTls
+        return command.assignedBrokerServiceUrl
+
+    def _on_auth_challenge(self, buf: bytes, start: int, mid: int, payload: bytes) -> None:
+        if self._renewing is None or self._renewing.done():
+            self._renewing = self._loop.create_task(self._renew())
+
+    async def _renew(self) -> None:
+        """Answer the broker's question for new credentials; what cannot be had ends it all."""
+        try:
+            async with asyncio.timeout(self._settings.connect_timeout_s):
+                credentials = await self._security.credentials(renewed=True)
+        except (MagnetarError, TimeoutError) as error:
+            lost = ConnectionLost(f"{self.address} asked for new credentials: {error}")
+            lost.__cause__ = error
+            self.close(lost)
+            return
+        if credentials is None:
+            self.close(ConnectionLost(f"{self.address} asked for credentials, and there are none"))
+            return
+        answer = pb.CommandAuthResponse(
+            client_version=CLIENT_VERSION, protocol_version=PROTOCOL_VERSION
+        )
+        answer.response.auth_method_name = self._security.method
+        answer.response.auth_data = credentials
+        if self.is_open:
+            self.write(encode(answer))
 
     # Frames of other kinds are ignored.
     _HANDLERS: ClassVar[dict[int, Callable[["Connection", bytes, int, int, bytes], None]]] = {
@@ -317,6 +372,7 @@ class Connection(asyncio.Protocol):
         Kind.GET_LAST_MESSAGE_ID_RESPONSE: _on_answer,
         Kind.GET_TOPICS_OF_NAMESPACE_RESPONSE: _on_answer,
         Kind.ACK_RESPONSE: _on_answer,
+        Kind.AUTH_CHALLENGE: _on_auth_challenge,
         Kind.ERROR: _on_error,
         Kind.SEND_ERROR: _on_send_error,
         Kind.CLOSE_PRODUCER: _on_close_producer,

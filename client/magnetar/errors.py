@@ -4,6 +4,10 @@ MagnetarError
 ├── Closed                   the client, producer, consumer or reader was closed
 ├── OperationTimeout         no answer in time, also a TimeoutError; the outcome is unknown
 ├── ConnectionLost           the connection failed; retried until the operation times out
+├── TlsFailed                a certificate is not trusted, or the address does not speak TLS
+├── Insecure                 a broker led from an address with TLS to one without
+├── CredentialsError         the token or key cannot be had; nothing was sent
+│   └── CredentialsUnavailable   the issuer does not answer: retried
 ├── QueueFull                the producer has as many pending messages as its options allow
 ├── MessageTooLarge          nothing was sent; send less, or raise the broker's limit
 ├── Unreadable               an entry arrived that cannot be decoded; `message_id` names it
@@ -11,7 +15,9 @@ MagnetarError
     ├── NotReady             the topic is moving or loading: retried
     ├── Busy                 another producer or consumer holds the name or subscription
     ├── NotFound             no such topic, subscription or namespace
-    ├── Denied               authentication or authorization failed
+    ├── Denied               one of:
+    │   ├── NotAuthenticated     the broker does not accept the credentials
+    │   └── NotAuthorized        the role of these credentials lacks this right
     ├── NotAllowed           the broker's configuration or policies forbid it
     ├── InvalidName          the broker does not accept this name
     ├── IncompatibleSchema   the topic's schema does not allow this one
@@ -22,14 +28,11 @@ MagnetarError
 
 from typing import ClassVar
 
+from magnetar.base_errors import CredentialsError as CredentialsError  # noqa: PLC0414 (for importers)
+from magnetar.base_errors import CredentialsUnavailable as CredentialsUnavailable  # noqa: PLC0414 (for importers)
+from magnetar.base_errors import MagnetarError as MagnetarError  # noqa: PLC0414 (for importers)
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import MessageId
-
-
-class MagnetarError(Exception):
-    """Base of everything the client raises on purpose."""
-
-    retriable: ClassVar[bool] = False
 
 
 class Closed(MagnetarError):
@@ -46,6 +49,14 @@ class ConnectionLost(MagnetarError):
     """The connection could not be established, or it broke."""
 
     retriable = True
+
+
+class TlsFailed(MagnetarError):
+    """TLS with the broker failed: a certificate is not trusted, or one side asks for more."""
+
+
+class Insecure(MagnetarError):
+    """The broker named an address without TLS for a client of pulsar+ssl://."""
 
 
 class QueueFull(MagnetarError):
@@ -105,6 +116,18 @@ class Denied(BrokerError):
     remedy = "check the credentials, and the permissions of the namespace"
 
 
+class NotAuthenticated(Denied):
+    """The broker does not accept the credentials, or wants some; never retried with the same."""
+
+    remedy = "check the credentials (auth), and that the token has not expired"
+
+
+class NotAuthorized(Denied):
+    """The role of these credentials lacks this right."""
+
+    remedy = "grant the role the permission, or use other credentials"
+
+
 class NotAllowed(BrokerError):
     """Configuration or policy forbids the operation."""
 
@@ -143,8 +166,8 @@ _BY_CODE: dict[int, type[BrokerError]] = {
     pb.TopicNotFound: NotFound,
     pb.SubscriptionNotFound: NotFound,
     pb.ConsumerNotFound: NotFound,
-    pb.AuthenticationError: Denied,
-    pb.AuthorizationError: Denied,
+    pb.AuthenticationError: NotAuthenticated,
+    pb.AuthorizationError: NotAuthorized,
     pb.NotAllowedError: NotAllowed,
     pb.ConsumerAssignError: NotAllowed,
     pb.UnsupportedVersionError: NotAllowed,

@@ -22,7 +22,7 @@ async def find_broker(pool: Pool, topic: str) -> Connection:
         if reply.response == pb.CommandLookupTopicResponse.Failed:
             raise broker_error(reply.error, reply.message)
         proxy = connection.address if reply.proxy_through_service_url else None
-        found = await pool.broker(reply.brokerServiceUrl, proxy)
+        found = await pool.broker(reply.brokerServiceUrl, reply.brokerServiceUrlTls, proxy)
         if reply.response == pb.CommandLookupTopicResponse.Connect:
             return found
         connection, authoritative = found, reply.authoritative

@@ -3,16 +3,19 @@
 import asyncio
 
 from magnetar.connection import Connection
-from magnetar.errors import Closed, MagnetarError
+from magnetar.errors import Closed, Insecure, MagnetarError
+from magnetar.security import OPEN, Security
 from magnetar.settings import Address, Settings, parse_service_url
 
 
 class Pool:
     """Shares connections among all producers, consumers and lookups of a client."""
 
-    def __init__(self, service_url: str, settings: Settings) -> None:
+    def __init__(self, service_url: str, settings: Settings, security: Security = OPEN) -> None:
         self._service = parse_service_url(service_url)
         self._settings = settings
+        self._security = security
+        self._is_tls = self._service[0].is_tls
         self._opening: dict[tuple[Address, str], asyncio.Task[Connection]] = {}
         self._is_closed = False
 
@@ -27,11 +30,24 @@ class Pool:
         assert failure is not None  # a service URL holds at least one address
         raise failure
 
-    async def broker(self, url: str, proxy: Address | None) -> Connection:
-        """A connection to the broker that a lookup named, by way of `proxy` if there is one."""
+    async def broker(
+        self, plain_url: str, tls_url: str, proxy: Address | None = None
+    ) -> Connection:
+        """A connection to the broker that a lookup named, by way of `proxy` if there is one.
+
+        `plain_url` and `tls_url` are its addresses without TLS and with it, "" if it has none.  A
+        client of an address with TLS gives up TLS for no other address.
+        """
+        url = (tls_url or plain_url) if self._is_tls else (plain_url or tls_url)
         address = parse_service_url(url)[0]
-        if proxy is not None:
+        if proxy is not None:  # `address` is only a name, for the proxy
             return await self._get(proxy, proxy_to=str(address))
+        if self._is_tls and not address.is_tls:
+            raise Insecure(
+                f"{self._service[0]} leads to {url}, which has no TLS, and the service URL is "
+                "pulsar+ssl://: give that broker a TLS port (brokerServicePortTls), or a listener "
+                "with TLS (advertisedListeners)"
+            )
         return await self._get(address)
 
     async def _get(self, address: Address, proxy_to: str = "") -> Connection:
@@ -40,7 +56,9 @@ class Pool:
         key = (address, proxy_to)
         opening = self._opening.get(key)
         if opening is None or _is_over(opening):
-            opening = asyncio.create_task(Connection.open(address, self._settings, proxy_to))
+            opening = asyncio.create_task(
+                Connection.open(address, self._settings, proxy_to, self._security)
+            )
             self._opening[key] = opening
         # Shielded: others may wait for the same connection when this caller is cancelled.
         return await asyncio.shield(opening)

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-DEFAULT_PORT = 6650
+TLS_SCHEME = "pulsar+ssl"
+PORTS = {"pulsar": 6650, TLS_SCHEME: 6651}
+"""The default port of each scheme."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,30 +23,35 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Address:
-    """A broker's socket address."""
+    """A broker's socket address, and whether it speaks TLS."""
 
     host: str
     port: int
+    is_tls: bool = False
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
 
 
 def parse_service_url(url: str) -> tuple[Address, ...]:
-    """`pulsar://host[:port][,host[:port]...]` as addresses; ValueError if it is malformed."""
+    """`pulsar://host[:port][,host[:port]...]`, or with `pulsar+ssl`, as addresses.
+
+    ValueError if it is malformed.
+    """
     scheme, separator, rest = url.partition("://")
-    if scheme == "pulsar+ssl":
-        raise ValueError(f"{url}: TLS is not supported by this client yet; use a pulsar:// URL")
-    if scheme != "pulsar" or not separator:
-        raise ValueError(f"{url!r} is not a service URL: it must look like pulsar://host:6650")
-    return tuple(_parse_address(part, url) for part in rest.rstrip("/").split(","))
+    if scheme not in PORTS or not separator:
+        raise ValueError(
+            f"{url!r} is not a service URL: it must look like pulsar://host:6650 or "
+            "pulsar+ssl://host:6651"
+        )
+    return tuple(_parse_address(part, url, scheme) for part in rest.rstrip("/").split(","))
 
 
-def _parse_address(text: str, url: str) -> Address:
+def _parse_address(text: str, url: str, scheme: str) -> Address:
     host, separator, port = text.rpartition(":")
     if not separator or text.endswith("]"):
-        host, port = text, str(DEFAULT_PORT)
+        host, port = text, str(PORTS[scheme])
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ValueError(f"{url!r}: {text!r} is not host:port")
-    return Address(host, int(port))
+    return Address(host, int(port), scheme == TLS_SCHEME)

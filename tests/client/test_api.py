@@ -40,3 +40,19 @@ def test_a_start_imports_only_what_it_needs(entry: str, spared: set[str]) -> Non
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert spared & set(found.stdout.split()) == set()
+
+
+@pytest.mark.parametrize("command", ["tokens", "certs", "init"])
+def test_help_needs_no_cryptography(command: str) -> None:
+    script = (
+        "import sys; from magnetar.cli import main\n"
+        f"try: main(['{command}', '--help'])\n"
+        "except SystemExit: pass\n"
+        "print(*sys.modules)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    loaded = set(found.stdout.splitlines()[-1].split())
+    heavy = {"cryptography", "jwt", "asyncio", "ssl", "magnetar.client", "google.protobuf"}
+    assert not heavy & loaded

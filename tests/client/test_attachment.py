@@ -51,7 +51,7 @@ class Scene:
     async def service(self) -> Broker:
         return self.old
 
-    async def broker(self, url: str, proxy: Address | None) -> Broker:
+    async def broker(self, url: str, tls_url: str, proxy: Address | None) -> Broker:
         self.asked.append((url, proxy))
         return self.old if url == self.old.found else Broker("new")
 

@@ -5,7 +5,8 @@ import pytest
 from magnetar.errors import (
     BrokerError,
     Busy,
-    Denied,
+    NotAuthenticated,
+    NotAuthorized,
     NotFound,
     NotReady,
     OperationTimeout,
@@ -36,7 +37,8 @@ def test_a_code_of_a_later_protocol_is_no_accident() -> None:
         (pb.ConsumerBusy, Busy, False),
         (pb.ProducerBusy, Busy, False),
         (pb.TopicNotFound, NotFound, False),
-        (pb.AuthorizationError, Denied, False),
+        (pb.AuthenticationError, NotAuthenticated, False),
+        (pb.AuthorizationError, NotAuthorized, False),
     ],
 )
 def test_what_is_tried_again(code: int, kind: type[BrokerError], retriable: bool) -> None:

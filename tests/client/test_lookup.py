@@ -40,7 +40,7 @@ class Brokers:
     async def service(self) -> Broker:
         return self.first
 
-    async def broker(self, url: str, proxy: Address | None) -> Broker:
+    async def broker(self, url: str, tls_url: str, proxy: Address | None) -> Broker:
         self.proxies.append(proxy)
         return self.others[url]
 

@@ -13,6 +13,7 @@ from magnetar.settings import Address, parse_service_url
         ("pulsar://a:1,b:2,c", (Address("a", 1), Address("b", 2), Address("c", 6650))),
         ("pulsar://[::1]:6651", (Address("::1", 6651),)),
         ("pulsar://[::1]", (Address("::1", 6650),)),
+        ("pulsar+ssl://a,b:7", (Address("a", 6651, is_tls=True), Address("b", 7, is_tls=True))),
     ],
 )
 def test_addresses(url: str, addresses: tuple[Address, ...]) -> None:
@@ -24,7 +25,6 @@ def test_addresses(url: str, addresses: tuple[Address, ...]) -> None:
     [
         ("localhost:6650", "must look like pulsar://"),
         ("http://localhost:8080", "must look like pulsar://"),
-        ("pulsar+ssl://localhost:6651", "TLS is not supported"),
         ("pulsar://", "not host:port"),
         ("pulsar://a:1,", "not host:port"),
         ("pulsar://a:x", "not host:port"),

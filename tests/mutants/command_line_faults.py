@@ -37,8 +37,8 @@ COMMAND_LINE_FAULTS: tuple[Fault, ...] = (
     Fault(
         f"{ADMIN}/settings.py",
         "the host in a certificate is not checked",
-        '"tlsEnableHostnameVerification", True',
-        '"tlsEnableHostnameVerification", False',
+        '"tlsEnableHostnameVerification", tls_hostname_verification, True',
+        '"tlsEnableHostnameVerification", tls_hostname_verification, False',
         (f"{TESTS}/test_admin_settings.py",),
     ),
     Fault(

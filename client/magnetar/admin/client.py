@@ -14,7 +14,10 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from typing import Any, Final, Self
 from urllib.parse import urlencode, urljoin, urlsplit
 
-from magnetar.admin.settings import AdminSettings, Login, SettingsError, login_of
+from magnetar.admin.settings import AdminSettings, authentication_of
+from magnetar.base_errors import CredentialsError, CredentialsUnavailable
+from magnetar.client_conf import SettingsError
+from magnetar.tls import Tls, TlsContexts
 
 CONNECT_S: Final = 10.0
 REDIRECTS: Final = 5
@@ -66,8 +69,12 @@ class AdminClient:
 
     def __init__(self, settings: AdminSettings) -> None:
         self._settings = settings
-        self._login: Login = login_of(settings)
+        self._auth = authentication_of(settings)
         self._addresses = list(_addresses(settings.url))
+        tls = _tls_of(settings).with_certificate(self._auth.certificate if self._auth else None)
+        if self._addresses[0].startswith("https:"):
+            tls.warn()
+        self._contexts = TlsContexts(tls)
         self._connection: HTTPConnection | None = None
         self._base = self._addresses[0]
         """Where the connection leads."""
@@ -120,7 +127,7 @@ class AdminClient:
             answer = Answer(response.status, dict(response.getheaders()), found)
             if response.status >= 300:
                 reason = _reason(answer, response.reason)
-                if response.status == 401 and self._login.headers and not self._is_given():
+                if response.status == 401 and self._auth is not None and not self._is_given():
                     reason += (
                         f"\n{self._base} was reached by a redirect and got no login: name it in "
                         "--admin-url if it may have it"
@@ -143,7 +150,7 @@ class AdminClient:
         connection = self._connected()
         headers = {"Accept": "application/json"}
         if self._is_given():
-            headers |= self._login.headers
+            headers |= self._credentials()
         if content is not None:
             headers["Content-Type"] = media_type
         try:
@@ -155,6 +162,14 @@ class AdminClient:
             if reused and method == "GET" and isinstance(error, ConnectionError):
                 return self._exchange(method, target, content, media_type)
             raise self._no_answer(error) from error
+
+    def _credentials(self) -> dict[str, str]:
+        try:
+            return {} if self._auth is None else self._auth.headers()
+        except CredentialsUnavailable as error:
+            raise NoAnswer(str(error)) from error
+        except CredentialsError as error:
+            raise SettingsError(str(error)) from error
 
     def _is_given(self) -> bool:
         """Whether the connection leads to a host that was given: no other gets the login.
@@ -226,20 +241,20 @@ class AdminClient:
         return connection
 
     def _tls(self) -> ssl.SSLContext:
-        settings, login = self._settings, self._login
         try:
-            context = ssl.create_default_context(cafile=settings.tls_trust_cert_path or None)
-            if login.cert_path:
-                context.load_cert_chain(login.cert_path, login.key_path or None)
-        except OSError as error:
-            paths = (settings.tls_trust_cert_path, login.cert_path, login.key_path)
-            named = ", ".join(path for path in paths if path)
-            raise SettingsError(f"TLS files {named}: {error}") from error
-        context.check_hostname = settings.tls_hostname_verification
-        if settings.tls_allow_insecure:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        return context
+            return self._contexts.current()
+        except ValueError as error:
+            raise SettingsError(str(error)) from error
+
+
+def _tls_of(settings: AdminSettings) -> Tls:
+    return Tls(
+        trust_file=settings.tls_trust_cert_path or None,
+        cert_file=settings.tls_cert_path or None,
+        key_file=settings.tls_key_path or None,
+        verify_hostname=settings.tls_hostname_verification,
+        allow_insecure=settings.tls_allow_insecure,
+    )
 
 
 def _addresses(url: str) -> Iterator[str]:

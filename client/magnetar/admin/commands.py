@@ -16,6 +16,7 @@ import click
 from magnetar.admin import settings
 from magnetar.admin.declarations import Command, Contradiction, Parameter, Values
 from magnetar.admin.kinds import PAIRS, Kind, joined
+from magnetar.client_conf import CONF_VARIABLE, SettingsError, read_conf
 
 REFUSED: Final = 1
 NO_ANSWER: Final = 3
@@ -64,7 +65,7 @@ class Session:
 
     def settings(self) -> settings.AdminSettings:
         """The flags and `client.conf`."""
-        return settings.settings_from(settings.read_conf(self.conf_path), **self.flags)
+        return settings.settings_from(read_conf(self.conf_path), **self.flags)
 
 
 # Groups -----------------------------------------------------------------------------------
@@ -132,17 +133,24 @@ CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 12
 @click.group(cls=Groups, context_settings=CONTEXT)
 @click.option("--admin-url", "url", envvar="MAGNETAR_ADMIN_URL", metavar="URL",
               help=f"Address of the HTTP port; default {settings.DEFAULT_URL}.")  # fmt: skip
-@click.option("--auth-plugin", metavar="NAME", help="token, basic, tls, or the class of Pulsar's.")
-@click.option("--auth-params", metavar="TEXT", help="What the plugin needs, such as token:TOKEN.")
+@click.option("--auth-plugin", envvar="MAGNETAR_AUTH_PLUGIN", metavar="NAME",
+              help="token, basic, tls, oauth2, or the class of Pulsar's.")  # fmt: skip
+@click.option("--auth-params", envvar="MAGNETAR_AUTH_PARAMS", metavar="TEXT",
+              help="What the plugin needs, such as token:TOKEN or file:///PATH.")  # fmt: skip
 @click.option("--request-timeout", "timeout_s", type=click.FloatRange(0, min_open=True),
               metavar="SECONDS", help="Time limit of a request; default 300.")  # fmt: skip
 @click.option("--tls-allow-insecure", is_flag=True, default=None,
               help="Accept every certificate of the broker.")  # fmt: skip
-@click.option("--tls-trust-cert-path", metavar="FILE", help="Certificates to trust, as PEM.")
+@click.option("--tls-trust-cert-path", envvar="MAGNETAR_TLS_TRUST_CERT_PATH", metavar="FILE",
+              help="Certificates to trust, as PEM; default those of the system.")  # fmt: skip
+@click.option("--tls-cert-file", "tls_cert_path", envvar="MAGNETAR_TLS_CERT_FILE", metavar="FILE",
+              help="The certificate to show to the broker, as PEM.")  # fmt: skip
+@click.option("--tls-key-file", "tls_key_path", envvar="MAGNETAR_TLS_KEY_FILE", metavar="FILE",
+              help="The key of that certificate, as PEM.")  # fmt: skip
 @click.option("--tls-enable-hostname-verification/--tls-disable-hostname-verification",
               "tls_hostname_verification", default=None,
               help="Whether the certificate must name the host; enabled by default.")  # fmt: skip
-@click.option("--client-conf", "conf_path", envvar=settings.CONF_VARIABLE, metavar="FILE",
+@click.option("--client-conf", "conf_path", envvar=CONF_VARIABLE, metavar="FILE",
               help="A client.conf: webServiceUrl, authPlugin, authParams, tls...")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print answers as JSON instead of tables.")
 @click.pass_context
@@ -262,7 +270,7 @@ def _lines(command: Command, session: Session, values: Values, as_json: bool) ->
             with Waiting(sys.stderr):
                 result = _result(command, client, values)
             yield from _shown(command, result, as_json)
-    except (Contradiction, settings.SettingsError) as error:
+    except (Contradiction, SettingsError) as error:
         raise click.UsageError(str(error)) from error
     except Refused as error:
         raise RefusedByBroker(f"{error} (HTTP {error.status})") from error

@@ -33,13 +33,18 @@ These flags stand before the group. In parentheses: the key in `client.conf`.
 - `--admin-url` (`webServiceUrl`): the address of the HTTP port, by default `http://localhost:8080`.
   Of several hosts, `http://one:8080,two:8080`, the first that can be reached is asked. The variable
   `MAGNETAR_ADMIN_URL` does the same.
-- `--auth-plugin` (`authPlugin`): `token`, `basic` or `tls`, or the class of Pulsar's Java client
-  for one of them.
+- `--auth-plugin` (`authPlugin`): `token`, `basic`, `tls` or `oauth2`, or the class of Pulsar's
+  Java client for one of them. The variable `MAGNETAR_AUTH_PLUGIN` does the same.
 - `--auth-params` (`authParams`): `token:...`, `file:///path/to/token` or `env:VARIABLE`;
-  `{"userId": "...", "password": "..."}`; `tlsCertFile:path,tlsKeyFile:path`.
+  `{"userId": "...", "password": "..."}`; `tlsCertFile:path,tlsKeyFile:path`;
+  `{"issuerUrl": "https://...", "privateKey": "file:///path", "audience": "..."}`. Other users of a
+  machine can see what stands on a command line, so use a file, or the variable
+  `MAGNETAR_AUTH_PARAMS`.
 - `--request-timeout`: seconds, by default 300. Connecting may take 10 of them.
 - `--tls-trust-cert-path` (`tlsTrustCertsFilePath`): certificates to trust where the address begins
-  with `https`.
+  with `https`; also the variable `MAGNETAR_TLS_TRUST_CERT_PATH`.
+- `--tls-cert-file`, `--tls-key-file` (`tlsCertificateFilePath`, `tlsKeyFilePath`): the certificate
+  to show to the broker, and its key; also `MAGNETAR_TLS_CERT_FILE` and `MAGNETAR_TLS_KEY_FILE`.
 - `--tls-allow-insecure` (`tlsAllowInsecureConnection`): accept every certificate.
 - `--tls-disable-hostname-verification` (`tlsEnableHostnameVerification=false`): accept certificates
   of other hosts.

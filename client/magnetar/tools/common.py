@@ -10,20 +10,10 @@ import click
 from magnetar.errors import MagnetarError
 from magnetar_proto.errors import InvalidTopicName
 
-DEFAULT_URL = "pulsar://localhost:6650"
 INTERRUPTED = 128 + signal.SIGINT
 """Exit code of a command that was interrupted."""
 
 C = TypeVar("C", bound=Callable[..., object])
-
-url_option = click.option(
-    "--url", "-u", default=DEFAULT_URL, envvar="MAGNETAR_URL", show_default=True,
-    help="Service URL; also from the environment variable MAGNETAR_URL.",
-)  # fmt: skip
-timeout_option = click.option(
-    "--timeout", "timeout_s", type=click.FloatRange(0, min_open=True), default=10.0,
-    show_default=True, help="Time limit of a request to the broker, in seconds.",
-)  # fmt: skip
 
 
 def refusing(*names: str, why: str, is_flag: bool = False) -> Callable[[C], C]:

@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import click
 
-from magnetar.client import INITIAL_POSITIONS, SUBSCRIPTION_TYPES, Client, connect
+from magnetar.client import INITIAL_POSITIONS, SUBSCRIPTION_TYPES, Client
 from magnetar.consumer import Consumer
 from magnetar.errors import OperationTimeout
 from magnetar.messages import Message
 from magnetar.partition_consumer import DISCARD, FAIL, ON_UNREADABLE
-from magnetar.tools.common import number_of, refusing, run, timeout_option, url_option
+from magnetar.tools.common import number_of, refusing, run
 from magnetar.tools.printing import Form, form_of, show
+from magnetar.tools.target import Target, target_options
 from magnetar_proto.ids import EARLIEST, LATEST, MessageId
 
 CHUNK = 1000
@@ -49,8 +50,7 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--follow", is_flag=True, help="Wait for more messages until interrupted."),
         click.option("-n", "--num-messages", "--count", "count", type=click.IntRange(0),
                      help="Number of messages after which to stop; 0: the same as --follow."),
-        timeout_option,
-        url_option,
+        target_options,
     ):  # fmt: skip
         command = option(command)
     return command
@@ -79,8 +79,7 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
 @refusing("-pm", "--pool-messages", is_flag=True, why="it concerns the memory of a Java client")
 def consume(
     topic: str,
-    url: str,
-    timeout_s: float,
+    broker: Target,
     count: int | None,
     follow: bool,
     wait_s: float | None,
@@ -107,7 +106,7 @@ def consume(
         options["start"] = EARLIEST if position.lower() == "earliest" else LATEST
 
     async def work() -> None:
-        async with connect(url, operation_timeout_s=timeout_s) as client:
+        async with broker.connect() as client:
             consumer = await _subscribe(
                 client, topic, regex, subscription,
                 initial_position=position.lower(), **options,
@@ -147,8 +146,7 @@ async def _subscribe(
               "skip it.")  # fmt: skip
 def read(
     topic: str,
-    url: str,
-    timeout_s: float,
+    broker: Target,
     count: int | None,
     follow: bool,
     wait_s: float | None,
@@ -170,7 +168,7 @@ def read(
     limits = _Limits(count, follow, wait_s, rate)
 
     async def work() -> None:
-        async with connect(url, operation_timeout_s=timeout_s) as client:
+        async with broker.connect() as client:
             reader = await client.reader(
                 topic if partition < 0 else f"{topic}-partition-{partition}",
                 first,

@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from magnetar.batching import BATCHED, COMPRESSIONS
-from magnetar.client import connect
 from magnetar.messages import Outgoing
 from magnetar.schema import Schema, schema_from_text
 from magnetar.tools.common import (
@@ -17,10 +16,9 @@ from magnetar.tools.common import (
     number_of,
     refusing,
     run,
-    timeout_option,
-    url_option,
 )
 from magnetar.tools.stdin import stdin_lines
+from magnetar.tools.target import Target, target_options
 
 CHUNK = 1000
 """Messages that are sent at once."""
@@ -29,8 +27,7 @@ CHUNK = 1000
 @click.command()
 @click.argument("topic")
 @click.argument("values", nargs=-1, metavar="[MESSAGES]...")
-@url_option
-@timeout_option
+@target_options
 @click.option("-m", "--messages", "listed", multiple=True, metavar="TEXT,...",
               help="Messages to send, separated by commas (see -s); repeatable.")  # fmt: skip
 @click.option("-s", "--separator", default=",", show_default=True,
@@ -64,8 +61,7 @@ CHUNK = 1000
 def produce(
     topic: str,
     values: tuple[str, ...],
-    url: str,
-    timeout_s: float,
+    broker: Target,
     listed: tuple[str, ...],
     separator: str,
     files: tuple[str, ...],
@@ -106,7 +102,7 @@ def produce(
         sent = 0
         # Ten chunks a second keep the rate; without one, chunks are as large as they may be.
         size_of_chunk = max(1, min(CHUNK, round(rate / 10))) if rate else CHUNK
-        async with connect(url, operation_timeout_s=timeout_s) as client:
+        async with broker.connect() as client:
             producer = await client.producer(
                 topic,
                 compression=compression.lower(),

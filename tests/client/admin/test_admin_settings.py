@@ -5,13 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from magnetar.admin.settings import (
-    AdminSettings,
-    SettingsError,
-    login_of,
-    read_conf,
-    settings_from,
-)
+from magnetar.admin.settings import AdminSettings, authentication_of, settings_from
+from magnetar.base_errors import CredentialsError
+from magnetar.client_conf import SettingsError, read_conf
 
 CONF = """\
 # comments, and lines that are none
@@ -27,6 +23,12 @@ garbage
 TOKEN_CLASS = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
 
 
+def headers_of(settings: AdminSettings) -> dict[str, str]:
+    found = authentication_of(settings)
+    assert found is not None
+    return found.headers()
+
+
 def test_a_client_conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "client.conf"
     file.write_text(CONF)
@@ -40,7 +42,7 @@ def test_a_client_conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         tls_allow_insecure=True,
         tls_hostname_verification=False,
     )
-    assert login_of(found).headers == {"Authorization": "Bearer a=b"}
+    assert headers_of(found) == {"Authorization": "Bearer a=b"}
     flags = settings_from(conf, url="https://x", tls_hostname_verification=True, timeout_s=5.0)
     assert (flags.url, flags.timeout_s, flags.tls_hostname_verification) == ("https://x", 5, True)
 
@@ -55,8 +57,8 @@ def test_without_a_client_conf(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_tokens(parameters: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_TOKEN", "abc")
     for plugin in ("token", TOKEN_CLASS):
-        login = login_of(AdminSettings(auth_plugin=plugin, auth_params=parameters))
-        assert login.headers == {"Authorization": "Bearer abc"}
+        settings = AdminSettings(auth_plugin=plugin, auth_params=parameters)
+        assert headers_of(settings) == {"Authorization": "Bearer abc"}
 
 
 def test_a_token_in_a_file(tmp_path: Path) -> None:
@@ -64,29 +66,36 @@ def test_a_token_in_a_file(tmp_path: Path) -> None:
     file.write_text("abc\n")
     for path in (file, str(file).replace(" ", "%20")):
         settings = AdminSettings(auth_plugin="token", auth_params=f"file://{path}")
-        assert login_of(settings).headers == {"Authorization": "Bearer abc"}
-    with pytest.raises(SettingsError, match="No such file"):
-        login_of(AdminSettings(auth_plugin="token", auth_params=f"file://{file}x"))
+        assert headers_of(settings) == {"Authorization": "Bearer abc"}
+    with pytest.raises(CredentialsError, match="No such file"):
+        headers_of(AdminSettings(auth_plugin="token", auth_params=f"file://{file}x"))
 
 
 @pytest.mark.parametrize(
     "parameters", ['{"userId": "me", "password": "a:b"}', "userId:me,password:a:b"]
 )
 def test_basic(parameters: str) -> None:
-    (header,) = login_of(
-        AdminSettings(auth_plugin="basic", auth_params=parameters)
-    ).headers.values()
+    (header,) = headers_of(AdminSettings(auth_plugin="basic", auth_params=parameters)).values()
     assert b64decode(header.removeprefix("Basic ")) == b"me:a:b"
 
 
 def test_certificates() -> None:
-    given = login_of(AdminSettings(auth_plugin="tls", auth_params="tlsCertFile:/c,tlsKeyFile:/k"))
-    assert (given.cert_path, given.key_path) == ("/c", "/k")
+    parameters = "tlsCertFile:/c,tlsKeyFile:/k"
+    settings = AdminSettings("https://x", auth_plugin="tls", auth_params=parameters)
+    found = authentication_of(settings)
+    assert found is not None and found.certificate == ("/c", "/k")
+    with pytest.raises(SettingsError, match="needs https://"):
+        authentication_of(AdminSettings(auth_plugin="tls", auth_params=parameters))
     of_conf = settings_from({"tlsCertificateFilePath": "/c", "tlsKeyFilePath": "/k"})
-    assert login_of(of_conf) == given
+    assert (of_conf.tls_cert_path, of_conf.tls_key_path) == ("/c", "/k")
+
+
+def test_no_setting_shows_a_secret() -> None:
+    settings = AdminSettings(auth_plugin="token", auth_params="token:secret")
+    assert "secret" not in f"{settings}{settings!r}{authentication_of(settings)!r}"
 
 
 @pytest.mark.parametrize("token", ["", "token:", "a b", "ä", "env:DOES_NOT_EXIST", "{x"])
 def test_what_is_no_token(token: str) -> None:
     with pytest.raises(SettingsError, match="--auth-params"):
-        login_of(AdminSettings(auth_plugin="token", auth_params=token))
+        authentication_of(AdminSettings(auth_plugin="token", auth_params=token))

@@ -3,36 +3,37 @@
 from urllib.parse import quote
 
 from magnetar.admin.client import AdminClient, AdminError, NoAnswer, Refused
-from magnetar.admin.settings import AdminSettings, SettingsError
+from magnetar.admin.settings import AdminSettings
+from magnetar.client_conf import SettingsError
 from magnetar_proto.names import TopicName
 
 SECONDS = 10.0
 UNKNOWN = "unknown"
 
 
-def durability_of(admin_url: str) -> str:
+def durability_of(settings: AdminSettings) -> str:
     """When the broker sends receipts: `magnetarDurability`, or why it is not known."""
     try:
-        with _client(admin_url) as admin:
-            settings = admin.get("/admin/v2/brokers/configuration/runtime")
+        with AdminClient(settings) as admin:
+            found = admin.get("/admin/v2/brokers/configuration/runtime")
     except (AdminError, SettingsError) as error:
-        return f"{UNKNOWN} ({admin_url}: {error})"
-    return str(settings.get("magnetarDurability", UNKNOWN))
+        return f"{UNKNOWN} ({settings.url}: {error})"
+    return str(found.get("magnetarDurability", UNKNOWN))
 
 
-def have_partitions(admin_url: str, topic: str, partitions: int) -> None:
+def have_partitions(settings: AdminSettings, topic: str, partitions: int) -> None:
     """Create a partitioned topic, unless it exists with as many partitions; else ValueError."""
     name = TopicName.parse(topic)
     local = quote(name.local, safe="")
     path = f"/admin/v2/{name.domain}/{name.tenant}/{name.namespace}/{local}/partitions"
     try:
-        with _client(admin_url) as admin:
+        with AdminClient(settings) as admin:
             present = _created(admin, path, partitions)
     except Refused as error:
         raise ValueError(f"{topic}: status {error.status}: {error}") from error
     except NoAnswer as error:
         raise ValueError(
-            f"-np needs the REST API, and {admin_url} does not answer: {error} (--admin-url)"
+            f"-np needs the REST API, and {settings.url} does not answer: {error} (--admin-url)"
         ) from error
     if present != partitions:
         raise ValueError(
@@ -50,7 +51,3 @@ def _created(admin: AdminClient, path: str, partitions: int) -> int:
             raise
         return int(admin.get(path)["partitions"])
     return partitions
-
-
-def _client(url: str) -> AdminClient:
-    return AdminClient(AdminSettings(url, timeout_s=SECONDS))

@@ -10,16 +10,17 @@ from typing import Any, Protocol
 
 import click
 
+from magnetar.admin.settings import DEFAULT_URL as DEFAULT_ADMIN_URL
 from magnetar.batching import COMPRESSIONS, BatchLimits
-from magnetar.client import INITIAL_POSITIONS, SUBSCRIPTION_TYPES, Client, connect
+from magnetar.client import INITIAL_POSITIONS, SUBSCRIPTION_TYPES, Client
 from magnetar.partition_producer import PartitionProducer
-from magnetar.tools.common import INTERRUPTED, refusing, run, timeout_option, url_option
-from magnetar.tools.perf.admin import durability_of, have_partitions
+from magnetar.tools.common import INTERRUPTED, refusing, run
+from magnetar.tools.perf.admin import SECONDS, durability_of, have_partitions
 from magnetar.tools.perf.consuming import Consuming
 from magnetar.tools.perf.measuring import Measuring
 from magnetar.tools.perf.producing import Load, Producing
+from magnetar.tools.target import Target, target_options
 
-DEFAULT_ADMIN_URL = "http://localhost:8080"
 PENDING = 50_000
 
 
@@ -53,11 +54,10 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
         click.option("-t", "--num-topic", "--num-topics", "topics", default=1,
                      type=click.IntRange(1), show_default=True,
                      help="Number of topics; of several, TOPIC is the beginning of the names."),
-        click.option("--admin-url", default=DEFAULT_ADMIN_URL, envvar="MAGNETAR_ADMIN_URL",
-                     show_default=True, help="URL of the broker's HTTP port, which is asked for "
-                     "the durability of receipts."),
-        timeout_option,
-        url_option,
+        click.option("--admin-url", envvar="MAGNETAR_ADMIN_URL", metavar="URL",
+                     help=f"URL of the broker's HTTP port, which is asked for the durability of "
+                     f"receipts; default {DEFAULT_ADMIN_URL}, or webServiceUrl of client.conf."),
+        target_options,
     ):  # fmt: skip
         command = option(command)
     return command
@@ -87,9 +87,8 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("-db", "--disable-batching", is_flag=True, help="Store each message by itself.")
 def produce(
     topic: str,
-    url: str,
-    timeout_s: float,
-    admin_url: str,
+    broker: Target,
+    admin_url: str | None,
     topics: int,
     messages: int,
     duration_s: float,
@@ -114,9 +113,10 @@ def produce(
     payload = _payload(payload_file, size)
     count = 1 if disable_batching else max(1, min(batch, batch_bytes // max(1, len(payload))))
     names = _names(topic, topics)
+    admin = broker.admin(admin_url, SECONDS)
     header = {
-        "broker": url,
-        "durability": durability_of(admin_url),
+        "broker": broker.url,
+        "durability": durability_of(admin),
         "topics": topics,
         "producers": topics * producers,
         "rate": rate,
@@ -129,7 +129,7 @@ def produce(
     async def opened(client: Client) -> Work:
         if partitions is not None:
             for name in names:
-                await asyncio.to_thread(have_partitions, admin_url, name, partitions)
+                await asyncio.to_thread(have_partitions, admin, name, partitions)
         options: dict[str, Any] = {
             "compression": compression.lower(),
             "batching": BatchLimits(count, 1 << 30, delay_ms),
@@ -142,7 +142,7 @@ def produce(
                 made += (await client.producer(name, **options)).partitions
         return Producing(made, Load(payload, rate, messages, count, delay_ms / 1000), measuring)
 
-    _measure(url, timeout_s, duration_s, measuring, opened)
+    _measure(broker, duration_s, measuring, opened)
 
 
 @perf.command()
@@ -165,9 +165,8 @@ def produce(
               show_default=True, help="Messages that a consumer may be sent ahead.")  # fmt: skip
 def consume(
     topic: str,
-    url: str,
-    timeout_s: float,
-    admin_url: str,
+    broker: Target,
+    admin_url: str | None,
     topics: int,
     messages: int,
     duration_s: float,
@@ -186,9 +185,10 @@ def consume(
     That is the time since they were published, in milliseconds, by the clocks of both machines.
     """
     names = _names(topic, topics)
+    admin = broker.admin(admin_url, SECONDS)
     header = {
-        "broker": url,
-        "durability": durability_of(admin_url),
+        "broker": broker.url,
+        "durability": durability_of(admin),
         "topics": topics,
         "consumers": topics * subscriptions * consumers,
         "type": kind.lower(),
@@ -206,12 +206,11 @@ def consume(
         ]
         return Consuming(made, rate, messages, measuring)
 
-    _measure(url, timeout_s, duration_s, measuring, opened)
+    _measure(broker, duration_s, measuring, opened)
 
 
 def _measure(
-    url: str,
-    timeout_s: float,
+    broker: Target,
     duration_s: float,
     measuring: Measuring,
     opened: Callable[[Client], Any],
@@ -221,7 +220,7 @@ def _measure(
 
     async def work() -> None:
         nonlocal interrupted
-        async with connect(url, operation_timeout_s=timeout_s) as client:
+        async with broker.connect() as client:
             what: Work = await opened(client)
             measuring.begin()
             stop = asyncio.Event()
