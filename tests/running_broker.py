@@ -48,6 +48,20 @@ class RunningBroker:
         return f"http://127.0.0.1:{self.http_port}"
 
     @property
+    def tls_url(self) -> str:
+        """Of the binary protocol over TLS."""
+        return self._url("clients", "pulsar+ssl")
+
+    @property
+    def https_url(self) -> str:
+        return self._url("HTTP", "https")
+
+    def _url(self, line: str, scheme: str) -> str:
+        found = re.search(rf"^  {line} +({re.escape(scheme)}://\S+)$", self.banner, re.MULTILINE)
+        assert found is not None, self.banner
+        return found[1]
+
+    @property
     def pid(self) -> int:
         assert self._process is not None
         return self._process.pid
@@ -87,8 +101,10 @@ class RunningBroker:
         command = [
             str(Path(sys.executable).with_name("magnetar")), "standalone",
             "--data-dir", str(self.data_dir),
-            "--port", str(self.port), "--http-port", str(self.http_port),
+            "--http-port", str(self.http_port),
         ]  # fmt: skip
+        if "brokerServicePort" not in self.settings:
+            command += ["--port", str(self.port)]
         if self.conf is not None:
             command += ["--conf", str(self.conf)]
         prefixed = {f"PULSAR_PREFIX_{key}": value for key, value in self.settings.items()}

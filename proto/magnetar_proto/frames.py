@@ -29,6 +29,8 @@ FRAME_HEAD: Final = Struct(">IIBB")
 TYPE_TAG: Final = 0x08
 # A command has at least a type, which takes two bytes, behind its own size.
 SMALLEST_TOTAL: Final = SIZE.size + 2
+TLS_HANDSHAKE: Final = 0x1603
+"""The first two bytes of what a client with TLS sends."""
 
 LARGE: Final = 16 << 10
 """The payload section of a frame of so many bytes is copied once, from where it was received, if
@@ -186,6 +188,8 @@ class FrameDecoder:
     def _bad_total(self, total: int) -> BadFrame:
         if total < SMALLEST_TOTAL:
             return BadFrame(f"a frame of {total + 4} bytes cannot hold a command")
+        if total >> 16 == TLS_HANDSHAKE:
+            return FrameTooLarge("TLS at a port without it: TLS has brokerServicePortTls")
         return FrameTooLarge(f"a frame of {total + 4} bytes, the limit is {self.max_frame}")
 
 

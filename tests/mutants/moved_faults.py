@@ -26,8 +26,8 @@ MOVED_FAULTS: tuple[Fault, ...] = (
     Fault(
         SESSION,
         "a client with TLS is not told the new owner",
-        "message.assignedBrokerServiceUrl = message.assignedBrokerServiceUrlTls = new_owner",
-        "message.assignedBrokerServiceUrl = new_owner",
+        "            message.assignedBrokerServiceUrlTls = over_tls(new_owner)\n",
+        "",
         OF_CLOSURES,
     ),
     *(

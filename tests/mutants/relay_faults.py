@@ -156,9 +156,9 @@ RELAY_FAULTS: tuple[Fault, ...] = (
         PURE,
     ),
     Fault(
-        UPSTREAMS,
+        "broker/magnetar_broker/server/pair.py",
         "upstreams take the descriptors that are reserved for files",
-        "if not self._descriptors.admits(max(own.fileno(), passed.fileno())):",
+        "if not descriptors.admits(max(own.fileno(), passed.fileno())):",
         "if False:",
         SOCKETS,
     ),

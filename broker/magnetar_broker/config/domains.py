@@ -55,6 +55,13 @@ class SchemaCompatibility(StrEnum):
     FULL_TRANSITIVE = "FULL_TRANSITIVE"
 
 
+class TlsProtocol(StrEnum):
+    """Versions of TLS; older ones are broken."""
+
+    TLS_1_3 = "TLSv1.3"
+    TLS_1_2 = "TLSv1.2"
+
+
 MAX_WORKERS = 64
 WORKERS = IntegerOrAuto(Integer(1, MAX_WORKERS))
 PORT = Integer(0, 65535)
@@ -63,6 +70,7 @@ FLAG = Boolean()
 HOST = Text(r"[^\s/@,]+", "a host name or an IP address")
 NAME = Text(r"[-=:.\w]+", "letters, digits and -_=:.")
 NAMESPACE = Text(r"[-=:.\w]+/[-=:.\w]+", "tenant/namespace")
+CIPHER = Text(r"[-\w]+", "names of cipher suites")
 PATH = Text(r"[^\0]+", "a path")
 TEXT = Text(r".+", "text")
 TEXTS = Texts(TEXT)

@@ -55,10 +55,11 @@ UNSAFE = _table(
         "authorization is not supported yet, and without it everyone could do everything: remove "
         "the key and keep bindAddress on loopback or behind something that authorizes": """
             authorizationEnabled=false""",
-        "TLS is not supported yet, and without it all traffic would be readable: remove the key "
-        "and let a proxy end TLS in front of the broker": """
-            brokerServicePortTls= webServicePortTls= tlsEnabled=false tlsEnabledWithKeyStore=false
-            tlsRequireTrustedClientCertOnConnect=false""",
+        "Java keystores are not read: export key and certificates to PEM (`openssl pkcs12 -in "
+        "STORE -nodes -out FILE`, for JKS after `keytool -importkeystore -srckeystore STORE "
+        "-destkeystore STORE.p12 -deststoretype PKCS12`), name the files in "
+        "tlsCertificateFilePath, tlsKeyFilePath and tlsTrustCertsFilePath, and remove the key": """
+            tlsEnabledWithKeyStore=false""",
     }
 )
 """Keys that stop the start unless they are off: ignoring them would be less safe."""
@@ -108,17 +109,14 @@ COMPATIBLE = _table(
     {
         "tunes security, which is not supported yet": """
             superUserRoles= authorizationProvider=PulsarAuthorizationProvider
-            authorizationAllowWildcardsMatching=false
-            tlsCertRefreshCheckDurationSec=300 tlsCertificateFilePath= tlsKeyFilePath=
-            tlsTrustCertsFilePath= tlsAllowInsecureConnection=false
-            tlsHostnameVerificationEnabled=false tlsProtocols= tlsCiphers= tlsProvider=
-            tlsKeyStoreType=JKS tlsKeyStore= tlsKeyStorePassword= tlsTrustStoreType=JKS
-            tlsTrustStore= tlsTrustStorePassword= webServiceTlsProtocols= webServiceTlsCiphers=
-            webServiceTlsProvider=Conscrypt""",
+            authorizationAllowWildcardsMatching=false""",
         "tunes a way to authenticate that this broker does not have": """
             athenzDomainNames= saslJaasClientAllowedIds=.*pulsar.*
             saslJaasServerSectionName=PulsarBroker saslJaasServerRoleTokenSignerSecretPath=
             kinitCommand=/usr/bin/kinit openIDFallbackDiscoveryMode=DISABLED""",
+        "tunes Java's TLS and its keystores; PEM files are read by Python's ssl": """
+            tlsProvider= webServiceTlsProvider=Conscrypt tlsKeyStoreType=JKS tlsKeyStore=
+            tlsKeyStorePassword= tlsTrustStoreType=JKS tlsTrustStore= tlsTrustStorePassword=""",
         "tunes the broker's own client, and this broker has none": """
             brokerClientAuthenticationPlugin=AuthenticationDisabled
             brokerClientAuthenticationParameters= brokerClientTlsEnabled=false
@@ -127,7 +125,8 @@ COMPATIBLE = _table(
             brokerClientCertificateFilePath= brokerClientTlsKeyStoreType=JKS
             brokerClientTlsKeyStore= brokerClientTlsKeyStorePassword=
             brokerClientTlsTrustStoreType=JKS brokerClientTlsTrustStore=
-            brokerClientTlsTrustStorePassword= brokerClientTlsCiphers= brokerClientTlsProtocols=""",
+            brokerClientTlsTrustStorePassword= brokerClientTlsCiphers= brokerClientTlsProtocols=
+            tlsHostnameVerificationEnabled=false""",
         "tunes threads, Netty or the JVM, which this broker does not have": """
             numAcceptorThreads= numIOThreads= numOrderedExecutorThreads=8 numHttpServerThreads=
             numExecutorThreadPoolSize= numCacheExecutorThreadPoolSize=10 enableBusyWait=false

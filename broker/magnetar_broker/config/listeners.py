@@ -30,7 +30,7 @@ class AdvertisedListener(NamedTuple):
 class ListenerUrls(NamedTuple):
     """The addresses of a listener; empty where it has none of that scheme.
 
-    The two for TLS are those of a proxy that ends TLS in front of the broker.
+    The two for TLS are those of the broker's TLS ports, or of a proxy that ends TLS in front of it.
     """
 
     pulsar: str = ""
@@ -69,6 +69,11 @@ def urls_by_name(entries: Iterable[AdvertisedListener]) -> dict[str, ListenerUrl
     return found
 
 
+def over_tls(process_url: str) -> str:
+    """The URL that stands for a process of the broker, for clients that use TLS."""
+    return process_url.replace("pulsar://", "pulsar+ssl://")
+
+
 def default_listener(entries: tuple[AdvertisedListener, ...], internal: str | None) -> str:
     """The name of the listener for lookups without one: `internal`, or the first if unset."""
     return internal or entries[0].name
@@ -93,8 +98,9 @@ def problem_of_internal(
     urls, name = urls_by_name(entries), default_listener(entries, internal)
     if name not in urls:
         return f"expected a listener of advertisedListeners: {', '.join(urls)}"
-    if not urls[name].pulsar:
+    if not urls[name].pulsar and not urls[name].pulsar_tls:
         return (
-            f"listener {name} has no pulsar:// address, which the default listener needs; add one"
+            f"listener {name} has no pulsar:// and no pulsar+ssl:// address, and the default "
+            "listener needs one of them; add it"
         )
     return None

@@ -13,6 +13,11 @@ from magnetar_broker.config import properties
 from magnetar_broker.config.authentication import contradictory_authentication
 from magnetar_broker.config.keys import COMPATIBLE, NOT_BUILT, UNSAFE
 from magnetar_broker.config.listeners import problem_of, problem_of_internal
+from magnetar_broker.config.port_rules import (
+    contradictory_ports,
+    contradictory_tls,
+    doubtful_tls,
+)
 from magnetar_broker.config.settings import KEYS, Settings
 from magnetar_broker.config.values import Blank, Key, render
 
@@ -197,9 +202,8 @@ def _repeated(path: str | None, lines: Iterable[Assignment]) -> Iterator[str]:
 
 def contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
     """Keys whose values are right alone and wrong together, with value and reason."""
-    port, web_port = settings.broker_service_port, settings.web_service_port
-    if web_port and web_port == port:
-        yield "webServicePort", str(web_port), "brokerServicePort is the same"
+    yield from contradictory_ports(settings)
+    yield from contradictory_tls(settings)
     yield from _contradictory_listeners(settings)
     yield from contradictory_authentication(settings)
     low = settings.managed_ledger_min_ledger_rollover_time_minutes
@@ -231,6 +235,7 @@ def _doubtful(settings: Settings) -> Iterator[str]:
             f"bindAddress={settings.bind_address}: anyone who can connect to this machine can read "
             "and write everything, since there is no authentication yet"
         )
+    yield from doubtful_tls(settings)
     if settings.advertised_address is not None and settings.advertised_listeners:
         yield (
             f"advertisedAddress={settings.advertised_address} has no effect: clients get the "

@@ -31,6 +31,7 @@ from magnetar_broker.config.sections.statistics import Statistics
 from magnetar_broker.config.sections.storage import Storage
 from magnetar_broker.config.sections.topic_lists import TopicLists
 from magnetar_broker.config.sections.topics import Topics
+from magnetar_broker.config.sections.transport_security import TransportSecurity
 from magnetar_broker.config.values import Key
 
 
@@ -40,6 +41,7 @@ class Settings(
     LoadBalancing,
     Network,
     ClientLimits,
+    TransportSecurity,
     Audit,
     Storage,
     Publishing,
@@ -88,6 +90,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "Load balancing": LoadBalancing,
         "Network": Network,
         "Limits of clients": ClientLimits,
+        "TLS": TransportSecurity,
         "Audit log": Audit,
         "Storage": Storage,
         "Publishing": Publishing,

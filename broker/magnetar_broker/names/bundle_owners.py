@@ -57,7 +57,7 @@ class BundleOwners:
     @property
     def service_url(self) -> str:
         """What was announced."""
-        return self._default.pulsar
+        return self._default.pulsar or self._default.pulsar_tls
 
     @property
     def names(self) -> list[str]:

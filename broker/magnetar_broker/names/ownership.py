@@ -34,7 +34,7 @@ class Owner:
     @property
     def service_url(self) -> str:
         """Where clients of its own network connect."""
-        return self.default.pulsar
+        return self.default.pulsar or self.default.pulsar_tls
 
     def urls_of(self, listener: str) -> ListenerUrls:
         """Its addresses for a listener name, the default if blank; `ListenerMissing` if unknown."""

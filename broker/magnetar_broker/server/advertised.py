@@ -4,6 +4,7 @@ import socket
 
 from magnetar_broker.config import Settings
 from magnetar_broker.config.listeners import ListenerUrls, default_listener, urls_by_name
+from magnetar_broker.server.ports import PortNumbers
 
 WILDCARDS = ("0.0.0.0", "::")
 
@@ -17,13 +18,27 @@ def advertised_host(settings: Settings) -> str:
     return settings.bind_address
 
 
-def advertised(settings: Settings, port: int) -> tuple[ListenerUrls, dict[str, ListenerUrls]]:
-    """The addresses for clients that name no listener, and those of every listener.
-
-    `port` is the one that was bound: `brokerServicePort` may be 0.
-    """
+def advertised(
+    settings: Settings, ports: PortNumbers
+) -> tuple[ListenerUrls, dict[str, ListenerUrls]]:
+    """The addresses for clients that name no listener, and those of every listener."""
     entries = settings.advertised_listeners
     if not entries:
-        return ListenerUrls(f"pulsar://{advertised_host(settings)}:{port}"), {}
+        return own_urls(settings, ports), {}
     listeners = urls_by_name(entries)
     return listeners[default_listener(entries, settings.internal_listener_name)], listeners
+
+
+def own_urls(settings: Settings, ports: PortNumbers) -> ListenerUrls:
+    """The addresses of the ports themselves."""
+    host = advertised_host(settings)
+
+    def url(scheme: str, port: int | None) -> str:
+        return "" if port is None else f"{scheme}://{host}:{port}"
+
+    return ListenerUrls(
+        url("pulsar", ports.clients),
+        url("pulsar+ssl", ports.clients_tls),
+        url("http", ports.http),
+        url("https", ports.http_tls),
+    )

@@ -1,27 +1,27 @@
 """What a broker prints when it is ready."""
 
-from collections.abc import Sequence
-from socket import socket
+from collections.abc import Iterator
 
 from magnetar_broker.base.version import VERSION
 from magnetar_broker.config import Durability, Settings
-from magnetar_broker.server.advertised import advertised_host
-from magnetar_broker.server.ports import port_of
+from magnetar_broker.config.listeners import ListenerUrls
+from magnetar_broker.server.advertised import own_urls
+from magnetar_broker.server.ports import PortNumbers
 from magnetar_proto.build import KIND
 
 
 def banner(
-    settings: Settings, service_url: str, http: Sequence[socket], processes: str | None = None
+    settings: Settings, default: ListenerUrls, ports: PortNumbers, processes: str | None = None
 ) -> str:
-    """The lines; `http` are the bound sockets for HTTP, `processes` are in words."""
+    """The lines; `default` are the addresses of lookups, `processes` are in words."""
     durable = settings.durability is Durability.FSYNC
+    own = own_urls(settings, ports)
     lines = [
         f"Magnetar {VERSION} is ready, {KIND}",
-        f"  clients     {service_url}",
+        *(f"  clients     {url}" for url in default[:2] if url),
         *(f"  listener    {entry}" for entry in settings.advertised_listeners),
-        f"  HTTP        http://{advertised_host(settings)}:{port_of(http)}"
-        if http
-        else "  HTTP        off",
+        *([f"  HTTP        {url}" for url in own[2:] if url] or ["  HTTP        off"]),
+        *_tls(settings, ports),
         *([f"  processes   {processes}"] if processes else []),
         f"  data        {settings.data_dir}",
         "  durability  fsync: a receipt or ack response is sent when the data is on disk"
@@ -30,3 +30,18 @@ def banner(
         "a power failure can lose acknowledged data (magnetarDurability)",
     ]
     return "\n".join(lines)
+
+
+def _tls(settings: Settings, ports: PortNumbers) -> Iterator[str]:
+    """What clients must show; nothing without a TLS port."""
+    if (ports.clients_tls, ports.http_tls) == (None, None):
+        return
+    if settings.tls_allow_insecure_connection:
+        text = "INSECURE: certificates of clients are not verified (tlsAllowInsecureConnection)"
+    elif settings.tls_require_trusted_client_cert_on_connect:
+        text = "clients must show a certificate that tlsTrustCertsFilePath verifies"
+    elif settings.tls_trust_certs_file_path is not None:
+        text = "certificates that clients show are verified (tlsTrustCertsFilePath)"
+    else:
+        text = "clients are asked for no certificate"
+    yield f"  TLS         {text}"

@@ -20,6 +20,11 @@ the client comes from."""
 def refuse(client: socket.socket, refusal: BrokerError) -> None:
     """Answer CONNECT with an ERROR, and close."""
     logger.info("closing a connection: a client was refused: %s", refusal)
-    error = pb.CommandError(request_id=NO_REQUEST, error=refusal.code, message=str(refusal))
     with client, suppress(OSError):  # the client has left
-        client.send(encode(error))
+        client.send(refusal_frame(refusal))
+
+
+def refusal_frame(refusal: BrokerError) -> bytes:
+    """The ERROR that answers CONNECT."""
+    error = pb.CommandError(request_id=NO_REQUEST, error=refusal.code, message=str(refusal))
+    return encode(error)

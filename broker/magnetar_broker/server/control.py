@@ -88,6 +88,11 @@ class Reloaded:
 
 
 @dataclass(frozen=True)
+class CheckFiles:
+    """To a child: look now whether the files of TLS have changed."""
+
+
+@dataclass(frozen=True)
 class Ready:
     """To the supervisor: the start is complete."""
 
@@ -104,7 +109,19 @@ class Failed:
     text: str
 
 
-Message = Peer | Stop | Drain | Drained | Undrain | Undrained | Reloaded | Ready | Alive | Failed
+Message = (
+    Peer
+    | Stop
+    | Drain
+    | Drained
+    | Undrain
+    | Undrained
+    | Reloaded
+    | CheckFiles
+    | Ready
+    | Alive
+    | Failed
+)
 KINDS: dict[str, type[Message]] = {kind.__name__: kind for kind in get_args(Message)}
 
 

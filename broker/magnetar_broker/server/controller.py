@@ -49,10 +49,12 @@ from magnetar_broker.server.joined_page import JoinedPage
 from magnetar_broker.server.last_ids import LastIds
 from magnetar_broker.server.linked_health import LinkedHealth
 from magnetar_broker.server.links import connect
+from magnetar_broker.server.ports import of_port
 from magnetar_broker.server.process import Process
 from magnetar_broker.server.several import Prepared, bundle_owners
 from magnetar_broker.server.snapshots.making import Snapshots
 from magnetar_broker.server.snapshots.part import LinkedPart
+from magnetar_broker.server.tls.contexts import Contexts
 from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import MetadataStore, SegmentId
 from magnetar_storage.metadata.sqlite import SqliteMetadata
@@ -85,6 +87,10 @@ class Controller:
         self._owners = bundle_owners(prepared, process.context.workers)
         self._last_ids = LastIds(process.context.workers, process.clock)
         self._links: dict[int, Link] = {}
+        self._ports = prepared.ports
+        self._contexts = None
+        if self._ports.http_tls is not None:
+            self._contexts = Contexts(prepared.settings, process.clock)
 
     async def run(self) -> None:
         """Open the metadata store and serve; all is closed on return."""
@@ -138,13 +144,20 @@ class Controller:
         )
         try:
             await snapshots.clear()
-            await http.start(process.context.sockets)
+            sockets = process.context.sockets
+            await http.start(of_port(sockets, self._ports.http))
+            if self._contexts is not None:
+                http.start_tls(of_port(sockets, self._ports.http_tls), self._contexts)
+                process.check_files = self._contexts.check
+                self._contexts.start()
             await process.unless_stopped(self._start(requests))
             await process.stopped()
         finally:
             await snapshots.stop()  # first: changes of metadata may be waiting for it
             await directory.stop()
             await http.stop()
+            if self._contexts is not None:
+                self._contexts.stop()
             for link in self._links.values():
                 link.close()
 

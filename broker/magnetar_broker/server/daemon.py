@@ -21,10 +21,11 @@ from magnetar_broker.server.garbage import CHECK_SECONDS, CLOSED_TOPICS, Garbage
 from magnetar_broker.server.http_authentication import http_authentication_of
 from magnetar_broker.server.http_server import HttpServer, sole_site
 from magnetar_broker.server.listener import Listener
-from magnetar_broker.server.ports import client_sockets, http_sockets, port_of
+from magnetar_broker.server.ports import open_ports
 from magnetar_broker.server.snapshots.making import Snapshots
 from magnetar_broker.server.snapshots.part import LocalPart
 from magnetar_broker.server.stretches import Stretches
+from magnetar_broker.server.tls.contexts import Contexts, uses_tls
 from magnetar_broker.server.world import LoopClock, LoopTasks, ThreadWorkers
 from magnetar_broker.standalone import standalone
 from magnetar_storage.log.engine import Engine
@@ -42,13 +43,14 @@ class Daemon:
         self._journal_stats = JournalStats()
         self._stretches = Stretches()
         self._authenticator = authenticator_of(settings)
+        self._contexts: Contexts | None = None
 
     async def run(self) -> None:
         """Serve until SIGTERM or SIGINT; raises the error that prevents the start."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
-        loop.add_signal_handler(signal.SIGHUP, self._refuse_reload)
+        loop.add_signal_handler(signal.SIGHUP, self._reload)
         workers = ThreadWorkers(loop, self._stretches)
         self._stretches.watch_garbage()
         try:
@@ -89,6 +91,7 @@ class Daemon:
         The HTTP port opens first, so that probes are answered while the broker starts.
         """
         settings = self.settings
+        contexts = self._contexts = Contexts(settings, engine.clock) if uses_tls(settings) else None
         ownership = SoleOwner("")
         halves = standalone(settings, engine, ownership, self._authenticator)
         broker = halves.broker
@@ -104,17 +107,20 @@ class Daemon:
             audit_log(engine.clock, settings),
             authentication=http_authentication_of(settings, self._authenticator),
         )
-        sockets = client_sockets(settings)
-        await listener.bind(sockets)
-        default, listeners = advertised(settings, port_of(sockets))
+        ports = open_ports(settings)
+        await listener.bind(ports.clients)
+        default, listeners = advertised(settings, ports.numbers)
         ownership.announce(default, listeners)
         try:
-            http_bound = http_sockets(settings)
-            await http.start(http_bound)
+            await http.start(ports.http)
+            if contexts is not None:
+                listener.bind_tls(ports.clients_tls, contexts)
+                http.start_tls(ports.http_tls, contexts)
+                contexts.start()
             await broker.start()
             await listener.start()
             garbage.start()
-            print(banner(settings, default.pulsar, http_bound), flush=True)
+            print(banner(settings, default, ports.numbers), flush=True)
             await self._stop.wait()
             logger.info("stopping: disconnecting clients, sealing topics, writing a checkpoint")
             loop = asyncio.get_running_loop()
@@ -126,8 +132,13 @@ class Daemon:
             await broker.close()
             listener.disconnect()
             await http.stop()
+            await listener.ended()
+            if contexts is not None:
+                contexts.stop()
 
-    def _refuse_reload(self) -> None:
+    def _reload(self) -> None:
+        if self._contexts is not None:
+            self._contexts.check()
         logger.warning(
             "SIGHUP: the configuration is not read again, because magnetarWorkers is 1; restart "
             "the broker to change it"

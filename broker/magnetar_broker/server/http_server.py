@@ -22,6 +22,8 @@ from magnetar_broker.server.http.messages import Request, Response
 from magnetar_broker.server.http.table import NoRoute, Route, Table
 from magnetar_broker.server.http_authentication import HttpAuthentication
 from magnetar_broker.server.stretches import Stretches
+from magnetar_broker.server.tls.contexts import Contexts
+from magnetar_broker.server.tls.port import TlsPort
 from magnetar_broker.standalone import Standalone
 
 MAX_CONNECTIONS = 1024
@@ -59,6 +61,7 @@ class HttpServer:
         self._stretches = stretches
         self._descriptors = descriptors
         self._servers: list[asyncio.Server] = []
+        self._tls_ports: list[TlsPort] = []
         self._connections: set[HttpConnection] = set()
 
     async def start(self, sockets: Sequence[socket]) -> None:
@@ -69,10 +72,26 @@ class HttpServer:
                 await asyncio.get_running_loop().create_server(guarded, sock=bound)
             )
 
+    def start_tls(self, sockets: Sequence[socket], contexts: Contexts) -> None:
+        """Accept TLS connections from bound sockets."""
+        for bound in sockets:
+            port = TlsPort(
+                bound,
+                lambda: contexts.http,
+                self._accept,
+                contexts,
+                self._descriptors,
+                self._stretches,
+            )
+            self._tls_ports.append(port)
+            port.start()
+
     async def stop(self) -> None:
         """Close the port; requests in progress may end within `STOP_SECONDS`."""
         for server in self._servers:
             server.close()
+        for port in self._tls_ports:
+            port.stop()
         for connection in list(self._connections):
             connection.stop()
         if tasks := [c.task for c in self._connections if c.task is not None]:

@@ -15,6 +15,8 @@ from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.origin import ON_ITS_OWN, Origin
 from magnetar_broker.server.pieces import write_pieces
 from magnetar_broker.server.stretches import Stretches
+from magnetar_broker.server.tls.contexts import Contexts
+from magnetar_broker.server.tls.port import TlsPort, certificate_of
 from magnetar_broker.server.upstreams import Upstreams, UpstreamSocket
 from magnetar_broker.session.handlers import HANDLERS
 from magnetar_broker.session.relay import Upstream
@@ -26,6 +28,8 @@ WRITE_BUFFER = 1 << 20
 """Bytes buffered for a socket above which the client counts as slow."""
 CLOSE_SECONDS = 5.0
 """How long a client that is being disconnected may take to read its remaining output."""
+END_SECONDS = 1.0
+"""How long the stop of the broker waits for clients to end TLS."""
 RECEIVE_BYTES = 256 << 10
 """The most that one read takes from a socket."""
 JOIN_BELOW = 64 * 1024
@@ -63,7 +67,9 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._origin = origin
         self._timer: asyncio.TimerHandle | None = None
         self._abort_timer: asyncio.TimerHandle | None = None
+        self._over: asyncio.Future[None] | None = None
         self.address = "?"
+        self.is_tls = False
         self._place: Place | None = None
         """Of a client; None for an upstream, whose client another process answers for."""
         self.session: Session
@@ -74,6 +80,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER)
         self._connections.add(self)
+        self.is_tls = transport.get_extra_info("ssl_object") is not None
         self.address = self._origin.address or _address_of_peer(transport) or self.address
         if not self._origin.is_upstream:  # counted where the client is connected
             admission = self._broker.admission
@@ -81,7 +88,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._broker.connected()
         self.session = self._new_session()
         self.session.is_upstream = self._origin.is_upstream
-        self.session.certificate = self._origin.certificate
+        self.session.certificate = self._origin.certificate or certificate_of(transport)
         self.session.roles = self._origin.roles
         self._schedule_tick()
         if self._early:
@@ -100,7 +107,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         origin = Origin(
             self.address,
             is_upstream=True,
-            certificate=self._origin.certificate,
+            certificate=self.session.certificate,
             roles=self.session.roles,
         )
         return upstreams.connect(first_frame, origin, worker, upstream)
@@ -111,6 +118,11 @@ class ClientConnection(asyncio.BufferedProtocol):
     def buffer_updated(self, count: int) -> None:
         if not self._closing:
             self._run("read", self.session.receive, self._buffer[:count])
+
+    def receive(self, data: bytes) -> None:
+        """Take what was read from the socket behind `early`."""
+        if data and not self._closing:
+            self._run("read", self.session.receive, data)
 
     def pause_writing(self) -> None:
         self._full = True
@@ -129,11 +141,18 @@ class ClientConnection(asyncio.BufferedProtocol):
         for timer in (self._timer, self._abort_timer):
             if timer is not None:
                 timer.cancel()
+        if self._over is not None:
+            self._over.set_result(None)
         self.session.lost()
         # Session and connection refer to each other: without this, only the garbage collector,
         # which runs rarely, would free the two.
         self._transport = None
         del self.session
+
+    def over(self) -> asyncio.Future[None]:
+        """Done when the connection has ended; to be called once."""
+        self._over = self._loop.create_future()
+        return self._over
 
     # Called by the session ---------------------------------------------------------------
 
@@ -208,8 +227,11 @@ class Listener:
     ) -> None:
         """`upstreams` lead to the other workers of the broker, if it has any."""
         self._tasks = broker.engine.tasks
+        self._admission = broker.admission
         self._descriptors = descriptors
+        self._stretches = stretches
         self._servers: list[asyncio.Server] = []
+        self._tls_ports: list[TlsPort] = []
         self.connections: set[ClientConnection] = set()
         # A read is handled before the next one begins, on whichever connection.
         buffer = memoryview(bytearray(RECEIVE_BYTES))
@@ -225,10 +247,35 @@ class Listener:
             server = await loop.create_server(guarded, sock=bound, start_serving=False)
             self._servers.append(server)
 
+    def bind_tls(self, sockets: Sequence[socket], contexts: Contexts) -> None:
+        """As `bind`, for clients with TLS."""
+        for bound in sockets:
+            self._tls_ports.append(
+                TlsPort(
+                    bound,
+                    lambda: contexts.clients,
+                    self._connect,
+                    contexts,
+                    self._descriptors,
+                    self._stretches,
+                )
+            )
+
     async def start(self) -> None:
         """Accept clients."""
         for server in self._servers:
             await server.start_serving()
+        for port in self._tls_ports:
+            port.start(self._admission)
+
+    def serve(
+        self, transport: asyncio.Transport, first: bytes, rest: bytes, origin: Origin
+    ) -> None:
+        """Serve a client that is connected; `first` and `rest` were read from it already."""
+        connection = self._connect(first, origin)
+        transport.set_protocol(connection)
+        connection.connection_made(transport)
+        connection.receive(rest)
 
     def adopt(self, client: socket, early: bytes, origin: Origin) -> None:
         """Serve a client that was accepted elsewhere; `early` was read from it already."""
@@ -246,11 +293,22 @@ class Listener:
         """Close the port; open connections stay."""
         for server in self._servers:
             server.close()
+        for port in self._tls_ports:
+            port.stop()
 
     def disconnect(self) -> None:
         """Close every connection after writing its queued output."""
         for connection in list(self.connections):
             connection.session.close("the broker stops")
+
+    async def ended(self) -> None:
+        """Return when TLS has ended on every connection, or after some time.
+
+        The end of TLS tells a client that nothing was cut off.
+        """
+        left = [one.over() for one in self.connections if one.is_tls]
+        if left:
+            await asyncio.wait(left, timeout=END_SECONDS)
 
 
 def _address_of_peer(transport: asyncio.BaseTransport) -> str:

@@ -13,6 +13,8 @@ from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.origin import Origin
 from magnetar_broker.server.reception import Reception
 from magnetar_broker.server.stretches import Stretches
+from magnetar_broker.server.tls.contexts import Contexts
+from magnetar_broker.server.tls.reception import Serve, TlsReception
 
 
 class Passing:
@@ -24,8 +26,9 @@ class Passing:
         others: Iterable[int],
         descriptors: Descriptors,
         stretches: Stretches,
+        tls: tuple[Iterable[socket], Contexts | None] = ((), None),
     ) -> None:
-        """`listening` are bound; `others` are the numbers of the other workers."""
+        """`listening` are bound, as are those of `tls`; `others` are the other workers' numbers."""
         self._descriptors = descriptors
         self._stretches = stretches
         self._departures = {n: Departure(name_of(n), stretches) for n in others}
@@ -34,8 +37,15 @@ class Passing:
         """By worker: what brings clients from it, until these can be served."""
         self._take: Take | None = None
         self._destinations: dict[str, Take] = {}
+        self._others: dict[str, Take] = {}
         self._receptions = [
             Reception(one, self._destinations, descriptors, stretches) for one in listening
+        ]
+        tls_listening, contexts = tls
+        self._tls_receptions = [
+            TlsReception(one, contexts, self._others, descriptors, stretches)
+            for one in tls_listening
+            if contexts is not None
         ]
 
     def connect(self, peer: Peer) -> None:
@@ -51,23 +61,33 @@ class Passing:
             self._receive_from(peer.worker, peer.clients_in, self._take)
 
     def start(
-        self, admission: Admission, take: Take, own: str, addresses: Mapping[int, str]
+        self,
+        admission: Admission,
+        take: Take,
+        serve: Serve,
+        own: str,
+        addresses: Mapping[int, str],
     ) -> None:
-        """Accept clients within the limits of `admission`; `take` gets those for this worker.
+        """Accept clients within the limits of `admission`.
+
+        `take` gets those for this worker, `serve` those with TLS.
 
         Clients name this worker with the address `own`, or name none; `addresses` are those of the
         other workers.
         """
         self._take = take
         self._destinations |= {"": take, own: take}
-        self._destinations |= {
+        self._others |= {
             address: self._departures[number].send for number, address in addresses.items()
         }
+        self._destinations |= self._others
         for number, channel in self._waiting.items():
             self._receive_from(number, channel, take)
         self._waiting.clear()
         for reception in self._receptions:
             reception.start(admission)
+        for tls_reception in self._tls_receptions:
+            tls_reception.start(admission, serve, own)
 
     def send(self, worker: int, client: socket, frame: bytes, origin: Origin) -> None:
         """Give a client and its first frame to another worker."""
@@ -77,12 +97,19 @@ class Passing:
         """Accept and receive no more; clients that wait for another worker are refused."""
         for reception in self._receptions:
             reception.stop()
+        for tls_reception in self._tls_receptions:
+            tls_reception.stop()
         for departure in self._departures.values():
             departure.stop()
         for arrival in self._arrivals.values():
             arrival.stop()
         for channel in self._waiting.values():
             channel.close()
+
+    async def ended(self) -> None:
+        """Return when the clients of other workers are disconnected, or after some time."""
+        for reception in self._tls_receptions:
+            await reception.ended()
 
     def _receive_from(self, number: int, channel: socket, take: Take) -> None:
         # The arrival from that worker's former process ends by itself.

@@ -4,19 +4,64 @@ import os
 import socket
 from collections.abc import Sequence
 from contextlib import ExitStack
+from typing import NamedTuple
 
 from magnetar_broker.config import Settings
 
 
-def client_sockets(settings: Settings) -> list[socket.socket]:
-    """Bound sockets for clients."""
-    return bound(settings.bind_address, settings.broker_service_port)
+class PortNumbers(NamedTuple):
+    """The numbers of the ports that were bound; None where there is none."""
+
+    clients: int | None
+    clients_tls: int | None
+    http: int | None
+    http_tls: int | None
+
+    @property
+    def for_clients(self) -> int:
+        """One of the binary protocol: there is always one."""
+        port = self.clients_tls if self.clients is None else self.clients
+        assert port is not None
+        return port
 
 
-def http_sockets(settings: Settings) -> list[socket.socket]:
-    """Bound sockets for HTTP; none if it is off."""
-    port = settings.web_service_port
-    return [] if port is None else bound(settings.bind_address, port)
+class Ports(NamedTuple):
+    """Bound sockets; none where a port is off."""
+
+    clients: list[socket.socket]
+    clients_tls: list[socket.socket]
+    http: list[socket.socket]
+    http_tls: list[socket.socket]
+
+    @property
+    def numbers(self) -> PortNumbers:
+        """Those that were bound: the settings may have 0."""
+        return PortNumbers(*(port_of(sockets) if sockets else None for sockets in self))
+
+
+def open_ports(settings: Settings) -> Ports:
+    """Bind all; on an error none stays bound."""
+    with ExitStack() as until_complete:
+        made = Ports([], [], [], [])
+        for sockets, port in zip(
+            made,
+            (
+                settings.broker_service_port,
+                settings.broker_service_port_tls,
+                settings.web_service_port,
+                settings.web_service_port_tls,
+            ),
+            strict=True,
+        ):
+            for one in [] if port is None else bound(settings.bind_address, port):
+                sockets.append(until_complete.enter_context(one))
+        until_complete.pop_all()
+        return made
+
+
+def of_port(sockets: Sequence[socket.socket], port: int | None) -> list[socket.socket]:
+    """Those that are bound to a port."""
+    return [one for one in sockets if port_of([one]) == port]
 
 
 def bound(host: str, port: int) -> list[socket.socket]:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from magnetar_broker.server.children import Context
-from magnetar_broker.server.control import Message, Peer, Ready, Stop
+from magnetar_broker.server.control import CheckFiles, Message, Peer, Ready, Stop
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.world import LoopClock, LoopTasks, ThreadWorkers
 
@@ -28,6 +28,8 @@ class Process:
         self._early: list[Peer] = []
         self._meet: Callable[[Peer], None] = self._early.append
         self._obey: Callable[[Message], None] | None = None
+        self.check_files: Callable[[], None] = lambda: None
+        """Called when the supervisor asks for it."""
         loop.add_reader(context.control.fileno(), self._read)
         self._report_alive()
 
@@ -83,6 +85,8 @@ class Process:
         for message in self.context.control.receive():
             if isinstance(message, Peer):
                 self._meet(message)
+            elif isinstance(message, CheckFiles):
+                self.check_files()
             elif isinstance(message, Stop):
                 self.stop()
                 self._loop.remove_reader(self.context.control.fileno())

@@ -9,10 +9,10 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from magnetar_broker.base.errors import NotReady
 from magnetar_broker.limits.admission import Admission, Place
+from magnetar_broker.server.accepting import Accepting
 from magnetar_broker.server.client_socket import Take, refuse
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.origin import ON_ITS_OWN
@@ -20,13 +20,6 @@ from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.session.first_frame import FirstFrame, named_broker
 
 logger = logging.getLogger(__name__)
-
-BACKLOG = 1024
-"""Clients that may wait to be accepted."""
-ACCEPTED_AT_ONCE = 16
-"""The most that one worker accepts in one turn, so that the others get their share."""
-RETRY_SECONDS = 1.0
-"""How long nothing is accepted after that failed, for lack of descriptors or memory."""
 
 
 class Reception:
@@ -44,53 +37,27 @@ class Reception:
         `destinations` has the functions that take a client, by the "host:port" that it names, and
         under "" that of clients that name none.
         """
-        self._listening = listening
+        self._accepting = Accepting(listening, self._accepted, descriptors, stretches)
         self._destinations = destinations
-        self._descriptors = descriptors
         self._run = stretches.run
         self._loop = asyncio.get_running_loop()
         self._openings: set[_Opening] = set()
-        self._retry: asyncio.TimerHandle | None = None
         self._admission: Admission
 
     def start(self, admission: Admission) -> None:
         """Accept clients within these limits."""
         self._admission = admission
-        self._listening.setblocking(False)
-        self._listening.listen(BACKLOG)
-        self._resume()
+        self._accepting.start()
 
     def stop(self) -> None:
         """Accept no more, and close the connections whose first frame is not complete."""
-        if self._retry is not None:
-            self._retry.cancel()
-        self._loop.remove_reader(self._listening)
-        self._listening.close()
+        self._accepting.stop()
         for opening in list(self._openings):
             opening.close()
 
-    def _resume(self) -> None:
-        self._retry = None
-        self._loop.add_reader(self._listening, self._run, "read", self._accept)
-
-    def _accept(self) -> None:
-        try:
-            for _ in range(ACCEPTED_AT_ONCE):
-                self._accepted(*self._listening.accept())
-        except (BlockingIOError, ConnectionAbortedError):
-            pass  # no more wait, or another worker has taken them
-        except OSError as error:
-            logger.error("no client is accepted for %g s: %s", RETRY_SECONDS, error)
-            self._loop.remove_reader(self._listening)
-            self._retry = self._loop.call_later(RETRY_SECONDS, self._resume)
-
-    def _accepted(self, client: socket.socket, peer: tuple[Any, ...]) -> None:
-        if self._descriptors.admits(client.fileno()):
-            client.setblocking(False)
-            opening = _Opening(client, self._give, self._openings, self._run)
-            opening.begin(self._admission, peer[0])
-        else:
-            client.close()
+    def _accepted(self, client: socket.socket, host: str) -> None:
+        opening = _Opening(client, self._give, self._openings, self._run)
+        opening.begin(self._admission, host)
 
     def _give(self, client: socket.socket, frame: bytes) -> None:
         name = named_broker(frame)
@@ -98,7 +65,12 @@ class Reception:
         if take is not None:
             take(client, frame, ON_ITS_OWN)
         else:
-            refuse(client, NotReady(f"no broker {name!r} is known here: look the topic up again"))
+            refuse(client, unknown(name))
+
+
+def unknown(name: str) -> NotReady:
+    """The refusal of a client that names a process that there is not."""
+    return NotReady(f"no broker {name!r} is known here: look the topic up again")
 
 
 class _Opening:

@@ -14,9 +14,11 @@ from magnetar_broker.server.authentication import authenticator_of
 from magnetar_broker.server.banner import banner
 from magnetar_broker.server.children import Context, name_of
 from magnetar_broker.server.engine import data_disk
-from magnetar_broker.server.ports import client_sockets, http_sockets, port_of
+from magnetar_broker.server.ports import PortNumbers, open_ports
 from magnetar_broker.server.reload import Read, reloaded
 from magnetar_broker.server.supervisor import Changed, Role, Supervisor
+from magnetar_broker.server.tls.contexts import uses_tls
+from magnetar_broker.server.tls.files import load
 from magnetar_storage.local import directories, layout
 from magnetar_storage.world.disk import Lock
 
@@ -29,16 +31,16 @@ class Prepared(NamedTuple):
     settings: Settings
     lock: Lock
     """Of the data directory; held until the last process that has it open has ended."""
-    port: int
-    """The one that clients connect to."""
+    ports: PortNumbers
+    """Of the broker."""
 
 
 def bundle_owners(prepared: Prepared, workers: int) -> BundleOwners:
     """The table of owners as it begins, and what lookups answer; the same in every process."""
     # No client resolves these hosts: it connects to the broker's address, and names one of them.
-    urls = [f"pulsar://{name_of(worker)}:{prepared.port}" for worker in range(workers)]
+    urls = [f"pulsar://{name_of(worker)}:{prepared.ports.for_clients}" for worker in range(workers)]
     owners = BundleOwners(urls)
-    owners.announce(*advertised(prepared.settings, prepared.port))
+    owners.announce(*advertised(prepared.settings, prepared.ports))
     return owners
 
 
@@ -94,17 +96,21 @@ def serve_several(
     disk = data_disk(settings)
     lock = disk.lock(layout.LOCK_FILE)
     directories.prepare(disk, workers)
-    clients, http = client_sockets(settings), http_sockets(settings)
-    prepared = Prepared(settings, lock, port_of(clients))
-    url = advertised(settings, prepared.port)[0].pulsar
+    if uses_tls(settings):
+        load(settings)  # raises what is wrong with the files, and what it imports is shared
+    ports = open_ports(settings)
+    prepared = Prepared(settings, lock, ports.numbers)
+    default = advertised(settings, prepared.ports)[0]
     processes = f"{workers} workers on {cores} cores, and a controller"
     supervisor = Supervisor(
-        Role(partial(controller, prepared), http),
-        Role(partial(worker, prepared), clients),
+        Role(partial(controller, prepared), [*ports.http, *ports.http_tls]),
+        Role(partial(worker, prepared), [*ports.clients, *ports.clients_tls]),
         workers,
         settings.broker_shutdown_timeout_ms / 1000,
         settings.metadata_store_session_timeout_millis / 1000,
         Reload(read, prepared, controller, worker),
     )
     gc.freeze()  # a collection in a child would copy the pages that it shares with the others
-    return supervisor.run(lambda: print(banner(settings, url, http, processes), flush=True))
+    return supervisor.run(
+        lambda: print(banner(settings, default, prepared.ports, processes), flush=True)
+    )

@@ -28,6 +28,7 @@ from magnetar_broker.server.children import (
     state_of,
 )
 from magnetar_broker.server.control import (
+    CheckFiles,
     Control,
     Drain,
     Drained,
@@ -278,6 +279,9 @@ class Supervisor:
         The others have its bundles meanwhile.  If a worker does not start with it, the former
         configuration stays for that one and for those that are left.
         """
+        for child in self._children:
+            if child.runs:
+                self._send(child, CheckFiles())
         changed, role = self._reload.changed(), self._workers[0].role
         if changed is None:
             return

@@ -1,20 +1,18 @@
 """Sockets of upstreams: to another worker one end of a pair is a client that was passed on."""
 
 import asyncio
-import logging
 import socket
 from collections.abc import Callable
 from typing import cast
 
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.origin import Origin
+from magnetar_broker.server.pair import connected_pair
 from magnetar_broker.server.pieces import write_pieces
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.session.relay import Upstream
 from magnetar_broker.session.relaying import OwnerOf, relaying
 from magnetar_storage.world.runtime import Tasks
-
-logger = logging.getLogger(__name__)
 
 WRITE_BUFFER = 1 << 20
 """Bytes buffered for another worker above which the client is not read from."""
@@ -48,7 +46,7 @@ class Upstreams:
     ) -> "UpstreamSocket":
         """A connection to a worker for the client with this first frame and origin."""
         made = UpstreamSocket(upstream, self._run)
-        pair = self._pair()
+        pair = connected_pair(self._descriptors)
         if pair is None:
             self._loop.call_soon(made.connection_lost, None)
             return made
@@ -56,21 +54,6 @@ class Upstreams:
         self._send(worker, passed, first_frame, origin)
         self._tasks.spawn(self._open(made, own))
         return made
-
-    def _pair(self) -> tuple[socket.socket, socket.socket] | None:
-        """A pair of sockets; None if there are too many."""
-        try:
-            own, passed = socket.socketpair()
-        except OSError as error:
-            logger.error("a client cannot be connected to another process: %s", error)
-            return None
-        if not self._descriptors.admits(max(own.fileno(), passed.fileno())):
-            own.close()
-            passed.close()
-            return None
-        own.setblocking(False)
-        passed.setblocking(False)
-        return own, passed
 
     async def _open(self, made: "UpstreamSocket", own: socket.socket) -> None:
         await self._loop.create_unix_connection(lambda: made, sock=own)

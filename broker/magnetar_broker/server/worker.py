@@ -29,9 +29,11 @@ from magnetar_broker.server.linked_page import LinkedPage
 from magnetar_broker.server.links import connect
 from magnetar_broker.server.listener import Listener
 from magnetar_broker.server.passing import Passing
+from magnetar_broker.server.ports import of_port
 from magnetar_broker.server.process import Process
 from magnetar_broker.server.several import Prepared, bundle_owners
 from magnetar_broker.server.snapshots.part import LocalPart, serve_snapshots
+from magnetar_broker.server.tls.contexts import Contexts
 from magnetar_broker.server.upstreams import Upstreams
 from magnetar_broker.topic.load import serve_load
 from magnetar_broker.topic.requests import serve_residence
@@ -75,11 +77,16 @@ class Worker:
         self._controller = Link("the controller", process.clock, process.tasks)
         self._links = {n: SuccessiveLinks(name_of(n), process.clock) for n in self._others}
         """To the present process of each other worker."""
+        settings, ports = self._settings, prepared.ports
+        self._contexts = None
+        if ports.clients_tls is not None:
+            self._contexts = Contexts(settings, process.clock)
         self._passing = Passing(
-            context.sockets,
+            of_port(context.sockets, ports.clients),
             self._others,
             self._descriptors,
             process.stretches,
+            (of_port(context.sockets, ports.clients_tls), self._contexts),
         )
 
     async def run(self) -> None:
@@ -152,6 +159,9 @@ class Worker:
                 links.close()
             await broker.close()
             listener.disconnect()
+            await asyncio.gather(listener.ended(), self._passing.ended())
+            if self._contexts is not None:
+                self._contexts.stop()
             controller.close()
 
     async def _start(self, store: JoinedStore, broker: Broker, listener: Listener) -> None:
@@ -170,8 +180,11 @@ class Worker:
         broker.jobs.every(CHECK_SECONDS, CLOSED_TOPICS, garbage.collect_closed)
         garbage.start()
         addresses = {number: self._owners.address_of(number) for number in self._others}
+        if self._contexts is not None:
+            self._process.check_files = self._contexts.check
+            self._contexts.start()
         own = self._owners.address_of(self._number)
-        self._passing.start(broker.admission, listener.adopt, own, addresses)
+        self._passing.start(broker.admission, listener.adopt, listener.serve, own, addresses)
 
     def _meet(self, store: JoinedStore, peer: Peer) -> None:
         """Connect to another process that has started, or started again."""

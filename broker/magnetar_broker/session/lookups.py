@@ -4,6 +4,7 @@ from functools import lru_cache
 from urllib.parse import urlsplit
 
 from magnetar_broker.base.errors import MetadataTrouble
+from magnetar_broker.config.listeners import over_tls
 from magnetar_broker.session.refusals import refusal_of
 from magnetar_broker.session.session import Session
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -41,15 +42,15 @@ async def on_lookup(session: Session, command: pb.CommandLookupTopic) -> None:
         # a listener is sent to that listener's address first, to ask there.
         is_elsewhere = bool(owner.process_url) and names_listener and not command.authoritative
         process = "" if is_elsewhere else owner.process_url
-        if process or urls.pulsar:
+        if urls.pulsar:
             answer.brokerServiceUrl = process or urls.pulsar
         if urls.pulsar_tls:
-            answer.brokerServiceUrlTls = process or urls.pulsar_tls
+            answer.brokerServiceUrlTls = over_tls(process) or urls.pulsar_tls
         answer.authoritative = True
         # A loopback address may mean another machine to the client, which then stays where it is;
         # but one that named a listener is meant to use that listener's address.
         answer.proxy_through_service_url = bool(process) or (
-            not names_listener and owner.is_self and _is_loopback(urls.pulsar)
+            not names_listener and owner.is_self and _is_loopback(urls.pulsar or urls.pulsar_tls)
         )
         answer.response = (
             pb.CommandLookupTopicResponse.Connect

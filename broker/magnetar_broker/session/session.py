@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from magnetar_broker.authentication.identity import Roles
 from magnetar_broker.base.errors import BrokerError, NotReady, as_refusal
 from magnetar_broker.broker import Broker
+from magnetar_broker.config.listeners import over_tls
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.session.acks import Acks
 from magnetar_broker.session.liveness import Liveness
@@ -374,7 +375,8 @@ class Session:
         # connects to the address that it used, and names this one; any other looks the topic up.
         if new_owner and self._names_process and not self.is_upstream:
             # Whichever the client reads, which depends on whether it uses TLS.
-            message.assignedBrokerServiceUrl = message.assignedBrokerServiceUrlTls = new_owner
+            message.assignedBrokerServiceUrl = new_owner
+            message.assignedBrokerServiceUrlTls = over_tls(new_owner)
         if self.protocol_version >= 5:
             self.reply(message)
         else:

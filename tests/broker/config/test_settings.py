@@ -27,7 +27,7 @@ def test_a_default_is_a_value_that_a_file_may_give(field: str) -> None:
     if text:
         assert key.kind.parse(text) == default
     else:
-        assert default in (None, ())
+        assert default in (None, (), frozenset())
         assert key.blank is Blank.DEFAULT
 
 

@@ -19,7 +19,7 @@ from magnetar_broker.server.audit import AuditLog
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.http_server import HttpServer, sole_site
 from magnetar_broker.server.in_process_client import InProcessClient, Left
-from magnetar_broker.server.ports import bound, http_sockets, port_of
+from magnetar_broker.server.ports import bound, open_ports, port_of
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.world import LoopClock, LoopTasks
 from magnetar_broker.standalone import Standalone, standalone
@@ -316,7 +316,10 @@ async def test_connections_beyond_the_limit_are_closed(monkeypatch: pytest.Monke
 
 
 async def test_no_port_when_switched_off() -> None:
-    assert http_sockets(Settings(web_service_port=None)) == []
+    ports = open_ports(Settings(broker_service_port=0, web_service_port=None))
+    assert ports.http == ports.http_tls == []
+    for one in ports.clients:
+        one.close()
     port = Port()
     await port.server.start([])
     await port.server.stop()

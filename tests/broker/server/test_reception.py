@@ -20,7 +20,7 @@ from fakes.workers import (
     listening_socket,
     sessions_ended,
 )
-from magnetar_broker.server import reception
+from magnetar_broker.server import accepting
 from magnetar_broker.session.session import MAX_FRAME_BEFORE_CONNECT
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import NO_REQUEST, encode
@@ -248,7 +248,7 @@ class OutOfDescriptors(socket.socket):
 
 @on_both_loops
 async def test_accepting_goes_on_after_it_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reception, "RETRY_SECONDS", 0.001)
+    monkeypatch.setattr(accepting, "RETRY_SECONDS", 0.001)
     listening = OutOfDescriptors(fileno=listening_socket().detach())
     async with group(listening=listening) as workers:
         assert await served_by(await workers.client(connect_frame(address(1)))) == 1

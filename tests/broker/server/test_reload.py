@@ -9,8 +9,11 @@ from magnetar_broker.config import Settings
 from magnetar_broker.config.changes import with_reloaded
 from magnetar_broker.config.load import ConfigError, Loaded
 from magnetar_broker.server.children import Context
+from magnetar_broker.server.ports import PortNumbers
 from magnetar_broker.server.reload import reloaded
 from magnetar_broker.server.several import Prepared, Reload
+
+PORTS = PortNumbers(6650, None, 8080, None)
 
 
 class Unlocked:
@@ -21,7 +24,7 @@ class Unlocked:
 
 
 def prepared(settings: Settings) -> Prepared:
-    return Prepared(settings, Unlocked(), 6650)
+    return Prepared(settings, Unlocked(), PORTS)
 
 
 def run(prepared: Prepared, context: Context) -> None:

@@ -13,6 +13,7 @@ from magnetar_broker.server.children import Context
 from magnetar_broker.server.control import Peer, Ready, control_pair
 from magnetar_broker.server.engine import data_disk
 from magnetar_broker.server.links import connect
+from magnetar_broker.server.ports import PortNumbers, port_of
 from magnetar_broker.server.process import Process
 from magnetar_broker.server.several import Prepared
 from magnetar_broker.server.worker import Worker
@@ -26,8 +27,10 @@ async def test_a_worker_without_the_controller_ends(tmp_path: Path) -> None:
     with closing(disk.lock(layout.LOCK_FILE)) as lock:
         directories.prepare(disk, 2)
         supervisor, control = control_pair()
-        process = Process(Context(1, 2, 1, 60.0, control, [listening_socket()]))
-        running = asyncio.create_task(Worker(Prepared(settings, lock, 6650), process).run())
+        listening = listening_socket()
+        ports = PortNumbers(port_of([listening]), None, None, None)
+        process = Process(Context(1, 2, 1, 60.0, control, [listening]))
+        running = asyncio.create_task(Worker(Prepared(settings, lock, ports), process).run())
         ours, theirs = socket.socketpair()
         supervisor.send(Peer(None, 1, theirs))
         theirs.close()

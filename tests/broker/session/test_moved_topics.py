@@ -6,6 +6,7 @@ import pytest
 
 from fakes.relayed import RelayWorld
 from fakes.sessions import TOPIC, Client, SessionWorld, close_producer, produce, subscribe
+from magnetar_broker.config.listeners import over_tls
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import Unavailable
@@ -32,7 +33,7 @@ def moved(client: Client, world: SessionWorld, topic: str = TOPIC) -> list[Any]:
 def are_told(closed: list[Any]) -> bool:
     """Whether all of these name the new owner, or none of them names any."""
     named = {(one.assignedBrokerServiceUrl, one.assignedBrokerServiceUrlTls) for one in closed}
-    assert named in ({(NEW_OWNER, NEW_OWNER)}, {("", "")})
+    assert named in ({(NEW_OWNER, over_tls(NEW_OWNER))}, {("", "")})
     return named != {("", "")}
 
 

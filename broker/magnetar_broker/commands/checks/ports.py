@@ -14,11 +14,19 @@ LISTENS = "0A"
 
 def check(settings: Settings, holder: int | None) -> Iterator[Finding]:
     """`holder` is the process that has the data directory: a broker that runs."""
-    yield from _check(settings, "brokerServicePort", settings.broker_service_port, holder)
-    if settings.web_service_port is None:
+    http = {
+        "webServicePort": settings.web_service_port,
+        "webServicePortTls": settings.web_service_port_tls,
+    }
+    for name, port in (
+        ("brokerServicePort", settings.broker_service_port),
+        ("brokerServicePortTls", settings.broker_service_port_tls),
+        *http.items(),
+    ):
+        if port is not None:
+            yield from _check(settings, name, port, holder)
+    if all(port is None for port in http.values()):
         yield Finding("note", "webServicePort", "no HTTP port: no REST API, metrics or health")
-    else:
-        yield from _check(settings, "webServicePort", settings.web_service_port, holder)
 
 
 def _check(settings: Settings, name: str, port: int, holder: int | None) -> Iterator[Finding]:

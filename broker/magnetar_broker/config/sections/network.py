@@ -63,12 +63,13 @@ class Network:
     """Listening, advertised addresses and connections."""
 
     broker_service_port: Annotated[
-        int,
+        int | None,
         Key(
             "brokerServicePort",
             PORT,
-            "Port of the binary protocol; 0 takes any free port.",
-            blank=Blank.REFUSED,
+            "Port of the binary protocol; 0 takes any free port, blank opens none, which needs "
+            "`brokerServicePortTls`.",
+            blank=Blank.NONE,
         ),
     ] = 6650
     web_service_port: Annotated[

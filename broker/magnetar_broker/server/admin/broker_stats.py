@@ -92,7 +92,9 @@ async def load_report(site: Site, request: Request) -> Response:
     directory = serving(site)
     loads = await site.owners.ask_all(operations.load)
     total = _total(loads)
-    url = http_url(request, directory.ownership.service_url)
+    service_url = directory.ownership.service_url
+    broker_tls = "Tls" if service_url.startswith("pulsar+ssl:") else ""
+    url = http_url(request, service_url)
     bundles = await _bundles(site)
     cores, memory = os.cpu_count() or 1, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     lifetimes = [max(one["nowMs"] - one["startedMs"], 1) / 1000 for one in loads]
@@ -102,8 +104,8 @@ async def load_report(site: Site, request: Request) -> Response:
     megabyte = 1 << 20
     return json_response(
         {
-            "webServiceUrl": url,
-            "pulsarServiceUrl": directory.ownership.service_url,
+            f"webServiceUrl{'Tls' if request.is_tls else ''}": url,
+            f"pulsarServiceUrl{broker_tls}": service_url,
             "persistentTopicsEnabled": True,
             "nonPersistentTopicsEnabled": True,
             "cpu": {"usage": cpu, "limit": 100.0 * cores},

@@ -132,7 +132,9 @@ async def _data(directory: Directory, request: Request, name: str) -> dict[str, 
     data: dict[str, Any] = {**dict.fromkeys(FLAGS, False)}
     if name == directory.clusters.own and parts.DATA not in stored:
         url = directory.ownership.service_url
-        data |= {"serviceUrl": http_url(request, url), "brokerServiceUrl": url}
+        tls = "Tls" if request.is_tls else ""
+        broker_tls = "Tls" if url.startswith("pulsar+ssl:") else ""
+        data |= {f"serviceUrl{tls}": http_url(request, url), f"brokerServiceUrl{broker_tls}": url}
     return {**data, **stored.get(parts.DATA, {})}
 
 

@@ -24,13 +24,14 @@ async def lookup(site: Site, request: Request) -> Response:
         authoritative = request.query.get("authoritative") == "true"
         owner = await directory.ownership.locate(topic, authoritative)
         urls = owner.urls_of(_listener_of(request))
+        here = http_url(request, owner.service_url) if owner.is_self else ""
     return json_response(
         {
             "brokerUrl": urls.pulsar,
             "brokerUrlTls": urls.pulsar_tls,
             "brokerUrlSsl": "",
-            "httpUrl": urls.http or (http_url(request, owner.service_url) if owner.is_self else ""),
-            "httpUrlTls": urls.http_tls,
+            "httpUrl": urls.http or ("" if request.is_tls else here),
+            "httpUrlTls": urls.http_tls or (here if request.is_tls else ""),
             "nativeUrl": urls.pulsar,
         }
     )

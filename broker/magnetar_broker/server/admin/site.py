@@ -94,7 +94,7 @@ def _decoded(part: str) -> str:
 def http_url(request: Request, service_url: str) -> str:
     """The port that received the request, on the host of a service URL."""
     host = urlsplit(service_url).netloc.rpartition(":")[0]
-    return f"http://{host}:{request.port}"
+    return f"{'https' if request.is_tls else 'http'}://{host}:{request.port}"
 
 
 def namespace_of(request: Request) -> str:

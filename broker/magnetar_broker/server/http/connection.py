@@ -1,6 +1,7 @@
 """One HTTP connection: requests are answered one after the other, in their order."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from email.utils import formatdate
 from http import HTTPStatus
@@ -12,10 +13,15 @@ import h11
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.pieces import write_pieces
 from magnetar_broker.server.stretches import Stretches
+from magnetar_broker.server.tls.port import certificate_of
 
 Answer = Callable[[Request], Awaitable[Response]]
 """Answers a request; every error is a response too, nothing is raised."""
 
+logger = logging.getLogger(__name__)
+
+TLS_HANDSHAKE = b"\x16\x03"
+"""What a client with TLS sends begins so."""
 MAX_HEAD = 16 * 1024
 MAX_BODY = 2 << 20
 IDLE_SECONDS = 75.0
@@ -52,12 +58,15 @@ class HttpConnection(asyncio.Protocol):
         self._body = bytearray()
         self._transport: asyncio.Transport
         self._timer: asyncio.TimerHandle
-        self._full = self._refused = self._stopping = self._ended = False
+        self._certificate = b""
+        self._is_tls = self._full = self._refused = self._stopping = self._ended = False
 
     # Called by asyncio -----------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._is_tls = transport.get_extra_info("ssl_object") is not None
+        self._certificate = certificate_of(transport)
         self._connections.add(self)
         self._timer = self._loop.call_later(IDLE_SECONDS, self._transport.abort)
 
@@ -73,7 +82,7 @@ class HttpConnection(asyncio.Protocol):
             return False
         self._http.receive_data(b"")
         self._proceed()
-        return self.task is not None
+        return self.task is not None and not self._is_tls  # TLS ends in both directions
 
     def pause_writing(self) -> None:
         self._full = True
@@ -113,6 +122,12 @@ class HttpConnection(asyncio.Protocol):
                     break
                 self._take(event)
         except h11.RemoteProtocolError as error:
+            if self._http.trailing_data[0].startswith(TLS_HANDSHAKE):
+                logger.info(
+                    "closing a connection: %s begins TLS at a port without it: TLS has "
+                    "webServicePortTls",
+                    _address(self._transport.get_extra_info("peername")),
+                )
             self._refuse(error.error_status_hint, str(error))
         # A client's end is noticed only while it is read from: while its request is answered it
         # is, up to the first bytes of the next one.
@@ -158,6 +173,8 @@ class HttpConnection(asyncio.Protocol):
             headers=headers,
             body=bytes(self._body),
             port=self._transport.get_extra_info("sockname")[1],
+            is_tls=self._is_tls,
+            certificate=self._certificate,
             address=_address(self._transport.get_extra_info("peername")),
             is_given_up=self._is_given_up,
         )

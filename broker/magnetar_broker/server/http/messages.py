@@ -23,8 +23,10 @@ class Request:
     """The local port that received it."""
     address: str = ""
     """The client's, `host:port`; empty if it is not known."""
+    is_tls: bool = False
+    """Whether it came over TLS."""
     certificate: bytes = b""
-    """The client's verified TLS certificate as DER; empty if it has none."""
+    """The client's TLS certificate, which was verified, as DER; empty if it showed none."""
     roles: Roles | None = None
     """Of the client; None while authentication is off."""
     parameters: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,116 @@
+"""TLS on the ports of the broker."""
+
+from typing import Annotated
+
+from magnetar_broker.config.domains import CIPHER, COUNT, FLAG, PATH, PORT, TlsProtocol
+from magnetar_broker.config.sections.section import section
+from magnetar_broker.config.values import Choices, Key, Texts
+
+CIPHERS = (
+    "Names of the standard (`TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`) or of OpenSSL. Blank is what "
+    "Python considers secure. The three of TLS 1.3 cannot be chosen one by one: one of them stands "
+    "for all."
+)
+PROTOCOLS = "Versions of TLS; blank is both."
+
+
+@section
+class TransportSecurity:
+    """TLS: ports, files, and what clients must show."""
+
+    broker_service_port_tls: Annotated[
+        int | None,
+        Key(
+            "brokerServicePortTls",
+            PORT,
+            "Port of the binary protocol over TLS (`pulsar+ssl://`); 0 takes any free port, blank "
+            "opens none.",
+        ),
+    ] = None
+    web_service_port_tls: Annotated[
+        int | None,
+        Key(
+            "webServicePortTls",
+            PORT,
+            "Port of HTTPS; 0 takes any free port, blank opens none.",
+        ),
+    ] = None
+    tls_enabled: Annotated[
+        bool,
+        Key(
+            "tlsEnabled",
+            FLAG,
+            "Of old configurations. What opens TLS ports is `brokerServicePortTls` and "
+            "`webServicePortTls`; true without either of them stops the start.",
+        ),
+    ] = False
+    tls_certificate_file_path: Annotated[
+        str | None,
+        Key(
+            "tlsCertificateFilePath",
+            PATH,
+            "The broker's certificate, PEM, with those of intermediate authorities behind it.",
+        ),
+    ] = None
+    tls_key_file_path: Annotated[
+        str | None,
+        Key(
+            "tlsKeyFilePath",
+            PATH,
+            "The key of the certificate, PEM (PKCS #8 or the older forms), not encrypted.",
+        ),
+    ] = None
+    tls_trust_certs_file_path: Annotated[
+        str | None,
+        Key(
+            "tlsTrustCertsFilePath",
+            PATH,
+            "The certificates, PEM, that certificates of clients are verified with. Blank asks "
+            "clients for no certificate.",
+        ),
+    ] = None
+    tls_allow_insecure_connection: Annotated[
+        bool,
+        Key(
+            "tlsAllowInsecureConnection",
+            FLAG,
+            "Whether clients may connect with a certificate that cannot be verified. No client "
+            "is asked for its certificate then, and none can authenticate with it.",
+        ),
+    ] = False
+    tls_require_trusted_client_cert_on_connect: Annotated[
+        bool,
+        Key(
+            "tlsRequireTrustedClientCertOnConnect",
+            FLAG,
+            "Whether the handshake fails without a client certificate that "
+            "`tlsTrustCertsFilePath` verifies.",
+        ),
+    ] = False
+    tls_protocols: Annotated[
+        frozenset[TlsProtocol],
+        Key("tlsProtocols", Choices(TlsProtocol), f"{PROTOCOLS} Of brokerServicePortTls."),
+    ] = frozenset()
+    tls_ciphers: Annotated[
+        tuple[str, ...],
+        Key("tlsCiphers", Texts(CIPHER), f"Cipher suites of brokerServicePortTls. {CIPHERS}"),
+    ] = ()
+    tls_cert_refresh_check_duration_sec: Annotated[
+        int,
+        Key(
+            "tlsCertRefreshCheckDurationSec",
+            COUNT,
+            "How often the broker looks whether the files of certificate, key and trusted "
+            "certificates have changed; new connections use the new ones. 0 looks at each "
+            "connection. SIGHUP looks at once.",
+            unit="s",
+        ),
+    ] = 300
+    web_service_tls_protocols: Annotated[
+        frozenset[TlsProtocol],
+        Key("webServiceTlsProtocols", Choices(TlsProtocol), f"{PROTOCOLS} Of webServicePortTls."),
+    ] = frozenset()
+    web_service_tls_ciphers: Annotated[
+        tuple[str, ...],
+        Key("webServiceTlsCiphers", Texts(CIPHER), "Cipher suites of webServicePortTls, as above."),
+    ] = ()

@@ -1,0 +1,127 @@
+"""The contexts of new TLS connections, which follow the files while the broker runs."""
+
+import logging
+import ssl
+from typing import Final
+
+from magnetar_broker.config import Settings
+from magnetar_broker.config.load import ConfigError
+from magnetar_broker.server.tls.files import Loaded, load, state_of
+from magnetar_storage.world.runtime import Clock, Timer
+
+logger = logging.getLogger(__name__)
+
+WARNING_SECONDS: Final = 30 * 86_400
+"""The log warns when the certificate is valid for less than this."""
+WARNING_INTERVAL_SECONDS: Final = 86_400
+
+
+class Contexts:
+    """One for each process that accepts TLS connections.
+
+    Files that cannot be used, such as a new certificate whose key is not written yet, change
+    nothing: the former contexts stay in use, the log says why, and the next check tries again.
+    """
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        """`ConfigError` says what is wrong with the files; call `start` once, `stop` once."""
+        self._settings = settings
+        self._clock = clock
+        self._state = state_of(settings)
+        self._loaded: Loaded = load(settings)
+        self._seconds = settings.tls_cert_refresh_check_duration_sec
+        self._timer: Timer | None = None
+        self._warned_at: float | None = None
+        self.handshake_failures = 0
+        """Of connections that were not ended by the stop of the broker."""
+
+    def start(self) -> None:
+        """Look at the files from time to time."""
+        self._warn_of_expiry()
+        if self._seconds:
+            self._timer = self._clock.later(self._seconds, self._check_again)
+
+    def stop(self) -> None:
+        """Look at the files no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    @property
+    def clients(self) -> ssl.SSLContext:
+        """For a new connection of the binary protocol."""
+        return self._current().clients
+
+    @property
+    def http(self) -> ssl.SSLContext:
+        """For a new connection of HTTPS."""
+        return self._current().http
+
+    @property
+    def expires_at(self) -> float:
+        """When the certificate in use expires, in seconds since 1970."""
+        return self._loaded.certificate.not_after.timestamp()
+
+    def check(self) -> None:
+        """Use the files from now on if they have changed and are in order."""
+        state = state_of(self._settings)
+        if state != self._state:
+            self._state = state  # of before the reading: a later change is noticed
+            self._renew()
+        self._warn_of_expiry()
+
+    def _current(self) -> Loaded:
+        if not self._seconds:
+            self.check()
+        return self._loaded
+
+    def _check_again(self) -> None:
+        self.check()
+        self._timer = self._clock.later(self._seconds, self._check_again)
+
+    def _renew(self) -> None:
+        try:
+            self._loaded = load(self._settings)
+        except (ConfigError, OSError) as error:
+            logger.error(
+                "TLS: the files have changed and cannot be used; new connections get the former "
+                "certificate until this is corrected: %s",
+                error,
+            )
+            return
+        certificate = self._loaded.certificate
+        self._warned_at = None
+        logger.info(
+            "TLS: new connections get the certificate with serial number %x of %s, valid until %s",
+            certificate.serial,
+            certificate.subject,
+            certificate.not_after,
+        )
+
+    def _warn_of_expiry(self) -> None:
+        now = self._clock.now_ms() / 1000
+        left = self.expires_at - now
+        is_due = self._warned_at is None or now - self._warned_at >= WARNING_INTERVAL_SECONDS
+        if left >= WARNING_SECONDS or not is_due:
+            return
+        self._warned_at = now
+        path, until = (
+            self._settings.tls_certificate_file_path,
+            self._loaded.certificate.not_after,
+        )
+        if left > 0:
+            logger.warning(
+                "TLS: the certificate in tlsCertificateFilePath=%s expires in %d days, at %s: "
+                "replace it",
+                path, left // 86_400, until,
+            )  # fmt: skip
+        else:
+            logger.error(
+                "TLS: the certificate in tlsCertificateFilePath=%s has expired at %s, and clients "
+                "that verify it do not connect: replace it",
+                path, until,
+            )  # fmt: skip
+
+
+def uses_tls(settings: Settings) -> bool:
+    """Whether the broker has a TLS port."""
+    return (settings.broker_service_port_tls, settings.web_service_port_tls) != (None, None)
