@@ -8,7 +8,8 @@ from functools import partial
 import click
 
 from magnetar_broker.base.start_failed import StartFailed
-from magnetar_broker.config.load import ConfigError, load
+from magnetar_broker.config.exposure import refused_exposure
+from magnetar_broker.config.load import ConfigError, Loaded, load
 from magnetar_storage.errors import StorageError
 
 OPTION_KEYS = {
@@ -17,6 +18,7 @@ OPTION_KEYS = {
     "http_port": "webServicePort",
     "bind": "bindAddress",
     "workers": "magnetarWorkers",
+    "insecure_public_bind": "magnetarAllowUnauthenticatedBind",
 }
 
 
@@ -27,6 +29,12 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
             "--workers",
             metavar="N|auto",
             help="Processes that serve topics; auto: one for each core. Default: magnetarWorkers.",
+        ),
+        click.option(
+            "--insecure-public-bind",
+            is_flag=True,
+            default=None,
+            help="Serve other machines without authentication: they may do everything.",
         ),
         click.option(
             "--bind",
@@ -96,7 +104,7 @@ def _start(conf: str | None, options: dict[str, object]) -> None:
     try:
         from magnetar_broker.server.start import start  # noqa: PLC0415 (heavy; not for --help)
 
-        exit_code = start(partial(load, conf, os.environ, overrides))
+        exit_code = start(partial(_read, conf, overrides))
     except ModuleNotFoundError as error:
         raise click.ClickException(
             f"the module {error.name} is not installed: install magnetar again, "
@@ -105,3 +113,11 @@ def _start(conf: str | None, options: dict[str, object]) -> None:
     except (ConfigError, StorageError, OSError, StartFailed) as error:
         raise click.ClickException(str(error)) from error
     raise SystemExit(exit_code)
+
+
+def _read(conf: str | None, overrides: dict[str, str]) -> Loaded:
+    """The settings of a broker that may start; ConfigError if there is a reason why it may not."""
+    loaded = load(conf, os.environ, overrides)
+    if (why := refused_exposure(loaded.settings, os.uname().nodename)) is not None:
+        raise ConfigError(why)
+    return loaded

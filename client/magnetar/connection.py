@@ -78,6 +78,7 @@ class Connection(asyncio.Protocol):
         self._probing = False
         self._keepalive: asyncio.TimerHandle | None = None
         self._error: MagnetarError | None = None
+        self._ended = asyncio.Event()
 
     @classmethod
     async def open(
@@ -217,6 +218,16 @@ class Connection(asyncio.Protocol):
         for end in ends:
             end.detached(self, self._error)
 
+    async def ended(self, limit_s: float) -> None:
+        """Wait until a closed connection has ended: TLS takes leave of its peer."""
+        if self._transport is None:
+            return
+        try:
+            async with asyncio.timeout(limit_s):
+                await self._ended.wait()
+        except TimeoutError:
+            self._transport.abort()
+
     # -- asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -224,7 +235,10 @@ class Connection(asyncio.Protocol):
         self._transport = transport
 
     def connection_lost(self, error: Exception | None) -> None:
+        self._ended.set()
         why = f": {error}" if error else ""
+        if self.address.is_tls and not self._connected.done():
+            why += " during the handshake; it may ask for a certificate of the client"
         # With TLS 1.3 a broker refuses the client's certificate after the handshake.
         refused = None if self._connected.done() else tls_failure(self.address, error)
         self.close(refused or ConnectionLost(f"{self.address} closed the connection{why}"))

@@ -7,6 +7,9 @@ from magnetar.errors import Closed, Insecure, MagnetarError
 from magnetar.security import OPEN, Security
 from magnetar.settings import Address, Settings, parse_service_url
 
+LEAVE_S = 1.0
+"""How long the end of a connection may take before it is cut off."""
+
 
 class Pool:
     """Shares connections among all producers, consumers and lookups of a client."""
@@ -70,9 +73,11 @@ class Pool:
         self._opening.clear()
         for task in tasks:
             task.cancel()
-        for outcome in await asyncio.gather(*tasks, return_exceptions=True):
-            if isinstance(outcome, Connection):
-                outcome.close(Closed("the client was closed"))
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        open_ones = [one for one in outcomes if isinstance(one, Connection)]
+        for connection in open_ones:
+            connection.close(Closed("the client was closed"))
+        await asyncio.gather(*(connection.ended(LEAVE_S) for connection in open_ones))
 
 
 def _is_over(opening: asyncio.Task[Connection]) -> bool:

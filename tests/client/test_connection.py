@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fakes.client_entries import stored
 from fakes.client_wire import Wire
+from magnetar.auth import Authentication, Bearer, Token
 from magnetar.connection import Connection
 from magnetar.errors import (
     BrokerError,
@@ -18,9 +20,10 @@ from magnetar.errors import (
     NotReady,
     OperationTimeout,
 )
+from magnetar.security import Security
 from magnetar.settings import Address, Settings
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.commands import encode
+from magnetar_proto.commands import PROTOCOL_VERSION, encode
 from magnetar_proto.deliveries import Delivery, encode_message
 from magnetar_proto.ids import MessageId
 
@@ -231,3 +234,58 @@ async def test_a_refused_ack_is_an_error() -> None:
         )
         with pytest.raises(BrokerError, match="NotAllowedError: no"):
             await answer
+
+
+class Counting(Bearer):
+    """A token for each call, which says whether the broker asked for it."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def token(self, *, renewed: bool = False) -> str:
+        self.calls += 1
+        return f"{'renewed' if renewed else 'first'}-{self.calls}"
+
+
+async def challenged(security: Security) -> tuple[Connection, Wire]:
+    """A connection that the broker has asked for new credentials."""
+    connection = Connection(Address("broker", 1), Settings(), security)
+    wire = Wire(connection)
+    connection.connection_made(wire)
+    connection._connected.set_result(pb.CommandConnected(server_version="x"))
+    challenge = pb.CommandAuthChallenge()
+    challenge.challenge.auth_data = b"PulsarAuthRefresh"
+    connection.data_received(encode(challenge) * 2)
+    assert connection._renewing is not None
+    await asyncio.gather(connection._renewing, return_exceptions=True)
+    return connection, wire
+
+
+async def test_new_credentials_are_shown_when_the_broker_asks() -> None:
+    connection, wire = await challenged(Security(Counting()))
+    (answer,) = [command.authResponse for command in wire.take()]
+    assert answer.response.auth_method_name == "token"
+    assert answer.response.auth_data == b"renewed-1"
+    assert answer.protocol_version == PROTOCOL_VERSION
+    connection.close()
+
+
+@pytest.mark.parametrize("auth", [None, Token(Path("/does/not/exist"))])
+async def test_what_cannot_be_renewed_ends_the_connection(auth: Authentication | None) -> None:
+    connection, _ = await challenged(Security(auth))
+    with pytest.raises(ConnectionLost):
+        connection.write(b"")
+    assert not connection.is_open
+
+
+async def test_a_refused_renewal_is_a_lost_connection_to_those_that_wait() -> None:
+    async with connected() as (connection, _):
+        connection._connected.set_result(pb.CommandConnected(server_version="x"))
+        asked = asyncio.create_task(connection.request(pb.CommandUnsubscribe(consumer_id=1)))
+        await asyncio.sleep(0)
+        error = pb.CommandError(
+            request_id=NO_REQUEST, error=pb.AuthenticationError, message="Failed to authenticate"
+        )
+        connection.data_received(encode(error))
+        with pytest.raises(ConnectionLost, match="Failed to authenticate"):
+            await asked

@@ -1,4 +1,4 @@
-"""Faults of `magnetar admin`."""
+"""Faults of `magnetar admin`, of what clients check and show, and of who may connect."""
 
 from mutants.fault import Fault
 
@@ -47,5 +47,47 @@ COMMAND_LINE_FAULTS: tuple[Fault, ...] = (
         '            values["admin_roles"] = found["adminRoles"]\n',
         '            values["admin_roles"] = []\n',
         (f"{TESTS}/test_admin_usage.py",),
+    ),
+    Fault(
+        "client/magnetar/connection.py",
+        "a client asked for new credentials shows the former ones",
+        "self._security.credentials(renewed=True)",
+        "self._security.credentials()",
+        ("tests/client/test_connection.py",),
+    ),
+    Fault(
+        "client/magnetar/connection.py",
+        "a renewal that is refused ends what the application has open",
+        "            expired = isinstance(error, NotAuthenticated)\n",
+        "            expired = False\n",
+        ("tests/client/test_client_authentication.py",),
+    ),
+    Fault(
+        "client/magnetar/oauth2.py",
+        "a token of an issuer is used until it has expired",
+        "fetched_s + life_s * (1 - LEFT_OF_LIFE)",
+        "fetched_s + life_s",
+        ("tests/client/test_oauth2.py",),
+    ),
+    Fault(
+        "client/magnetar/oauth2.py",
+        "the secret of a client goes to an issuer without TLS",
+        '    if where.scheme == "http" and _is_here(host):\n',
+        '    if where.scheme == "http":\n',
+        ("tests/client/test_oauth2.py",),
+    ),
+    Fault(
+        "client/magnetar/setup/files.py",
+        "a key file that exists is overwritten",
+        "os.O_WRONLY | os.O_CREAT | os.O_EXCL",
+        "os.O_WRONLY | os.O_CREAT",
+        ("tests/client/setup/test_tokens.py",),
+    ),
+    Fault(
+        "broker/magnetar_broker/config/exposure.py",
+        "a broker that asks nobody who they are is open to other machines",
+        "        or settings.allow_unauthenticated_bind\n",
+        "        or True\n",
+        ("tests/broker/server/test_exposure.py",),
     ),
 )

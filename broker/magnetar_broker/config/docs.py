@@ -95,8 +95,9 @@ DIFFERENCES = """
 - **Durability.** Pulsar standalone answers before data is on disk. Here `magnetarDurability=fsync`
   is the default, and `relaxed` has to be asked for; the banner at the start shows which one it is.
 - **Loopback.** Without `bindAddress` the broker listens on 127.0.0.1 only. With
-  `bindAddress=0.0.0.0`, which Pulsar's own files set, it listens on all interfaces and warns,
-  because there is no authentication yet.
+  `bindAddress=0.0.0.0`, which Pulsar's own files set, it listens on all interfaces, and does not
+  start without authentication, unless `magnetarAllowUnauthenticatedBind=true`
+  ([secure-setup.md](secure-setup.md#brokers-that-are-open-to-everyone)).
 - **Limits.** Connections, producers, consumers and subscriptions are bounded by default, and so is
   memory; 0 turns a limit off as in Pulsar.
 """

@@ -230,10 +230,10 @@ def _contradictory_listeners(settings: Settings) -> Iterator[tuple[str, str, str
 
 def _doubtful(settings: Settings) -> Iterator[str]:
     """Warnings of values that are allowed but probably not intended."""
-    if not settings.binds_to_loopback:
+    if not (settings.binds_to_loopback or settings.authentication_enabled):
         yield (
             f"bindAddress={settings.bind_address}: anyone who can connect to this machine can read "
-            "and write everything, since there is no authentication yet"
+            "and write everything, because authenticationEnabled=false"
         )
     yield from doubtful_tls(settings)
     if settings.advertised_address is not None and settings.advertised_listeners:

@@ -23,6 +23,7 @@ def banner(
         *([f"  HTTP        {url}" for url in own[2:] if url] or ["  HTTP        off"]),
         *_tls(settings, ports),
         *([f"  processes   {processes}"] if processes else []),
+        f"  access      {settings.access}",
         f"  data        {settings.data_dir}",
         "  durability  fsync: a receipt or ack response is sent when the data is on disk"
         if durable

@@ -1,9 +1,11 @@
 """The configuration: everything that the start would refuse or warn about."""
 
+import os
 from collections.abc import Mapping
 
 from magnetar_broker.commands.checks.finding import Finding
 from magnetar_broker.config import Settings
+from magnetar_broker.config.exposure import refused_exposure
 from magnetar_broker.config.load import ConfigError, load
 
 SUBJECT = "configuration"
@@ -18,6 +20,10 @@ def check(
     except ConfigError as error:
         remedy = "correct this: a broker does not start; docs/configuration.md has every setting"
         return [Finding("error", SUBJECT, problem, remedy) for problem in error.problems], None
+    if (why := refused_exposure(settings, os.uname().nodename)) is not None:
+        return [
+            Finding("error", SUBJECT, why, "a broker does not start: choose one of these")
+        ], None
     if not warnings:
         source = conf or "no file: defaults, and the environment"
         return [Finding("ok", SUBJECT, f"every setting is known ({source})")], settings

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from magnetar_broker.config.domains import COUNT, HOST, NAME, PATH, PORT, WORKERS
+from magnetar_broker.config.domains import COUNT, FLAG, HOST, NAME, PATH, PORT, WORKERS
 from magnetar_broker.config.listeners import AdvertisedListener, Listeners
 from magnetar_broker.config.sections.section import section
 from magnetar_broker.config.values import Blank, Integer, Key
@@ -91,6 +91,15 @@ class Network:
             pulsar="0.0.0.0",
         ),
     ] = "127.0.0.1"
+    allow_unauthenticated_bind: Annotated[
+        bool,
+        Key(
+            "magnetarAllowUnauthenticatedBind",
+            FLAG,
+            "Start without authentication although `bindAddress` is not loopback: whoever reaches "
+            "the broker may do everything.",
+        ),
+    ] = False
     advertised_address: Annotated[
         str | None,
         Key(
